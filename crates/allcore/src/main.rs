@@ -1,0 +1,3 @@
+//! The allcore room.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,2 @@
+//! The server room.
+#![forbid(unsafe_code)]

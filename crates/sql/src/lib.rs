@@ -1,0 +1,2 @@
+//! The sql room.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The txn room.
+#![forbid(unsafe_code)]
