@@ -1,1 +1,26 @@
-//! The storage room.
+//! The storage room: pages, the buffer pool, the space map, B+-trees, the write-ahead log, checkpoints and recovery.
+//!
+//! It knows nothing of SQL or sessions. Files on disk are described in `docs/formats.md`. Everything here runs inside
+//! fibers of the runtime's workers; no latch is held across a park, and what an optimistic read returns is hostile
+//! until its page's version has been validated.
+//!
+//! Latch order: pages of one tree from the root down and, within one structure change, from left to right; the space
+//! map's page last. Frames, log space and page numbers are reserved before the first latch is taken.
+
+pub mod btree;
+pub mod checkpoint;
+pub mod control;
+pub mod datafile;
+pub mod error;
+pub mod frame;
+pub mod log;
+pub mod page;
+pub mod pool;
+pub mod recovery;
+pub mod space;
+pub mod store;
+pub mod sweep;
+pub mod writer;
+
+pub use error::Error;
+pub use page::{Lsn, PageKind, PageNo};

@@ -1,0 +1,133 @@
+//! What can go wrong in storage. Each variant is something a caller can tell apart and answer differently.
+
+use std::{fmt, io};
+
+use crate::page::PageNo;
+
+/// An operation of the operating system that failed. Cheap to copy, so that everybody who waited for one write can be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoFailure {
+    /// What was being done.
+    pub what: &'static str,
+    /// The kind of error.
+    pub kind: io::ErrorKind,
+    /// The operating system's error number, if it gave one.
+    pub code: Option<i32>,
+}
+
+impl fmt::Display for IoFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{}: {}", self.what, io::Error::from_raw_os_error(code)),
+            None => write!(f, "{}: {}", self.what, self.kind),
+        }
+    }
+}
+
+/// Why a data folder can't be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FormatProblem {
+    /// There is no data folder of ours at the path.
+    NotAStore,
+    /// Creating was asked for where something is already.
+    NotEmpty,
+    /// Another process has it open.
+    InUse,
+    /// Written by a version whose format this one doesn't read.
+    Version(String),
+    /// A file that must be there isn't.
+    Missing(&'static str),
+    /// A file is there and damaged beyond what recovery repairs.
+    Damaged(&'static str),
+}
+
+impl fmt::Display for FormatProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatProblem::NotAStore => f.write_str("not a data folder"),
+            FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
+            FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
+            FormatProblem::Version(found) => write!(f, "data folder of format {found:?}, which is not supported"),
+            FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
+            FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),
+        }
+    }
+}
+
+/// An error of the storage room.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// Input or output failed.
+    Io(IoFailure),
+    /// No space left on the device.
+    DiskFull(IoFailure),
+    /// A page is not what was written there.
+    Corrupt {
+        /// The page.
+        page: PageNo,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Every frame of the pool is pinned, latched or can't be written.
+    NoFrames,
+    /// The session was interrupted while it waited.
+    Interrupted(runtime::interrupt::Interrupted),
+    /// An entry is larger than a page can take.
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// The log has no room and can't get any.
+    LogFull,
+    /// The data folder can't be used.
+    Format(FormatProblem),
+}
+
+impl Error {
+    /// An I/O error with what was being done; "no space left" has its own variant.
+    pub fn io(what: &'static str, error: &io::Error) -> Error {
+        let failure = IoFailure { what, kind: error.kind(), code: error.raw_os_error() };
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Error::DiskFull(failure),
+            _ if error.kind() == io::ErrorKind::StorageFull => Error::DiskFull(failure),
+            _ => Error::Io(failure),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(failure) => write!(f, "{failure}"),
+            Error::DiskFull(failure) => write!(f, "{failure}"),
+            Error::Corrupt { page, what } => write!(f, "page {page}: {what}"),
+            Error::NoFrames => f.write_str("no free page frame in the buffer pool"),
+            Error::Interrupted(_) => f.write_str("interrupted"),
+            Error::TooLarge { bytes, limit } => write!(f, "entry of {bytes} bytes, at most {limit} fit"),
+            Error::LogFull => f.write_str("the write-ahead log is full"),
+            Error::Format(problem) => write!(f, "{problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<runtime::interrupt::Interrupted> for Error {
+    fn from(interrupted: runtime::interrupt::Interrupted) -> Error {
+        Error::Interrupted(interrupted)
+    }
+}
+
+/// Adds what was being done to an I/O result.
+pub trait IoContext<T> {
+    /// The result with `what` in its error.
+    fn during(self, what: &'static str) -> Result<T, Error>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn during(self, what: &'static str) -> Result<T, Error> {
+        self.map_err(|error| Error::io(what, &error))
+    }
+}

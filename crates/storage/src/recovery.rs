@@ -1,0 +1,1 @@
+//! Recovery from the log.

@@ -1,0 +1,1 @@
+//! The store: pool, log and space together.
