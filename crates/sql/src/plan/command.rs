@@ -1,0 +1,555 @@
+//! Statements that are no queries: transaction control, settings, prepared statements, definitions, upkeep.
+//!
+//! Names in definitions are resolved by the binder as far as they can be (the schema is always given); whether an
+//! object exists is decided when the command runs, under the locks it takes.
+
+use std::sync::Arc;
+
+use super::Statement;
+use crate::types::Type;
+
+/// A schema-qualified name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QualifiedName {
+    /// The schema; None = found through the search path, or created in its first schema.
+    pub schema: Option<String>,
+    /// The name itself.
+    pub name: String,
+}
+
+/// A statement that is no query.
+#[derive(Debug)]
+pub enum Command {
+    /// BEGIN, START TRANSACTION.
+    Begin(TransactionModes),
+    /// COMMIT, END; `chain` = AND CHAIN.
+    Commit {
+        /// Start a new transaction with the same modes.
+        chain: bool,
+    },
+    /// ROLLBACK, ABORT.
+    Rollback {
+        /// Start a new transaction with the same modes.
+        chain: bool,
+    },
+    /// SAVEPOINT name.
+    Savepoint(String),
+    /// ROLLBACK TO name.
+    RollbackTo(String),
+    /// RELEASE name.
+    Release(String),
+    /// SET TRANSACTION ..., or SET SESSION CHARACTERISTICS with `session`.
+    SetTransaction {
+        /// What to set.
+        modes: TransactionModes,
+        /// For later transactions of the session instead of this one.
+        session: bool,
+    },
+    /// SET name = value; None = DEFAULT.
+    Set {
+        /// The setting, lower case.
+        name: String,
+        /// Its new value as text (a list joined by ", ").
+        value: Option<String>,
+        /// SET LOCAL.
+        local: bool,
+    },
+    /// SHOW name; None = ALL.
+    Show(Option<String>),
+    /// RESET name; None = ALL.
+    Reset(Option<String>),
+    /// PREPARE name (types) AS statement-text.
+    Prepare {
+        /// Its name.
+        name: String,
+        /// The declared parameter types.
+        types: Vec<Type>,
+        /// The statement's own text.
+        text: String,
+    },
+    /// EXECUTE name (arguments).
+    Execute {
+        /// Its name.
+        name: String,
+        /// Constant expressions, cast to the parameters' types when run.
+        arguments: Vec<crate::expr::Expr>,
+    },
+    /// DEALLOCATE name; None = ALL.
+    Deallocate(Option<String>),
+    /// DISCARD ALL, or only a part of it that needs no action here.
+    Discard {
+        /// ALL.
+        all: bool,
+    },
+    /// DECLARE name CURSOR FOR query.
+    DeclareCursor {
+        /// Its name.
+        name: String,
+        /// The query.
+        query: Arc<Statement>,
+        /// WITH HOLD.
+        hold: bool,
+    },
+    /// FETCH or MOVE count FROM name; only forward.
+    Fetch {
+        /// The cursor.
+        name: String,
+        /// How many rows; None = ALL.
+        count: Option<u64>,
+        /// MOVE: the rows are skipped.
+        skip: bool,
+    },
+    /// CLOSE name; None = ALL.
+    CloseCursor(Option<String>),
+    /// LOCK TABLE.
+    LockTable {
+        /// The tables' oids.
+        tables: Vec<u32>,
+        /// The mode.
+        mode: txn::TableLock,
+        /// NOWAIT.
+        nowait: bool,
+    },
+    /// COPY.
+    Copy(Copy),
+    /// EXPLAIN.
+    Explain(Explain),
+    /// VACUUM and ANALYZE: the tables, or all.
+    Vacuum {
+        /// The tables' oids; empty = all.
+        tables: Vec<u32>,
+        /// Purge dead versions.
+        vacuum: bool,
+        /// Gather statistics.
+        analyze: bool,
+    },
+    /// CHECKPOINT.
+    Checkpoint,
+    /// Accepted and without effect here (COMMENT, GRANT, OWNER TO, ...): its completion tag.
+    NoEffect(String),
+    /// CREATE DATABASE.
+    CreateDatabase(String),
+    /// DROP DATABASE.
+    DropDatabase {
+        /// Its name.
+        name: String,
+        /// IF EXISTS.
+        if_exists: bool,
+    },
+    /// CREATE SCHEMA.
+    CreateSchema {
+        /// Its name.
+        name: String,
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+    },
+    /// CREATE TABLE.
+    CreateTable(CreateTable),
+    /// CREATE TABLE name AS query, SELECT INTO.
+    CreateTableAs {
+        /// The table; its columns come from the query's.
+        table: CreateTable,
+        /// The query.
+        query: Arc<Statement>,
+        /// False: WITH NO DATA.
+        with_data: bool,
+    },
+    /// CREATE INDEX.
+    CreateIndex(CreateIndex),
+    /// CREATE SEQUENCE.
+    CreateSequence {
+        /// Its name.
+        name: QualifiedName,
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+        /// Its numbers.
+        options: SequenceOptions,
+    },
+    /// ALTER SEQUENCE.
+    AlterSequence {
+        /// Its name.
+        name: QualifiedName,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// What changes.
+        options: SequenceOptions,
+    },
+    /// CREATE VIEW.
+    CreateView {
+        /// Its name.
+        name: QualifiedName,
+        /// OR REPLACE.
+        or_replace: bool,
+        /// Its columns as bound now.
+        columns: Vec<ColumnDefinition>,
+        /// The query's text.
+        text: String,
+    },
+    /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
+    Drop {
+        /// What kind of object.
+        kind: ObjectKind,
+        /// Which ones.
+        names: Vec<QualifiedName>,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// CASCADE.
+        cascade: bool,
+    },
+    /// ALTER TABLE (also INDEX, VIEW, SEQUENCE where the action fits).
+    AlterTable {
+        /// The table.
+        name: QualifiedName,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// What to do, in order.
+        actions: Vec<AlterAction>,
+    },
+    /// TRUNCATE.
+    Truncate {
+        /// The tables' oids.
+        tables: Vec<u32>,
+        /// RESTART IDENTITY.
+        restart_identity: bool,
+        /// CASCADE.
+        cascade: bool,
+    },
+}
+
+/// Modes of a transaction; None = as the session's defaults say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// ISOLATION LEVEL.
+    pub isolation: Option<Isolation>,
+    /// READ ONLY or READ WRITE.
+    pub read_only: Option<bool>,
+}
+
+/// The isolation levels of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Runs as read committed, as in PostgreSQL.
+    ReadUncommitted,
+    /// The default.
+    ReadCommitted,
+    /// Snapshot isolation.
+    RepeatableRead,
+    /// Not built yet.
+    Serializable,
+}
+
+/// Kinds of objects DROP knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// A table.
+    Table,
+    /// An index.
+    Index,
+    /// A sequence.
+    Sequence,
+    /// A view.
+    View,
+    /// A schema.
+    Schema,
+}
+
+/// COPY.
+#[derive(Debug)]
+pub struct Copy {
+    /// From or to what.
+    pub relation: CopyRelation,
+    /// COPY FROM: into the table.
+    pub from: bool,
+    /// How rows are written.
+    pub format: CopyFormat,
+}
+
+/// COPY's other end.
+#[derive(Debug)]
+pub enum CopyRelation {
+    /// COPY (query) TO, and COPY table TO, which the binder turns into its query.
+    Query(Arc<Statement>),
+    /// COPY table FROM: an INSERT whose input is [`super::Plan::OneRow`] and whose values read the registers listed:
+    /// the executor fills them with each line's fields, already of the columns' types, and runs the INSERT.
+    Insert {
+        /// The insert.
+        statement: Arc<Statement>,
+        /// The name of the table, for error contexts.
+        table: String,
+        /// The type, name and register of each field of a line.
+        fields: Vec<(Type, String, super::Reg)>,
+    },
+}
+
+/// COPY's options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyFormat {
+    /// Which of the three.
+    pub kind: CopyKind,
+    /// Between fields.
+    pub delimiter: u8,
+    /// What NULL looks like.
+    pub null: String,
+    /// The first line holds the columns' names.
+    pub header: bool,
+    /// CSV: around fields.
+    pub quote: u8,
+    /// CSV: before a quote within quotes.
+    pub escape: u8,
+    /// CSV: fields always quoted on the way out (by position), `FORCE_QUOTE *` = all.
+    pub force_quote: Vec<bool>,
+}
+
+/// COPY's formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyKind {
+    /// Tab-separated with backslash escapes.
+    Text,
+    /// Comma-separated.
+    Csv,
+    /// PostgreSQL's binary format.
+    Binary,
+}
+
+/// EXPLAIN.
+#[derive(Debug)]
+pub struct Explain {
+    /// The statement explained.
+    pub statement: Arc<Statement>,
+    /// Run it and show actual numbers.
+    pub analyze: bool,
+    /// FORMAT JSON instead of TEXT.
+    pub json: bool,
+    /// COSTS.
+    pub costs: bool,
+}
+
+/// CREATE TABLE.
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    /// Its name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Its columns; empty for CREATE TABLE AS without a list.
+    pub columns: Vec<ColumnDefinition>,
+    /// Its constraints (column constraints too, apart from NOT NULL).
+    pub constraints: Vec<ConstraintDefinition>,
+}
+
+/// A column as defined.
+#[derive(Debug, Clone)]
+pub struct ColumnDefinition {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_: Type,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text checked by the binder.
+    pub default: Option<String>,
+    /// SERIAL or GENERATED AS IDENTITY: a sequence of its own, named table_column_seq.
+    pub sequence: Option<OwnedSequence>,
+}
+
+/// A sequence made along with a column.
+#[derive(Debug, Clone)]
+pub struct OwnedSequence {
+    /// Its numbers.
+    pub options: SequenceOptions,
+    /// GENERATED ... AS IDENTITY instead of SERIAL.
+    pub identity: Option<Identity>,
+}
+
+/// The kinds of identity columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// GENERATED ALWAYS
+    Always,
+    /// GENERATED BY DEFAULT
+    ByDefault,
+}
+
+/// A sequence's numbers as given; None = PostgreSQL's default for it (or unchanged in ALTER).
+#[derive(Debug, Clone, Default)]
+pub struct SequenceOptions {
+    /// AS type.
+    pub type_: Option<Type>,
+    /// INCREMENT BY
+    pub increment: Option<i64>,
+    /// MINVALUE; Some(None) = NO MINVALUE
+    pub minimum: Option<Option<i64>>,
+    /// MAXVALUE; Some(None) = NO MAXVALUE
+    pub maximum: Option<Option<i64>>,
+    /// START WITH
+    pub start: Option<i64>,
+    /// RESTART; Some(None) = from its start
+    pub restart: Option<Option<i64>>,
+    /// CACHE
+    pub cache: Option<i64>,
+    /// CYCLE
+    pub cycle: Option<bool>,
+    /// OWNED BY: (table oid, column position).
+    pub owned_by: Option<(u32, u32)>,
+}
+
+/// A table constraint as defined.
+#[derive(Debug, Clone)]
+pub struct ConstraintDefinition {
+    /// CONSTRAINT name; None = PostgreSQL's default name.
+    pub name: Option<String>,
+    /// What it demands.
+    pub kind: ConstraintKind,
+}
+
+/// What a constraint demands.
+#[derive(Debug, Clone)]
+pub enum ConstraintKind {
+    /// PRIMARY KEY (columns).
+    PrimaryKey(Vec<String>),
+    /// UNIQUE (columns).
+    Unique {
+        /// The columns.
+        columns: Vec<String>,
+        /// NULLS NOT DISTINCT.
+        nulls_not_distinct: bool,
+    },
+    /// CHECK (expression).
+    Check {
+        /// The expression's text.
+        text: String,
+        /// The columns it reads, for the default name (a single one: table_column_check).
+        columns: Vec<String>,
+    },
+    /// FOREIGN KEY (columns) REFERENCES parent (columns).
+    ForeignKey {
+        /// The referencing columns.
+        columns: Vec<String>,
+        /// The referenced table.
+        parent: QualifiedName,
+        /// The referenced columns; empty = its primary key.
+        parent_columns: Vec<String>,
+        /// ON DELETE.
+        on_delete: ReferentialAction,
+        /// ON UPDATE.
+        on_update: ReferentialAction,
+    },
+}
+
+/// What happens to referencing rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferentialAction {
+    /// An error, if still dangling at the end of the statement.
+    NoAction,
+    /// An error at once.
+    Restrict,
+    /// The same is done to them.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+    /// Their columns become their defaults.
+    SetDefault,
+}
+
+/// CREATE INDEX.
+#[derive(Debug, Clone)]
+pub struct CreateIndex {
+    /// Its name; None = PostgreSQL's default name. An index lives in its table's schema.
+    pub name: Option<String>,
+    /// The table.
+    pub table: QualifiedName,
+    /// UNIQUE.
+    pub unique: bool,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Its columns.
+    pub columns: Vec<IndexColumn>,
+}
+
+/// A column of an index.
+#[derive(Debug, Clone)]
+pub struct IndexColumn {
+    /// The column.
+    pub name: String,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST (as resolved from the default for the direction).
+    pub nulls_first: bool,
+}
+
+/// One action of ALTER TABLE.
+#[derive(Debug, Clone)]
+pub enum AlterAction {
+    /// ADD COLUMN.
+    AddColumn {
+        /// The column.
+        column: ColumnDefinition,
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+    },
+    /// DROP COLUMN.
+    DropColumn {
+        /// Its name.
+        name: String,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// CASCADE.
+        cascade: bool,
+    },
+    /// ADD constraint. ADD PRIMARY KEY rebuilds the table's tree.
+    AddConstraint(ConstraintDefinition),
+    /// DROP CONSTRAINT.
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// CASCADE.
+        cascade: bool,
+    },
+    /// ALTER COLUMN SET/DROP DEFAULT.
+    SetDefault {
+        /// The column.
+        column: String,
+        /// The default's text; None = DROP DEFAULT.
+        default: Option<String>,
+    },
+    /// ALTER COLUMN SET/DROP NOT NULL.
+    SetNotNull {
+        /// The column.
+        column: String,
+        /// SET or DROP.
+        not_null: bool,
+    },
+    /// ALTER COLUMN TYPE: every row is rewritten.
+    SetType {
+        /// The column.
+        column: String,
+        /// The new type.
+        type_: Type,
+        /// USING's text; None = an assignment cast of the column.
+        using: Option<String>,
+    },
+    /// RENAME TO.
+    Rename(String),
+    /// RENAME COLUMN.
+    RenameColumn {
+        /// The old name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// RENAME CONSTRAINT.
+    RenameConstraint {
+        /// The old name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// SET SCHEMA.
+    SetSchema(String),
+    /// Accepted and without effect here (OWNER TO, storage parameters, ...).
+    NoEffect,
+}
