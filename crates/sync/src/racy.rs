@@ -1,0 +1,225 @@
+//! The one vetted helper for reading memory that other cores may be changing meanwhile.
+//!
+//! By Rust's rules such a read is a race, so it is kept in one place and made of volatile loads (and, for long copies,
+//! of one machine instruction), which the compiler neither repeats, splits nor reasons from. Every accessor checks its
+//! bounds against the fixed length of the view, never against anything read through it, so torn bytes can't make it
+//! panic or leave the view. What comes out is hostile until the version of the memory's latch is validated.
+
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+/// A read-only view on `len` bytes that may change while they are read.
+#[derive(Debug, Clone, Copy)]
+pub struct RacyBytes<'a> {
+    start: *const u8,
+    len: usize,
+    memory: PhantomData<&'a ()>,
+}
+
+// SAFETY: the view only reads, and reads are meant to race; `new` demands memory that stays mapped for `'a`.
+unsafe impl Send for RacyBytes<'_> {}
+// SAFETY: as for Send.
+unsafe impl Sync for RacyBytes<'_> {}
+
+/// A value at any address: packed, so that a volatile load of it is one unaligned load.
+#[repr(C, packed)]
+#[derive(Clone, Copy)]
+struct Unaligned<T: Copy>(T);
+
+/// Copies at least this long are left to the processor's own copy instruction.
+#[cfg(target_arch = "x86_64")]
+const LONG_COPY: usize = 512;
+
+impl<'a> RacyBytes<'a> {
+    /// A view on `len` bytes at `start`.
+    ///
+    /// # Safety
+    /// The bytes stay mapped and initialized for `'a` (type-stable memory: frames are never unmapped), and whoever
+    /// writes them does it under the latch whose version the reader validates.
+    #[inline]
+    pub unsafe fn new(start: *const u8, len: usize) -> Self {
+        Self { start, len, memory: PhantomData }
+    }
+
+    /// Length of the view.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the view has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn inside(&self, offset: usize, len: usize) -> bool {
+        offset <= self.len && len <= self.len - offset
+    }
+
+    /// Loads a `T` at `offset`, which the caller has found to be inside.
+    #[inline]
+    fn load<T: Copy>(&self, offset: usize) -> T {
+        debug_assert!(self.inside(offset, size_of::<T>()));
+        // SAFETY: the bytes are inside the view, which `new` promises to be mapped; `T` is an integer or an array of
+        // bytes, for which every bit pattern is a value; packed, so no alignment is asked for.
+        unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile().0 }
+    }
+
+    /// The byte at `offset`.
+    #[inline]
+    pub fn u8_at(&self, offset: usize) -> Option<u8> {
+        self.inside(offset, 1).then(|| self.load::<u8>(offset))
+    }
+
+    /// The little-endian number at `offset`.
+    #[inline]
+    pub fn u16_at(&self, offset: usize) -> Option<u16> {
+        self.inside(offset, 2).then(|| u16::from_le(self.load(offset)))
+    }
+
+    /// The little-endian number at `offset`.
+    #[inline]
+    pub fn u32_at(&self, offset: usize) -> Option<u32> {
+        self.inside(offset, 4).then(|| u32::from_le(self.load(offset)))
+    }
+
+    /// The little-endian number at `offset`.
+    #[inline]
+    pub fn u64_at(&self, offset: usize) -> Option<u64> {
+        self.inside(offset, 8).then(|| u64::from_le(self.load(offset)))
+    }
+
+    /// A view on a part.
+    #[inline]
+    pub fn part(&self, offset: usize, len: usize) -> Option<RacyBytes<'a>> {
+        // SAFETY: a part of memory that `new` was promised for is as good as the whole.
+        self.inside(offset, len).then(|| unsafe { RacyBytes::new(self.start.add(offset), len) })
+    }
+
+    /// Copies `to.len()` bytes from `offset`; false (and nothing copied) when they aren't all inside.
+    #[inline]
+    pub fn copy_to(&self, offset: usize, to: &mut [u8]) -> bool {
+        if !self.inside(offset, to.len()) {
+            return false;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if to.len() >= LONG_COPY {
+            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is exclusively borrowed. The
+            // direction flag is clear by the calling convention.
+            unsafe {
+                std::arch::asm!(
+                    "rep movsb",
+                    inout("rcx") to.len() => _,
+                    inout("rsi") self.start.add(offset) => _,
+                    inout("rdi") to.as_mut_ptr() => _,
+                    options(nostack, preserves_flags)
+                );
+            }
+            return true;
+        }
+        let mut at = offset;
+        let mut chunks = to.chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.load::<[u8; 8]>(at));
+            at += 8;
+        }
+        for byte in chunks.into_remainder() {
+            *byte = self.load(at);
+            at += 1;
+        }
+        true
+    }
+
+    /// Copies the whole view; false when `to` has another length.
+    #[inline]
+    pub fn copy_all(&self, to: &mut [u8]) -> bool {
+        to.len() == self.len && self.copy_to(0, to)
+    }
+
+    /// Appends `len` bytes from `offset` to `to`; false (and nothing appended) when they aren't all inside.
+    #[inline]
+    pub fn append_to(&self, offset: usize, len: usize, to: &mut Vec<u8>) -> bool {
+        if !self.inside(offset, len) {
+            return false;
+        }
+        let old = to.len();
+        to.resize(old + len, 0);
+        self.copy_to(offset, &mut to[old..])
+    }
+
+    /// Compares `len` bytes at `offset` with `other`, as memcmp does; a prefix is less. `None` when not all inside.
+    #[inline]
+    pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Option<Ordering> {
+        if !self.inside(offset, len) {
+            return None;
+        }
+        let common = len.min(other.len());
+        let mut done = 0;
+        while done + 8 <= common {
+            let ours = u64::from_be_bytes(self.load(offset + done));
+            let theirs = u64::from_be_bytes(other[done..done + 8].try_into().expect("eight bytes"));
+            if ours != theirs {
+                return Some(ours.cmp(&theirs));
+            }
+            done += 8;
+        }
+        while done < common {
+            let ours: u8 = self.load(offset + done);
+            if ours != other[done] {
+                return Some(ours.cmp(&other[done]));
+            }
+            done += 1;
+        }
+        Some(len.cmp(&other.len()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn view(bytes: &[u8]) -> RacyBytes<'_> {
+        // SAFETY: the slice is borrowed for the view's life and nobody writes it.
+        unsafe { RacyBytes::new(bytes.as_ptr(), bytes.len()) }
+    }
+
+    #[test]
+    fn numbers_and_bounds() {
+        let bytes: Vec<u8> = (1..=16).collect();
+        let racy = view(&bytes);
+        assert_eq!(racy.u8_at(15), Some(16));
+        assert_eq!(racy.u16_at(1), Some(0x0302));
+        assert_eq!(racy.u32_at(3), Some(0x0706_0504));
+        assert_eq!(racy.u64_at(8), Some(u64::from_le_bytes(bytes[8..].try_into().unwrap())));
+        assert_eq!((racy.u8_at(16), racy.u64_at(9), racy.u16_at(usize::MAX)), (None, None, None));
+        assert!(racy.part(15, 2).is_none() && racy.part(16, 0).is_some());
+    }
+
+    #[test]
+    fn copies_of_every_length() {
+        let bytes: Vec<u8> = (0..9000).map(|i| (i * 7) as u8).collect();
+        let racy = view(&bytes);
+        for len in [0, 1, 7, 8, 9, 511, 512, 513, 8192, 8999] {
+            let mut to = vec![0; len];
+            assert!(racy.copy_to(1, &mut to));
+            assert_eq!(to, bytes[1..1 + len]);
+        }
+        assert!(!racy.copy_to(1, &mut vec![0; 9000]) && !racy.copy_all(&mut [0; 3]));
+        let mut grown = b"ab".to_vec();
+        assert!(racy.append_to(2, 3, &mut grown) && !racy.append_to(8999, 2, &mut grown));
+        assert_eq!(grown, [b'a', b'b', 14, 21, 28]);
+    }
+
+    #[test]
+    fn compares_like_slices() {
+        let words: Vec<&[u8]> = vec![b"", b"a", b"ab", b"abcdefgh", b"abcdefgi", b"abcdefghx", b"b\xff", b"b\x00"];
+        for ours in &words {
+            for theirs in &words {
+                assert_eq!(view(ours).compare(0, ours.len(), theirs), Some(ours.cmp(theirs)));
+            }
+        }
+        assert_eq!(view(b"abc").compare(1, 3, b"x"), None);
+    }
+}
