@@ -1,2 +1,28 @@
-//! The txn room.
+//! Transactions: who sees what, who waits for whom, and how changes are taken back.
+//!
+//! It knows nothing of SQL text. Rows are opaque bytes behind a 16-byte version header ([`version`]); each table and each
+//! index is a [`storage::btree::Tree`] of such values. What must hold:
+//!
+//! 1. The newest version of a row is in place; older ones are reached through undo pointers, which are followed only for
+//!    versions that the reader's snapshot doesn't see ([`visibility`]).
+//! 2. A transaction's outcome is one word, stored once: before its commit number can be in anybody's snapshot ([`status`]).
+//! 3. Nothing that a registered snapshot may still need is recycled ([`horizon`]).
+//! 4. Readers take no lock and no latch, and write nothing that another core reads.
+//! 5. Locks live in tables of their own, never in the row or its undo ([`locks`]).
+//! 6. Nobody waits for a lock while holding a latch, and every wait can be interrupted.
+//!
+//! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot. Never backwards.
 #![forbid(unsafe_code)]
+
+mod engine;
+mod error;
+mod session;
+pub mod version;
+
+pub use engine::{Engine, LockInfo};
+pub use error::Error;
+pub use session::scan::{Direction, Range, Scan};
+pub use session::{
+    InsertOutcome, Isolation, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock, TxnSession, Wait,
+};
+pub use version::Stamp;

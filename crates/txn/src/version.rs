@@ -1,0 +1,137 @@
+//! The version header: the 16 bytes before each row's payload, little endian.
+//!
+//! ```text
+//! 0      6            12                          16
+//! | txid | undo pointer | command << 1 | deleted | payload ...
+//! ```
+//!
+//! `txid`: the transaction that wrote this version (48 bits). Undo pointer: the undo record that holds the version before
+//! this one, 0 when there is none (48 bits: page index << 13 | offset in page). Command: the writer's statement (31 bits);
+//! its own later statements see the version, the statement itself doesn't. Deleted: the row ends with this version; its
+//! payload is empty, the entry stays until nobody can see an older version.
+
+/// Bytes of the header.
+pub const HEADER: usize = 16;
+/// The highest transaction number that fits.
+pub const MAX_TXID: u64 = (1 << 48) - 1;
+/// The highest command number that fits.
+pub const MAX_COMMAND: u32 = (1 << 31) - 1;
+
+/// Place of an undo record: page index and offset in the page. Offsets are never 0 (the page's header is there), so the
+/// zero pointer names nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct UndoPointer(u64);
+
+const OFFSET_BITS: u32 = 13;
+const _: () = assert!(storage::page::PAGE_SIZE == 1 << OFFSET_BITS);
+const _: () = assert!(31 + OFFSET_BITS <= 48); // any temporary page fits
+
+impl UndoPointer {
+    /// Names no record.
+    pub const NONE: UndoPointer = UndoPointer(0);
+
+    /// The record at `offset` of the temporary page `index`.
+    #[inline]
+    pub fn new(index: u32, offset: u16) -> UndoPointer {
+        debug_assert!(offset != 0 && usize::from(offset) < storage::page::PAGE_SIZE);
+        UndoPointer(u64::from(index) << OFFSET_BITS | u64::from(offset))
+    }
+
+    /// As a number.
+    #[inline]
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// From a number; higher bits than a pointer has are dropped.
+    #[inline]
+    pub fn from_raw(raw: u64) -> UndoPointer {
+        UndoPointer(raw & MAX_TXID)
+    }
+
+    /// Whether it names nothing.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Index of the temporary page.
+    #[inline]
+    pub fn index(self) -> u32 {
+        (self.0 >> OFFSET_BITS) as u32 & (u32::MAX >> 1)
+    }
+
+    /// Offset in the page.
+    #[inline]
+    pub fn offset(self) -> usize {
+        (self.0 & ((1 << OFFSET_BITS) - 1)) as usize
+    }
+}
+
+/// A version header: also the mark by which a later change recognises the version that was read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stamp {
+    /// Who wrote the version.
+    pub txid: u64,
+    /// The version before it.
+    pub undo: UndoPointer,
+    /// The writer's command.
+    pub command: u32,
+    /// Whether the row ends here.
+    pub deleted: bool,
+}
+
+impl Stamp {
+    /// Reads the header of a stored value; `None` when the value is too short to have one.
+    #[inline]
+    pub fn decode(value: &[u8]) -> Option<Stamp> {
+        let header: &[u8; HEADER] = value.first_chunk()?;
+        let low = u64::from_le_bytes(*header.first_chunk()?);
+        let high = u64::from_le_bytes(*header.last_chunk()?);
+        let command = (high >> 32) as u32;
+        Some(Stamp {
+            txid: low & MAX_TXID,
+            undo: UndoPointer(low >> 48 | (high & 0xffff_ffff) << 16),
+            command: command >> 1,
+            deleted: command & 1 != 0,
+        })
+    }
+
+    /// The header's bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER] {
+        debug_assert!(self.txid <= MAX_TXID && self.undo.0 <= MAX_TXID && self.command <= MAX_COMMAND);
+        let low = self.txid | self.undo.0 << 48;
+        let high = self.undo.0 >> 16 | u64::from(self.command << 1 | u32::from(self.deleted)) << 32;
+        (u128::from(low) | u128::from(high) << 64).to_le_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_reads_back_at_its_limits() {
+        let pointers = [UndoPointer::NONE, UndoPointer::new(0, 32), UndoPointer::new(u32::MAX >> 1, 8191)];
+        for txid in [0, 1, 0x1234_5678_9abc, MAX_TXID] {
+            for undo in pointers {
+                for command in [0, 1, 77, MAX_COMMAND] {
+                    for deleted in [false, true] {
+                        let stamp = Stamp { txid, undo, command, deleted };
+                        assert_eq!(Stamp::decode(&stamp.encode()), Some(stamp));
+                    }
+                }
+            }
+        }
+        assert_eq!(Stamp::decode(&[0; HEADER - 1]), None);
+    }
+
+    #[test]
+    fn pointers_keep_page_and_offset() {
+        let pointer = UndoPointer::new(u32::MAX >> 1, 8191);
+        assert_eq!((pointer.index(), pointer.offset()), (u32::MAX >> 1, 8191));
+        assert_eq!(UndoPointer::from_raw(pointer.raw()), pointer);
+        assert!(UndoPointer::NONE.is_none() && !pointer.is_none());
+    }
+}
