@@ -1,3 +1,112 @@
-//! The allcore room.
+//! The `allcore` command: serve a data folder, check one, set passwords.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod check;
+mod logger;
+mod passwords;
+mod serve;
+mod settings;
+mod units;
+
+use clap::{Parser, Subcommand};
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// An OLTP database that speaks PostgreSQL's protocol and SQL and puts every core of one machine to use.
+#[derive(Parser)]
+#[command(name = "allcore", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Serve a data folder to PostgreSQL clients
+    #[command(long_about = SERVE_HELP)]
+    Serve(Box<settings::ServeSettings>),
+    /// Verify every page, tree and index of a data folder whose server is down
+    #[command(long_about = CHECK_HELP)]
+    Check {
+        /// Folder of the database
+        #[arg(long, value_name = "DIR", env = "ALLCORE_DATA")]
+        data: PathBuf,
+    },
+    /// Set the password of a user, for servers started with --auth scram
+    #[command(long_about = PASSWD_HELP)]
+    Passwd {
+        /// Folder of the database
+        #[arg(long, value_name = "DIR", env = "ALLCORE_DATA")]
+        data: PathBuf,
+        /// The user
+        user: String,
+        /// Read the password from standard input, one line, without asking
+        #[arg(long)]
+        stdin: bool,
+    },
+}
+
+const SERVE_HELP: &str = "\
+Serve a data folder to PostgreSQL clients.
+
+The folder is created if it is empty or not there. Every setting may also be given by the environment (the \
+variable in brackets) or in a file named by --config (TOML, `name = value`, names as the long options); the command \
+line wins over the environment, the environment over the file. Nothing needs tuning to start with:
+
+  allcore serve --data /srv/db
+  psql -h 127.0.0.1 -U postgres postgres
+
+SIGTERM and SIGINT (Ctrl-C) stop the server cleanly: open statements are cancelled, open transactions rolled back, a \
+last checkpoint is written, so that the next start has nothing to recover. kill -9 loses nothing that was \
+acknowledged either; the next start recovers it from the log.";
+
+const CHECK_HELP: &str = "\
+Verify every page, tree and index of a data folder whose server is down.
+
+Reads all pages and verifies their checksums, then every tree: order of keys, links, levels, that no page is used \
+twice or lost, and that tables and their indexes agree. Exit status 0 when all is well, 1 with a line for each \
+fault when not. Nothing is written.";
+
+const PASSWD_HELP: &str = "\
+Set the password of a user, for servers started with --auth scram.
+
+Only a SCRAM-SHA-256 verifier is kept, never the password. A running server takes the change for the next login.";
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().verb {
+        Verb::Serve(settings) => serve::run(*settings),
+        Verb::Check { data } => check::run(&data),
+        Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            // One line, whatever the fault's own text holds.
+            eprintln!("allcore: {}", fault.trim().replace('\n', "; "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), String> {
+    if !data.is_dir() {
+        return Err(format!("{} is no data folder: start 'allcore serve --data' on it once", data.display()));
+    }
+    let password = if stdin || !std::io::stdin().is_terminal() {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read the password: {e}"))?;
+        text.lines().next().unwrap_or("").to_owned()
+    } else {
+        let ask = |prompt: &str| rpassword::prompt_password(prompt).map_err(|e| format!("cannot ask: {e}"));
+        let password = ask(&format!("New password for {user}: "))?;
+        if ask("Once more: ")? != password {
+            return Err("the two passwords differ; nothing was changed".to_owned());
+        }
+        password
+    };
+    if password.is_empty() {
+        return Err("an empty password is none; nothing was changed".to_owned());
+    }
+    passwords::Passwords::read(data)?.set(data, user, &password)
+}

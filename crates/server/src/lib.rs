@@ -1,2 +1,74 @@
-//! The server room.
+//! The server room: PostgreSQL's wire protocol 3.0 over the runtime's sockets.
+//!
+//! [`Server::start`] listens; every connection is a [`connection::Connection`], a state machine the runtime serves
+//! when bytes have come. What a statement means is the SQL room's; this room knows messages, who may come in, and
+//! how rows are written into the send buffer.
 #![forbid(unsafe_code)]
+
+mod client;
+mod connection;
+mod decode;
+mod encode;
+mod login;
+pub mod scram;
+mod shared;
+pub mod tls;
+mod wire;
+
+pub use shared::PasswordSource;
+
+use connection::Connection;
+use runtime::net::{Address, Listener};
+use shared::Shared;
+use sql::Database;
+use std::io;
+use std::sync::Arc;
+
+/// What a server is started with.
+pub struct Options {
+    /// Where connections are accepted.
+    pub addresses: Vec<Address>,
+    /// TLS to offer, from [`tls::load`].
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// The passwords clients must prove; none where every client is believed.
+    pub passwords: Option<PasswordSource>,
+    /// Sessions at one time.
+    pub max_connections: usize,
+}
+
+/// A running server; it accepts until [`Server::stop`].
+pub struct Server {
+    listeners: Vec<Listener>,
+}
+
+/// An address that could not be listened on.
+#[derive(Debug)]
+pub struct ListenError {
+    /// The address.
+    pub address: Address,
+    /// What the system said.
+    pub fault: io::Error,
+}
+
+impl Server {
+    /// Accepts connections on every address of `options` and serves `database` to them.
+    pub fn start(database: Database, options: Options) -> Result<Self, ListenError> {
+        let runtime = Arc::clone(database.runtime());
+        let shared = Shared::new(database, options.tls, options.passwords, options.max_connections);
+        let mut listeners = Vec::new();
+        for address in options.addresses {
+            let shared = Arc::clone(&shared);
+            let accept = move || Box::new(Connection::new(Arc::clone(&shared))) as Box<dyn runtime::net::Serve>;
+            match runtime.listen(&address, accept) {
+                Ok(listener) => listeners.push(listener),
+                Err(fault) => return Err(ListenError { address, fault }),
+            }
+        }
+        Ok(Self { listeners })
+    }
+
+    /// Accepts no more connections; those there go on until the runtime shuts down.
+    pub fn stop(self) {
+        drop(self.listeners);
+    }
+}

@@ -1,0 +1,35 @@
+# What a developer runs. `make test` and `make demo` install what they need themselves.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export CARGO_TERM_PROGRESS_WHEN ?= auto
+
+.PHONY: help build test demo soak bench loom setup fmt
+
+help: ## This list
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install the system packages that build and tests need
+	@scripts/setup.sh
+
+build: setup ## Build the release binary, target/release/allcore
+	cargo build --release --locked --bin allcore
+
+fmt: ## Format the sources
+	cargo fmt --all
+
+test: setup ## Formatting, clippy with warnings as errors, all tests
+	@scripts/test.sh
+
+demo: build ## pgbench against allcore (and PostgreSQL where installed), with a table at the end
+	@scripts/demo.py
+
+loom: ## Model checks of the concurrent structures
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom
+
+soak: setup ## 500 crash rounds and 10 minutes of mixed load in a pool a tenth of the data
+	@scripts/soak.sh
+
+bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
+	@scripts/bench.py

@@ -1,0 +1,88 @@
+//! The passwords file of a data folder: one line a user, `name verifier`, never a password itself.
+
+use server::scram::Verifier;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The users who have a password.
+#[derive(Debug, Default, Clone)]
+pub struct Passwords {
+    users: BTreeMap<String, Verifier>,
+}
+
+fn file(data: &Path) -> PathBuf {
+    data.join("passwords")
+}
+
+impl Passwords {
+    /// Reads the file of `data`; a folder without one has no users.
+    pub fn read(data: &Path) -> Result<Self, String> {
+        let path = file(data);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(e) => return Err(format!("cannot read {}: {e}", path.display())),
+        };
+        let mut users = BTreeMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let entry = line.rsplit_once(' ').and_then(|(user, verifier)| Some((user, verifier.parse().ok()?)));
+            let (user, verifier) =
+                entry.ok_or_else(|| format!("{}: line {} is damaged", path.display(), index + 1))?;
+            users.insert(user.to_owned(), verifier);
+        }
+        Ok(Self { users })
+    }
+
+    /// Whether nobody has a password.
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// What is kept of the password of `user`.
+    pub fn verifier(&self, user: &str) -> Option<Verifier> {
+        self.users.get(user).cloned()
+    }
+
+    /// Sets a password and replaces the file of `data` in one step.
+    pub fn set(mut self, data: &Path, user: &str, password: &str) -> Result<(), String> {
+        if user.is_empty() || user.contains(['\n', '\r']) {
+            return Err(format!("{user:?} is no name of a user"));
+        }
+        self.users.insert(user.to_owned(), Verifier::of_password(password));
+        let (path, draft) = (file(data), data.join("passwords.new"));
+        let write = || -> io::Result<()> {
+            let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            for (user, verifier) in &self.users {
+                writeln!(out, "{user} {verifier}")?;
+            }
+            out.sync_all()?;
+            fs::rename(&draft, &path)?;
+            fs::File::open(data)?.sync_all()
+        };
+        write().map_err(|e| format!("cannot write {}: {e}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_kept_as_verifiers_and_replaced() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(Passwords::read(data.path()).unwrap().is_empty());
+        for (user, password) in [("ada", "one"), ("grace hopper", "two"), ("ada", "three")] {
+            Passwords::read(data.path()).unwrap().set(data.path(), user, password).unwrap();
+        }
+        let text = fs::read_to_string(file(data.path())).unwrap();
+        assert_eq!(text.lines().count(), 2);
+        assert!(!text.contains("three"));
+        let passwords = Passwords::read(data.path()).unwrap();
+        assert!(passwords.verifier("ada").is_some() && passwords.verifier("grace hopper").is_some());
+        fs::write(file(data.path()), "ada nonsense\n").unwrap();
+        assert!(Passwords::read(data.path()).unwrap_err().contains("line 1"));
+    }
+}

@@ -1,0 +1,147 @@
+//! `allcore serve`: from settings to a running server and back down.
+
+use crate::logger;
+use crate::passwords::Passwords;
+use crate::settings::{AuthKind, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, ServeSettings};
+use crate::units::Bytes;
+use runtime::net::Address;
+use server::{Options, PasswordSource, Server};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sql::database::{Database, OpenError};
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+/// Descriptors beside those of connections: files, event queues, listeners.
+const OWN_DESCRIPTORS: u64 = 128;
+
+/// Serves until SIGTERM or SIGINT.
+pub fn run(settings: ServeSettings) -> Result<(), String> {
+    logger::install();
+    let settings = settings.with_file()?;
+    let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
+    let tls = match (&settings.tls_cert, &settings.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(server::tls::load(certificate, key).map_err(|fault| fault.to_string())?)
+        }
+        (None, None) => None,
+        _ => return Err("--tls-cert and --tls-key go together".to_owned()),
+    };
+    let addresses = addresses(&settings)?;
+    let max_connections = settings.max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS);
+    ensure_descriptors(max_connections, settings.max_connections.is_some())?;
+    let options = sql::database::Options {
+        cores: settings.cores,
+        pin: true,
+        memory: Some(buffers(&settings)?),
+        file_io: match settings.file_io.unwrap_or(FileIoKind::Auto) {
+            FileIoKind::Auto => runtime::FileIo::Auto,
+            FileIoKind::IoUring => runtime::FileIo::IoUring,
+            FileIoKind::Threads => runtime::FileIo::Threads,
+        },
+    };
+    // Before the first thread is there, so that every thread leaves these signals to this one.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|e| format!("cannot listen for signals: {e}"))?;
+    log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
+    let database = Database::open(&data, options).map_err(|fault| open_fault(&data, &fault))?;
+    for fact in database.facts() {
+        log::info!("{fact}");
+    }
+    let passwords = password_source(settings.auth.unwrap_or(AuthKind::Trust), &data)?;
+    let started = Server::start(database.clone(), Options { addresses, tls, passwords, max_connections });
+    let server = match started {
+        Ok(server) => server,
+        Err(fault) => {
+            // The folder was opened for nothing: it is closed as cleanly as after a day's work.
+            let closed = database.shutdown().map_err(|fault| open_fault(&data, &fault));
+            return closed.and(Err(format!("cannot listen on {}: {}", fault.address, fault.fault)));
+        }
+    };
+    log::info!("ready for connections, at most {max_connections}");
+    let signal = signals.forever().next();
+    let name = if signal == Some(SIGINT) { "SIGINT" } else { "SIGTERM" };
+    log::info!("stopping on {name}: sessions end, a last checkpoint is written");
+    server.stop();
+    database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
+    log::info!("stopped");
+    Ok(())
+}
+
+/// Where to listen, in the runtime's words.
+fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
+    let mut addresses = Vec::new();
+    let mut port = 5432;
+    let default = [DEFAULT_LISTEN.to_owned()];
+    let named = if settings.listen.is_empty() { &default[..] } else { &settings.listen };
+    for text in named.iter().filter(|text| *text != "none") {
+        let found = text.to_socket_addrs().map_err(|e| format!("cannot listen on {text}: {e}"))?;
+        for address in found {
+            port = address.port();
+            addresses.push(Address::Tcp(address));
+        }
+    }
+    if let Some(folder) = &settings.socket_dir {
+        if !folder.is_dir() {
+            return Err(format!("--socket-dir {} is no folder", folder.display()));
+        }
+        addresses.push(Address::Unix(folder.join(format!(".s.PGSQL.{port}"))));
+    }
+    if addresses.is_empty() {
+        return Err("nowhere to listen: name a --listen address or a --socket-dir".to_owned());
+    }
+    Ok(addresses)
+}
+
+/// Bytes of the buffer pool: what was said, or a quarter of the memory.
+fn buffers(settings: &ServeSettings) -> Result<usize, String> {
+    let memory = runtime::memory::physical_bytes();
+    let wanted = settings.buffers.unwrap_or(Bytes(memory / 4));
+    if wanted.0 > memory / 10 * 9 {
+        return Err(format!(
+            "--buffers {wanted} does not fit this machine's memory of {}: at most {} can be buffers",
+            Bytes(memory),
+            Bytes(memory / 10 * 9)
+        ));
+    }
+    usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
+}
+
+/// Raises the limit of open descriptors as far as this process may, and tells where that is not enough.
+fn ensure_descriptors(max_connections: usize, asked: bool) -> Result<(), String> {
+    let needed = max_connections as u64 + OWN_DESCRIPTORS;
+    let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);
+    // Nobody asked for so many connections: a limit that serves fewer will do, as long as it serves some.
+    let enough = if asked { needed } else { 2 * OWN_DESCRIPTORS };
+    if granted >= enough {
+        return Ok(());
+    }
+    Err(format!(
+        "too few file descriptors: {max_connections} connections need {needed}, the limit is {granted}; \
+         raise it with 'ulimit -n {needed}' or lower --max-connections"
+    ))
+}
+
+fn password_source(auth: AuthKind, data: &Path) -> Result<Option<PasswordSource>, String> {
+    if auth == AuthKind::Trust {
+        return Ok(None);
+    }
+    if Passwords::read(data)?.is_empty() {
+        return Err(format!(
+            "--auth scram needs passwords and nobody has one: set it with 'allcore passwd --data {} postgres'",
+            data.display()
+        ));
+    }
+    let data: PathBuf = data.to_path_buf();
+    // Read at each login, so that a change needs no restart.
+    Ok(Some(Box::new(move |user| match Passwords::read(&data) {
+        Ok(passwords) => passwords.verifier(user),
+        Err(fault) => {
+            log::error!("{fault}");
+            None
+        }
+    })))
+}
+
+fn open_fault(data: &Path, fault: &OpenError) -> String {
+    format!("{}: {fault}", data.display())
+}

@@ -1,0 +1,239 @@
+//! Starts the real `allcore` command for black-box tests and runs real clients against it.
+#![allow(dead_code, missing_docs, reason = "each test file uses its own part")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A running server on folders of its own; killed when dropped.
+pub struct Server {
+    child: Option<Child>,
+    pub port: u16,
+    pub folder: TempDir,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+/// A TCP port nobody listens on at the moment.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub fn allcore() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_allcore"))
+}
+
+impl Server {
+    /// A server with small defaults and `extra` arguments.
+    pub fn start(extra: &[&str]) -> Self {
+        Self::start_with(extra, &[])
+    }
+
+    pub fn start_with(extra: &[&str], environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Self {
+            child: None,
+            port: free_port(),
+            folder,
+            arguments: extra.iter().map(|&s| s.to_owned()).collect(),
+            environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
+        };
+        server.launch();
+        server
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Sets or removes a variable of the environment for the next launch.
+    pub fn environment(&mut self, name: &str, value: Option<&str>) {
+        self.environment.retain(|(n, _)| n != name);
+        self.environment.extend(value.map(|v| (name.to_owned(), v.to_owned())));
+    }
+
+    /// Starts the process and waits until it answers.
+    pub fn launch(&mut self) {
+        self.launch_unready();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.try_psql("postgres", "select 1").is_err() {
+            let exited = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert!(exited.is_none() && Instant::now() < deadline, "the server did not start:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts the process only.
+    pub fn launch_unready(&mut self) {
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.folder.path().join("log")).unwrap();
+        let buffers: &[&str] =
+            if self.arguments.iter().any(|a| a == "--buffers") { &[] } else { &["--buffers", "64MiB"] };
+        let mut command = allcore();
+        command.arg("serve").arg("--data").arg(self.data()).arg("--socket-dir").arg(self.folder.path());
+        command.arg("--listen").arg(format!("127.0.0.1:{}", self.port)).args(buffers).args(&self.arguments);
+        command.envs(self.environment.iter().map(|(n, v)| (n, v)));
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.child = Some(command.spawn().unwrap());
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// kill -9, as a crash.
+    pub fn crash(&mut self) {
+        let mut child = self.child.take().unwrap();
+        // It may have killed itself at a stop point already.
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+
+    /// Waits for the process to end by itself (a stop point's kill).
+    pub fn wait_end(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.child.as_mut().unwrap().try_wait().unwrap().is_some() {
+                self.child = None;
+                return true;
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// SIGTERM and a clean end.
+    pub fn stop(&mut self) {
+        let mut child = self.child.take().unwrap();
+        let told = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
+        assert!(told.success());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(status.success(), "stopped with {status:?} ({:?}):\n{}", status.signal(), self.log());
+                return;
+            }
+            if Instant::now() > deadline {
+                let _ = child.kill();
+                panic!("the server does not stop:\n{}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A client program told to speak to this server over TCP.
+    pub fn client(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string()).env("PGUSER", "postgres");
+        command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", "20").env("PGSSLMODE", "prefer");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// A client program told to use the Unix socket.
+    pub fn socket_client(&self, program: &str) -> Command {
+        let mut command = self.client(program);
+        command.env("PGHOST", self.folder.path());
+        command
+    }
+
+    fn try_psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let mut command = self.client("psql");
+        command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", sql]);
+        let output = command.output().unwrap();
+        if output.status.success() {
+            Ok(String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+    }
+
+    /// Runs SQL by psql; gives the unaligned rows.
+    pub fn psql(&self, sql: &str) -> String {
+        self.psql_in("postgres", sql)
+    }
+
+    pub fn psql_in(&self, database: &str, sql: &str) -> String {
+        match self.try_psql(database, sql) {
+            Ok(rows) => rows,
+            Err(fault) => panic!("{sql}\n{fault}\nserver log:\n{}", self.log()),
+        }
+    }
+
+    /// Runs SQL that must fail; gives what psql said.
+    pub fn psql_error(&self, sql: &str) -> String {
+        match self.try_psql("postgres", sql) {
+            Ok(rows) => panic!("{sql}\nshould have failed but gave: {rows}"),
+            Err(fault) => fault,
+        }
+    }
+
+    /// Runs pgbench; gives what it printed.
+    pub fn pgbench(&self, arguments: &[&str]) -> String {
+        let mut command = self.client("pgbench");
+        command.args(arguments);
+        succeed(&mut command, &self.log())
+    }
+
+    /// A connection of the `postgres` driver.
+    pub fn connect(&self) -> postgres::Client {
+        self.try_connect().unwrap_or_else(|e| panic!("{e}\nserver log:\n{}", self.log()))
+    }
+
+    pub fn try_connect(&self) -> Result<postgres::Client, postgres::Error> {
+        let settings = format!("host=127.0.0.1 port={} user=postgres dbname=postgres connect_timeout=20", self.port);
+        postgres::Client::connect(&settings, postgres::NoTls)
+    }
+
+    /// `allcore check` on the data folder of a server that is down: its output, which must say all is well.
+    pub fn check(&self) -> String {
+        assert!(self.child.is_none(), "check wants the server down");
+        succeed(allcore().arg("check").arg("--data").arg(self.data()), &self.log())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs a command that must succeed; gives its output.
+pub fn succeed(command: &mut Command, log: &str) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let said = text(&output);
+    assert!(output.status.success(), "{command:?}\n{said}\nserver log:\n{log}");
+    said
+}
+
+/// What a program printed, both ways.
+pub fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A program's path, if the machine has it.
+pub fn has(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
+}
+
+/// A certificate for localhost signed by itself, and its key.
+pub fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout"]);
+    command.arg(&key).arg("-out").arg(&certificate);
+    succeed(&mut command, "");
+    (certificate, key)
+}

@@ -1,0 +1,208 @@
+//! kill -9 under a concurrent transfer workload, at random moments and at named stop points: every acknowledged
+//! commit is there, every unacknowledged one whole or absent, sums are exact, indexes agree with their tables.
+//!
+//! `ALLCORE_CRASH_ROUNDS` sets the number of random rounds (20 in `make test`, 500 in `make soak`).
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Server;
+use postgres::error::SqlState;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const ACCOUNTS: i64 = 500;
+const WORKERS: u64 = 8;
+const START_BALANCE: i64 = 1000;
+
+/// Small and fast random numbers with a seed that is printed on failure.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+fn set_up(server: &Server) {
+    server.psql(&format!(
+        "create table accounts (id int primary key, balance bigint not null, note text not null);
+         create index accounts_note on accounts (note);
+         create table transfers (id bigint primary key, source int not null, target int not null, amount int not null);
+         create index transfers_source on transfers (source);
+         insert into accounts select i, {START_BALANCE}, 'n' || i from generate_series(1, {ACCOUNTS}) i;"
+    ));
+}
+
+/// One transfer in one transaction.
+fn transfer(client: &mut postgres::Client, id: i64, random: &mut Random) -> Result<(), postgres::Error> {
+    let source = 1 + random.below(ACCOUNTS as u64) as i32;
+    let target = 1 + random.below(ACCOUNTS as u64) as i32;
+    let amount = random.below(50) as i32;
+    // Rows in a fixed order, so that deadlocks are rare and not the point here.
+    let mut steps = [(source, -i64::from(amount)), (target, i64::from(amount))];
+    steps.sort_unstable();
+    let mut transaction = client.transaction()?;
+    for (account, change) in steps {
+        transaction.execute(
+            "update accounts set balance = balance + $1, note = 'n' || $2::bigint where id = $3",
+            &[&change, &id, &account],
+        )?;
+    }
+    transaction.execute("insert into transfers values ($1, $2, $3, $4)", &[&id, &source, &target, &amount])?;
+    transaction.commit()
+}
+
+/// Transfers by many sessions until `stop` or until the server is gone; gives the ids acknowledged.
+fn workload(server: &Server, next: &AtomicU64, stop: &AtomicBool, seed: u64) -> Vec<i64> {
+    let acknowledged = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let acknowledged = &acknowledged;
+            scope.spawn(move || {
+                let mut random = Random(seed ^ (worker + 1).wrapping_mul(0x9e37_79b9));
+                let Ok(mut client) = server.try_connect() else { return };
+                while !stop.load(Ordering::Relaxed) {
+                    let id = next.fetch_add(1, Ordering::Relaxed) as i64;
+                    match transfer(&mut client, id, &mut random) {
+                        Ok(()) => acknowledged.lock().unwrap().push(id),
+                        Err(e) if e.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                        Err(e) => {
+                            assert!(e.is_closed() || e.code().is_none(), "{e}: {:?}", e.code());
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    acknowledged.into_inner().unwrap()
+}
+
+/// What must hold after every recovery.
+fn verify(server: &Server, acknowledged: &[i64], context: &str) {
+    let mut client = server.connect();
+    let total: i64 = client.query_one("select sum(balance)::bigint from accounts", &[]).unwrap().get(0);
+    assert_eq!(total, ACCOUNTS * START_BALANCE, "money appeared or vanished: {context}");
+    let present: std::collections::HashSet<i64> =
+        client.query("select id from transfers", &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    for id in acknowledged {
+        assert!(present.contains(id), "transfer {id} was acknowledged and is lost: {context}");
+    }
+    let moved = client
+        .query(
+            "select a.id from accounts a
+              where a.balance <> $1 + (select coalesce(sum(amount), 0) from transfers t where t.target = a.id)
+                                    - (select coalesce(sum(amount), 0) from transfers t where t.source = a.id)",
+            &[&START_BALANCE],
+        )
+        .unwrap();
+    assert!(moved.is_empty(), "accounts and transfers disagree on {} accounts: {context}", moved.len());
+    for query in [
+        "select count(*) from transfers where source >= 0",
+        "select count(*) from accounts where note >= ''",
+        "select count(*) from accounts a, accounts b where a.note = b.note and a.id = b.id",
+    ] {
+        let found: i64 = client.query_one(query, &[]).unwrap().get(0);
+        let expected = if query.contains("transfers") { present.len() as i64 } else { ACCOUNTS };
+        assert_eq!(found, expected, "an index disagrees with its table: {query}: {context}");
+    }
+}
+
+#[test]
+fn killed_at_random_moments() {
+    let rounds: u64 = std::env::var("ALLCORE_CRASH_ROUNDS").map_or(20, |text| text.parse().unwrap());
+    let seed = std::env::var("ALLCORE_CRASH_SEED").map_or_else(
+        |_| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
+        |text| text.parse().unwrap(),
+    );
+    println!("ALLCORE_CRASH_SEED={seed}");
+    let mut random = Random(seed);
+    // A pool far smaller than the data it comes to, so that eviction and page writes are killed too.
+    let mut server = Server::start(&["--buffers", "8MiB"]);
+    set_up(&server);
+    let next = AtomicU64::new(1);
+    let mut acknowledged = Vec::new();
+    for round in 0..rounds {
+        let stop = AtomicBool::new(false);
+        let pause = Duration::from_millis(30 + random.below(500));
+        let pid = server.pid().to_string();
+        let acked = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(pause);
+                std::process::Command::new("kill").args(["-9", &pid]).status().unwrap();
+                stop.store(true, Ordering::Relaxed);
+            });
+            workload(&server, &next, &stop, seed ^ round)
+        });
+        acknowledged.extend(acked);
+        server.crash();
+        let context = format!("round {round} of ALLCORE_CRASH_SEED={seed}");
+        if round % 4 == 0 {
+            // Killed once more while it recovers.
+            server.launch_unready();
+            std::thread::sleep(Duration::from_millis(random.below(60)));
+            server.crash();
+        }
+        server.launch();
+        verify(&server, &acknowledged, &context);
+        if round % 5 == 4 || round + 1 == rounds {
+            server.stop();
+            server.check();
+            server.launch();
+        }
+    }
+    assert!(!acknowledged.is_empty());
+}
+
+#[test]
+fn killed_at_stop_points() {
+    let points = [
+        ("txn.commit.before_append", 40),
+        ("txn.commit.appended", 40),
+        ("log.flush.before_write", 40),
+        ("log.flush.after_write", 40),
+        ("btree.split.latched", 3),
+        ("btree.split.logged", 3),
+        ("storage.evict.before_write", 5),
+        ("storage.writer.after_write", 5),
+        ("checkpoint.begin", 1),
+        ("checkpoint.pages_written", 1),
+        ("checkpoint.before_control", 1),
+        ("checkpoint.after_control", 1),
+    ];
+    for (point, nth) in points {
+        let mut server = Server::start(&["--buffers", "8MiB"]);
+        set_up(&server);
+        let next = AtomicU64::new(1);
+        let quiet = AtomicBool::new(false);
+        server.stop();
+        server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{nth}")));
+        server.launch_unready();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut acknowledged = Vec::new();
+        while !server.wait_end(Duration::from_millis(1)) {
+            assert!(Instant::now() < deadline, "{point} was never reached");
+            let stop = &quiet;
+            stop.store(false, Ordering::Relaxed);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(400));
+                    stop.store(true, Ordering::Relaxed);
+                });
+                acknowledged.extend(workload(&server, &next, stop, 7));
+                // Checkpoints come with time or volume; a test asks for one.
+                if let Ok(mut client) = server.try_connect() {
+                    let _ = client.batch_execute("checkpoint");
+                }
+            });
+        }
+        server.environment("ALLCORE_STOP", None);
+        server.launch();
+        verify(&server, &acknowledged, point);
+        server.stop();
+        server.check();
+    }
+}

@@ -1,0 +1,295 @@
+//! Messages no well-behaved client sends: cut, oversized, out of order, of unknown type. Each ends in a protocol
+//! error for its session alone; a session beside it never notices.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Server;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A client that speaks bytes.
+struct Raw {
+    socket: TcpStream,
+}
+
+/// One message of the server.
+#[derive(Debug, PartialEq)]
+struct Message {
+    kind: u8,
+    body: Vec<u8>,
+}
+
+impl Message {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).replace('\0', " ")
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend((body.len() as u32 + 4).to_be_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+impl Raw {
+    fn connect(server: &Server) -> Self {
+        let socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        Self { socket }
+    }
+
+    fn log_in(server: &Server) -> Self {
+        let mut raw = Self::connect(server);
+        raw.send(&startup(b"user\0postgres\0\0"));
+        let last = raw.until(b'Z');
+        assert_eq!(last.last().unwrap().body, b"I");
+        raw
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        // The server may have closed already: what it said first is what counts.
+        let _ = self.socket.write_all(bytes);
+    }
+
+    /// The next message; none where the server closed.
+    fn receive(&mut self) -> Option<Message> {
+        let mut head = [0; 5];
+        match self.socket.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => panic!("the server neither answers nor closes"),
+            Err(_) => return None,
+        }
+        let mut body = vec![0; u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4];
+        self.socket.read_exact(&mut body).unwrap();
+        Some(Message { kind: head[0], body })
+    }
+
+    /// All messages up to one of this type.
+    fn until(&mut self, kind: u8) -> Vec<Message> {
+        let mut seen = Vec::new();
+        loop {
+            let Some(next) = self.receive() else { panic!("closed before {:?}: {seen:?}", kind as char) };
+            let done = next.kind == kind;
+            seen.push(next);
+            if done {
+                return seen;
+            }
+        }
+    }
+
+    /// The session must end with an error of this code.
+    fn ends_with(&mut self, code: &str) -> String {
+        let mut said = String::new();
+        while let Some(next) = self.receive() {
+            if next.kind == b'E' {
+                said = next.text();
+            }
+        }
+        assert!(said.contains(&format!("C{code}")), "expected {code}, got: {said:?}");
+        assert!(said.contains("FATAL"), "{said}");
+        said
+    }
+
+    fn query(&mut self, sql: &str) -> Vec<Message> {
+        self.send(&message(b'Q', format!("{sql}\0").as_bytes()));
+        self.until(b'Z')
+    }
+}
+
+fn startup(parameters: &[u8]) -> Vec<u8> {
+    let mut bytes = (parameters.len() as u32 + 8).to_be_bytes().to_vec();
+    bytes.extend(196_608u32.to_be_bytes());
+    bytes.extend(parameters);
+    bytes
+}
+
+#[test]
+fn bytes_that_are_no_messages_end_one_session_with_08p01() {
+    let server = Server::start(&[]);
+    let mut bystander = Raw::log_in(&server);
+    bystander.query("begin");
+    let faults: [&[u8]; 7] = [
+        b"!\0\0\0\x04",
+        b"\0\0\0\0\0",
+        b"Q\0\0\0\x03",
+        b"Q\xff\xff\xff\xff",
+        b"S\x7f\xff\xff\xff",
+        b"E\0\x10\0\0",
+        b"p\0\0\0\x05\0",
+    ];
+    for fault in faults {
+        let mut raw = Raw::log_in(&server);
+        raw.send(fault);
+        raw.ends_with("08P01");
+    }
+    for first in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0\0\0\0\0\0\0\0", b"\0\0\0\x07\0\x03\0\0"] {
+        let mut raw = Raw::connect(&server);
+        raw.send(first);
+        raw.ends_with("08P01");
+    }
+    let mut raw = Raw::connect(&server);
+    raw.send(&startup(b"user\0postgres"));
+    raw.ends_with("08P01");
+    assert_eq!(bystander.query("select 1").last().unwrap().body, b"T");
+}
+
+#[test]
+fn a_faulty_body_fails_its_message_and_the_session_goes_on() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    let bodies: [(u8, &[u8]); 9] = [
+        (b'P', b"no terminator"),
+        (b'P', b"\0select 1\0\0\x05\0\0"),
+        (b'B', b"\0\0\0\0\0\x01\0\0\0\xffabc"),
+        (b'B', b"\0\0\0\0\xff\xff"),
+        (b'D', b"X\0"),
+        (b'D', b""),
+        (b'E', b"\0"),
+        (b'C', b"Z\0"),
+        (b'P', b"\0select '\xff\xfe'\0\0\0"),
+    ];
+    for (kind, body) in bodies {
+        raw.send(&message(kind, body));
+        // Skipped until Sync, whatever it is.
+        raw.send(&message(b'E', b"\0\0\0\0\0"));
+        raw.send(&message(b'S', b""));
+        let answer = raw.until(b'Z');
+        assert_eq!(answer.len(), 2, "{}: {answer:?}", kind as char);
+        let code = if body.contains(&0xfe) { "C22021" } else { "C08P01" };
+        assert!(answer[0].kind == b'E' && answer[0].text().contains(code), "{}: {answer:?}", kind as char);
+    }
+    raw.send(&message(b'Q', b"select 'unterminated"));
+    assert!(raw.until(b'Z')[0].text().contains("C08P01"));
+    assert_eq!(raw.query("select 1").len(), 4);
+}
+
+#[test]
+fn messages_may_come_byte_by_byte_and_many_at_once() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::connect(&server);
+    for byte in startup(b"user\0postgres\0\0") {
+        raw.send(&[byte]);
+    }
+    raw.until(b'Z');
+    for byte in message(b'Q', b"select 42\0") {
+        raw.send(&[byte]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let answer = raw.until(b'Z');
+    assert_eq!(answer[1].body, b"\0\x01\0\0\0\x0242");
+    let mut many = Vec::new();
+    for _ in 0..500 {
+        many.extend(message(b'Q', b"select 7\0"));
+    }
+    raw.send(&many);
+    for _ in 0..500 {
+        assert_eq!(raw.until(b'Z').len(), 4);
+    }
+    // A statement larger than any buffer of the way.
+    let long = format!("select length('{}')", "x".repeat(3_000_000));
+    assert_eq!(raw.query(&long)[1].body, b"\0\x01\0\0\0\x073000000");
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing_behind() {
+    let server = Server::start(&[]);
+    server.psql("create table t (id int primary key); insert into t values (1)");
+    let mut raw = Raw::log_in(&server);
+    raw.query("begin");
+    raw.query("update t set id = 2");
+    // Cut amid a message, the transaction open.
+    raw.send(b"Q\0\0\x10\0sel");
+    drop(raw);
+    // Its row lock is given up.
+    assert_eq!(server.psql("set statement_timeout = '10s'; update t set id = 3 where id = 1 returning id"), "3");
+    let mut flood = Raw::log_in(&server);
+    flood.send(&message(b'Q', b"select generate_series(1, 5000000)\0"));
+    drop(flood);
+    assert_eq!(server.psql("select 1"), "1");
+}
+
+#[test]
+fn extended_protocol_portals_and_row_limits() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    raw.query("begin");
+    raw.send(&message(b'P', b"s\0select generate_series(1, $1)\0\0\0"));
+    raw.send(&message(b'B', b"p\0s\0\0\0\0\x01\0\0\0\x015\0\x01\0\x01"));
+    raw.send(&message(b'D', b"Ss\0"));
+    raw.send(&message(b'E', b"p\0\0\0\0\x02"));
+    raw.send(&message(b'E', b"p\0\0\0\0\0"));
+    raw.send(&message(b'C', b"Pp\0"));
+    raw.send(&message(b'S', b""));
+    let kinds: String = raw.until(b'Z').iter().map(|m| m.kind as char).collect();
+    assert_eq!(kinds, "12tTDDsDDDC3Z");
+    // An unknown portal and statement.
+    raw.query("rollback");
+    for (kind, body, code) in [(b'E', &b"nope\0\0\0\0\0"[..], "C34000"), (b'B', b"\0nope\0\0\0\0\0\0\0", "C26000")] {
+        raw.send(&message(kind, body));
+        raw.send(&message(b'S', b""));
+        let answer = raw.until(b'Z');
+        assert!(answer[0].text().contains(code), "{answer:?}");
+    }
+}
+
+#[test]
+fn past_max_connections_is_refused_with_53300() {
+    let server = Server::start(&["--max-connections", "3"]);
+    let held: Vec<Raw> = (0..3).map(|_| Raw::log_in(&server)).collect();
+    let mut raw = Raw::connect(&server);
+    raw.send(&startup(b"user\0postgres\0\0"));
+    raw.ends_with("53300");
+    drop(held);
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while server.try_connect().is_err() {
+        assert!(std::time::Instant::now() < deadline, "places are not given back");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn time_limits_end_statements_and_idle_transactions() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    raw.query("set statement_timeout = '100ms'");
+    let answer = raw.query("select count(*) from generate_series(1, 1000000000)");
+    assert!(answer.iter().any(|m| m.kind == b'E' && m.text().contains("C57014")), "{answer:?}");
+    raw.query("set idle_in_transaction_session_timeout = '100ms'");
+    raw.query("begin");
+    raw.ends_with("25P03");
+}
+
+#[test]
+fn an_idle_connection_costs_at_most_40_kib() {
+    let server = Server::start(&["--max-connections", "1100"]);
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    server.psql("create table t (id int primary key); insert into t values (1)");
+    let use_one = |raw: &mut Raw| {
+        raw.query("select * from t where id = 1");
+        raw.send(&message(b'P', b"s\0select * from t where id = $1\0\0\0"));
+        raw.send(&message(b'B', b"\0s\0\0\0\0\x01\0\0\0\x011\0\0"));
+        raw.send(&message(b'E', b"\0\0\0\0\0"));
+        raw.send(&message(b'S', b""));
+        raw.until(b'Z');
+    };
+    let mut first = Raw::log_in(&server);
+    use_one(&mut first);
+    let before = resident();
+    let many: Vec<Raw> = (0..1000)
+        .map(|_| {
+            let mut raw = Raw::log_in(&server);
+            use_one(&mut raw);
+            raw
+        })
+        .collect();
+    let each = resident().saturating_sub(before) * 1024 / many.len() as u64;
+    println!("an idle connection that has run statements costs {each} bytes resident");
+    assert!(each <= 40 * 1024, "{each} bytes resident a connection");
+}

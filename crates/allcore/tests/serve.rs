@@ -1,0 +1,182 @@
+//! The command itself: how it starts, what it refuses and with which words, how it stops.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Server, allcore, free_port, text};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs `allcore serve` with what must make it refuse; gives its single line.
+fn refusal(arguments: &[&str], data: &Path) -> String {
+    let port = format!("127.0.0.1:{}", free_port());
+    let mut command = allcore();
+    command.arg("serve").arg("--data").arg(data).args(["--buffers", "16MiB"]).args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", &port]);
+    }
+    refused(command)
+}
+
+fn refused(mut command: Command) -> String {
+    let mut child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while child.try_wait().unwrap().is_none() {
+        if std::time::Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("{command:?} was to refuse to start, but runs");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success(), "{command:?}: {}", text(&output));
+    assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output));
+    let said = text(&output);
+    let faults: Vec<&str> = said.lines().filter(|line| line.starts_with("allcore: ")).collect();
+    assert_eq!(faults.len(), 1, "one clear line, not: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+    faults[0].to_owned()
+}
+
+#[test]
+fn facts_at_start_and_clean_stop() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::start(&[]);
+        server.psql("create table kept (id int primary key); insert into kept values (1)");
+        let log = server.log();
+        for fact in ["cores", "NUMA", "file I/O", "buffers", "recovery"] {
+            assert!(log.to_lowercase().contains(&fact.to_lowercase()), "no word of {fact} in:\n{log}");
+        }
+        let told = Command::new("kill").args([signal, &server.pid().to_string()]).status().unwrap();
+        assert!(told.success());
+        assert!(server.wait_end(std::time::Duration::from_secs(30)), "no end after {signal}:\n{}", server.log());
+        server.check();
+        server.launch();
+        assert_eq!(server.psql("select id from kept"), "1");
+    }
+}
+
+#[test]
+fn one_clear_line_for_what_cannot_be_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = folder.path().join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("holiday.jpg"), "x").unwrap();
+    let said = refusal(&[], &foreign);
+    assert!(said.contains("no data folder"), "{said}");
+
+    let said = refusal(&[], Path::new("/dev/null/data"));
+    assert!(said.contains("/dev/null/data"), "{said}");
+
+    let said = refusal(&["--buffers", "900TiB"], &folder.path().join("large"));
+    assert!(said.contains("memory"), "{said}");
+
+    let said = refusal(&["--listen", "127.0.0.1:99999"], &folder.path().join("port"));
+    assert!(said.contains("99999"), "{said}");
+
+    let said = refusal(&["--config", "/nowhere.toml"], &folder.path().join("config"));
+    assert!(said.contains("/nowhere.toml"), "{said}");
+
+    let said = refusal(&["--tls-cert", "/nowhere.crt", "--tls-key", "/nowhere.key"], &folder.path().join("tls"));
+    assert!(said.contains("/nowhere.crt"), "{said}");
+}
+
+#[test]
+fn a_live_server_s_folder_and_port_are_taken() {
+    let server = Server::start(&[]);
+    let said = refusal(&[], &server.data());
+    assert!(said.contains("in use"), "{said}");
+    let other = tempfile::tempdir().unwrap();
+    let said = refusal(&["--listen", &format!("127.0.0.1:{}", server.port)], &other.path().join("data"));
+    assert!(said.contains(&server.port.to_string()) && said.contains("in use"), "{said}");
+    assert_eq!(server.psql("select 1"), "1");
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let mut server = Server::start(&[]);
+    server.stop();
+    let version = server.data().join("ALLCORE");
+    let text = fs::read_to_string(&version).unwrap();
+    fs::write(&version, text.replace(char::is_numeric, "9")).unwrap();
+    let said = refusal(&[], &server.data());
+    assert!(said.contains("newer"), "{said}");
+    fs::write(&version, text).unwrap();
+    server.launch();
+}
+
+#[test]
+fn too_few_file_descriptors_are_noticed_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("bash");
+    let line = format!(
+        "ulimit -n 40; exec {} serve --data {}/data --listen 127.0.0.1:{} --buffers 16MiB",
+        env!("CARGO_BIN_EXE_allcore"),
+        folder.path().display(),
+        free_port()
+    );
+    command.args(["-c", &line]);
+    let said = refused(command);
+    assert!(said.contains("file descriptors") && said.contains("ulimit -n"), "{said}");
+}
+
+#[test]
+fn a_folder_without_permission_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Root may do everything: ask as somebody else, with a copy of the command that somebody else may run.
+    let copy = folder.path().join("allcore");
+    fs::copy(env!("CARGO_BIN_EXE_allcore"), &copy).unwrap();
+    fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).arg("serve");
+    command.arg("--data").arg(&data).args(["--listen", &format!("127.0.0.1:{}", free_port()), "--buffers", "16MiB"]);
+    let said = refused(command);
+    assert!(said.to_lowercase().contains("permission denied"), "{said}");
+}
+
+#[test]
+fn passwords_are_asked_for_with_scram() {
+    let mut server = Server::start(&[]);
+    server.stop();
+    let mut command = allcore();
+    command.args(["passwd", "--data"]).arg(server.data()).args(["postgres", "--stdin"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"sec ret\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    server.environment("ALLCORE_AUTH", Some("scram"));
+    server.environment("PGPASSWORD", None);
+    server.launch_unready();
+    let login = |user: &str, password: &str| {
+        let mut command = server.client("psql");
+        command.env("PGPASSWORD", password).env("PGUSER", user).args(["-X", "-A", "-t", "-w", "-c", "select current_user"]);
+        text(&command.output().unwrap())
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while login("postgres", "sec ret").contains("refused") {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(login("postgres", "sec ret").trim(), "postgres");
+    for (user, password) in [("postgres", "secret"), ("postgres", ""), ("nobody", "sec ret")] {
+        let said = login(user, password);
+        assert!(said.contains("password authentication failed") || said.contains("no password supplied"), "{said}");
+    }
+}
+
+#[test]
+fn help_names_every_setting() {
+    let output = allcore().args(["serve", "--help"]).output().unwrap();
+    let said = text(&output);
+    assert!(output.status.success());
+    for setting in [
+        "--data", "--listen", "--socket-dir", "--cores", "--buffers", "--auth", "--file-io", "--config", "--tls-cert",
+        "--tls-key", "--max-connections",
+    ] {
+        assert!(said.contains(setting), "{setting} is not in the help");
+    }
+}

@@ -1,0 +1,166 @@
+//! What the SQL room answers, encoded straight into the send buffer.
+
+use crate::decode::{self, Frame};
+use crate::encode;
+use crate::wire::Wire;
+use sql::types::OutputStyle;
+use sql::{Client, ColumnDesc, Datum, Notice, SqlError, SqlState};
+use std::io;
+
+/// The client of one statement's execution.
+pub struct WireClient<'a, 'w, 'io> {
+    wire: &'a mut Wire<'w, 'io>,
+    formats: &'a [i16],
+    style: &'a OutputStyle,
+    describe: bool,
+    /// Bytes of the CopyData message last handed out, consumed when the next one is asked for.
+    copy_pending: usize,
+    copying_in: bool,
+    /// The connection broke: nothing more can be said to this client.
+    pub broken: bool,
+}
+
+impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
+    /// `formats` are the result formats asked for; `describe` tells whether rows are preceded by their description.
+    pub fn new(
+        wire: &'a mut Wire<'w, 'io>,
+        formats: &'a [i16],
+        style: &'a OutputStyle,
+        describe: bool,
+    ) -> Self {
+        Self { wire, formats, style, describe, copy_pending: 0, copying_in: false, broken: false }
+    }
+
+    fn lost(&mut self, fault: &io::Error) -> SqlError {
+        self.broken = true;
+        SqlError::new(SqlState::CONNECTION_FAILURE, format!("connection to client lost: {fault}"))
+    }
+
+    fn flush_if_large(&mut self) -> Result<(), SqlError> {
+        self.wire.flush_if_large().map_err(|fault| self.lost(&fault))
+    }
+}
+
+impl Client for WireClient<'_, '_, '_> {
+    fn columns(&mut self, columns: &[ColumnDesc], formats: &[i16]) {
+        if self.describe {
+            encode::row_description(self.wire.output(), columns, formats);
+        }
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SqlError> {
+        let out = self.wire.output();
+        let start = encode::begin(out, b'D');
+        out.extend_from_slice(&u16::try_from(row.len()).unwrap_or(u16::MAX).to_be_bytes());
+        for (index, datum) in row.iter().enumerate() {
+            if datum.is_null() {
+                out.extend_from_slice(&(-1i32).to_be_bytes());
+                continue;
+            }
+            let at = out.len();
+            out.extend_from_slice(&[0; 4]);
+            let written = if encode::format_of(self.formats, index) == 0 {
+                datum.write_text(self.style, out);
+                Ok(())
+            } else {
+                datum.write_binary(out)
+            };
+            if let Err(fault) = written {
+                out.truncate(start - 1);
+                return Err(fault);
+            }
+            let length = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
+            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        encode::end(out, start);
+        self.flush_if_large()
+    }
+
+    fn complete(&mut self, tag: &str) {
+        encode::complete(self.wire.output(), tag);
+    }
+
+    fn empty(&mut self) {
+        encode::bare(self.wire.output(), b'I');
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        encode::notice(self.wire.output(), notice.severity.as_str(), &notice.content);
+    }
+
+    fn parameter(&mut self, name: &str, value: &str) {
+        encode::parameter_status(self.wire.output(), name, value);
+    }
+
+    fn copy_out_begin(&mut self, columns: usize, binary: bool) {
+        encode::copy_response(self.wire.output(), b'H', columns, binary);
+    }
+
+    fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        encode::copy_data(self.wire.output(), data);
+        self.flush_if_large()
+    }
+
+    fn copy_out_end(&mut self) {
+        encode::bare(self.wire.output(), b'c');
+    }
+
+    fn copy_in_begin(&mut self, columns: usize, binary: bool) -> Result<(), SqlError> {
+        encode::copy_response(self.wire.output(), b'G', columns, binary);
+        self.copying_in = true;
+        self.wire.flush().map_err(|fault| self.lost(&fault))
+    }
+
+    fn copy_in(&mut self) -> Result<Option<&[u8]>, SqlError> {
+        loop {
+            self.wire.consume(std::mem::take(&mut self.copy_pending));
+            let frame = decode::frame(self.wire.input()).map_err(|v| crate::connection::violation(&v))?;
+            let Frame::Message { kind, total } = frame else {
+                // The head names the length: wait for the whole message once it is known.
+                let wanted = match self.wire.input().first_chunk::<5>() {
+                    Some(head) => 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize,
+                    None => 5,
+                };
+                self.wire.fill(wanted).map_err(|fault| self.lost(&fault))?;
+                continue;
+            };
+            match kind {
+                b'd' => {
+                    self.copy_pending = total;
+                    return Ok(Some(&self.wire.input()[5..total]));
+                }
+                b'c' => {
+                    self.wire.consume(total);
+                    self.copying_in = false;
+                    return Ok(None);
+                }
+                b'f' => {
+                    let mut fields = decode::Fields::new(&self.wire.input()[5..total]);
+                    let reason = fields.string().unwrap_or("").to_owned();
+                    self.wire.consume(total);
+                    self.copying_in = false;
+                    return Err(SqlError::new(
+                        SqlState::QUERY_CANCELED,
+                        format!("COPY from stdin failed: {reason}"),
+                    ));
+                }
+                // Flush and Sync may come amid the data and mean nothing there.
+                b'H' | b'S' => self.wire.consume(total),
+                other => {
+                    self.copying_in = false;
+                    return Err(SqlError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        format!("unexpected message type 0x{other:02X} during COPY from stdin"),
+                    ));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for WireClient<'_, '_, '_> {
+    fn drop(&mut self) {
+        // A COPY that failed midway: its current message is spent; later CopyData is ignored by the session.
+        self.wire.consume(std::mem::take(&mut self.copy_pending));
+    }
+}

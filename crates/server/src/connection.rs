@@ -1,0 +1,537 @@
+//! One session's connection: from its first byte to its last, message by message.
+//!
+//! What must hold:
+//! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
+//! - after an error in the extended protocol everything up to the next Sync is skipped;
+//! - ReadyForQuery follows every Query and every Sync, exactly once;
+//! - what the session holds is given back when the connection goes, however it goes.
+
+use crate::client::WireClient;
+use crate::decode::{self, Fields, Frame, Violation};
+use crate::encode::{self, Severity};
+use crate::login::{self, First, Sasl, StartupRequest, Step};
+use crate::shared::{Registration, Shared};
+use crate::tls::Tls;
+use crate::wire::Wire;
+use runtime::net::{Next, Serve, SessionIo};
+use runtime::timer::TimerId;
+use smallvec::SmallVec;
+use sql::{Executed, Session, SqlError, SqlState};
+use std::io;
+use std::sync::Arc;
+
+/// The SQLSTATE and words for bytes that are no message.
+pub fn violation(fault: &Violation) -> SqlError {
+    let (code, message) = match fault {
+        Violation::Length => (SqlState::PROTOCOL_VIOLATION, "invalid message length".to_owned()),
+        Violation::UnknownType(kind) => {
+            (SqlState::PROTOCOL_VIOLATION, format!("invalid frontend message type {kind}"))
+        }
+        Violation::Body(what) => (SqlState::PROTOCOL_VIOLATION, (*what).to_owned()),
+        Violation::Utf8(bytes) => {
+            let shown: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
+            let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+            (SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+        }
+    };
+    SqlError::new(code, message)
+}
+
+/// How a message left the session.
+enum Flow {
+    /// On to the next message.
+    Continue,
+    /// The session ends; what was said is still sent.
+    Close,
+}
+
+/// Why a message's handling broke off.
+enum Fault {
+    /// To be told to the client; the session goes on.
+    Sql(SqlError),
+    /// To be told to the client; the session ends.
+    Fatal(SqlError),
+    /// The socket is gone: nothing can be told.
+    Broken,
+}
+
+impl From<SqlError> for Fault {
+    fn from(fault: SqlError) -> Self {
+        if ends_session(fault.code) { Fault::Fatal(fault) } else { Fault::Sql(fault) }
+    }
+}
+
+impl From<Violation> for Fault {
+    fn from(fault: Violation) -> Self {
+        Fault::Sql(violation(&fault))
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(_: io::Error) -> Self {
+        Fault::Broken
+    }
+}
+
+/// Errors after which PostgreSQL ends the session too.
+fn ends_session(code: SqlState) -> bool {
+    matches!(
+        code,
+        SqlState::ADMIN_SHUTDOWN
+            | SqlState::CRASH_SHUTDOWN
+            | SqlState::CANNOT_CONNECT_NOW
+            | SqlState::DATABASE_DROPPED
+            | SqlState::IDLE_SESSION_TIMEOUT
+            | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+            | SqlState::CONNECTION_FAILURE
+    )
+}
+
+enum Phase {
+    /// No start-up packet yet.
+    Fresh,
+    /// The client is proving who it is.
+    Proving { request: StartupRequest, sasl: Sasl },
+    /// Statements are served.
+    Live(Box<Live>),
+    /// Nothing more is served.
+    Over,
+}
+
+struct Live {
+    session: Session,
+    /// Keeps the session known to cancel requests.
+    _registration: Registration,
+    /// An extended-protocol message failed: skip to the next Sync.
+    skipping: bool,
+    /// The statement text being run, kept apart from the receive buffer, which a COPY goes on reading.
+    text: String,
+}
+
+/// A connection, as the runtime serves it.
+pub struct Connection {
+    shared: Arc<Shared>,
+    phase: Phase,
+    tls: Option<Box<Tls>>,
+    /// Runs while the client must finish logging in, or sits idle in a transaction.
+    limit: Option<TimerId>,
+}
+
+impl Connection {
+    /// A connection nothing has been read from.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, phase: Phase::Fresh, tls: None, limit: None }
+    }
+
+    fn serve_all(&mut self, io: &mut SessionIo<'_>) -> Result<Flow, Fault> {
+        loop {
+            if let Phase::Live(live) = &mut self.phase {
+                let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+                let flow = live.serve(&mut wire);
+                wire.finish()?;
+                return flow;
+            }
+            if !self.log_in(io)? {
+                return Ok(if matches!(self.phase, Phase::Over) { Flow::Close } else { Flow::Continue });
+            }
+        }
+    }
+
+    /// One step of the way in; false where more bytes are needed or the connection is over.
+    fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
+        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Fresh => {
+                let (first, length) = login::first_packet(wire.input()).map_err(Fault::Fatal)?;
+                wire.consume(length);
+                match first {
+                    First::Partial => {
+                        self.phase = Phase::Fresh;
+                        wire.finish()?;
+                        return Ok(false);
+                    }
+                    First::Tls => self.answer_tls(io)?,
+                    First::Gss => {
+                        wire.output().push(b'N');
+                        wire.finish()?;
+                        self.phase = Phase::Fresh;
+                    }
+                    First::Cancel { process, secret } => {
+                        self.shared.cancel(process, secret);
+                        return Ok(false);
+                    }
+                    First::Session(request) => self.phase = self.shared.challenge(request, &mut wire)?,
+                }
+            }
+            Phase::Proving { request, sasl } => {
+                let Some(total) = login::password_message(wire.input()).map_err(Fault::Fatal)? else {
+                    self.phase = Phase::Proving { request, sasl };
+                    wire.finish()?;
+                    return Ok(false);
+                };
+                let body = wire.input()[5..total].to_vec();
+                wire.consume(total);
+                let secret = self.shared.secret();
+                let step = login::step(sasl, &request.user, secret, &body, wire.output()).map_err(Fault::Fatal)?;
+                self.phase = match step {
+                    Step::Continue(sasl) => Phase::Proving { request, sasl },
+                    Step::Proved => self.shared.enter(&request, &mut wire).map_err(Fault::Fatal)?,
+                };
+                wire.finish()?;
+            }
+            other => self.phase = other,
+        }
+        Ok(true)
+    }
+
+    fn answer_tls(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
+        self.phase = Phase::Fresh;
+        match &self.shared.tls {
+            Some(config) if self.tls.is_none() => {
+                if !io.input().is_empty() {
+                    // Bytes sent ahead of the handshake in the clear could have been put there by anybody.
+                    let message = "received unencrypted data after SSL request";
+                    return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
+                }
+                io.output().push(b'S');
+                self.tls = Some(Box::new(Tls::accept(config).map_err(|_| Fault::Broken)?));
+            }
+            _ => io.output().push(b'N'),
+        }
+        Ok(())
+    }
+
+    /// Starts the limit that holds while nothing is heard of the client.
+    fn start_limit(&mut self, io: &SessionIo<'_>) {
+        let (after, reason) = match &self.phase {
+            Phase::Fresh | Phase::Proving { .. } => {
+                (Some(self.shared.login_limit), runtime::interrupt::Reason::Terminate)
+            }
+            Phase::Live(live) => match live.session.idle_limit() {
+                Some((limit, reason)) => (Some(limit), reason),
+                None => (None, runtime::interrupt::Reason::Terminate),
+            },
+            Phase::Over => return,
+        };
+        if let Some(after) = after {
+            let interrupt = Arc::clone(io.interrupt());
+            self.limit = Some(runtime::timer::after(after, move || interrupt.raise(reason)));
+        }
+    }
+
+    /// Tells the client why its session ends.
+    fn say_last(&mut self, io: &mut SessionIo<'_>, fault: &SqlError) {
+        if let Ok(mut wire) = Wire::new(io, self.tls.as_deref_mut()) {
+            encode::error(wire.output(), Severity::Fatal, fault);
+            // The session is over either way.
+            let _ = wire.finish();
+        }
+    }
+}
+
+impl Serve for Connection {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        if let Some(limit) = self.limit.take() {
+            runtime::timer::cancel(limit);
+        }
+        if let Err(interrupted) = io.interrupt().check_idle() {
+            let fault = match &self.phase {
+                Phase::Live(_) => sql::session::interrupted_while_idle(interrupted),
+                _ => return Next::Close,
+            };
+            if let Some(fault) = fault {
+                self.say_last(io, &fault);
+                return Next::Close;
+            }
+        }
+        match self.serve_all(io) {
+            Ok(Flow::Continue) => {
+                self.start_limit(io);
+                Next::Wait
+            }
+            Ok(Flow::Close) | Err(Fault::Broken) => Next::Close,
+            Err(Fault::Sql(fault) | Fault::Fatal(fault)) => {
+                self.say_last(io, &fault);
+                Next::Close
+            }
+        }
+    }
+
+    fn closed(&mut self) {
+        if let Some(limit) = self.limit.take() {
+            runtime::timer::cancel(limit);
+        }
+        // Dropping a live session rolls its transaction back and forgets its cancel key.
+        self.phase = Phase::Over;
+    }
+}
+
+impl Shared {
+    /// Answers the start-up packet: lets the client in, or asks for proof.
+    fn challenge(&self, request: StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, Fault> {
+        if let Some((_, unknown)) = &request.unknown {
+            login::negotiate(wire.output(), unknown);
+        }
+        match &self.passwords {
+            None => self.enter(&request, wire).map_err(Fault::Fatal),
+            Some(passwords) => {
+                let verifier = passwords(&request.user);
+                login::offer(wire.output());
+                Ok(Phase::Proving { request, sasl: Sasl::Offered(verifier) })
+            }
+        }
+    }
+
+    /// Opens the session of a client that is who it says it is.
+    fn enter(&self, request: &StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, SqlError> {
+        let registration = self.register(wire.interrupt())?;
+        let mut session = self.database.connect(&request.database, &request.user)?;
+        session.startup(&request.settings, registration.process)?;
+        let out = wire.output();
+        encode::authentication(out, 0, &[]);
+        session.reported_settings(&mut |name, value| encode::parameter_status(out, name, value));
+        encode::key_data(out, registration.process, registration.secret);
+        encode::ready(out, session.status());
+        let live = Live { session, _registration: registration, skipping: false, text: String::new() };
+        Ok(Phase::Live(Box::new(live)))
+    }
+}
+
+impl Live {
+    fn serve(&mut self, wire: &mut Wire<'_, '_>) -> Result<Flow, Fault> {
+        loop {
+            let frame = decode::frame(wire.input()).map_err(|v| Fault::Fatal(violation(&v)))?;
+            let Frame::Message { kind, total } = frame else { return Ok(Flow::Continue) };
+            let done = match kind {
+                b'X' => return Ok(Flow::Close),
+                b'Q' => self.query(wire, total),
+                b'S' => self.sync(wire, total),
+                // Left over from a COPY that failed: not for anybody.
+                b'd' | b'c' | b'f' => Ok(wire.consume(total)),
+                b'p' => Err(Fault::Fatal(violation(&Violation::UnknownType(kind)))),
+                _ if self.skipping => Ok(wire.consume(total)),
+                b'F' => self.function_call(wire, total),
+                _ => self.extended(wire, kind, total),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+                Err(other) => return Err(other),
+            }
+            wire.flush_if_large()?;
+        }
+    }
+
+    fn query(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        self.skipping = false;
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let mut fields = Fields::new(&wire.input()[5..total]);
+        let read = fields.string().and_then(|sql| fields.end().map(|()| text.push_str(sql)));
+        wire.consume(total);
+        let outcome = match read {
+            Ok(()) => self.run_query(wire, &text),
+            Err(fault) => {
+                self.session.fail();
+                Err(fault.into())
+            }
+        };
+        self.text = text;
+        match outcome {
+            Ok(()) => {}
+            Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+            Err(other) => return Err(other),
+        }
+        encode::ready(wire.output(), self.session.status());
+        Ok(())
+    }
+
+    fn run_query(&mut self, wire: &mut Wire<'_, '_>, text: &str) -> Result<(), Fault> {
+        let style = self.session.output_style();
+        let mut client = WireClient::new(wire, &[], &style, true);
+        let outcome = self.session.simple_query(text, &mut client);
+        finish(client, outcome)
+    }
+
+    fn sync(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        wire.consume(total);
+        self.skipping = false;
+        let outcome = self.session.sync();
+        if let Err(fault) = outcome {
+            match Fault::from(fault) {
+                Fault::Sql(fault) => encode::error(wire.output(), Severity::Error, &fault),
+                other => return Err(other),
+            }
+        }
+        encode::ready(wire.output(), self.session.status());
+        Ok(())
+    }
+
+    fn function_call(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        wire.consume(total);
+        self.session.fail();
+        encode::error(wire.output(), Severity::Error, &SqlError::unsupported("the function call protocol"));
+        encode::ready(wire.output(), self.session.status());
+        Ok(())
+    }
+
+    /// A message of the extended protocol; where it fails, all up to the next Sync is skipped.
+    fn extended(&mut self, wire: &mut Wire<'_, '_>, kind: u8, total: usize) -> Result<(), Fault> {
+        let outcome = match kind {
+            b'P' => self.parse(wire, total),
+            b'B' => self.bind(wire, total),
+            b'D' => self.describe(wire, total),
+            b'E' => self.execute(wire, total),
+            b'C' => self.close(wire, total),
+            _ => {
+                wire.consume(total);
+                wire.flush().map_err(Fault::from)
+            }
+        };
+        if matches!(outcome, Err(Fault::Sql(_))) {
+            self.skipping = true;
+            self.session.fail();
+        }
+        outcome
+    }
+
+    fn parse(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        let outcome = (|| {
+            let mut fields = Fields::new(&wire.input()[5..total]);
+            let (name, text) = (fields.string()?, fields.string()?);
+            let mut types: SmallVec<[u32; 16]> = SmallVec::new();
+            for _ in 0..fields.count()? {
+                types.push(fields.u32()?);
+            }
+            fields.end()?;
+            Ok(self.session.parse(name, text, &types)?)
+        })();
+        wire.consume(total);
+        if outcome.is_ok() {
+            encode::bare(wire.output(), b'1');
+        }
+        outcome
+    }
+
+    fn bind(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        let outcome = (|| {
+            let mut fields = Fields::new(&wire.input()[5..total]);
+            let (portal, statement) = (fields.string()?, fields.string()?);
+            let formats = read_formats(&mut fields)?;
+            let mut values: SmallVec<[Option<&[u8]>; 16]> = SmallVec::new();
+            for _ in 0..fields.count()? {
+                values.push(fields.value()?);
+            }
+            let results = read_formats(&mut fields)?;
+            fields.end()?;
+            if formats.len() > 1 && formats.len() != values.len() {
+                let message = format!(
+                    "bind message has {} parameter formats but {} parameters",
+                    formats.len(),
+                    values.len()
+                );
+                return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
+            }
+            Ok(self.session.bind(portal, statement, &values, &formats, &results)?)
+        })();
+        wire.consume(total);
+        if outcome.is_ok() {
+            encode::bare(wire.output(), b'2');
+        }
+        outcome
+    }
+
+    fn describe(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        let mut fields = Fields::new(&wire.input()[5..total]);
+        let read = fields.u8().and_then(|kind| {
+            let name = fields.string()?.to_owned();
+            fields.end().map(|()| (kind, name))
+        });
+        wire.consume(total);
+        let (kind, name) = read?;
+        match kind {
+            b'S' => {
+                let (types, columns) = self.session.describe_statement(&name)?;
+                encode::parameter_description(wire.output(), &types);
+                match columns {
+                    Some(columns) => encode::row_description(wire.output(), &columns, &[]),
+                    None => encode::bare(wire.output(), b'n'),
+                }
+            }
+            b'P' => match self.session.describe_portal(&name)? {
+                Some((columns, formats)) => encode::row_description(wire.output(), &columns, formats),
+                None => encode::bare(wire.output(), b'n'),
+            },
+            other => {
+                let message = format!("invalid DESCRIBE message subtype {other}");
+                return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        let mut portal: SmallVec<[u8; 64]> = SmallVec::new();
+        let mut fields = Fields::new(&wire.input()[5..total]);
+        let read = fields.string().and_then(|name| {
+            portal.extend_from_slice(name.as_bytes());
+            let limit = fields.u32()?;
+            fields.end().map(|()| limit)
+        });
+        wire.consume(total);
+        let limit = read?;
+        // Checked to be UTF-8 when it was read.
+        let portal = std::str::from_utf8(&portal).unwrap_or("");
+        let formats: SmallVec<[i16; 16]> = SmallVec::from_slice(self.session.portal_formats(portal)?);
+        let style = self.session.output_style();
+        let mut client = WireClient::new(wire, &formats, &style, false);
+        let outcome = self.session.execute(portal, limit, &mut client);
+        let suspended = matches!(outcome, Ok(Executed::Suspended));
+        finish(client, outcome.map(|_| ()))?;
+        if suspended {
+            encode::bare(wire.output(), b's');
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+        let outcome = (|| {
+            let mut fields = Fields::new(&wire.input()[5..total]);
+            let (kind, name) = (fields.u8()?, fields.string()?);
+            fields.end()?;
+            match kind {
+                b'S' => Ok(self.session.close_statement(name)?),
+                b'P' => Ok(self.session.close_portal(name)?),
+                other => {
+                    let message = format!("invalid CLOSE message subtype {other}");
+                    Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into())
+                }
+            }
+        })();
+        wire.consume(total);
+        if outcome.is_ok() {
+            encode::bare(wire.output(), b'3');
+        }
+        outcome
+    }
+}
+
+fn finish(client: WireClient<'_, '_, '_>, outcome: Result<(), SqlError>) -> Result<(), Fault> {
+    match outcome {
+        Err(_) if client.broken => Err(Fault::Broken),
+        other => Ok(other?),
+    }
+}
+
+fn read_formats(fields: &mut Fields<'_>) -> Result<SmallVec<[i16; 16]>, Fault> {
+    let mut formats = SmallVec::new();
+    for _ in 0..fields.count()? {
+        let format = fields.i16()?;
+        if !matches!(format, 0 | 1) {
+            let message = format!("unsupported format code: {format}");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
+        }
+        formats.push(format);
+    }
+    Ok(formats)
+}

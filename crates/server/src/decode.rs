@@ -1,0 +1,191 @@
+//! Reading the messages of a client, in place, from the bytes received.
+//!
+//! Every length and every string is checked here and nowhere else: what passes is well formed. A message that is
+//! cut, too long, or of an unknown type is a [`Violation`], which ends its session alone with SQLSTATE 08P01.
+
+/// Why the bytes are no message of the protocol. The text is what PostgreSQL says of the same fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Violation {
+    /// The length word of a message is below 4 or above what its type may have.
+    Length,
+    /// The message's type byte is not one of the protocol's.
+    UnknownType(u8),
+    /// The body ends before its fields do, or goes on after them.
+    Body(&'static str),
+    /// A string of the message is not UTF-8.
+    Utf8(Vec<u8>),
+}
+
+/// The head of a start-up packet: no type byte, a length, a code.
+pub const STARTUP_HEAD: usize = 8;
+/// A start-up packet's greatest length, as PostgreSQL's.
+pub const STARTUP_LIMIT: usize = 10_000;
+/// The greatest length of messages that carry no data of the user's.
+const SMALL_LIMIT: usize = 10_000;
+/// The greatest length of messages that may carry a value: one gigabyte, as PostgreSQL's.
+const LARGE_LIMIT: usize = 0x3fff_ffff;
+
+/// Start-up code of protocol 3.0; the upper half is the major version.
+pub const PROTOCOL_3: u32 = 3 << 16;
+/// Start-up code of a request for TLS.
+pub const SSL_REQUEST: u32 = 80_877_103;
+/// Start-up code of a request for GSSAPI encryption.
+pub const GSS_REQUEST: u32 = 80_877_104;
+/// Start-up code of a request to cancel another session's statement.
+pub const CANCEL_REQUEST: u32 = 80_877_102;
+
+/// What the received bytes hold at their start.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Fewer bytes than a whole message.
+    Partial,
+    /// A message of this type, its body `5..total`, the next one starting at `total`.
+    Message {
+        /// The type byte.
+        kind: u8,
+        /// Bytes of the whole message, type and length word included.
+        total: usize,
+    },
+}
+
+/// Finds the first message in `input`. The length is judged as soon as the head is there, so that an absurd one is
+/// refused at once and not waited for.
+pub fn frame(input: &[u8]) -> Result<Frame, Violation> {
+    let Some(head) = input.first_chunk::<5>() else { return Ok(Frame::Partial) };
+    let kind = head[0];
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let limit = match kind {
+        b'Q' | b'P' | b'B' | b'd' | b'F' | b'f' => LARGE_LIMIT,
+        b'p' | b'E' | b'D' | b'C' | b'S' | b'H' | b'X' | b'c' => SMALL_LIMIT,
+        other => return Err(Violation::UnknownType(other)),
+    };
+    if !(4..=limit).contains(&length) {
+        return Err(Violation::Length);
+    }
+    if input.len() <= length { Ok(Frame::Partial) } else { Ok(Frame::Message { kind, total: length + 1 }) }
+}
+
+/// The fields of one message's body, taken from front to back.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// All of `body`.
+    pub fn new(body: &'a [u8]) -> Self {
+        Self { rest: body }
+    }
+
+    /// The next `n` bytes.
+    pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Violation> {
+        let (taken, rest) =
+            self.rest.split_at_checked(n).ok_or(Violation::Body("insufficient data left in message"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// A byte.
+    pub fn u8(&mut self) -> Result<u8, Violation> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    /// A 16-bit integer.
+    pub fn i16(&mut self) -> Result<i16, Violation> {
+        let taken = self.bytes(2)?;
+        Ok(i16::from_be_bytes([taken[0], taken[1]]))
+    }
+
+    /// A 32-bit integer.
+    pub fn i32(&mut self) -> Result<i32, Violation> {
+        let taken = self.bytes(4)?;
+        Ok(i32::from_be_bytes([taken[0], taken[1], taken[2], taken[3]]))
+    }
+
+    /// A 32-bit integer without sign: an object's id.
+    pub fn u32(&mut self) -> Result<u32, Violation> {
+        Ok(self.i32()?.cast_unsigned())
+    }
+
+    /// A count of fields that follow: never negative.
+    pub fn count(&mut self) -> Result<usize, Violation> {
+        usize::try_from(self.i16()?).map_err(|_| Violation::Body("invalid count in message"))
+    }
+
+    /// A string, ended by a zero byte.
+    pub fn string(&mut self) -> Result<&'a str, Violation> {
+        let end = self.rest.iter().position(|&b| b == 0).ok_or(Violation::Body("invalid string in message"))?;
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = &rest[1..];
+        std::str::from_utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
+    }
+
+    /// A value: its length and bytes, or none where the length is -1.
+    pub fn value(&mut self) -> Result<Option<&'a [u8]>, Violation> {
+        match self.i32()? {
+            -1 => Ok(None),
+            length => {
+                let length =
+                    usize::try_from(length).map_err(|_| Violation::Body("insufficient data left in message"))?;
+                self.bytes(length).map(Some)
+            }
+        }
+    }
+
+    /// What is left.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Checks that nothing is left.
+    pub fn end(&self) -> Result<(), Violation> {
+        if self.rest.is_empty() { Ok(()) } else { Err(Violation::Body("invalid message format")) }
+    }
+}
+
+/// The bytes PostgreSQL would name in its message about a faulty UTF-8 sequence.
+fn bad_sequence(text: &[u8], at: usize) -> Vec<u8> {
+    let expected = match text[at] {
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf7 => 4,
+        _ => 1,
+    };
+    text[at..text.len().min(at + expected)].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_framed_only_when_whole() {
+        let sync = [b'S', 0, 0, 0, 4];
+        for cut in 0..5 {
+            assert_eq!(frame(&sync[..cut]), Ok(Frame::Partial));
+        }
+        assert_eq!(frame(&sync), Ok(Frame::Message { kind: b'S', total: 5 }));
+        assert_eq!(frame(b"Q\0\0\0\x06a\0rest"), Ok(Frame::Message { kind: b'Q', total: 7 }));
+    }
+
+    #[test]
+    fn absurd_heads_are_refused_before_their_body_comes() {
+        assert_eq!(frame(b"S\0\0\0\x03"), Err(Violation::Length));
+        assert_eq!(frame(b"S\xff\xff\xff\xff"), Err(Violation::Length));
+        assert_eq!(frame(b"S\0\0\x27\x11"), Err(Violation::Length));
+        assert_eq!(frame(b"Q\x40\0\0\0"), Err(Violation::Length));
+        assert_eq!(frame(b"!\0\0\0\x04"), Err(Violation::UnknownType(b'!')));
+    }
+
+    #[test]
+    fn fields_never_read_past_the_body() {
+        let mut fields = Fields::new(b"abc\0\0\x02\xff\xff\xff\xff\0\0\0\x05ab");
+        assert_eq!(fields.string(), Ok("abc"));
+        assert_eq!(fields.count(), Ok(2));
+        assert_eq!(fields.value(), Ok(None));
+        assert!(fields.value().is_err());
+        assert!(Fields::new(b"no end").string().is_err());
+        assert_eq!(Fields::new(b"a\xc3(\0").string(), Err(Violation::Utf8(vec![0xc3, b'('])));
+        assert!(Fields::new(b"\xff\xff").count().is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! Writing the messages of the server, straight behind what the send buffer holds.
+//!
+//! Every message is begun with [`begin`], which leaves room for its length, and ended with [`end`], which fills it in.
+
+use sql::{ColumnDesc, SqlError};
+
+/// Begins a message of type `kind`; give what is returned to [`end`].
+pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
+    out.extend_from_slice(&[kind, 0, 0, 0, 0]);
+    out.len() - 4
+}
+
+/// Ends the message begun at `start`: its length counts itself but not the type byte.
+pub fn end(out: &mut [u8], start: usize) {
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// A message without a body.
+pub fn bare(out: &mut Vec<u8>, kind: u8) {
+    out.extend_from_slice(&[kind, 0, 0, 0, 4]);
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    // A zero byte would end the field early and desynchronise the client.
+    out.extend(text.bytes().filter(|&b| b != 0));
+    out.push(0);
+}
+
+/// AuthenticationOk, or a step of SASL: `code` and what belongs to it.
+pub fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
+    let start = begin(out, b'R');
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(body);
+    end(out, start);
+}
+
+/// ParameterStatus: a setting the client follows.
+pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
+    let start = begin(out, b'S');
+    string(out, name);
+    string(out, value);
+    end(out, start);
+}
+
+/// BackendKeyData: what a cancel request must show.
+pub fn key_data(out: &mut Vec<u8>, process: u32, secret: u32) {
+    let start = begin(out, b'K');
+    out.extend_from_slice(&process.to_be_bytes());
+    out.extend_from_slice(&secret.to_be_bytes());
+    end(out, start);
+}
+
+/// ReadyForQuery with the transaction's status byte.
+pub fn ready(out: &mut Vec<u8>, status: u8) {
+    out.extend_from_slice(&[b'Z', 0, 0, 0, 5, status]);
+}
+
+/// CommandComplete.
+pub fn complete(out: &mut Vec<u8>, tag: &str) {
+    let start = begin(out, b'C');
+    string(out, tag);
+    end(out, start);
+}
+
+/// ParameterDescription: the types of a statement's parameters.
+pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
+    let start = begin(out, b't');
+    out.extend_from_slice(&u16::try_from(types.len()).unwrap_or(u16::MAX).to_be_bytes());
+    for oid in types {
+        out.extend_from_slice(&oid.to_be_bytes());
+    }
+    end(out, start);
+}
+
+/// The format (0 text, 1 binary) of column `index` where `formats` holds none, one for all, or one for each.
+pub fn format_of(formats: &[i16], index: usize) -> i16 {
+    match formats {
+        [] => 0,
+        [all] => *all,
+        each => each.get(index).copied().unwrap_or(0),
+    }
+}
+
+/// RowDescription.
+pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16]) {
+    let start = begin(out, b'T');
+    out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(u16::MAX).to_be_bytes());
+    for (index, column) in columns.iter().enumerate() {
+        string(out, &column.name);
+        out.extend_from_slice(&column.table.to_be_bytes());
+        out.extend_from_slice(&column.attribute.to_be_bytes());
+        out.extend_from_slice(&column.ty.oid.to_be_bytes());
+        out.extend_from_slice(&column.ty.length().to_be_bytes());
+        out.extend_from_slice(&column.ty.modifier.to_be_bytes());
+        out.extend_from_slice(&format_of(formats, index).to_be_bytes());
+    }
+    end(out, start);
+}
+
+/// CopyInResponse (`G`) or CopyOutResponse (`H`).
+pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) {
+    let start = begin(out, kind);
+    out.push(u8::from(binary));
+    out.extend_from_slice(&u16::try_from(columns).unwrap_or(u16::MAX).to_be_bytes());
+    for _ in 0..columns {
+        out.extend_from_slice(&i16::from(binary).to_be_bytes());
+    }
+    end(out, start);
+}
+
+/// CopyData.
+pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
+    let start = begin(out, b'd');
+    out.extend_from_slice(data);
+    end(out, start);
+}
+
+/// How grave a report is. An error ends the statement, a fatal one the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The statement failed.
+    Error,
+    /// The session ends.
+    Fatal,
+}
+
+/// ErrorResponse.
+pub fn error(out: &mut Vec<u8>, severity: Severity, fault: &SqlError) {
+    let word = match severity {
+        Severity::Error => "ERROR",
+        Severity::Fatal => "FATAL",
+    };
+    report(out, b'E', word, fault);
+}
+
+/// NoticeResponse; `word` is NOTICE, WARNING, INFO and so on.
+pub fn notice(out: &mut Vec<u8>, word: &str, content: &SqlError) {
+    report(out, b'N', word, content);
+}
+
+fn report(out: &mut Vec<u8>, kind: u8, severity: &str, fault: &SqlError) {
+    let start = begin(out, kind);
+    let mut field = |code: u8, text: &str| {
+        if !text.is_empty() {
+            out.push(code);
+            string(out, text);
+        }
+    };
+    field(b'S', severity);
+    field(b'V', severity);
+    field(b'C', fault.code.as_str());
+    field(b'M', if fault.message.is_empty() { "unknown" } else { &fault.message });
+    field(b'D', fault.detail.as_deref().unwrap_or(""));
+    field(b'H', fault.hint.as_deref().unwrap_or(""));
+    if let Some(position) = fault.position {
+        field(b'P', &position.to_string());
+    }
+    field(b'W', fault.context.as_deref().unwrap_or(""));
+    field(b's', fault.schema.as_deref().unwrap_or(""));
+    field(b't', fault.table.as_deref().unwrap_or(""));
+    field(b'c', fault.column.as_deref().unwrap_or(""));
+    field(b'd', fault.data_type.as_deref().unwrap_or(""));
+    field(b'n', fault.constraint.as_deref().unwrap_or(""));
+    out.push(0);
+    end(out, start);
+}

@@ -1,0 +1,271 @@
+//! From the first byte to the first ReadyForQuery: TLS, start-up packet, authentication.
+//!
+//! ```text
+//! Fresh --SSLRequest--> Fresh (under TLS, or 'N')      Fresh --CancelRequest--> closed
+//! Fresh --start-up, trust--> live                       Fresh --start-up, scram--> SaslFirst --> SaslFinal --> live
+//! ```
+
+use crate::decode::{self, Fields, Frame, Violation};
+use crate::encode;
+use crate::scram::{Exchange, Failure, Verifier};
+use sql::{SqlError, SqlState};
+
+/// Who a session says it is and what it asks for.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct StartupRequest {
+    /// The role.
+    pub user: String,
+    /// The database; the user's name where the client names none.
+    pub database: String,
+    /// Settings for the session, in the client's order.
+    pub settings: Vec<(String, String)>,
+    /// Minor protocol version asked for, and options of the protocol that are unknown here.
+    pub unknown: Option<(u16, Vec<String>)>,
+}
+
+/// What the first packet asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First {
+    /// Not whole yet.
+    Partial,
+    /// TLS.
+    Tls,
+    /// GSSAPI encryption.
+    Gss,
+    /// Cancel the statement of the session with this process number and secret.
+    Cancel {
+        /// The number of BackendKeyData.
+        process: u32,
+        /// The secret of BackendKeyData.
+        secret: u32,
+    },
+    /// A session.
+    Session(StartupRequest),
+}
+
+/// Reads the first packet; gives what it asks for and its length.
+pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
+    let Some(head) = input.first_chunk::<{ decode::STARTUP_HEAD }>() else { return Ok((First::Partial, 0)) };
+    let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    let code = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
+    if !(decode::STARTUP_HEAD..=decode::STARTUP_LIMIT).contains(&length) {
+        return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "invalid length of startup packet"));
+    }
+    if input.len() < length {
+        return Ok((First::Partial, 0));
+    }
+    let mut fields = Fields::new(&input[decode::STARTUP_HEAD..length]);
+    let request = match code {
+        decode::SSL_REQUEST => First::Tls,
+        decode::GSS_REQUEST => First::Gss,
+        decode::CANCEL_REQUEST => {
+            let mut key = || fields.u32().map_err(|v| crate::connection::violation(&v));
+            First::Cancel { process: key()?, secret: key()? }
+        }
+        version if version >> 16 == decode::PROTOCOL_3 >> 16 => {
+            let minor = (version & 0xffff) as u16;
+            First::Session(parameters(fields, minor)?)
+        }
+        version => {
+            let (major, minor) = (version >> 16, version & 0xffff);
+            let message =
+                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+    };
+    Ok((request, length))
+}
+
+fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlError> {
+    let layout = || {
+        SqlError::new(SqlState::PROTOCOL_VIOLATION, "invalid startup packet layout: expected terminator as last byte")
+    };
+    let mut request = StartupRequest::default();
+    let mut unknown = Vec::new();
+    loop {
+        let name = fields.string().map_err(|_| layout())?;
+        if name.is_empty() {
+            break;
+        }
+        let value = fields.string().map_err(|_| layout())?;
+        match name {
+            "user" => value.clone_into(&mut request.user),
+            "database" => value.clone_into(&mut request.database),
+            "options" => request.settings.extend(command_line_settings(value)?),
+            "replication" if !matches!(value, "false" | "off" | "no" | "0") => {
+                return Err(SqlError::unsupported("replication"));
+            }
+            "replication" => {}
+            name if name.starts_with("_pq_.") => unknown.push(name.to_owned()),
+            name => request.settings.push((name.to_owned(), value.to_owned())),
+        }
+    }
+    fields.end().map_err(|_| layout())?;
+    if request.user.is_empty() {
+        let message = "no PostgreSQL user name specified in startup packet";
+        return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message));
+    }
+    if request.database.is_empty() {
+        request.database.clone_from(&request.user);
+    }
+    request.unknown = (minor > 0 || !unknown.is_empty()).then_some((minor, unknown));
+    Ok(request)
+}
+
+/// The settings in `options`: `-c name=value` and `--name=value`, blanks escaped by a backslash.
+fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut words = vec![String::new()];
+    let mut chars = options.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => words.last_mut().into_iter().for_each(|word| word.extend(chars.next())),
+            c if c.is_ascii_whitespace() => words.push(String::new()),
+            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
+        }
+    }
+    let mut settings = Vec::new();
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("-c") {
+            Some("") => words.next().unwrap_or_default(),
+            Some(rest) => rest.to_owned(),
+            None => word.strip_prefix("--").unwrap_or("").to_owned(),
+        };
+        let Some((name, value)) = assignment.split_once('=') else {
+            let message = format!("invalid command-line argument for server process: {word}");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        };
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+/// NegotiateProtocolVersion: what of the request is not spoken here.
+pub fn negotiate(out: &mut Vec<u8>, unknown: &[String]) {
+    let start = encode::begin(out, b'v');
+    out.extend_from_slice(&0u32.to_be_bytes());
+    out.extend_from_slice(&u32::try_from(unknown.len()).unwrap_or(0).to_be_bytes());
+    for name in unknown {
+        out.extend_from_slice(name.as_bytes());
+        out.push(0);
+    }
+    encode::end(out, start);
+}
+
+/// A SASL exchange under way.
+pub enum Sasl {
+    /// The mechanisms were offered.
+    Offered(Option<Verifier>),
+    /// The server's first message was sent.
+    Challenged(Box<Exchange>),
+}
+
+/// What a step of the exchange came to.
+pub enum Step {
+    /// Another message is needed.
+    Continue(Sasl),
+    /// The client is who it says it is.
+    Proved,
+}
+
+/// AuthenticationSASL: offers SCRAM-SHA-256.
+pub fn offer(out: &mut Vec<u8>) {
+    encode::authentication(out, 10, b"SCRAM-SHA-256\0\0");
+}
+
+/// Takes one password message (type 'p', its body given) and answers it.
+pub fn step(
+    sasl: Sasl,
+    user: &str,
+    server_secret: &[u8; 32],
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Step, SqlError> {
+    let malformed = |text: &str| SqlError::new(SqlState::PROTOCOL_VIOLATION, text);
+    let failed = |failure| match failure {
+        Failure::Malformed(text) => malformed(text),
+        Failure::WrongPassword => SqlError::new(
+            SqlState::INVALID_PASSWORD,
+            format!("password authentication failed for user \"{user}\""),
+        ),
+    };
+    let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| malformed("malformed SCRAM message"));
+    match sasl {
+        Sasl::Offered(verifier) => {
+            let mut fields = Fields::new(body);
+            let read = |v: Violation| crate::connection::violation(&v);
+            if fields.string().map_err(read)? != "SCRAM-SHA-256" {
+                return Err(malformed("client selected an invalid SASL authentication mechanism"));
+            }
+            let message = utf8(fields.value().map_err(read)?.unwrap_or(b""))?;
+            let (exchange, answer) = Exchange::begin(user, verifier, server_secret, message).map_err(failed)?;
+            encode::authentication(out, 11, answer.as_bytes());
+            Ok(Step::Continue(Sasl::Challenged(Box::new(exchange))))
+        }
+        Sasl::Challenged(exchange) => {
+            let answer = exchange.finish(utf8(body)?).map_err(failed)?;
+            encode::authentication(out, 12, answer.as_bytes());
+            Ok(Step::Proved)
+        }
+    }
+}
+
+/// Finds the password message a waiting exchange needs: its body's end, or none where it is not whole.
+pub fn password_message(input: &[u8]) -> Result<Option<usize>, SqlError> {
+    match decode::frame(input).map_err(|v| crate::connection::violation(&v))? {
+        Frame::Partial => Ok(None),
+        Frame::Message { kind: b'p', total } => Ok(Some(total)),
+        Frame::Message { kind, .. } => Err(SqlError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            format!("expected SASL response, got message type {kind}"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(code: u32, body: &[u8]) -> Vec<u8> {
+        let mut bytes = u32::try_from(body.len() + 8).unwrap().to_be_bytes().to_vec();
+        bytes.extend_from_slice(&code.to_be_bytes());
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    fn session(body: &[u8]) -> Result<StartupRequest, SqlError> {
+        match first_packet(&packet(decode::PROTOCOL_3, body))?.0 {
+            First::Session(request) => Ok(request),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_start_up_packet_gives_user_database_and_settings() {
+        let request = session(b"user\0ada\0application_name\0psql\0options\0-c a.b=1 --work-mem=4\\ MB\0\0").unwrap();
+        assert_eq!((request.user.as_str(), request.database.as_str()), ("ada", "ada"));
+        let settings = [("application_name", "psql"), ("a.b", "1"), ("work_mem", "4 MB")];
+        assert_eq!(request.settings, settings.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert_eq!(request.unknown, None);
+    }
+
+    #[test]
+    fn every_prefix_of_a_start_up_packet_is_partial() {
+        let whole = packet(decode::PROTOCOL_3, b"user\0ada\0\0");
+        for cut in 0..whole.len() {
+            assert_eq!(first_packet(&whole[..cut]).unwrap().0, First::Partial, "{cut}");
+        }
+    }
+
+    #[test]
+    fn faulty_start_up_packets_are_refused() {
+        let code = |bytes: &[u8]| first_packet(bytes).unwrap_err().code;
+        assert_eq!(code(&packet(decode::PROTOCOL_3, b"\0")), SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
+        assert_eq!(code(&packet(decode::PROTOCOL_3, b"user\0ada\0")), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(code(&packet(decode::PROTOCOL_3, b"user\0ada\0\0x")), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(code(&packet(2 << 16, b"")), SqlState::FEATURE_NOT_SUPPORTED);
+        assert_eq!(code(&[0, 0, 0, 7, 0, 0, 0, 0]), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(code(&[0x7f, 0, 0, 0, 0, 3, 0, 0]), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(code(b"GET / HTTP/1.1\r\n\r\n"), SqlState::PROTOCOL_VIOLATION);
+    }
+}

@@ -1,0 +1,247 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side.
+//!
+//! A password is kept only as a [`Verifier`] in PostgreSQL's text form, from which neither the password nor what a
+//! client proves itself with can be computed. An unknown user goes through the same exchange with a made-up
+//! verifier, so that a stranger cannot learn which users exist.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::str::FromStr;
+use subtle::ConstantTimeEq;
+
+/// Rounds of the password's hash in new verifiers, as PostgreSQL's default.
+const ITERATIONS: u32 = 4096;
+const SALT_BYTES: usize = 16;
+const NONCE_BYTES: usize = 18;
+
+type Key = [u8; 32];
+
+/// What the server keeps of a password; written as `SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Verifier {
+    iterations: u32,
+    salt: Vec<u8>,
+    stored_key: Key,
+    server_key: Key,
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verifier(..)")
+    }
+}
+
+impl fmt::Display for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
+        let (salt, stored, server) = (text(&self.salt), text(&self.stored_key), text(&self.server_key));
+        write!(f, "SCRAM-SHA-256${}:{salt}${stored}:{server}", self.iterations)
+    }
+}
+
+/// A text that is no verifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoVerifier;
+
+impl FromStr for Verifier {
+    type Err = NoVerifier;
+
+    fn from_str(text: &str) -> Result<Self, NoVerifier> {
+        let parse = || {
+            let (head, keys) = text.strip_prefix("SCRAM-SHA-256$")?.split_once('$')?;
+            let (iterations, salt) = head.split_once(':')?;
+            let (stored, server) = keys.split_once(':')?;
+            Some(Self {
+                iterations: iterations.parse().ok().filter(|&n| n > 0)?,
+                salt: BASE64_STANDARD.decode(salt).ok()?,
+                stored_key: BASE64_STANDARD.decode(stored).ok()?.try_into().ok()?,
+                server_key: BASE64_STANDARD.decode(server).ok()?.try_into().ok()?,
+            })
+        };
+        parse().ok_or(NoVerifier)
+    }
+}
+
+impl Verifier {
+    /// The verifier of `password` under a fresh salt.
+    pub fn of_password(password: &str) -> Self {
+        let mut salt = vec![0; SALT_BYTES];
+        runtime::random::fill(&mut salt);
+        Self::derive(password, salt, ITERATIONS)
+    }
+
+    fn derive(password: &str, salt: Vec<u8>, iterations: u32) -> Self {
+        // Where SASLprep does not apply to the bytes, PostgreSQL and its clients take them as they are.
+        let prepared = stringprep::saslprep(password).unwrap_or(password.into());
+        let mut salted = Key::default();
+        // The output length is fixed and legal, so that this cannot fail.
+        let _ = pbkdf2::pbkdf2::<Hmac<Sha256>>(prepared.as_bytes(), &salt, iterations, &mut salted);
+        let stored_key = Sha256::digest(hmac(&salted, b"Client Key")).into();
+        Self { iterations, salt, stored_key, server_key: hmac(&salted, b"Server Key") }
+    }
+
+    /// What an unknown user is measured against: always the same for one name (the salt would betray it otherwise),
+    /// and met by no password.
+    fn of_nobody(user: &str, server_secret: &Key) -> Self {
+        let salt = hmac(server_secret, user.as_bytes())[..SALT_BYTES].to_vec();
+        Self { iterations: ITERATIONS, salt, stored_key: Key::default(), server_key: Key::default() }
+    }
+}
+
+fn hmac(key: &[u8], text: &[u8]) -> Key {
+    match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mut mac) => {
+            mac.update(text);
+            mac.finalize().into_bytes().into()
+        }
+        Err(_) => unreachable!("HMAC takes keys of every length"),
+    }
+}
+
+/// Why an exchange failed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A message is not of SCRAM's form (08P01).
+    Malformed(&'static str),
+    /// The proof does not match, or there is no such user (28P01).
+    WrongPassword,
+}
+
+/// An exchange after the client's first message: it waits for the final one.
+pub struct Exchange {
+    verifier: Verifier,
+    known: bool,
+    nonce: String,
+    channel_header: String,
+    first_bare: String,
+    server_first: String,
+}
+
+impl Exchange {
+    /// Takes the client's first message and gives the exchange and the answer to send.
+    /// `server_secret` is any value that stays the same while the server runs.
+    pub fn begin(
+        user: &str,
+        verifier: Option<Verifier>,
+        server_secret: &Key,
+        client_first: &str,
+    ) -> Result<(Self, String), Failure> {
+        let mut nonce = [0; NONCE_BYTES];
+        runtime::random::fill(&mut nonce);
+        Self::begin_with_nonce(user, verifier, server_secret, client_first, &BASE64_STANDARD.encode(nonce))
+    }
+
+    fn begin_with_nonce(
+        user: &str,
+        verifier: Option<Verifier>,
+        server_secret: &Key,
+        client_first: &str,
+        server_nonce: &str,
+    ) -> Result<(Self, String), Failure> {
+        // "n" or "y": no channel binding; then an authorisation identity, which PostgreSQL does not take either.
+        let header_end = match client_first.as_bytes() {
+            [b'n' | b'y', b',', b',', ..] => 3,
+            [b'p', ..] => return Err(Failure::Malformed("channel binding is not offered")),
+            _ => return Err(Failure::Malformed("malformed SCRAM message")),
+        };
+        let (channel_header, first_bare) = client_first.split_at(header_end);
+        let client_nonce = first_bare
+            .strip_prefix("n=")
+            .and_then(|rest| rest.split_once(",r="))
+            .map(|(_, nonce)| nonce.split(',').next().unwrap_or(nonce))
+            .filter(|nonce| !nonce.is_empty() && nonce.bytes().all(|b| b.is_ascii_graphic()))
+            .ok_or(Failure::Malformed("malformed SCRAM message"))?;
+        let known = verifier.is_some();
+        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(user, server_secret));
+        let nonce = format!("{client_nonce}{server_nonce}");
+        let salt = BASE64_STANDARD.encode(&verifier.salt);
+        let server_first = format!("r={nonce},s={salt},i={}", verifier.iterations);
+        let exchange = Self {
+            verifier,
+            known,
+            nonce,
+            channel_header: channel_header.to_owned(),
+            first_bare: first_bare.to_owned(),
+            server_first: server_first.clone(),
+        };
+        Ok((exchange, server_first))
+    }
+
+    /// Takes the client's final message and gives the server's, which proves to the client that it knows the password.
+    pub fn finish(self, client_final: &str) -> Result<String, Failure> {
+        let malformed = Failure::Malformed("malformed SCRAM message");
+        let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
+        let bound = format!("c={},r={}", BASE64_STANDARD.encode(&self.channel_header), self.nonce);
+        if without_proof != bound {
+            return Err(Failure::Malformed("SCRAM nonce or channel binding does not match"));
+        }
+        let proof: Key = BASE64_STANDARD
+            .decode(proof)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(Failure::Malformed("malformed SCRAM proof"))?;
+        let message = format!("{},{},{without_proof}", self.first_bare, self.server_first);
+        let mut client_key = hmac(&self.verifier.stored_key, message.as_bytes());
+        for (byte, masked) in client_key.iter_mut().zip(proof) {
+            *byte ^= masked;
+        }
+        let matches: bool = Sha256::digest(client_key).ct_eq(&self.verifier.stored_key.into()).into();
+        if !(matches && self.known) {
+            return Err(Failure::WrongPassword);
+        }
+        let signature = hmac(&self.verifier.server_key, message.as_bytes());
+        Ok(format!("v={}", BASE64_STANDARD.encode(signature)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exchange printed in RFC 7677, section 3.
+    fn rfc_exchange(password: &str) -> Result<String, Failure> {
+        let salt = BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let verifier = Verifier::derive(password, salt, 4096);
+        let (exchange, first) = Exchange::begin_with_nonce(
+            "user",
+            Some(verifier),
+            &[7; 32],
+            "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+            "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+        )?;
+        let expected = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+        assert_eq!(first, expected);
+        exchange.finish(
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+             p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        )
+    }
+
+    #[test]
+    fn the_rfc_s_exchange_succeeds_and_another_password_does_not() {
+        assert_eq!(rfc_exchange("pencil").as_deref(), Ok("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="));
+        assert_eq!(rfc_exchange("pen"), Err(Failure::WrongPassword));
+    }
+
+    #[test]
+    fn a_verifier_survives_its_text() {
+        let verifier = Verifier::derive("secret", vec![1; 16], 4096);
+        assert_eq!(verifier.to_string().parse::<Verifier>().as_ref(), Ok(&verifier));
+        for text in ["", "md5abc", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$4096:AA=="] {
+            assert_eq!(text.parse::<Verifier>(), Err(NoVerifier), "{text}");
+        }
+    }
+
+    #[test]
+    fn strangers_see_a_steady_salt_and_malformed_messages_are_refused() {
+        let first = |message: &str| Exchange::begin_with_nonce("ghost", None, &[7; 32], message, "abc");
+        let (_, one) = first("n,,n=,r=x").map_err(|_| ()).unwrap();
+        let (_, two) = first("n,,n=,r=x").map_err(|_| ()).unwrap();
+        assert_eq!(one, two);
+        for bad in ["", "n", "n,,", "n,,n=", "n,,n=,r=", "p=tls,,n=,r=x", "n,a=b,n=,r=x", "n,,n=,r=\u{e9}"] {
+            assert!(matches!(first(bad), Err(Failure::Malformed(_))), "{bad}");
+        }
+    }
+}

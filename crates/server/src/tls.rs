@@ -1,0 +1,126 @@
+//! TLS over a session's socket: ciphertext comes from and goes to the runtime, plain text is kept here.
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why the certificate or its key cannot be used.
+#[derive(Debug)]
+pub enum TlsError {
+    /// A file could not be read as PEM.
+    File(PathBuf, rustls::pki_types::pem::Error),
+    /// The certificate and key do not work together.
+    Pair(rustls::Error),
+}
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path, fault) => write!(f, "cannot read {}: {fault}", path.display()),
+            Self::Pair(fault) => write!(f, "certificate and key cannot be used: {fault}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// Loads the certificate chain and private key (both PEM) every TLS session is to use.
+pub fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let in_file = |path: &Path| {
+        let path = path.to_path_buf();
+        move |fault| TlsError::File(path, fault)
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(in_file(certificate))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(in_file(key))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(TlsError::Pair)?;
+    Ok(Arc::new(config))
+}
+
+/// One session's TLS state and its plain text in both directions.
+pub struct Tls {
+    connection: ServerConnection,
+    received: Vec<u8>,
+    consumed: usize,
+    /// Plain text to be encrypted and sent.
+    pub reply: Vec<u8>,
+}
+
+impl Tls {
+    /// A connection that waits for the client's hello.
+    pub fn accept(config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
+        let connection = ServerConnection::new(Arc::clone(config))?;
+        Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new() })
+    }
+
+    /// Plain text received and not consumed.
+    pub fn input(&self) -> &[u8] {
+        &self.received[self.consumed..]
+    }
+
+    /// Drops the first `n` bytes of the input.
+    pub fn consume(&mut self, n: usize) {
+        self.consumed += n;
+        if self.consumed == self.received.len() {
+            self.received.clear();
+            self.consumed = 0;
+        }
+    }
+
+    /// Decrypts as much of `ciphertext` as there is; gives how many bytes were used.
+    pub fn decrypt(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
+        let mut rest = ciphertext;
+        while !rest.is_empty() {
+            let before = rest.len();
+            self.connection.read_tls(&mut rest)?;
+            self.connection.process_new_packets().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            self.take_plaintext()?;
+            if rest.len() == before {
+                break;
+            }
+        }
+        Ok(ciphertext.len() - rest.len())
+    }
+
+    fn take_plaintext(&mut self) -> io::Result<()> {
+        if self.consumed > 0 {
+            self.received.drain(..self.consumed);
+            self.consumed = 0;
+        }
+        match self.connection.reader().read_to_end(&mut self.received) {
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Encrypts the reply, and whatever the handshake wants said, behind what `out` holds.
+    pub fn encrypt(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut rest = self.reply.as_slice();
+        loop {
+            // The connection buffers a bounded amount: feed and drain it in turns.
+            let taken = self.connection.writer().write(rest)?;
+            rest = &rest[taken..];
+            while self.connection.wants_write() {
+                self.connection.write_tls(out)?;
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        self.reply.clear();
+        Ok(())
+    }
+
+    /// Says goodbye in TLS's own way; [`Tls::encrypt`] sends it.
+    pub fn close(&mut self) {
+        self.connection.send_close_notify();
+    }
+}

@@ -1,0 +1,93 @@
+//! The byte streams of one session, whether its socket is plain or under TLS.
+
+use crate::tls::Tls;
+use runtime::net::SessionIo;
+use std::io;
+
+/// Replies above this are sent before the round ends, so that a large result neither grows memory nor waits.
+const FLUSH_AT: usize = 64 * 1024;
+
+/// What a session's code reads from and writes to while it is served.
+pub struct Wire<'a, 'io> {
+    io: &'a mut SessionIo<'io>,
+    tls: Option<&'a mut Tls>,
+}
+
+impl<'a, 'io> Wire<'a, 'io> {
+    /// The streams over `io`; under TLS whatever has come is decrypted first.
+    pub fn new(io: &'a mut SessionIo<'io>, tls: Option<&'a mut Tls>) -> io::Result<Self> {
+        let mut wire = Self { io, tls };
+        wire.decrypt()?;
+        Ok(wire)
+    }
+
+    fn decrypt(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            let used = tls.decrypt(self.io.input())?;
+            self.io.consume(used);
+        }
+        Ok(())
+    }
+
+    fn encrypt(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.encrypt(self.io.output()),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes received and not consumed.
+    pub fn input(&self) -> &[u8] {
+        match &self.tls {
+            Some(tls) => tls.input(),
+            None => self.io.input(),
+        }
+    }
+
+    /// Drops the first `n` bytes of the input.
+    pub fn consume(&mut self, n: usize) {
+        match &mut self.tls {
+            Some(tls) => tls.consume(n),
+            None => self.io.consume(n),
+        }
+    }
+
+    /// Waits until the input holds `at_least` bytes; what was replied so far is sent first.
+    pub fn fill(&mut self, at_least: usize) -> io::Result<()> {
+        self.encrypt()?;
+        if self.tls.is_none() {
+            return self.io.fill(at_least);
+        }
+        while self.input().len() < at_least {
+            let more = self.io.input().len() + 1;
+            self.io.fill(more)?;
+            self.decrypt()?;
+            self.encrypt()?;
+        }
+        Ok(())
+    }
+
+    /// Where the reply is appended.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        match &mut self.tls {
+            Some(tls) => &mut tls.reply,
+            None => self.io.output(),
+        }
+    }
+
+    /// Sends a reply that has grown large; parks while the client does not take it.
+    pub fn flush_if_large(&mut self) -> io::Result<()> {
+        if self.output().len() < FLUSH_AT { Ok(()) } else { self.flush() }
+    }
+
+    /// Sends the reply so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.encrypt()?;
+        self.io.flush()
+    }
+
+    /// Hands the reply over to be sent when the round ends.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.encrypt()
+    }
+}

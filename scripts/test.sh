@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Formatting, clippy with warnings as errors, all tests. Ends with one line that counts the tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "formatting"
+cargo fmt --all --check
+
+step "clippy"
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+step "unit, property and black-box tests"
+# Test binaries are built whole before any runs; the servers of black-box tests want the cores for themselves.
+cargo test --workspace --locked --no-run
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
+
+step "model checks"
+make --no-print-directory loom 2>&1 | tee -a "$log"
+
+awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
+     END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, ignored }' "$log"
