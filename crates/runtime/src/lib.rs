@@ -1,1 +1,21 @@
-//! The runtime room.
+//! The machine as the engine sees it: cores, fibers, time, files, sockets, memory, randomness.
+//!
+//! One pinned worker thread per core runs stackful fibers; a fiber never changes core. Engine code reads as straight
+//! blocking code: what would block parks its fiber and the core runs another. What must hold:
+//!
+//! 1. No fiber suspends with a latch held (checked at every suspend point).
+//! 2. A core sleeps only when nothing on it can run, and whoever gives it work then wakes it.
+//! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness from elsewhere.
+
+pub mod fiber;
+pub mod file;
+pub mod interrupt;
+pub mod memory;
+pub mod net;
+pub mod random;
+pub mod time;
+pub mod timer;
+
+mod start;
+
+pub use start::{Facts, FileIo, Options, Runtime, core, core_count, try_core};
