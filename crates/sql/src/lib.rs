@@ -1,2 +1,27 @@
-//! The sql room.
+//! The sql room: everything between a statement's text and the transactional trees below.
+//!
+//! The way down: [`parse`] -> [`normalize`] -> [`bind`] against the [`catalog`] -> [`planner`] -> an immutable
+//! [`plan`] -> [`exec`] pulls rows through registers of [`types::Datum`]. [`session`] and [`database`] tie it together
+//! for the server, [`embedded`] for Rust callers. [`types`], [`key`], [`row`], [`expr`] and [`functions`] are the scalar
+//! world: pure code that knows neither storage nor sessions.
 #![forbid(unsafe_code)]
+
+pub mod bind;
+pub mod catalog;
+pub mod database;
+pub mod embedded;
+pub mod error;
+pub mod exec;
+pub mod expr;
+pub mod functions;
+pub mod key;
+pub mod normalize;
+pub mod parse;
+pub mod plan;
+pub mod planner;
+pub mod row;
+pub mod session;
+pub mod types;
+
+pub use error::{SqlError, SqlState};
+pub use types::{Datum, Type};

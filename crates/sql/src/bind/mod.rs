@@ -1,0 +1,1 @@
+//! Binding: parse trees to typed relational and scalar expressions.

@@ -1,0 +1,293 @@
+//! The catalog: immutable snapshots of a database's schemas, tables, indexes, constraints and sequences.
+//!
+//! Everybody reads a shared `Arc<Catalog>`; a commit with DDL publishes a new one with the next generation, and plans
+//! remember the generation they were made for. What must hold:
+//!
+//! 1. A published catalog never changes. Equal generations of one database mean equal catalogs; a transaction's own
+//!    uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached plan has.
+//! 2. The name maps hold exactly the objects in the OID maps, and `references` exactly the foreign keys of the tables.
+//! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are not stored.
+
+mod change;
+mod objects;
+pub mod pg_catalog;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use change::{Change, DecodeError, Overlay, StoredObject};
+pub use objects::*;
+pub use statistics::{ColumnStatistics, TableStatistics};
+
+/// The generation of a transaction's own view.
+pub const PRIVATE_GENERATION: u64 = u64::MAX;
+
+/// A foreign key seen from the table it references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// OID of the referencing table.
+    pub child: u32,
+    /// Which of its foreign keys.
+    pub key: usize,
+}
+
+/// What a name in a schema stands for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table, or a system relation.
+    Table(Arc<Table>),
+    /// A sequence.
+    Sequence(Arc<Sequence>),
+    /// An index: its table, and the index's OID.
+    Index(Arc<Table>, u32),
+}
+
+/// A database's definitions at one moment.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    /// Counts the published catalogs of this database.
+    pub generation: u64,
+    /// The database.
+    pub database: DatabaseEntry,
+    /// All databases of the folder.
+    pub databases: Arc<[DatabaseEntry]>,
+    /// All roles of the folder.
+    pub roles: Arc<[Role]>,
+    schemas: HashMap<String, Arc<Schema>>,
+    tables: HashMap<u32, Arc<Table>>,
+    sequences: HashMap<u32, Arc<Sequence>>,
+    statistics: HashMap<u32, Arc<TableStatistics>>,
+    /// Every relation name (tables, sequences and indexes share one name space a schema).
+    names: HashMap<(u32, String), Name>,
+    references: HashMap<u32, Vec<Reference>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Table(u32),
+    Sequence(u32),
+    Index { table: u32, index: u32 },
+}
+
+impl Catalog {
+    /// The catalog of a new database: schemas public, pg_catalog and information_schema, no tables.
+    #[must_use]
+    pub fn new(database: DatabaseEntry, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {
+        let mut catalog = Catalog {
+            generation: 1,
+            database,
+            databases,
+            roles,
+            schemas: HashMap::new(),
+            tables: HashMap::new(),
+            sequences: HashMap::new(),
+            statistics: HashMap::new(),
+            names: HashMap::new(),
+            references: HashMap::new(),
+        };
+        for (oid, name) in
+            [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (PUBLIC, "public")]
+        {
+            catalog.apply(&Change::PutSchema(Arc::new(Schema { oid, name: name.to_owned() })));
+        }
+        catalog
+    }
+
+    /// The catalog after a transaction's changes, as the next generation.
+    #[must_use]
+    pub fn with_changes(&self, changes: &[Change]) -> Catalog {
+        let mut next = self.clone();
+        for change in changes {
+            next.apply(change);
+        }
+        next.generation = self.generation + 1;
+        next
+    }
+
+    /// The same catalog with another list of databases or roles, as the next generation.
+    #[must_use]
+    pub fn with_shared(&self, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {
+        Catalog { generation: self.generation + 1, databases, roles, ..self.clone() }
+    }
+
+    fn make_private(&mut self) {
+        self.generation = PRIVATE_GENERATION;
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::PutTable(table) => {
+                self.forget_table(table.oid);
+                self.names.insert((table.schema, table.name.clone()), Name::Table(table.oid));
+                for (name, index) in table.index_names() {
+                    self.names
+                        .insert((table.schema, name.to_owned()), Name::Index { table: table.oid, index });
+                }
+                for (key, foreign) in table.foreign_keys.iter().enumerate() {
+                    self.references
+                        .entry(foreign.parent)
+                        .or_default()
+                        .push(Reference { child: table.oid, key });
+                }
+                self.tables.insert(table.oid, Arc::clone(table));
+            }
+            Change::DropTable(oid) => {
+                self.forget_table(*oid);
+                self.statistics.remove(oid);
+            }
+            Change::PutSequence(sequence) => {
+                self.forget_sequence(sequence.oid);
+                self.names.insert((sequence.schema, sequence.name.clone()), Name::Sequence(sequence.oid));
+                self.sequences.insert(sequence.oid, Arc::clone(sequence));
+            }
+            Change::DropSequence(oid) => self.forget_sequence(*oid),
+            Change::PutSchema(schema) => {
+                self.schemas.retain(|_, old| old.oid != schema.oid);
+                self.schemas.insert(schema.name.clone(), Arc::clone(schema));
+            }
+            Change::DropSchema(oid) => self.schemas.retain(|_, schema| schema.oid != *oid),
+            Change::PutStatistics(oid, statistics) => {
+                self.statistics.insert(*oid, Arc::clone(statistics));
+            }
+        }
+    }
+
+    fn forget_table(&mut self, oid: u32) {
+        let Some(old) = self.tables.remove(&oid) else { return };
+        self.names.remove(&(old.schema, old.name.clone()));
+        for (name, _) in old.index_names() {
+            self.names.remove(&(old.schema, name.to_owned()));
+        }
+        for foreign in &old.foreign_keys {
+            if let Some(list) = self.references.get_mut(&foreign.parent) {
+                list.retain(|reference| reference.child != oid);
+            }
+        }
+    }
+
+    fn forget_sequence(&mut self, oid: u32) {
+        if let Some(old) = self.sequences.remove(&oid) {
+            self.names.remove(&(old.schema, old.name.clone()));
+        }
+    }
+
+    /// The schema of this name.
+    #[must_use]
+    pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.schemas.get(name)
+    }
+
+    /// The schema of this OID.
+    #[must_use]
+    pub fn schema_by_oid(&self, oid: u32) -> Option<&Arc<Schema>> {
+        self.schemas.values().find(|schema| schema.oid == oid)
+    }
+
+    /// The name of a schema, or "???".
+    #[must_use]
+    pub fn schema_name(&self, oid: u32) -> &str {
+        self.schema_by_oid(oid).map_or("???", |schema| &schema.name)
+    }
+
+    /// All schemas, in no order.
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.schemas.values()
+    }
+
+    /// A table or system relation by OID.
+    #[must_use]
+    pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
+        self.tables.get(&oid).or_else(|| pg_catalog::table_by_oid(oid))
+    }
+
+    /// The stored tables, in no order.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// A sequence by OID.
+    #[must_use]
+    pub fn sequence(&self, oid: u32) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&oid)
+    }
+
+    /// All sequences, in no order.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    /// What ANALYZE found in a table.
+    #[must_use]
+    pub fn statistics(&self, oid: u32) -> Option<&Arc<TableStatistics>> {
+        self.statistics.get(&oid)
+    }
+
+    /// The foreign keys that reference a table.
+    #[must_use]
+    pub fn references(&self, oid: u32) -> &[Reference] {
+        self.references.get(&oid).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a name in a schema stands for.
+    #[must_use]
+    pub fn relation_in(&self, schema: u32, name: &str) -> Option<Relation> {
+        if schema == PG_CATALOG || schema == INFORMATION_SCHEMA {
+            return pg_catalog::table_by_name(schema, name).map(|table| Relation::Table(Arc::clone(table)));
+        }
+        match *self.names.get(&(schema, name.to_owned()))? {
+            Name::Table(oid) => self.tables.get(&oid).map(|table| Relation::Table(Arc::clone(table))),
+            Name::Sequence(oid) => self.sequences.get(&oid).map(|s| Relation::Sequence(Arc::clone(s))),
+            Name::Index { table, index } => {
+                self.tables.get(&table).map(|table| Relation::Index(Arc::clone(table), index))
+            }
+        }
+    }
+
+    /// What a name stands for, through the search path (pg_catalog first unless the path names it).
+    #[must_use]
+    pub fn relation(&self, path: &[String], schema: Option<&str>, name: &str) -> Option<Relation> {
+        if let Some(schema) = schema {
+            return self.relation_in(self.schema(schema)?.oid, name);
+        }
+        let implied = (!path.iter().any(|schema| schema == "pg_catalog")).then_some(PG_CATALOG);
+        let named = path.iter().filter_map(|schema| self.schema(schema).map(|schema| schema.oid));
+        implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
+    }
+
+    /// The schema new objects go to: the first of the path that exists.
+    #[must_use]
+    pub fn creation_schema(&self, path: &[String]) -> Option<&Arc<Schema>> {
+        path.iter().find_map(|schema| self.schema(schema))
+    }
+
+    /// The name, in pg_class's sense, of a relation: (schema's OID, name).
+    #[must_use]
+    pub fn relation_name(&self, oid: u32) -> Option<(u32, &str)> {
+        if let Some(table) = self.table(oid) {
+            return Some((table.schema, &table.name));
+        }
+        if let Some(sequence) = self.sequences.get(&oid) {
+            return Some((sequence.schema, &sequence.name));
+        }
+        self.tables.values().find_map(|table| {
+            table.index_names().find(|(_, index)| *index == oid).map(|(name, _)| (table.schema, name))
+        })
+    }
+
+    /// The highest OID any object has: where a counter of OIDs goes on after a restart.
+    #[must_use]
+    pub fn highest_oid(&self) -> u32 {
+        let tables = self.tables.values().flat_map(|table| {
+            let indexes = table.indexes.iter().flat_map(|index| [index.oid, index.constraint]);
+            let primary = table.primary_key.iter().flat_map(|key| [key.oid, key.constraint]);
+            let constraints = table.checks.iter().map(|check| check.oid);
+            let foreign = table.foreign_keys.iter().map(|key| key.oid);
+            [table.oid].into_iter().chain(indexes).chain(primary).chain(constraints).chain(foreign)
+        });
+        let schemas = self.schemas.values().map(|schema| schema.oid);
+        tables.chain(self.sequences.keys().copied()).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
+    }
+}

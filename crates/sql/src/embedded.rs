@@ -1,0 +1,1 @@
+//! The embedded API: sessions driven from threads of the embedding program.

@@ -1,0 +1,1 @@
+//! The executor: pull operators over datum registers.

@@ -1,0 +1,1 @@
+//! Parsing: SQL text to PostgreSQL's parse tree, on the worker's stack.

@@ -1,0 +1,1 @@
+//! The planner: bound queries to plans, by cost.

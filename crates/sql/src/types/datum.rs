@@ -1,0 +1,182 @@
+//! Values: [`Datum`], a small copyable view that lives in a row, an arena or a plan, and [`Value`], the owned form.
+//!
+//! A datum does not know its SQL type: `Text` serves text, varchar, bpchar, name and unknown, `Oid` every OID alias
+//! type. Whoever needs the type has it from the expression or the column.
+
+use super::{ArrayRef, Interval, NumericRef, Type};
+
+/// A value, or NULL. At most 24 bytes, passed by copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Datum<'a> {
+    /// SQL NULL.
+    Null,
+    /// bool
+    Bool(bool),
+    /// "char", one byte
+    Char(u8),
+    /// int2
+    Int2(i16),
+    /// int4
+    Int4(i32),
+    /// int8
+    Int8(i64),
+    /// float4
+    Float4(f32),
+    /// float8
+    Float8(f64),
+    /// numeric
+    Numeric(NumericRef<'a>),
+    /// text, varchar, bpchar (padded), name, unknown, cstring; void is the empty text
+    Text(&'a str),
+    /// bytea
+    Bytea(&'a [u8]),
+    /// date: days since 2000-01-01; `i32::MIN` and `MAX` are the infinities
+    Date(i32),
+    /// time: microseconds since midnight
+    Time(i64),
+    /// timestamp: microseconds since 2000-01-01; `i64::MIN` and `MAX` are the infinities
+    Timestamp(i64),
+    /// timestamptz: microseconds since 2000-01-01 UTC
+    Timestamptz(i64),
+    /// interval
+    Interval(Interval),
+    /// oid, regclass, regtype, xid, cid ...
+    Oid(u32),
+    /// uuid
+    Uuid(&'a [u8; 16]),
+    /// an array of any element type, int2vector and oidvector
+    Array(ArrayRef<'a>),
+    /// a row value; never stored
+    Record(&'a RecordRef<'a>),
+}
+
+const _: () = assert!(size_of::<Datum<'static>>() <= 24);
+
+/// A row value.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef<'a> {
+    /// Types of the fields.
+    pub types: &'a [Type],
+    /// The fields.
+    pub fields: &'a [Datum<'a>],
+}
+
+/// An owned value: constants of plans, parameters, aggregate states.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// SQL NULL.
+    Null,
+    /// bool
+    Bool(bool),
+    /// "char"
+    Char(u8),
+    /// int2
+    Int2(i16),
+    /// int4
+    Int4(i32),
+    /// int8
+    Int8(i64),
+    /// float4
+    Float4(f32),
+    /// float8
+    Float8(f64),
+    /// numeric, packed
+    Numeric(Box<[u8]>),
+    /// the text family
+    Text(Box<str>),
+    /// bytea
+    Bytea(Box<[u8]>),
+    /// date
+    Date(i32),
+    /// time
+    Time(i64),
+    /// timestamp
+    Timestamp(i64),
+    /// timestamptz
+    Timestamptz(i64),
+    /// interval
+    Interval(Interval),
+    /// the OID family
+    Oid(u32),
+    /// uuid
+    Uuid([u8; 16]),
+    /// array, packed
+    Array(Box<[u8]>),
+    /// row value
+    Record(Box<[(Type, Value)]>),
+}
+
+impl Datum<'_> {
+    /// Whether it is NULL.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// An owned copy.
+    pub fn to_value(&self) -> Value {
+        match *self {
+            Datum::Null => Value::Null,
+            Datum::Bool(v) => Value::Bool(v),
+            Datum::Char(v) => Value::Char(v),
+            Datum::Int2(v) => Value::Int2(v),
+            Datum::Int4(v) => Value::Int4(v),
+            Datum::Int8(v) => Value::Int8(v),
+            Datum::Float4(v) => Value::Float4(v),
+            Datum::Float8(v) => Value::Float8(v),
+            Datum::Numeric(v) => Value::Numeric(v.0.into()),
+            Datum::Text(v) => Value::Text(v.into()),
+            Datum::Bytea(v) => Value::Bytea(v.into()),
+            Datum::Date(v) => Value::Date(v),
+            Datum::Time(v) => Value::Time(v),
+            Datum::Timestamp(v) => Value::Timestamp(v),
+            Datum::Timestamptz(v) => Value::Timestamptz(v),
+            Datum::Interval(v) => Value::Interval(v),
+            Datum::Oid(v) => Value::Oid(v),
+            Datum::Uuid(v) => Value::Uuid(*v),
+            Datum::Array(v) => Value::Array(v.0.into()),
+            Datum::Record(v) => {
+                Value::Record(v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect())
+            }
+        }
+    }
+}
+
+impl Value {
+    /// A view of it. A record needs an arena: [`Value::datum_in`].
+    #[inline]
+    pub fn datum(&self) -> Datum<'_> {
+        match self {
+            Value::Null | Value::Record(_) => Datum::Null,
+            Value::Bool(v) => Datum::Bool(*v),
+            Value::Char(v) => Datum::Char(*v),
+            Value::Int2(v) => Datum::Int2(*v),
+            Value::Int4(v) => Datum::Int4(*v),
+            Value::Int8(v) => Datum::Int8(*v),
+            Value::Float4(v) => Datum::Float4(*v),
+            Value::Float8(v) => Datum::Float8(*v),
+            Value::Numeric(v) => Datum::Numeric(NumericRef(v)),
+            Value::Text(v) => Datum::Text(v),
+            Value::Bytea(v) => Datum::Bytea(v),
+            Value::Date(v) => Datum::Date(*v),
+            Value::Time(v) => Datum::Time(*v),
+            Value::Timestamp(v) => Datum::Timestamp(*v),
+            Value::Timestamptz(v) => Datum::Timestamptz(*v),
+            Value::Interval(v) => Datum::Interval(*v),
+            Value::Oid(v) => Datum::Oid(*v),
+            Value::Uuid(v) => Datum::Uuid(v),
+            Value::Array(v) => Datum::Array(ArrayRef(v)),
+        }
+    }
+
+    /// A view of it, records included.
+    pub fn datum_in<'a>(&'a self, arena: &'a bumpalo::Bump) -> Datum<'a> {
+        match self {
+            Value::Record(fields) => Datum::Record(arena.alloc(RecordRef {
+                types: arena.alloc_slice_fill_iter(fields.iter().map(|(ty, _)| *ty)),
+                fields: arena.alloc_slice_fill_iter(fields.iter().map(|(_, value)| value.datum_in(arena))),
+            })),
+            other => other.datum(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! SQL types and their values: what a type is ([`Type`], [`registry`]), what a value is ([`Datum`], [`Value`]), and how
+//! values are written and read as text and in PostgreSQL's binary format.
+
+use std::fmt;
+
+pub mod array;
+pub mod binary;
+pub mod datum;
+pub mod interval;
+pub mod numeric;
+pub mod oid;
+pub mod registry;
+pub mod settings;
+pub mod text;
+
+pub use array::{ArrayBuilder, ArrayRef};
+pub use datum::{Datum, RecordRef, Value};
+pub use interval::Interval;
+pub use numeric::NumericRef;
+pub use settings::Settings;
+pub use registry::{TypeInfo, TypeKind, array_of, by_name, category, element_of, info, is_array, is_preferred, name};
+
+/// A type with its modifier, as a column or an expression has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Type {
+    /// PostgreSQL's OID of the type.
+    pub oid: u32,
+    /// `typmod`: length or precision and scale, in PostgreSQL's encoding; -1 for none.
+    pub modifier: i32,
+}
+
+impl Type {
+    /// A type without modifier.
+    pub const fn new(oid: u32) -> Type {
+        Type { oid, modifier: -1 }
+    }
+
+    /// A type with a modifier.
+    pub const fn with_modifier(oid: u32, modifier: i32) -> Type {
+        Type { oid, modifier }
+    }
+
+    /// What the registry knows of it.
+    pub fn info(self) -> Option<&'static TypeInfo> {
+        registry::info(self.oid)
+    }
+}
+
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_string())
+    }
+}
+
+impl fmt::Display for Type {
+    /// As `format_type` shows it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&registry::format_type(*self))
+    }
+}
+
+macro_rules! plain_types {
+    ($($constant:ident)*) => {
+        impl Type {
+            $(#[doc = concat!("The type of OID `oid::", stringify!($constant), "`, without modifier.")]
+            pub const $constant: Type = Type::new(oid::$constant);)*
+        }
+    };
+}
+
+plain_types! {
+    BOOL BYTEA CHAR NAME INT8 INT2 INT4 TEXT OID FLOAT4 FLOAT8 UNKNOWN BPCHAR VARCHAR DATE TIME TIMESTAMP TIMESTAMPTZ
+    INTERVAL NUMERIC UUID RECORD VOID REGCLASS REGTYPE TEXT_ARRAY INT4_ARRAY
+}

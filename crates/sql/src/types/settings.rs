@@ -1,0 +1,76 @@
+//! The session settings that values' text depends on.
+
+use jiff::tz::TimeZone;
+
+/// How dates are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateStyle {
+    /// 1997-12-17 07:37:16-08
+    Iso,
+    /// 12/17/1997 07:37:16.00 PST
+    Sql,
+    /// Wed Dec 17 07:37:16 1997 PST
+    Postgres,
+    /// 17.12.1997 07:37:16.00 PST
+    German,
+}
+
+/// The order of day, month and year where the text leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateOrder {
+    /// Month, day, year.
+    Mdy,
+    /// Day, month, year.
+    Dmy,
+    /// Year, month, day.
+    Ymd,
+}
+
+/// How intervals are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalStyle {
+    /// 1 year 2 mons 3 days 04:05:06
+    Postgres,
+    /// @ 1 year 2 mons 3 days 4 hours 5 mins 6 secs
+    PostgresVerbose,
+    /// +1-2 +3 +4:05:06
+    SqlStandard,
+    /// P1Y2M3DT4H5M6S
+    Iso8601,
+}
+
+/// What a session has set about formats, and the time its transaction began (for 'now', 'today').
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// TimeZone.
+    pub time_zone: TimeZone,
+    /// The name TimeZone was set by.
+    pub time_zone_name: String,
+    /// DateStyle's output part.
+    pub date_style: DateStyle,
+    /// DateStyle's order part.
+    pub date_order: DateOrder,
+    /// IntervalStyle.
+    pub interval_style: IntervalStyle,
+    /// `bytea_output = escape` instead of hex.
+    pub bytea_escape: bool,
+    /// extra_float_digits; above 0 means the shortest text that reads back equal.
+    pub extra_float_digits: i32,
+    /// When the transaction began: microseconds since 2000-01-01 UTC.
+    pub transaction_time: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            time_zone: TimeZone::UTC,
+            time_zone_name: "UTC".to_owned(),
+            date_style: DateStyle::Iso,
+            date_order: DateOrder::Mdy,
+            interval_style: IntervalStyle::Postgres,
+            bytea_escape: false,
+            extra_float_digits: 1,
+            transaction_time: 0,
+        }
+    }
+}
