@@ -84,7 +84,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
         if !folder.is_dir() {
             return Err(format!("--socket-dir {} is no folder", folder.display()));
         }
-        addresses.push(Address::Unix(folder.join(format!(".s.PGSQL.{port}"))));
+        addresses.push(Address::Unix { path: folder.join(format!(".s.PGSQL.{port}")), mode: 0o777 });
     }
     if addresses.is_empty() {
         return Err("nowhere to listen: name a --listen address or a --socket-dir".to_owned());

@@ -3,8 +3,9 @@
 use crate::decode::{self, Frame};
 use crate::encode;
 use crate::wire::Wire;
+use sql::session::{Client, ColumnDesc, Notice};
 use sql::types::OutputStyle;
-use sql::{Client, ColumnDesc, Datum, Notice, SqlError, SqlState};
+use sql::{Datum, SqlError, SqlState};
 use std::io;
 
 /// The client of one statement's execution.
@@ -85,7 +86,7 @@ impl Client for WireClient<'_, '_, '_> {
     }
 
     fn notice(&mut self, notice: &Notice) {
-        encode::notice(self.wire.output(), notice.severity.as_str(), &notice.content);
+        encode::notice(self.wire.output(), notice);
     }
 
     fn parameter(&mut self, name: &str, value: &str) {

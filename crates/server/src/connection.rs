@@ -13,10 +13,12 @@ use crate::login::{self, First, Sasl, StartupRequest, Step};
 use crate::shared::{Registration, Shared};
 use crate::tls::Tls;
 use crate::wire::Wire;
+use runtime::interrupt::Reason;
 use runtime::net::{Next, Serve, SessionIo};
 use runtime::timer::TimerId;
 use smallvec::SmallVec;
-use sql::{Executed, Session, SqlError, SqlState};
+use sql::session::{Executed, Session};
+use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 
@@ -203,20 +205,40 @@ impl Connection {
 
     /// Starts the limit that holds while nothing is heard of the client.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
-        let (after, reason) = match &self.phase {
-            Phase::Fresh | Phase::Proving { .. } => {
-                (Some(self.shared.login_limit), runtime::interrupt::Reason::Terminate)
-            }
-            Phase::Live(live) => match live.session.idle_limit() {
-                Some((limit, reason)) => (Some(limit), reason),
-                None => (None, runtime::interrupt::Reason::Terminate),
-            },
-            Phase::Over => return,
+        let limit = match &self.phase {
+            Phase::Fresh | Phase::Proving { .. } => Some(self.shared.login_limit),
+            Phase::Live(live) => live.session.idle_limit(),
+            Phase::Over => None,
         };
-        if let Some(after) = after {
+        if let Some(limit) = limit {
             let interrupt = Arc::clone(io.interrupt());
-            self.limit = Some(runtime::timer::after(after, move || interrupt.raise(reason)));
+            self.limit = Some(runtime::timer::after(limit, move || interrupt.raise(Reason::IdleTimeout)));
         }
+    }
+
+    /// Why the session is to end, where it was told so while nothing of its client's ran. A cancel that comes too late
+    /// for its statement is forgotten.
+    fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
+        while let Some(reason) = io.interrupt().take() {
+            let (code, message) = match reason {
+                Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
+                Reason::Shutdown | Reason::Terminate => {
+                    (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+                }
+                Reason::IdleTimeout => match &self.phase {
+                    Phase::Live(live) if live.session.status() == b'I' => {
+                        (SqlState::IDLE_SESSION_TIMEOUT, "terminating connection due to idle-session timeout")
+                    }
+                    Phase::Live(_) => (
+                        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                        "terminating connection due to idle-in-transaction timeout",
+                    ),
+                    _ => (SqlState::QUERY_CANCELED, "canceling authentication due to timeout"),
+                },
+            };
+            return Some(SqlError::new(code, message));
+        }
+        None
     }
 
     /// Tells the client why its session ends.
@@ -234,15 +256,9 @@ impl Serve for Connection {
         if let Some(limit) = self.limit.take() {
             runtime::timer::cancel(limit);
         }
-        if let Err(interrupted) = io.interrupt().check_idle() {
-            let fault = match &self.phase {
-                Phase::Live(_) => sql::session::interrupted_while_idle(interrupted),
-                _ => return Next::Close,
-            };
-            if let Some(fault) = fault {
-                self.say_last(io, &fault);
-                return Next::Close;
-            }
+        if let Some(fault) = self.told_while_idle(io) {
+            self.say_last(io, &fault);
+            return Next::Close;
         }
         match self.serve_all(io) {
             Ok(Flow::Continue) => {
@@ -268,7 +284,7 @@ impl Serve for Connection {
 
 impl Shared {
     /// Answers the start-up packet: lets the client in, or asks for proof.
-    fn challenge(&self, request: StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, Fault> {
+    fn challenge(self: &Arc<Self>, request: StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, Fault> {
         if let Some((_, unknown)) = &request.unknown {
             login::negotiate(wire.output(), unknown);
         }
@@ -283,14 +299,19 @@ impl Shared {
     }
 
     /// Opens the session of a client that is who it says it is.
-    fn enter(&self, request: &StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, SqlError> {
-        let registration = self.register(wire.interrupt())?;
-        let mut session = self.database.connect(&request.database, &request.user)?;
-        session.startup(&request.settings, registration.process)?;
+    fn enter(self: &Arc<Self>, request: &StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, SqlError> {
+        let mut registration = self.register(wire.interrupt())?;
+        let mut session = self.database.connect(&request.database, &request.user, wire.interrupt())?;
+        for (name, value) in &request.settings {
+            session.startup_setting(name, value)?;
+        }
+        registration.name(session.id());
         let out = wire.output();
         encode::authentication(out, 0, &[]);
-        session.reported_settings(&mut |name, value| encode::parameter_status(out, name, value));
-        encode::key_data(out, registration.process, registration.secret);
+        for (name, value) in session.reported_settings() {
+            encode::parameter_status(out, name, &value);
+        }
+        encode::key_data(out, session.id(), registration.secret());
         encode::ready(out, session.status());
         let live = Live { session, _registration: registration, skipping: false, text: String::new() };
         Ok(Phase::Live(Box::new(live)))
@@ -307,9 +328,9 @@ impl Live {
                 b'Q' => self.query(wire, total),
                 b'S' => self.sync(wire, total),
                 // Left over from a COPY that failed: not for anybody.
-                b'd' | b'c' | b'f' => Ok(wire.consume(total)),
+                b'd' | b'c' | b'f' => pass_over(wire, total),
                 b'p' => Err(Fault::Fatal(violation(&Violation::UnknownType(kind)))),
-                _ if self.skipping => Ok(wire.consume(total)),
+                _ if self.skipping => pass_over(wire, total),
                 b'F' => self.function_call(wire, total),
                 _ => self.extended(wire, kind, total),
             };
@@ -356,12 +377,14 @@ impl Live {
     fn sync(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         wire.consume(total);
         self.skipping = false;
-        let outcome = self.session.sync();
-        if let Err(fault) = outcome {
-            match Fault::from(fault) {
-                Fault::Sql(fault) => encode::error(wire.output(), Severity::Error, &fault),
-                other => return Err(other),
-            }
+        let style = self.session.output_style();
+        let mut client = WireClient::new(wire, &[], &style, false);
+        let outcome = self.session.sync(&mut client);
+        let outcome = finish(client, outcome);
+        match outcome {
+            Ok(()) => {}
+            Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+            Err(other) => return Err(other),
         }
         encode::ready(wire.output(), self.session.status());
         Ok(())
@@ -482,7 +505,7 @@ impl Live {
         let limit = read?;
         // Checked to be UTF-8 when it was read.
         let portal = std::str::from_utf8(&portal).unwrap_or("");
-        let formats: SmallVec<[i16; 16]> = SmallVec::from_slice(self.session.portal_formats(portal)?);
+        let formats: SmallVec<[i16; 16]> = SmallVec::from_slice(self.session.portal_formats(portal));
         let style = self.session.output_style();
         let mut client = WireClient::new(wire, &formats, &style, false);
         let outcome = self.session.execute(portal, limit, &mut client);
@@ -500,8 +523,8 @@ impl Live {
             let (kind, name) = (fields.u8()?, fields.string()?);
             fields.end()?;
             match kind {
-                b'S' => Ok(self.session.close_statement(name)?),
-                b'P' => Ok(self.session.close_portal(name)?),
+                b'S' => Ok(self.session.close_statement(name)),
+                b'P' => Ok(self.session.close_portal(name)),
                 other => {
                     let message = format!("invalid CLOSE message subtype {other}");
                     Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into())
@@ -514,6 +537,12 @@ impl Live {
         }
         outcome
     }
+}
+
+/// Drops a message that is not to be acted on.
+fn pass_over(wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
+    wire.consume(total);
+    Ok(())
 }
 
 fn finish(client: WireClient<'_, '_, '_>, outcome: Result<(), SqlError>) -> Result<(), Fault> {

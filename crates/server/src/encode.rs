@@ -2,7 +2,8 @@
 //!
 //! Every message is begun with [`begin`], which leaves room for its length, and ended with [`end`], which fills it in.
 
-use sql::{ColumnDesc, SqlError};
+use sql::SqlError;
+use sql::session::{ColumnDesc, Notice};
 
 /// Begins a message of type `kind`; give what is returned to [`end`].
 pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
@@ -90,9 +91,9 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16
         string(out, &column.name);
         out.extend_from_slice(&column.table.to_be_bytes());
         out.extend_from_slice(&column.attribute.to_be_bytes());
-        out.extend_from_slice(&column.ty.oid.to_be_bytes());
-        out.extend_from_slice(&column.ty.length().to_be_bytes());
-        out.extend_from_slice(&column.ty.modifier.to_be_bytes());
+        out.extend_from_slice(&column.type_.oid.to_be_bytes());
+        out.extend_from_slice(&column.type_.length().to_be_bytes());
+        out.extend_from_slice(&column.type_.modifier.to_be_bytes());
         out.extend_from_slice(&format_of(formats, index).to_be_bytes());
     }
     end(out, start);
@@ -134,9 +135,12 @@ pub fn error(out: &mut Vec<u8>, severity: Severity, fault: &SqlError) {
     report(out, b'E', word, fault);
 }
 
-/// NoticeResponse; `word` is NOTICE, WARNING, INFO and so on.
-pub fn notice(out: &mut Vec<u8>, word: &str, content: &SqlError) {
-    report(out, b'N', word, content);
+/// NoticeResponse.
+pub fn notice(out: &mut Vec<u8>, notice: &Notice) {
+    let mut content = SqlError::new(notice.code, notice.message.as_str());
+    content.detail.clone_from(&notice.detail);
+    content.hint.clone_from(&notice.hint);
+    report(out, b'N', notice.severity.as_str(), &content);
 }
 
 fn report(out: &mut Vec<u8>, kind: u8, severity: &str, fault: &SqlError) {

@@ -18,9 +18,9 @@ mod wire;
 pub use shared::PasswordSource;
 
 use connection::Connection;
-use runtime::net::{Address, Listener};
+use runtime::net::{Accepted, Address, Listener};
 use shared::Shared;
-use sql::Database;
+use sql::database::Database;
 use std::io;
 use std::sync::Arc;
 
@@ -58,8 +58,10 @@ impl Server {
         let mut listeners = Vec::new();
         for address in options.addresses {
             let shared = Arc::clone(&shared);
-            let accept = move || Box::new(Connection::new(Arc::clone(&shared))) as Box<dyn runtime::net::Serve>;
-            match runtime.listen(&address, accept) {
+            let accept = move |_: &Accepted| {
+                Some(Box::new(Connection::new(Arc::clone(&shared))) as Box<dyn runtime::net::Serve>)
+            };
+            match runtime::net::listen(&runtime, address.clone(), Arc::new(accept)) {
                 Ok(listener) => listeners.push(listener),
                 Err(fault) => return Err(ListenError { address, fault }),
             }

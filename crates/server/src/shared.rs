@@ -3,7 +3,8 @@
 use crate::scram::Verifier;
 use runtime::interrupt::{Interrupt, Reason};
 use rustls::ServerConfig;
-use sql::{Database, SqlError, SqlState};
+use sql::database::Database;
+use sql::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,24 +28,43 @@ pub struct Shared {
     sessions: SpinLock<Sessions>,
 }
 
+/// What a cancel request must show, and whom it then interrupts.
+type Cancellable = (u32, Arc<Interrupt>);
+
 #[derive(Default)]
 struct Sessions {
-    last: u32,
-    live: HashMap<u32, (u32, Arc<Interrupt>)>,
+    /// Sessions that are in or on their way in.
+    count: usize,
+    by_process: HashMap<u32, Cancellable>,
 }
 
 /// A session's place among the live ones; given back when dropped.
 pub struct Registration {
     shared: Arc<Shared>,
-    /// The number the client knows the session by.
-    pub process: u32,
+    key: Cancellable,
+    process: Option<u32>,
+}
+
+impl Registration {
     /// What a cancel request must show.
-    pub secret: u32,
+    pub fn secret(&self) -> u32 {
+        self.key.0
+    }
+
+    /// Makes the session known to cancel requests under its process number.
+    pub fn name(&mut self, process: u32) {
+        self.process = Some(process);
+        self.shared.sessions.lock().by_process.insert(process, self.key.clone());
+    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.shared.sessions.lock().live.remove(&self.process);
+        let mut sessions = self.shared.sessions.lock();
+        sessions.count -= 1;
+        if let Some(process) = self.process {
+            sessions.by_process.remove(&process);
+        }
     }
 }
 
@@ -68,32 +88,24 @@ impl Shared {
         &self.secret
     }
 
-    /// Makes a session known to cancel requests, or refuses it where there are too many.
+    /// Takes a place for a session, or refuses it where there are too many.
     pub fn register(self: &Arc<Self>, interrupt: &Arc<Interrupt>) -> Result<Registration, SqlError> {
         let mut secret = [0; 4];
         runtime::random::fill(&mut secret);
-        let secret = u32::from_be_bytes(secret);
+        let key = (u32::from_be_bytes(secret), Arc::clone(interrupt));
         let mut sessions = self.sessions.lock();
-        if sessions.live.len() >= self.max_connections {
+        if sessions.count >= self.max_connections {
             drop(sessions);
             let message = "sorry, too many clients already";
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
-        loop {
-            // Process numbers are positive 31-bit integers to clients.
-            sessions.last = sessions.last % 0x7fff_ffff + 1;
-            if !sessions.live.contains_key(&sessions.last) {
-                break;
-            }
-        }
-        let process = sessions.last;
-        sessions.live.insert(process, (secret, Arc::clone(interrupt)));
-        Ok(Registration { shared: Arc::clone(self), process, secret })
+        sessions.count += 1;
+        Ok(Registration { shared: Arc::clone(self), key, process: None })
     }
 
     /// Interrupts the statement of a session, where the secret is the session's.
     pub fn cancel(&self, process: u32, secret: u32) {
-        let found = self.sessions.lock().live.get(&process).cloned();
+        let found = self.sessions.lock().by_process.get(&process).cloned();
         if let Some((expected, interrupt)) = found
             && expected == secret
         {

@@ -1,8 +1,10 @@
 //! The byte streams of one session, whether its socket is plain or under TLS.
 
 use crate::tls::Tls;
+use runtime::interrupt::Interrupt;
 use runtime::net::SessionIo;
 use std::io;
+use std::sync::Arc;
 
 /// Replies above this are sent before the round ends, so that a large result neither grows memory nor waits.
 const FLUSH_AT: usize = 64 * 1024;
@@ -65,6 +67,11 @@ impl<'a, 'io> Wire<'a, 'io> {
             self.encrypt()?;
         }
         Ok(())
+    }
+
+    /// The session's interrupt.
+    pub fn interrupt(&self) -> &Arc<Interrupt> {
+        self.io.interrupt()
     }
 
     /// Where the reply is appended.
