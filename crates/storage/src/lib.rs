@@ -7,12 +7,15 @@
 //! Latch order: pages of one tree from the root down and, within one structure change, from left to right; the space
 //! map's page last. Frames, log space and page numbers are reserved before the first latch is taken.
 
+mod bitmap;
 pub mod btree;
 pub mod checkpoint;
 pub mod control;
 pub mod datafile;
 pub mod error;
 pub mod frame;
+mod free;
+mod guard;
 pub mod log;
 pub mod page;
 pub mod pool;
@@ -24,3 +27,6 @@ pub mod writer;
 
 pub use error::Error;
 pub use page::{Lsn, PageKind, PageNo};
+pub use pool::{Miss, PageMut, PageRef, Pinned, Pool, Restart};
+pub use space::Space;
+pub use store::Store;

@@ -1,1 +1,532 @@
-//! The buffer pool.
+//! The buffer pool: pages in memory frames, found by two loads, read without writing anything.
+//!
+//! A flat array in reserved virtual memory maps page numbers to frames (`Entry`): no hash table, no partition lock.
+//! What must hold:
+//!
+//! 1. An entry names a frame only while the frame's header names the page; both change under the frame's latch, except
+//!    that a page being loaded is entered as `loading` first, together with the frame it is read into. That frame
+//!    belongs to the loader alone until the load ends, so `loading` is unique and can be taken back by one exchange.
+//! 2. Concurrent loads of a page share one read; who comes second waits for the entry to change, holding nothing.
+//! 3. A page is evicted only by the latch taken on the very state word that was seen when it was chosen, and only if
+//!    it is still clean under that latch (laws 4 and 8, `Frame`).
+//! 4. A page goes to disk only once the log is durable up to the page's LSN (`writer`).
+//! 5. A frame shortage never spins and never waits with a latch: it parks, or fails after bounded revolutions.
+
+use std::sync::Arc;
+
+use runtime::memory::{AtomicArray, HugePages, Region};
+use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use sync::{ShardedCounter, WaitQueue, park, stop};
+
+use crate::datafile::DataFile;
+use crate::frame::{Frame, State};
+use crate::free::FreeFrames;
+pub use crate::guard::{Miss, PageMut, PageRef, Pinned, Restart};
+use crate::log::Wal;
+use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
+use crate::sweep::Sweep;
+use crate::{Error, writer};
+
+/// Queues for fibers that wait for a page being loaded; pages share them by number.
+const LOAD_QUEUES: usize = 64;
+/// Frames below which a core can't make progress: a structure change's reserve, loads under way, a batch of writes.
+pub const FRAMES_MIN_PER_CORE: usize = 32;
+
+/// What the pool needs to know of the log.
+pub trait PageLog: Send + Sync {
+    /// End of what has been reserved: where the next record begins, at the earliest.
+    fn position(&self) -> Lsn;
+    /// Everything before this is on disk.
+    fn durable(&self) -> Lsn;
+    /// Parks until the log is on disk up to `lsn`.
+    fn wait_durable(&self, lsn: Lsn) -> Result<(), Error>;
+}
+
+impl PageLog for Wal {
+    fn position(&self) -> Lsn {
+        Wal::position(self)
+    }
+
+    fn durable(&self) -> Lsn {
+        Wal::durable(self)
+    }
+
+    fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        Wal::wait_durable(self, lsn)
+    }
+}
+
+/// Sizes of a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolOptions {
+    /// Frames of 8 KiB; raised to what the cores need at least.
+    pub frames: usize,
+    /// Cores that use the pool.
+    pub cores: usize,
+    /// Frames the sweep claims at a time; `None` chooses by frames and cores.
+    pub sweep_batch: Option<usize>,
+    /// Whether to ask for huge pages.
+    pub huge_pages: HugePages,
+}
+
+/// What the pool has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolStatistics {
+    /// Pages read from disk.
+    pub loads: u64,
+    /// Pages that gave their frame up.
+    pub evictions: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// Batches of writes that failed and are tried again.
+    pub write_failures: u64,
+    /// Complete passes of the clock sweep.
+    pub passes: u64,
+}
+
+/// Counters behind [`PoolStatistics`].
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) loads: ShardedCounter,
+    pub(crate) evictions: ShardedCounter,
+    pub(crate) writes: ShardedCounter,
+    pub(crate) write_failures: ShardedCounter,
+}
+
+/// Where a page is: one word of the page table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry(u32);
+
+impl Entry {
+    const ABSENT: Entry = Entry(0);
+    const LOADING: u32 = 1 << 31;
+
+    fn resident(frame: u32) -> Entry {
+        Entry(frame + 1)
+    }
+
+    fn loading(frame: u32) -> Entry {
+        Entry(frame | Self::LOADING)
+    }
+
+    #[inline]
+    fn frame(self) -> Option<u32> {
+        if self.0 & Self::LOADING == 0 { self.0.checked_sub(1) } else { None }
+    }
+
+    fn is_loading(self) -> bool {
+        self.0 & Self::LOADING != 0
+    }
+}
+
+/// What a load does about a page that is damaged or was never written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDamage {
+    Fail,
+    Zero,
+}
+
+/// The buffer pool.
+pub struct Pool {
+    region: Region,
+    headers: Box<[Frame]>,
+    /// Entries of the pages of the file `pages`, and of the file `temp`.
+    tables: [AtomicArray<AtomicU32>; 2],
+    files: [DataFile; 2],
+    pub(crate) sweep: Sweep,
+    pub(crate) free: FreeFrames,
+    loads: Box<[WaitQueue]>,
+    pub(crate) log: Arc<dyn PageLog>,
+    pub(crate) counters: Counters,
+    pub(crate) stopping: AtomicBool,
+    /// Page writers that run, and who waits for them to end.
+    pub(crate) writers: AtomicUsize,
+    pub(crate) writers_ended: WaitQueue,
+}
+
+impl Pool {
+    /// A pool without pages over the two files.
+    pub fn new(
+        options: PoolOptions,
+        pages: DataFile,
+        temporary: DataFile,
+        log: Arc<dyn PageLog>,
+    ) -> Result<Arc<Pool>, Error> {
+        use crate::error::IoContext;
+        let cores = options.cores.max(1);
+        let frames = options.frames.clamp(FRAMES_MIN_PER_CORE * cores, (Entry::LOADING - 1) as usize);
+        let region = Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
+        let headers: Box<[Frame]> = (0..frames).map(|_| Frame::new()).collect();
+        let table = |file: &DataFile| AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table");
+        Ok(Arc::new(Pool {
+            free: FreeFrames::new(&headers, cores),
+            sweep: Sweep::new(frames, cores, options.sweep_batch),
+            tables: [table(&pages)?, table(&temporary)?],
+            files: [pages, temporary],
+            region,
+            headers,
+            loads: (0..LOAD_QUEUES).map(|_| WaitQueue::new()).collect(),
+            log,
+            counters: Counters {
+                loads: ShardedCounter::new(cores),
+                evictions: ShardedCounter::new(cores),
+                writes: ShardedCounter::new(cores),
+                write_failures: ShardedCounter::new(cores),
+            },
+            stopping: AtomicBool::new(false),
+            writers: AtomicUsize::new(0),
+            writers_ended: WaitQueue::new(),
+        }))
+    }
+
+    /// Cores that use the pool.
+    pub fn cores(&self) -> usize {
+        self.free.cores()
+    }
+
+    /// Frames of the pool.
+    pub fn frames(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// The file a page lives in.
+    pub fn file(&self, page_no: PageNo) -> &DataFile {
+        &self.files[usize::from(page_no.is_temporary())]
+    }
+
+    /// The page's entry; `None` for a number beyond what a file can hold (a torn read may give any number).
+    #[inline]
+    fn entry(&self, page_no: PageNo) -> Option<&AtomicU32> {
+        let table = &self.tables[usize::from(page_no.is_temporary())];
+        let index = page_no.index() as usize;
+        if index < table.len() { Some(table.get(index)) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn header(&self, frame: u32) -> &Frame {
+        &self.headers[frame as usize]
+    }
+
+    pub(crate) fn headers(&self) -> &[Frame] {
+        &self.headers
+    }
+
+    /// Where a frame's page begins.
+    #[inline]
+    pub(crate) fn bytes_of(&self, frame: u32) -> *mut u8 {
+        let offset = frame as usize * PAGE_SIZE;
+        debug_assert!(offset < self.region.len());
+        // SAFETY: a frame's number is below the number of frames, for which the region was made.
+        unsafe { self.region.as_ptr().add(offset) }
+    }
+
+    /// A view on a resident page. Takes nothing, waits for nothing but a bounded spin; a hit writes nothing, except
+    /// that it raises the usage count while that is below its maximum.
+    #[inline]
+    pub fn get(&self, page_no: PageNo) -> Result<PageRef<'_>, Miss> {
+        let entry = self.entry(page_no).ok_or(Miss::Absent)?;
+        // Acquire: the frame's header is seen as it was when the page was entered.
+        let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
+        self.at(page_no, frame)
+    }
+
+    /// As [`Pool::get`], looking in a frame where the page was seen before (a hint; any number is allowed).
+    #[inline]
+    pub fn at(&self, page_no: PageNo, frame: u32) -> Result<PageRef<'_>, Miss> {
+        let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
+        let seen = header.unlatched().ok_or(Miss::Busy)?;
+        if header.page_no() != page_no {
+            return Err(Miss::Absent);
+        }
+        header.touch();
+        Ok(PageRef { pool: self, frame, seen })
+    }
+
+    /// Parks until what [`Pool::get`] missed can be had; then begin again. No latch may be held.
+    #[cold]
+    pub fn resolve(&self, page_no: PageNo, miss: Miss) -> Result<(), Error> {
+        match miss {
+            Miss::Absent => self.load(page_no),
+            Miss::Busy => {
+                park::yield_now();
+                Ok(())
+            }
+        }
+    }
+
+    /// Parks until the page is resident. It may be gone again when the caller looks: begin again, or pin it.
+    #[cold]
+    pub fn load(&self, page_no: PageNo) -> Result<(), Error> {
+        self.load_with(page_no, OnDamage::Fail)
+    }
+
+    /// For recovery: as [`Pool::load`], but a page that is damaged, or was never written, comes as zeros, to be made
+    /// anew by the image the log holds.
+    pub fn load_or_zero(&self, page_no: PageNo) -> Result<(), Error> {
+        self.load_with(page_no, OnDamage::Zero)
+    }
+
+    fn load_with(&self, page_no: PageNo, on_damage: OnDamage) -> Result<(), Error> {
+        let entry = self.entry(page_no).ok_or(Error::Corrupt { page: page_no, what: "no such page" })?;
+        let mut spare = None;
+        let loaded = loop {
+            // Acquire: the frame's header is seen as it was when the page was entered.
+            let now = Entry(entry.load(Ordering::Acquire));
+            if now.frame().is_some() {
+                break Ok(());
+            }
+            if now.is_loading() {
+                // Acquire: as above.
+                self.load_queue(page_no).wait_until(|| !Entry(entry.load(Ordering::Acquire)).is_loading());
+                continue;
+            }
+            let frame = match spare.take() {
+                Some(frame) => frame,
+                None => self.take_frame()?,
+            };
+            let ours = Entry::loading(frame);
+            // AcqRel: the frame was given up by its last page before it is entered here. Relaxed on failure: looked
+            // at again.
+            if entry.compare_exchange(now.0, ours.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                spare = Some(frame);
+                continue;
+            }
+            break self.load_into(page_no, entry, frame, on_damage);
+        };
+        if let Some(frame) = spare {
+            self.put_frame(frame);
+        }
+        loaded
+    }
+
+    fn load_queue(&self, page_no: PageNo) -> &WaitQueue {
+        &self.loads[page_no.index() as usize % LOAD_QUEUES]
+    }
+
+    /// Reads the page into a frame that the entry names as being loaded into.
+    fn load_into(&self, page_no: PageNo, entry: &AtomicU32, frame: u32, on_damage: OnDamage) -> Result<(), Error> {
+        // SAFETY: the region is mapped; the frame has no page and is on no list, so this load alone writes it until
+        // it is published below. Readers with an old view of the frame read racily and fail to validate.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
+        let read = self.read_page(page_no, bytes, on_damage);
+        stop::point("storage.load.read");
+        let header = self.header(frame);
+        if read.is_ok() {
+            self.counters.loads.add(1);
+            self.give(frame, page_no);
+            header.set_usage(1);
+        }
+        let outcome = if read.is_ok() { Entry::resident(frame) } else { Entry::ABSENT };
+        // Release: who sees the entry sees the page. Relaxed on failure: `create` has entered a new page of that
+        // number in another frame, so what was read is of no use.
+        let ours = Entry::loading(frame).0;
+        let entered = entry.compare_exchange(ours, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
+        if entered && read.is_ok() {
+            header.unlatch_changed();
+        } else {
+            if read.is_ok() {
+                header.set_page_no(PageNo::NONE);
+                header.unlatch_changed();
+            }
+            self.put_frame(frame);
+        }
+        self.load_queue(page_no).wake_all();
+        if entered { read } else { Ok(()) }
+    }
+
+    /// Latches a frame that has no page and gives it one. Somebody who saw the frame's last page may hold the latch
+    /// for a moment, to find that the page is gone.
+    fn give(&self, frame: u32, page_no: PageNo) {
+        let header = self.header(frame);
+        while !header.unlatched().is_some_and(|seen| header.try_latch(seen)) {}
+        header.set_page_no(page_no);
+    }
+
+    fn read_page(&self, page_no: PageNo, bytes: &mut [u8], on_damage: OnDamage) -> Result<(), Error> {
+        let file = self.file(page_no);
+        let found = if page_no.index() < file.pages() {
+            file.read(page_no, bytes)?;
+            page::verify(bytes, page_no)
+        } else {
+            Err(Damage::NeverWritten)
+        };
+        match found {
+            Ok(()) => Ok(()),
+            Err(_) if on_damage == OnDamage::Zero => {
+                bytes.fill(0);
+                Ok(())
+            }
+            Err(damage) => Err(Error::Corrupt { page: page_no, what: damage.what() }),
+        }
+    }
+
+    /// Keeps a page in its frame until the pin is dropped; parks until it is resident.
+    pub fn pin(&self, page_no: PageNo) -> Result<Pinned<'_>, Error> {
+        loop {
+            match self.get(page_no) {
+                Ok(page) if self.header(page.frame).try_pin(page.seen) => return Ok(Pinned::new(self, page.frame)),
+                // Changed in between, or pinned by too many: let others run, and look again.
+                Ok(_) => park::yield_now(),
+                Err(miss) => self.resolve(page_no, miss)?,
+            }
+        }
+    }
+
+    /// Parks until this core's reserve holds `count` frames for [`Pool::create`]. Other fibers of the core take from
+    /// the same reserve: don't park between this and the last `create`.
+    pub fn reserve(&self, count: usize) -> Result<(), Error> {
+        let core = runtime::core();
+        while (self.free.reserved(core) as usize) < count {
+            let frame = self.take_frame()?;
+            self.free.put_reserved(&self.headers, core, frame);
+        }
+        Ok(())
+    }
+
+    /// Whether this core's reserve holds `count` frames now: asked after something else has parked.
+    pub fn has_reserve(&self, count: usize) -> bool {
+        self.free.reserved(runtime::core()) as usize >= count
+    }
+
+    /// A new page, empty and latched. It takes a frame from this core's reserve: neither parks nor fails.
+    ///
+    /// # Panics
+    /// When the caller has not reserved a frame, or the number was never claimed.
+    pub fn create(&self, page_no: PageNo, kind: PageKind, tree: u32, level: u8) -> PageMut<'_> {
+        let core = runtime::core();
+        let entry = self.entry(page_no).expect("a claimed page number has an entry");
+        let spare = self.free.take_reserved(&self.headers, core).expect("a frame was reserved before it is needed");
+        let frame = loop {
+            // Acquire: the frame's header is seen as it was when the page was entered.
+            let now = Entry(entry.load(Ordering::Acquire));
+            if let Some(frame) = now.frame() {
+                // A freed page of this number that was not evicted yet: its frame is used again, which also keeps a
+                // write of the old content that is under way from ending after a write of the new.
+                if self.latch_resident(page_no, frame) {
+                    self.free.put_reserved(&self.headers, core, spare);
+                    break frame;
+                }
+                continue;
+            }
+            self.give(spare, page_no);
+            let resident = Entry::resident(spare);
+            // AcqRel: as in `load_with`, and who sees the entry sees the header. Relaxed on failure: looked at again.
+            if entry.compare_exchange(now.0, resident.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                if now.is_loading() {
+                    // Somebody followed an old reference to this number; the load finds that it has lost.
+                    self.load_queue(page_no).wake_all();
+                }
+                break spare;
+            }
+            self.header(spare).set_page_no(PageNo::NONE);
+            self.header(spare).unlatch_changed();
+        };
+        self.header(frame).set_usage(1);
+        let mut page = PageMut::new(self, frame);
+        page::format(page.bytes_mut(), page_no, kind, tree, level);
+        page
+    }
+
+    /// Takes the latch of a resident page that nobody refers to any more; false when it has left the frame. Whoever
+    /// holds it meanwhile (the page writer, an eviction) is running and about to let go: no latch survives a park.
+    fn latch_resident(&self, page_no: PageNo, frame: u32) -> bool {
+        let header = self.header(frame);
+        let Some(seen) = header.unlatched() else { return false };
+        header.page_no() == page_no && header.try_latch(seen)
+    }
+
+    /// Drops a page that was freed, without writing it. The record that frees it must have been appended. A page that
+    /// is pinned, latched or being written stays and is evicted later.
+    pub fn discard(&self, page_no: PageNo) {
+        let Ok(page) = self.get(page_no) else { return };
+        let header = self.header(page.frame);
+        header.set_usage(0);
+        if header.try_latch_idle(page.seen) {
+            if header.forget_changes() {
+                self.vacate(page_no, page.frame);
+            } else {
+                header.unlatch_unchanged();
+            }
+        }
+    }
+
+    /// Takes the page out of a frame whose latch the caller holds, and frees the frame.
+    fn vacate(&self, page_no: PageNo, frame: u32) {
+        let entry = self.entry(page_no).expect("a resident page has an entry");
+        let header = self.header(frame);
+        debug_assert!(!header.is_dirty() && Entry(entry.load(Ordering::Relaxed)) == Entry::resident(frame));
+        // Release: who finds the page absent and reads it from disk does so after its last write.
+        entry.store(Entry::ABSENT.0, Ordering::Release);
+        header.set_page_no(PageNo::NONE);
+        header.unlatch_changed();
+        stop::point("storage.evict.before_free");
+        self.put_frame(frame);
+    }
+
+    /// Takes a clean page's frame away, if the frame is still in the state it was chosen in.
+    pub(crate) fn evict(&self, frame: u32, chosen: State) -> bool {
+        stop::point("storage.evict.chosen");
+        let header = self.header(frame);
+        if !header.try_latch_idle(chosen) {
+            return false;
+        }
+        let page_no = header.page_no();
+        // Dirty is tested again under the latch: a clean page may have been changed and written since it was chosen,
+        // or be in another sweeper's hands.
+        if header.is_dirty() || page_no == PageNo::NONE {
+            header.unlatch_unchanged();
+            return false;
+        }
+        self.vacate(page_no, frame);
+        self.counters.evictions.add(1);
+        true
+    }
+
+    /// A frame for the caller alone: free, or taken from a clean page, or waited for.
+    fn take_frame(&self) -> Result<u32, Error> {
+        let core = runtime::core();
+        let failures = self.free.failures(core);
+        loop {
+            if let Some(frame) = self.free.take(&self.headers, core) {
+                return Ok(frame);
+            }
+            // One batch: finds a victim at once where most pages are clean; else the page writer has work to do.
+            for _ in 0..self.sweep.batch().max(writer::LOOK_AHEAD) {
+                writer::look(self, core, &mut |_, _| {});
+                if self.free.len(core) > 0 {
+                    break;
+                }
+            }
+            if self.free.len(core) == 0 {
+                // Acquire: pairs with the stop.
+                if self.stopping.load(Ordering::Acquire) {
+                    return Err(Error::NoFrames);
+                }
+                self.free.wait(core, failures)?;
+            }
+        }
+    }
+
+    pub(crate) fn put_frame(&self, frame: u32) {
+        self.free.put(&self.headers, runtime::core(), frame);
+    }
+
+    /// Marks a frame's page changed; see `Frame::mark_dirty`.
+    #[inline]
+    pub(crate) fn mark_dirty(&self, frame: u32) {
+        let header = self.header(frame);
+        header.mark_dirty(|| if header.page_no().is_temporary() { None } else { Some(self.log.position()) });
+    }
+
+    /// What the pool has done so far.
+    pub fn statistics(&self) -> PoolStatistics {
+        let count = |counter: &ShardedCounter| counter.sum().max(0) as u64;
+        PoolStatistics {
+            loads: count(&self.counters.loads),
+            evictions: count(&self.counters.evictions),
+            writes: count(&self.counters.writes),
+            write_failures: count(&self.counters.write_failures),
+            passes: self.sweep.position().passes,
+        }
+    }
+}

@@ -1,1 +1,403 @@
-//! The space map.
+//! The space map: which pages of the file `pages` are in use.
+//!
+//! Pages come in groups of [`PAGES_PER_MAP`]; page 1 of each group is its map, with one bit for each page of the group
+//! (itself included). A bit is set or cleared inside the log record of the change that begins or ends the page's use,
+//! so a crash neither loses a page nor uses one twice. Which numbers may be claimed is decided in memory (`bitmap`),
+//! from a copy of the maps made at start: a number is claimed first, and its bit set when it is used. A number that was
+//! claimed and never used is free again after a crash.
+//!
+//! What must hold:
+//! 1. A page's number is free in memory only once its bit is clear in the map, as far as the log has been appended.
+//! 2. A group's map page exists before any of the group's numbers can be claimed.
+//! 3. The map page is latched last of all pages of a change, and the log has room before.
+//!
+//! Temporary pages have numbers and no maps: nothing of them survives a restart.
+
+use std::sync::Arc;
+
+use sync::WaitQueue;
+use sync::atomic::{AtomicBool, Ordering};
+
+use crate::bitmap::PageNumbers;
+use crate::error::FormatProblem;
+use crate::log::{TxnLink, Wal};
+use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
+use crate::pool::Pool;
+use crate::{Error, pool::PageMut};
+
+/// Pages of a group: as many as one map page has bits for.
+pub const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
+/// Place of the map page within its group.
+const MAP_INDEX: u32 = 1;
+/// The store's own page, which says what the file is.
+pub const META_PAGE: PageNo = PageNo(0);
+/// Root of the first tree, in use from the start, so that whoever opens the store finds its way.
+pub const SYSTEM_ROOT: PageNo = PageNo(2);
+
+/// Redo code: an empty map page. Payload: its page number.
+pub const OP_MAP_NEW: u8 = 1;
+/// Redo code: bits of a map page set. Payload: their numbers, u16 each.
+pub const OP_MAP_SET: u8 = 2;
+/// Redo code: bits of a map page cleared. Payload: their numbers, u16 each.
+pub const OP_MAP_CLEAR: u8 = 3;
+/// Redo code: the store's own page. No payload.
+pub const OP_META_NEW: u8 = 4;
+
+/// What the store's own page begins with.
+const META_MAGIC: &[u8; 16] = b"allcore pages 1\n";
+
+/// Pages the file grows by: a sixteenth of itself between these bounds (1 MiB and 64 MiB), so that growing is rare
+/// and a nearly full disk isn't filled by one step.
+const GROWTH_MIN: u32 = 128;
+const GROWTH_MAX: u32 = 8192;
+/// Pages the file grows by when the disk has no room for more.
+const GROWTH_LAST: u32 = 8;
+/// Bits cleared by one record.
+const CLEAR_MAX: usize = 1000;
+/// Room in the log for a record of this module, beside page images.
+const RECORD_BYTES: usize = 4 * CLEAR_MAX;
+
+/// The map page of a page, and the page's bit there.
+pub fn map_page_of(page_no: PageNo) -> (PageNo, u16) {
+    let group = page_no.index() / PAGES_PER_MAP;
+    (PageNo(group * PAGES_PER_MAP + MAP_INDEX), (page_no.index() % PAGES_PER_MAP) as u16)
+}
+
+fn is_set(map: &[u8], bit: u16) -> bool {
+    map[HEADER_SIZE + usize::from(bit) / 8] >> (bit % 8) & 1 != 0
+}
+
+/// Sets a page's bit in its map page's bytes.
+pub fn set_bit(map: &mut [u8], bit: u16) {
+    map[HEADER_SIZE + usize::from(bit) / 8] |= 1 << (bit % 8);
+}
+
+/// Clears a page's bit in its map page's bytes.
+pub fn clear_bit(map: &mut [u8], bit: u16) {
+    map[HEADER_SIZE + usize::from(bit) / 8] &= !(1 << (bit % 8));
+}
+
+/// Applies an op of this module to a page, as recovery does. False when there is no such op or its payload is wrong.
+pub fn redo(op: u8, payload: &[u8], bytes: &mut [u8]) -> bool {
+    match op {
+        OP_MAP_NEW => {
+            let Ok(number) = payload.try_into() else { return false };
+            format_map(bytes, PageNo(u32::from_le_bytes(number)));
+        }
+        OP_META_NEW => format_meta(bytes),
+        OP_MAP_SET | OP_MAP_CLEAR => {
+            let (bits, rest) = payload.as_chunks::<2>();
+            let bits = || bits.iter().map(|&bit| u16::from_le_bytes(bit));
+            if !rest.is_empty() || bits().any(|bit| u32::from(bit) >= PAGES_PER_MAP) {
+                return false;
+            }
+            bits().for_each(|bit| if op == OP_MAP_SET { set_bit(bytes, bit) } else { clear_bit(bytes, bit) });
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn format_map(bytes: &mut [u8], page_no: PageNo) {
+    page::format(bytes, page_no, PageKind::SpaceMap, 0, 0);
+    set_bit(bytes, MAP_INDEX as u16);
+    if page_no.0 == MAP_INDEX {
+        set_bit(bytes, META_PAGE.0 as u16);
+        set_bit(bytes, SYSTEM_ROOT.0 as u16);
+    }
+}
+
+fn format_meta(bytes: &mut [u8]) {
+    page::format(bytes, META_PAGE, PageKind::Meta, 0, 0);
+    bytes[HEADER_SIZE..HEADER_SIZE + META_MAGIC.len()].copy_from_slice(META_MAGIC);
+}
+
+/// The page numbers of one file, and who makes it grow.
+struct Numbers {
+    free: PageNumbers,
+    growing: AtomicBool,
+    grown: WaitQueue,
+}
+
+impl Numbers {
+    fn new(cores: usize) -> Numbers {
+        Numbers { free: PageNumbers::new(cores), growing: AtomicBool::new(false), grown: WaitQueue::new() }
+    }
+
+    /// Takes a number; where none is free, one fiber runs `grow` and the others wait for it.
+    fn claim(&self, grow: impl Fn() -> Result<(), Error>) -> Result<u32, Error> {
+        let core = runtime::core();
+        loop {
+            if let Some(index) = self.free.take(core) {
+                return Ok(index);
+            }
+            // Acquire: what the last grower did is seen.
+            if self.growing.swap(true, Ordering::Acquire) {
+                // Acquire: as above.
+                self.grown.wait_until(|| !self.growing.load(Ordering::Acquire));
+            } else {
+                let _turn = Growing(self);
+                // Somebody may have grown the file, or given a number back, since the look above.
+                if self.free.is_exhausted() {
+                    grow()?;
+                }
+            }
+        }
+    }
+}
+
+/// The turn of growing a file, given back in whatever way it ends.
+struct Growing<'a>(&'a Numbers);
+
+impl Drop for Growing<'_> {
+    fn drop(&mut self) {
+        // Release: the next grower sees what this one did.
+        self.0.growing.store(false, Ordering::Release);
+        self.0.grown.wake_all();
+    }
+}
+
+/// Which pages are in use.
+pub struct Space {
+    pool: Arc<Pool>,
+    wal: Arc<Wal>,
+    durable: Numbers,
+    temporary: Numbers,
+}
+
+impl Space {
+    fn empty(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Space {
+        let cores = pool.cores();
+        Space {
+            pool: Arc::clone(pool),
+            wal: Arc::clone(wal),
+            durable: Numbers::new(cores),
+            temporary: Numbers::new(cores),
+        }
+    }
+
+    /// The space of a new store: makes its first pages.
+    pub fn create(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
+        let space = Space::empty(pool, wal);
+        space.prepare()?;
+        let mut meta = pool.create(META_PAGE, PageKind::Meta, 0, 0);
+        format_meta(meta.bytes_mut());
+        let mut change = wal.change();
+        change.new_page(&mut meta, OP_META_NEW, &[]);
+        change.commit(TxnLink::NONE);
+        drop(meta);
+        space.grow()?;
+        Ok(space)
+    }
+
+    /// The space of a store whose log has been redone: reads the map pages.
+    pub fn open(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
+        let space = Space::empty(pool, wal);
+        let meta = pool.pin(META_PAGE)?.lock_patiently();
+        if !meta.bytes()[HEADER_SIZE..].starts_with(META_MAGIC) {
+            return Err(Error::Format(FormatProblem::Damaged("pages")));
+        }
+        drop(meta);
+        let file = pool.file(META_PAGE);
+        let mut start = 0;
+        // A group whose map was never written was being added when the process died: it doesn't exist yet.
+        while let Some(map) = space.map_if_written(PageNo(start + MAP_INDEX))? {
+            let map = map.lock_patiently();
+            let used = |page: u32| is_set(map.bytes(), (page - start) as u16);
+            let group = start..start + PAGES_PER_MAP;
+            let last_used = group.clone().rev().find(|&page| used(page)).unwrap_or(start);
+            // Recovery may have made pages that lie beyond the file's end.
+            let end = file.pages().max(last_used + 1).min(group.end);
+            space.durable.free.extend(end, used);
+            start = group.end;
+        }
+        file.grow(space.durable.free.pages())?;
+        Ok(space)
+    }
+
+    fn map_if_written(&self, map_page: PageNo) -> Result<Option<crate::pool::Pinned<'_>>, Error> {
+        match self.pool.pin(map_page) {
+            Ok(map) => Ok(Some(map)),
+            Err(Error::Corrupt { what, .. }) if what == Damage::NeverWritten.what() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Parks until one frame is reserved and the log has room, both at the same moment.
+    fn prepare(&self) -> Result<(), Error> {
+        loop {
+            self.pool.reserve(1)?;
+            self.wal.ensure(RECORD_BYTES)?;
+            if self.pool.has_reserve(1) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Claims the number of a page that isn't in use. May park and may fail, so: before the first latch. The page is
+    /// in use once its bit is set (see [`map_page_of`], [`OP_MAP_SET`]); a claim that isn't used is given back.
+    pub fn claim(&self) -> Result<PageNo, Error> {
+        self.durable.claim(|| self.grow()).map(PageNo)
+    }
+
+    /// Gives back a number: of a claim that wasn't used, or of a page whose bit has been cleared by a record that is
+    /// appended (drop the page from the pool first: `Pool::discard`).
+    pub fn unclaim(&self, page_no: PageNo) {
+        self.durable.free.put(runtime::core(), page_no.index());
+    }
+
+    /// The map page of a page, and the page's bit there.
+    pub fn map_page_of(&self, page_no: PageNo) -> (PageNo, u16) {
+        map_page_of(page_no)
+    }
+
+    /// Sets a page's bit in its latched map page; the caller logs it with [`OP_MAP_SET`] and the bit as payload.
+    pub fn mark_used(&self, map: &mut PageMut<'_>, bit: u16) {
+        debug_assert!(!is_set(map.bytes(), bit), "a page is used once");
+        set_bit(map.bytes_mut(), bit);
+    }
+
+    /// Clears a page's bit in its latched map page; the caller logs it with [`OP_MAP_CLEAR`] and the bit as payload.
+    pub fn mark_free(&self, map: &mut PageMut<'_>, bit: u16) {
+        debug_assert!(is_set(map.bytes(), bit), "a page is freed once");
+        clear_bit(map.bytes_mut(), bit);
+    }
+
+    /// Frees pages that nobody refers to any more, durably: for a dropped tree. Parks.
+    pub fn free(&self, pages: &[PageNo]) -> Result<(), Error> {
+        let mut pages = pages.to_vec();
+        pages.sort_unstable();
+        for group in pages.chunk_by(|one, other| map_page_of(*one).0 == map_page_of(*other).0) {
+            let map = self.pool.pin(map_page_of(group[0]).0)?;
+            for part in group.chunks(CLEAR_MAX) {
+                self.wal.ensure(RECORD_BYTES)?;
+                self.clear(&map, part);
+                for &page_no in part {
+                    self.pool.discard(page_no);
+                    self.unclaim(page_no);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(&self, map: &crate::pool::Pinned<'_>, pages: &[PageNo]) {
+        let bits: Vec<u8> = pages.iter().flat_map(|&page_no| map_page_of(page_no).1.to_le_bytes()).collect();
+        let mut map = map.lock_patiently();
+        pages.iter().for_each(|&page_no| self.mark_free(&mut map, map_page_of(page_no).1));
+        let mut change = self.wal.change();
+        change.page(&mut map, OP_MAP_CLEAR, &[&bits]);
+        change.commit(TxnLink::NONE);
+    }
+
+    /// Makes the file longer, and the map pages of groups that begin there. One fiber at a time.
+    fn grow(&self) -> Result<(), Error> {
+        let file = self.pool.file(META_PAGE);
+        let now = self.durable.free.pages();
+        let step = (now / 16).clamp(GROWTH_MIN, GROWTH_MAX);
+        // A group begins with its map page, or it doesn't begin.
+        let target = |step: u32| match now + step {
+            target if target % PAGES_PER_MAP <= MAP_INDEX && target / PAGES_PER_MAP > now / PAGES_PER_MAP => {
+                target + MAP_INDEX + 1
+            }
+            target => target,
+        };
+        let mut pages = target(step);
+        match file.grow(pages) {
+            Err(Error::DiskFull(_)) => {
+                pages = target(GROWTH_LAST);
+                file.grow(pages)?;
+            }
+            grown => grown?,
+        }
+        let first_group = now.div_ceil(PAGES_PER_MAP);
+        for group in (first_group..).take_while(|group| group * PAGES_PER_MAP < pages) {
+            self.make_map(PageNo(group * PAGES_PER_MAP + MAP_INDEX))?;
+        }
+        let fixed = |page: u32| page % PAGES_PER_MAP == MAP_INDEX || page <= SYSTEM_ROOT.0;
+        self.durable.free.extend(pages, fixed);
+        Ok(())
+    }
+
+    fn make_map(&self, map_page: PageNo) -> Result<(), Error> {
+        self.prepare()?;
+        let mut map = self.pool.create(map_page, PageKind::SpaceMap, 0, 0);
+        format_map(map.bytes_mut(), map_page);
+        let mut change = self.wal.change();
+        change.new_page(&mut map, OP_MAP_NEW, &[&map_page.0.to_le_bytes()]);
+        change.commit(TxnLink::NONE);
+        Ok(())
+    }
+
+    /// Claims a temporary page.
+    pub fn claim_temporary(&self) -> Result<PageNo, Error> {
+        let grow = || {
+            let now = self.temporary.free.pages();
+            let pages = now + (now / 16).clamp(GROWTH_MIN, GROWTH_MAX);
+            self.pool.file(PageNo::temporary(0)).grow(pages)?;
+            self.temporary.free.extend(pages, |_| false);
+            Ok(())
+        };
+        self.temporary.claim(grow).map(PageNo::temporary)
+    }
+
+    /// Gives a temporary page back, and its frame.
+    pub fn free_temporary(&self, page_no: PageNo) {
+        debug_assert!(page_no.is_temporary());
+        self.pool.discard(page_no);
+        self.temporary.free.put(runtime::core(), page_no.index());
+    }
+
+    /// Pages of the file `pages`, and how many of them are free.
+    pub fn pages(&self) -> (u32, u32) {
+        (self.durable.free.pages(), self.durable.free.free())
+    }
+
+    /// Temporary pages, and how many of them are free.
+    pub fn temporary_pages(&self) -> (u32, u32) {
+        (self.temporary.free.pages(), self.temporary.free.free())
+    }
+
+    /// Whether the page's bit is set: for checks. Parks.
+    pub fn is_used(&self, page_no: PageNo) -> Result<bool, Error> {
+        let (map_page, bit) = map_page_of(page_no);
+        Ok(is_set(self.pool.pin(map_page)?.lock_patiently().bytes(), bit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+
+    #[test]
+    fn every_group_has_its_map() {
+        assert_eq!(map_page_of(PageNo(0)), (PageNo(1), 0));
+        assert_eq!(map_page_of(PageNo(1)), (PageNo(1), 1));
+        assert_eq!(map_page_of(PageNo(PAGES_PER_MAP - 1)), (PageNo(1), 65279));
+        assert_eq!(map_page_of(PageNo(PAGES_PER_MAP + 7)), (PageNo(PAGES_PER_MAP + 1), 7));
+    }
+
+    #[test]
+    fn redo_follows_what_was_done() {
+        let mut bytes = vec![0; PAGE_SIZE];
+        assert!(redo(OP_MAP_NEW, &1u32.to_le_bytes(), &mut bytes));
+        assert!([0, 1, 2].iter().all(|&bit| is_set(&bytes, bit)) && !is_set(&bytes, 3));
+        assert!(redo(OP_MAP_SET, &[3, 0, 0xff, 0xfe], &mut bytes));
+        assert!(is_set(&bytes, 3) && is_set(&bytes, 0xfeff));
+        assert!(redo(OP_MAP_CLEAR, &[3, 0], &mut bytes));
+        assert!(!is_set(&bytes, 3) && is_set(&bytes, 0xfeff));
+        assert!(redo(OP_META_NEW, &[], &mut bytes));
+        assert!(bytes[HEADER_SIZE..].starts_with(META_MAGIC));
+    }
+
+    #[test]
+    fn redo_refuses_nonsense() {
+        let mut bytes = vec![0; PAGE_SIZE];
+        let before = bytes.clone();
+        for (op, payload) in [(OP_MAP_SET, &[1][..]), (OP_MAP_SET, &[0xff, 0xff]), (OP_MAP_NEW, &[1]), (99, &[])] {
+            assert!(!redo(op, payload, &mut bytes));
+        }
+        assert_eq!(bytes, before);
+    }
+}

@@ -1,1 +1,346 @@
-//! The page writer.
+//! The page writer: keeps clean free frames ahead of demand, and writes pages for checkpoints.
+//!
+//! A fiber on each core. One round:
+//!
+//! 1. Walk the sweep. A clean page that nobody used since the last passes gives its frame up at once; a dirty one is
+//!    copied into the writer's buffer and marked as being written. The copy is optimistic; the latch is held only to
+//!    confirm that the copy is of one state and to set the mark, so changers go on while the copy is written.
+//! 2. Wait until the log is on disk up to the highest LSN among the copies. No page is written before its log.
+//! 3. Seal the copies with their checksums and write them, several at once.
+//! 4. Unmark the pages. Those that nobody has touched since they were chosen give their frames up.
+//!
+//! A write that fails leaves its pages as dirty as they were; it is counted, reported to fibers that wait for frames
+//! if nothing else frees any, and tried again. So a full disk or a passing I/O error costs time and loses nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::file::AlignedBuf;
+use runtime::{Runtime, fiber};
+use sync::atomic::Ordering;
+use sync::racy::RacyBytes;
+use sync::{park, stop};
+
+use crate::Error;
+use crate::frame::{State, USAGE_MAX};
+use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
+use crate::pool::Pool;
+
+/// Most pages a writer has under way at once.
+const BATCH: usize = 64;
+/// Frames looked at, at the least, before a search rests.
+pub(crate) const LOOK_AHEAD: usize = 64;
+/// Revolutions of the sweep without a freed frame after which waiting fibers are told that there is none. The usage
+/// counts need `USAGE_MAX + 1`; the rest, each with a pause, is for pins and writes that are just under way.
+const REVOLUTIONS_MAX: u32 = USAGE_MAX as u32 + 1 + 100;
+/// Pause after a fruitless revolution, and between looks at frames that others are writing.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Pause after a failed write.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
+/// Attempts to copy a page that keeps changing before it is copied under its latch.
+const COPY_ATTEMPTS: u32 = 3;
+
+/// Looks at the next frame of the core's sweep: an unused clean page is evicted (true), an unused dirty one is shown
+/// to `dirty` together with the state it was chosen in.
+pub(crate) fn look(pool: &Pool, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
+    let frame = pool.sweep.next(core) as u32;
+    let header = pool.header(frame);
+    let state = header.state();
+    if state.is_latched() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
+        return false;
+    }
+    if !header.is_dirty() {
+        return pool.evict(frame, state);
+    }
+    if !header.is_writing() {
+        dirty(frame, state);
+    }
+    false
+}
+
+/// A copy under way to disk.
+struct Copy {
+    frame: u32,
+    page_no: PageNo,
+    /// The state the frame was chosen in.
+    chosen: State,
+}
+
+/// Private copies of pages, and where they came from.
+struct Batch {
+    buffer: AlignedBuf,
+    copies: Vec<Copy>,
+    most: usize,
+}
+
+impl Batch {
+    fn new(most: usize) -> Batch {
+        Batch { buffer: AlignedBuf::new(most * PAGE_SIZE), copies: Vec::with_capacity(most), most }
+    }
+
+    fn is_full(&self) -> bool {
+        self.copies.len() == self.most
+    }
+
+    fn slot(&mut self, index: usize) -> &mut [u8] {
+        &mut self.buffer[index * PAGE_SIZE..(index + 1) * PAGE_SIZE]
+    }
+
+    /// Copies a page and claims its write, if the frame is still as `chosen`.
+    fn add(&mut self, pool: &Pool, frame: u32, chosen: State) -> bool {
+        let header = pool.header(frame);
+        let index = self.copies.len();
+        // SAFETY: the region is mapped and initialized for as long as the pool lives, and what is copied counts only
+        // if the version is unchanged after the copy.
+        let bytes = unsafe { RacyBytes::new(pool.bytes_of(frame), PAGE_SIZE) };
+        let copied = bytes.copy_all(self.slot(index));
+        if !copied || !header.is_unchanged(chosen) || !header.try_latch(chosen) {
+            return false;
+        }
+        let page_no = header.page_no();
+        let claimed = page_no != PageNo::NONE && header.begin_write();
+        header.unlatch_unchanged();
+        if claimed {
+            self.copies.push(Copy { frame, page_no, chosen });
+        }
+        claimed
+    }
+
+    /// As `add`, for a page that must be written though it keeps changing: at last the copy is made under the latch.
+    fn add_stubbornly(&mut self, pool: &Pool, frame: u32) -> bool {
+        let header = pool.header(frame);
+        for _ in 0..COPY_ATTEMPTS {
+            if let Some(state) = header.unlatched()
+                && self.add(pool, frame, state)
+            {
+                return true;
+            }
+            if !header.is_dirty() || header.is_writing() {
+                return false;
+            }
+        }
+        let chosen = latch_patiently(pool, frame);
+        let page_no = header.page_no();
+        let claimed = page_no != PageNo::NONE && header.begin_write();
+        if claimed {
+            // SAFETY: as in `add`; the latch is held, so the bytes are still.
+            let bytes = unsafe { RacyBytes::new(pool.bytes_of(frame), PAGE_SIZE) };
+            let copied = bytes.copy_all(self.slot(self.copies.len()));
+            debug_assert!(copied, "a slot has the size of a page");
+            self.copies.push(Copy { frame, page_no, chosen });
+        }
+        header.unlatch_unchanged();
+        claimed
+    }
+
+    /// Writes the copies and unmarks their pages, whatever comes of it. The copies stay listed for the caller.
+    fn write(&mut self, pool: &Pool) -> Result<(), Error> {
+        stop::point("storage.evict.before_write");
+        let written = self.write_to_files(pool);
+        stop::point("storage.writer.after_write");
+        for copy in &self.copies {
+            latch_patiently(pool, copy.frame);
+            let header = pool.header(copy.frame);
+            header.end_write(written.is_ok());
+            header.unlatch_unchanged();
+        }
+        match written {
+            Ok(()) => pool.counters.writes.add(self.copies.len() as i64),
+            Err(_) => pool.counters.write_failures.add(1),
+        }
+        written
+    }
+
+    fn write_to_files(&mut self, pool: &Pool) -> Result<(), Error> {
+        let mut highest = Lsn::ZERO;
+        for (copy, bytes) in self.copies.iter().zip(self.buffer.chunks_exact_mut(PAGE_SIZE)) {
+            if !copy.page_no.is_temporary() {
+                highest = highest.max(page::lsn(bytes));
+            }
+            page::seal(bytes);
+        }
+        // Law of the log: the page's last record is on disk before the page.
+        if pool.log.durable() < highest {
+            pool.log.wait_durable(highest)?;
+        }
+        for temporary in [false, true] {
+            let pages: Vec<(PageNo, &[u8])> = self
+                .copies
+                .iter()
+                .zip(self.buffer.chunks_exact(PAGE_SIZE))
+                .filter(|(copy, _)| copy.page_no.is_temporary() == temporary)
+                .map(|(copy, bytes)| (copy.page_no, bytes))
+                .collect();
+            if let Some(&(first, _)) = pages.first() {
+                pool.file(first).write_many(&pages)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a frame's latch, letting other fibers run while somebody holds it; gives the state it was taken in.
+fn latch_patiently(pool: &Pool, frame: u32) -> State {
+    let header = pool.header(frame);
+    loop {
+        if let Some(state) = header.unlatched()
+            && header.try_latch(state)
+        {
+            return state;
+        }
+        park::yield_now();
+    }
+}
+
+/// The writer of one core.
+struct PageWriter<'p> {
+    pool: &'p Pool,
+    core: usize,
+    batch: Batch,
+}
+
+impl PageWriter<'_> {
+    fn run(&mut self) {
+        let pool = self.pool;
+        // Acquire: pairs with the stop.
+        let stopped = || pool.stopping.load(Ordering::Acquire);
+        while !stopped() {
+            pool.free.sleep(self.core, stopped);
+            self.fill();
+        }
+    }
+
+    /// Frees frames until there are enough, or until there are none to be freed.
+    fn fill(&mut self) {
+        let pool = self.pool;
+        let mut fruitless = 0;
+        let mut walked = 0;
+        let mut failure = None;
+        // Acquire: pairs with the stop.
+        while pool.free.below_high(self.core) && !pool.stopping.load(Ordering::Acquire) {
+            let (looked, freed, failed) = self.round();
+            if failed.is_some() {
+                // Counts like a revolution: a pool full of pages that can't be written is found in a few seconds.
+                (failure, walked) = (failed, pool.frames());
+                fiber::sleep(PAUSE_AFTER_FAILURE);
+            }
+            if freed {
+                (fruitless, walked, failure) = (0, 0, None);
+                fiber::yield_now();
+                continue;
+            }
+            walked += looked;
+            if walked < pool.frames() {
+                fiber::yield_now();
+                continue;
+            }
+            (fruitless, walked) = (fruitless + 1, 0);
+            if fruitless == REVOLUTIONS_MAX {
+                pool.free.fail(self.core, failure.unwrap_or(Error::NoFrames));
+                return;
+            }
+            fiber::sleep(PAUSE);
+        }
+    }
+
+    /// One round: frames looked at, whether any came free, and what a write failed with.
+    fn round(&mut self) -> (usize, bool, Option<Error>) {
+        let (pool, core, batch) = (self.pool, self.core, &mut self.batch);
+        batch.copies.clear();
+        let (mut looked, mut freed) = (0, pool.free.restock(pool.headers(), core));
+        while looked < LOOK_AHEAD.max(batch.most) && !batch.is_full() && pool.free.below_high(core) {
+            looked += 1;
+            freed |= look(pool, core, &mut |frame, state| {
+                batch.add(pool, frame, state);
+            });
+        }
+        if batch.copies.is_empty() {
+            return (looked, freed, None);
+        }
+        if let Err(error) = batch.write(pool) {
+            return (looked, freed, Some(error));
+        }
+        for copy in &batch.copies {
+            freed |= pool.evict(copy.frame, copy.chosen);
+        }
+        (looked, freed, None)
+    }
+}
+
+impl Pool {
+    /// Pages a batch may hold: a writer may not have a large part of a small pool under way.
+    fn batch_pages(&self) -> usize {
+        (self.frames() / (8 * self.cores())).clamp(1, BATCH)
+    }
+
+    /// Starts a page writer on each core.
+    pub fn start_writers(self: &Arc<Self>, runtime: &Runtime) {
+        for core in 0..self.cores() {
+            // AcqRel: counted before it can end.
+            self.writers.fetch_add(1, Ordering::AcqRel);
+            let pool = Arc::clone(self);
+            runtime.spawn(core, move || {
+                let batch = Batch::new(pool.batch_pages());
+                PageWriter { pool: &pool, core, batch }.run();
+                // AcqRel: who sees zero sees the writers' work done.
+                pool.writers.fetch_sub(1, Ordering::AcqRel);
+                pool.writers_ended.wake_all();
+            });
+        }
+    }
+
+    /// Stops the page writers and parks until they have ended. Nothing is written by this: flush before.
+    pub fn stop_writers(&self) {
+        // Release: pairs with the writers' look.
+        self.stopping.store(true, Ordering::Release);
+        self.free.shut();
+        // Acquire: see the writers' end.
+        self.writers_ended.wait_until(|| self.writers.load(Ordering::Acquire) == 0);
+    }
+
+    /// Writes every page that has a change logged before `lsn`, then syncs the file: what a checkpoint is for. Pages
+    /// changed meanwhile are written too, or stay for the next checkpoint.
+    pub fn flush_before(&self, lsn: Lsn) -> Result<(), Error> {
+        self.flush_before_paced(lsn, &mut |_, _| {})
+    }
+
+    /// As [`Pool::flush_before`]; after each batch `pace(done, total)` may park, to spread the writes out.
+    pub fn flush_before_paced(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error> {
+        let mut batch = Batch::new(self.batch_pages());
+        loop {
+            let mut due = self.dirty_before(lsn);
+            if due.is_empty() {
+                break;
+            }
+            // In the order of the file, which is how disks like it.
+            due.sort_unstable();
+            let total = due.len();
+            let mut wrote = false;
+            for (done, &(_, frame)) in due.iter().enumerate() {
+                batch.add_stubbornly(self, frame);
+                if batch.is_full() || (done + 1 == total && !batch.copies.is_empty()) {
+                    batch.write(self)?;
+                    batch.copies.clear();
+                    wrote = true;
+                    pace(done + 1, total);
+                }
+                fiber::safe_point();
+            }
+            if !wrote {
+                // Everything that is left is being written by somebody else.
+                fiber::sleep(PAUSE);
+            }
+        }
+        // A freed page is dropped without being written, and with it changes before `lsn`: the record that frees it
+        // must not be lost either once the log before `lsn` is not read any more.
+        self.log.wait_durable(self.log.position())?;
+        self.file(PageNo(0)).sync()
+    }
+
+    /// Frames whose page has an unwritten change logged before `lsn`.
+    fn dirty_before(&self, lsn: Lsn) -> Vec<(PageNo, u32)> {
+        let dirty = |(_, header): &(usize, &crate::frame::Frame)| header.is_dirty_before(lsn);
+        let frames = self.headers().iter().enumerate().filter(dirty);
+        frames.map(|(frame, header)| (header.page_no(), frame as u32)).collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! Which page numbers of a file are free, in memory: a bitmap shared by all cores, and a short list for each core.
+//!
+//! A core claims numbers in runs, so that the shared lock is touched once in [`RUN`] claims and what one core makes
+//! lies together on disk. What a core holds unused counts as taken; nothing of this is durable.
+
+use sync::{PerCore, SpinLock};
+
+/// Page numbers a core takes at a time.
+const RUN: usize = 32;
+/// Page numbers a core keeps at the most.
+const KEPT_MAX: usize = 2 * RUN;
+
+/// One bit for each page: set = taken.
+#[derive(Debug, Default)]
+struct Bitmap {
+    words: Vec<u64>,
+    pages: u32,
+    free: u32,
+    /// The word the next search begins at: what was found full isn't looked at again until the search comes round.
+    hint: usize,
+}
+
+impl Bitmap {
+    fn is_taken(&self, page: u32) -> bool {
+        self.words[page as usize / 64] >> (page % 64) & 1 != 0
+    }
+
+    /// Adds pages up to `pages` altogether; each is free unless `taken` says otherwise.
+    fn extend(&mut self, pages: u32, mut taken: impl FnMut(u32) -> bool) {
+        // Bits beyond the last page are set, so that a search for zeros doesn't find them.
+        self.words.resize((pages as usize).div_ceil(64), u64::MAX);
+        for page in self.pages..pages {
+            if !taken(page) {
+                self.words[page as usize / 64] &= !(1 << (page % 64));
+                self.free += 1;
+            }
+        }
+        self.pages = self.pages.max(pages);
+    }
+
+    /// Takes up to `count` pages, the next free ones behind the hint.
+    fn take(&mut self, count: usize, to: &mut Vec<u32>) {
+        let wanted = count.min(self.free as usize);
+        let mut taken = 0;
+        while taken < wanted {
+            let word = &mut self.words[self.hint];
+            if *word == u64::MAX {
+                self.hint = (self.hint + 1) % self.words.len();
+                continue;
+            }
+            let bit = word.trailing_ones();
+            *word |= 1 << bit;
+            to.push(self.hint as u32 * 64 + bit);
+            taken += 1;
+        }
+        self.free -= taken as u32;
+    }
+
+    fn put(&mut self, page: u32) {
+        debug_assert!(self.is_taken(page), "page {page} is freed once");
+        self.words[page as usize / 64] &= !(1 << (page % 64));
+        self.free += 1;
+    }
+}
+
+/// The free page numbers of a file.
+#[derive(Debug)]
+pub(crate) struct PageNumbers {
+    shared: SpinLock<Bitmap>,
+    /// The lock is the core's own: fibers of one core don't meet in it.
+    kept: PerCore<SpinLock<Vec<u32>>>,
+}
+
+impl PageNumbers {
+    /// No pages at all.
+    pub(crate) fn new(cores: usize) -> PageNumbers {
+        PageNumbers {
+            shared: SpinLock::new(Bitmap::default()),
+            kept: PerCore::new(cores, |_| SpinLock::new(Vec::with_capacity(KEPT_MAX + 1))),
+        }
+    }
+
+    /// Takes a page number; `None` when the file must grow.
+    pub(crate) fn take(&self, core: usize) -> Option<u32> {
+        let mut kept = self.kept.get(core).lock();
+        if kept.is_empty() {
+            self.shared.lock().take(RUN, &mut kept);
+            // Taken from the end: ascending numbers first.
+            kept.reverse();
+        }
+        kept.pop()
+    }
+
+    /// Gives a page number back.
+    pub(crate) fn put(&self, core: usize, page: u32) {
+        let mut kept = self.kept.get(core).lock();
+        kept.push(page);
+        if kept.len() > KEPT_MAX {
+            let mut shared = self.shared.lock();
+            kept.drain(..RUN).for_each(|page| shared.put(page));
+        }
+    }
+
+    /// Adds pages up to `pages` altogether; each is free unless `taken` says otherwise.
+    pub(crate) fn extend(&self, pages: u32, taken: impl FnMut(u32) -> bool) {
+        self.shared.lock().extend(pages, taken);
+    }
+
+    /// Pages there are, taken or not.
+    pub(crate) fn pages(&self) -> u32 {
+        self.shared.lock().pages
+    }
+
+    /// Whether a core that keeps none will find none.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.shared.lock().free == 0
+    }
+
+    /// Pages nobody has taken, what the cores keep included.
+    pub(crate) fn free(&self) -> u32 {
+        let kept: usize = self.kept.iter().map(|kept| kept.lock().len()).sum();
+        self.shared.lock().free + kept as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_given_out_once() {
+        let numbers = PageNumbers::new(3);
+        assert_eq!(numbers.take(0), None);
+        numbers.extend(1000, |page| page % 10 == 0);
+        assert_eq!((numbers.pages(), numbers.free()), (1000, 900));
+        let mut seen: Vec<u32> = (0..900).map(|turn| numbers.take(turn % 3).unwrap()).collect();
+        assert!((0..3).all(|core| numbers.take(core).is_none()));
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 900);
+        assert!(seen.iter().all(|page| page % 10 != 0));
+        numbers.extend(1003, |_| false);
+        assert_eq!(numbers.free(), 3);
+        seen.iter().for_each(|&page| numbers.put(1, page));
+        assert_eq!(numbers.free(), 903);
+        assert!((0..903 - KEPT_MAX).all(|_| numbers.take(0).is_some()));
+    }
+
+    #[test]
+    fn one_core_gets_numbers_in_order() {
+        let numbers = PageNumbers::new(1);
+        numbers.extend(200, |_| false);
+        assert!((0..200).all(|page| numbers.take(0) == Some(page)));
+    }
+}

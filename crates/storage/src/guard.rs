@@ -1,0 +1,206 @@
+//! What callers hold of a page: an optimistic view, the exclusive latch, or a pin.
+//!
+//! A [`PageRef`] holds nothing: its bytes count only once [`PageRef::validate`] has succeeded after they were read.
+//! A [`PageMut`] holds the latch and may not live across a park; dropping it gives the latch back. A [`Pinned`] keeps
+//! the page in its frame, and nothing else; it may live across parks, but few may be held at a time.
+
+use std::marker::PhantomData;
+
+use sync::racy::RacyBytes;
+
+use crate::frame::State;
+use crate::log::LoggedPage;
+use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
+use crate::pool::Pool;
+
+/// The page can't be looked at now. `Pool::resolve` waits for what is missing, with no latch held; then begin again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Miss {
+    /// It isn't in the pool.
+    Absent,
+    /// It stayed latched through a bounded spin.
+    Busy,
+}
+
+/// What was read may be torn, or somebody else was faster: let everything go and begin again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart;
+
+/// An optimistic view on a resident page.
+#[derive(Clone, Copy)]
+pub struct PageRef<'p> {
+    pub(crate) pool: &'p Pool,
+    pub(crate) frame: u32,
+    pub(crate) seen: State,
+}
+
+impl<'p> PageRef<'p> {
+    /// The bytes, which may change while they are read: hostile until [`PageRef::validate`] succeeds.
+    #[inline]
+    pub fn bytes(&self) -> RacyBytes<'p> {
+        // SAFETY: the pool's region stays mapped for 'p and was initialized when the pool was made; pages are
+        // written under their frame's latch, or by a read from disk while no page lives in the frame, and both
+        // change the version that `validate` compares.
+        unsafe { RacyBytes::new(self.pool.bytes_of(self.frame), PAGE_SIZE) }
+    }
+
+    /// Whether everything read so far is of one state of the page.
+    #[inline]
+    pub fn validate(&self) -> Result<(), Restart> {
+        if self.pool.header(self.frame).is_unchanged(self.seen) { Ok(()) } else { Err(Restart) }
+    }
+
+    /// Takes the exclusive latch, if the page is still as it was when this view was taken. Never waits.
+    #[inline]
+    pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
+        if !self.pool.header(self.frame).try_latch(self.seen) {
+            return Err(Restart);
+        }
+        Ok(PageMut::new(self.pool, self.frame))
+    }
+
+    /// The frame the page is in; with [`PageRef::version`] a hint where to look first next time.
+    #[inline]
+    pub fn frame(&self) -> u32 {
+        self.frame
+    }
+
+    /// The version that `validate` compares.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.seen.version()
+    }
+}
+
+/// A page under its exclusive latch.
+pub struct PageMut<'p> {
+    pool: &'p Pool,
+    frame: u32,
+    changed: bool,
+    // The latch belongs to the running fiber's thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl<'p> PageMut<'p> {
+    /// Takes over a latch that the caller has just taken.
+    pub(crate) fn new(pool: &'p Pool, frame: u32) -> PageMut<'p> {
+        debug_assert!(pool.header(frame).state().is_latched());
+        PageMut { pool, frame, changed: false, _not_send: PhantomData }
+    }
+
+    /// The page's number.
+    pub fn page_no(&self) -> PageNo {
+        self.pool.header(self.frame).page_no()
+    }
+
+    /// The frame the page is in.
+    pub fn frame(&self) -> u32 {
+        self.frame
+    }
+
+    /// The page's bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the region is mapped and initialized; this guard holds the exclusive latch, so nobody writes these
+        // bytes while the borrow of the guard lasts. Optimistic readers only read.
+        unsafe { std::slice::from_raw_parts(self.pool.bytes_of(self.frame), PAGE_SIZE) }
+    }
+
+    /// The page's bytes, to change them. The first call marks the page dirty from the log's present end on, so it
+    /// must come before log space for the change is reserved.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if !self.changed {
+            self.changed = true;
+            self.pool.mark_dirty(self.frame);
+        }
+        // SAFETY: as in `bytes`, and the borrow of the guard is exclusive. Optimistic readers read these bytes
+        // through RacyBytes alone and throw away what they read, since the version will have changed.
+        unsafe { std::slice::from_raw_parts_mut(self.pool.bytes_of(self.frame), PAGE_SIZE) }
+    }
+
+    /// LSN of the page's last logged change.
+    pub fn lsn(&self) -> Lsn {
+        page::lsn(self.bytes())
+    }
+
+    /// Sets the LSN of the page's last logged change.
+    pub fn set_lsn(&mut self, lsn: Lsn) {
+        page::set_lsn(self.bytes_mut(), lsn);
+    }
+}
+
+impl LoggedPage for PageMut<'_> {
+    fn page_no(&self) -> PageNo {
+        PageMut::page_no(self)
+    }
+
+    fn page_lsn(&self) -> Lsn {
+        self.lsn()
+    }
+
+    fn image(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    fn set_page_lsn(&mut self, lsn: Lsn) {
+        self.set_lsn(lsn);
+    }
+}
+
+impl Drop for PageMut<'_> {
+    fn drop(&mut self) {
+        let header = self.pool.header(self.frame);
+        if self.changed {
+            header.unlatch_changed();
+        } else {
+            header.unlatch_unchanged();
+        }
+    }
+}
+
+/// A page that stays in its frame until this is dropped.
+pub struct Pinned<'p> {
+    pool: &'p Pool,
+    frame: u32,
+}
+
+impl<'p> Pinned<'p> {
+    /// Takes over a pin that the caller has just added.
+    pub(crate) fn new(pool: &'p Pool, frame: u32) -> Pinned<'p> {
+        Pinned { pool, frame }
+    }
+
+    /// The page's number.
+    pub fn page_no(&self) -> PageNo {
+        self.pool.header(self.frame).page_no()
+    }
+
+    /// A view on the page; `Restart` while it is latched (yield, with no latch held, and try again).
+    #[inline]
+    pub fn view(&self) -> Result<PageRef<'p>, Restart> {
+        let seen = self.pool.header(self.frame).unlatched().ok_or(Restart)?;
+        Ok(PageRef { pool: self.pool, frame: self.frame, seen })
+    }
+
+    /// Takes the exclusive latch; `Restart` when others hold it through a bounded spin.
+    pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
+        self.view()?.lock()
+    }
+
+    /// Takes the exclusive latch, letting other fibers run while somebody else holds it. No other latch may be held.
+    pub fn lock_patiently(&self) -> PageMut<'p> {
+        loop {
+            match self.lock() {
+                Ok(page) => return page,
+                Err(Restart) => sync::park::yield_now(),
+            }
+        }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.pool.header(self.frame).unpin();
+    }
+}
