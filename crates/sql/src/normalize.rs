@@ -202,6 +202,27 @@ impl Normalized {
     }
 }
 
+/// Calls `visit` with the range of every token, comments included. False when the text ends inside of one.
+pub(crate) fn for_each_token(text: &str, mut visit: impl FnMut(usize, usize)) -> bool {
+    let mut unused = Normalized::default();
+    let mut scan =
+        Scan { bytes: text.as_bytes(), position: 0, last: Last::Other, ended: false, out: &mut unused };
+    while let Some(&byte) = scan.bytes.get(scan.position) {
+        if class(byte) == SPACE {
+            scan.position += 1;
+            continue;
+        }
+        let start = scan.position;
+        // With `Other` before it a minus is never part of a number.
+        scan.last = Last::Other;
+        if scan.token(byte).is_err() {
+            return false;
+        }
+        visit(start, scan.position);
+    }
+    true
+}
+
 struct Scan<'a> {
     bytes: &'a [u8],
     position: usize,

@@ -1,1 +1,5 @@
 //! Binding: parse trees to typed relational and scalar expressions.
+
+mod query;
+
+pub use query::*;

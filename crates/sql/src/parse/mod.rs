@@ -1,1 +1,124 @@
-//! Parsing: SQL text to PostgreSQL's parse tree, on the worker's stack.
+//! Parsing: SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
+//!
+//! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the text nests: callers
+//! run it on the worker's stack (`runtime::fiber::on_worker_stack`). [`depth`] bounds the nesting before the parser
+//! sees the text, so that no text can overflow that stack.
+
+mod depth;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use pg_query::NodeEnum;
+
+use crate::error::{SqlError, SqlState};
+
+/// One statement of a text.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Its tree. Locations in it are byte offsets into the whole text.
+    pub node: NodeEnum,
+    /// Its part of the text, without the semicolon.
+    pub range: Range<usize>,
+}
+
+/// The parser redirects the process's standard error while it runs, which two threads must not do at once. Only
+/// statements that miss every plan cache come here.
+static PARSER: Mutex<()> = Mutex::new(());
+
+/// Parses all statements of a text.
+///
+/// # Errors
+/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply.
+pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
+    depth::check(text)?;
+    let tree = run(text).map_err(|message| describe(text, &message))?;
+    let mut statements = Vec::with_capacity(tree.stmts.len());
+    for raw in tree.stmts {
+        let start = usize::try_from(raw.stmt_location).unwrap_or(0).min(text.len());
+        let length = usize::try_from(raw.stmt_len).unwrap_or(0);
+        let end = if length == 0 { text.len() } else { (start + length).min(text.len()) };
+        if let Some(node) = raw.stmt.and_then(|node| node.node) {
+            statements.push(Parsed { node, range: start..end });
+        }
+    }
+    Ok(statements)
+}
+
+/// The ranges of the statements of a text, for texts of several statements: each is compiled when its turn has come,
+/// because it may use what the one before defined.
+///
+/// # Errors
+/// As [`parse`].
+pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
+    Ok(parse(text)?.into_iter().map(|parsed| parsed.range).collect())
+}
+
+/// The 1-based position in characters of a byte offset; None for the parser's "unknown", -1.
+#[must_use]
+pub fn position(text: &str, location: i32) -> Option<u32> {
+    let location = usize::try_from(location).ok()?;
+    let before = text.get(..location)?;
+    u32::try_from(before.chars().count() + 1).ok()
+}
+
+fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
+    let guard = PARSER.lock().unwrap_or_else(PoisonError::into_inner);
+    // The crate's own summary of the tree panics on a few unusual statements; they end as an error here.
+    let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
+    drop(guard);
+    match result {
+        Ok(Ok(parsed)) => Ok(parsed.protobuf),
+        Ok(Err(pg_query::Error::Parse(message))) => Err(message),
+        Ok(Err(pg_query::Error::Conversion(_))) => {
+            Err("invalid byte sequence for encoding \"UTF8\": 0x00".to_owned())
+        }
+        Ok(Err(other)) => Err(other.to_string()),
+        Err(_) => Err("this statement is not supported".to_owned()),
+    }
+}
+
+/// The error for a parser's message, with the position that the parser's interface leaves out.
+fn describe(text: &str, message: &str) -> SqlError {
+    let code = if message.starts_with("invalid byte sequence") {
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE
+    } else if message.contains("not supported") || message.contains("not implemented") {
+        SqlState::FEATURE_NOT_SUPPORTED
+    } else if message.starts_with("invalid Unicode escape") || message.starts_with("unsafe use of") {
+        SqlState::INVALID_ESCAPE_SEQUENCE
+    } else {
+        SqlState::SYNTAX_ERROR
+    };
+    let location = if message.ends_with(" at end of input") {
+        Some(text.len())
+    } else {
+        message.split_once(" at or near \"").and_then(|(_, token)| locate(text, token.strip_suffix('"')?, message))
+    };
+    let position = location.and_then(|location| position(text, i32::try_from(location).ok()?));
+    SqlError::new(code, message).at(position)
+}
+
+/// Where the token is that the parser stumbled over.
+///
+/// Of several equal tokens it is the first with which the text's beginning fails in the same way: the parser reads
+/// from left to right and stops at the first token that fits nothing.
+fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
+    let mut places = Vec::new();
+    let complete = crate::normalize::for_each_token(text, |start, _| {
+        if text.as_bytes()[start..].starts_with(token.as_bytes()) {
+            places.push(start);
+        }
+    });
+    if !complete && places.is_empty() {
+        return text.rfind(token);
+    }
+    if places.len() > 1 {
+        let fails = |place: usize| run(&text[..place + token.len()]).is_err_and(|error| error == message);
+        let first = places.partition_point(|&place| !fails(place));
+        return places.get(first).or(places.last()).copied();
+    }
+    places.first().copied().or_else(|| text.find(token))
+}

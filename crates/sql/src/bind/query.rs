@@ -1,0 +1,279 @@
+//! The bound form of queries: names resolved to registers, every expression typed.
+//!
+//! The binder gives each column of each source a register the first time it is named, so expressions need no rewriting
+//! later: the planner only decides in which order and by which paths the registers are filled. Subqueries in
+//! expressions are replaced by a register and listed beside ([`Sublink`]).
+
+use std::sync::Arc;
+
+use crate::catalog::Table;
+use crate::expr::Expr;
+use crate::plan::{
+    AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetFunction, SetKind, SortKey, SubqueryKind, WindowCall,
+};
+use crate::types::Type;
+
+/// A bound SELECT, VALUES or set operation.
+#[derive(Debug)]
+pub struct Query {
+    /// WITH.
+    pub tables: Vec<CommonQuery>,
+    /// What makes the rows.
+    pub body: QueryBody,
+    /// The result's columns.
+    pub output: Vec<OutputColumn>,
+    /// ORDER BY, over registers of the body.
+    pub order: Vec<SortKey>,
+    /// LIMIT, a bigint.
+    pub limit: Option<Expr>,
+    /// OFFSET, a bigint.
+    pub offset: Option<Expr>,
+    /// FETCH FIRST ... WITH TIES.
+    pub ties: bool,
+    /// FOR UPDATE and its kin: (source, lock, wait).
+    pub locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
+    /// Subqueries in LIMIT and OFFSET are not possible; those of the body's expressions are in the body.
+    pub correlated: bool,
+}
+
+/// A column of a result.
+#[derive(Debug, Clone)]
+pub struct OutputColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_: Type,
+    /// Where its value is.
+    pub register: Reg,
+    /// The table and attribute number it comes from unchanged.
+    pub origin: Option<(u32, i16)>,
+}
+
+/// What makes a query's rows.
+#[derive(Debug)]
+pub enum QueryBody {
+    /// SELECT.
+    Select(Box<Select>),
+    /// VALUES.
+    Values {
+        /// The rows, each as wide as `output`.
+        rows: Vec<Vec<Expr>>,
+        /// The registers they fill.
+        output: Vec<Reg>,
+        /// Subqueries in them.
+        sublinks: Vec<Sublink>,
+    },
+    /// UNION, INTERSECT, EXCEPT.
+    Set {
+        /// Which.
+        kind: SetKind,
+        /// Keep duplicates.
+        all: bool,
+        /// The left query, and its columns cast to the common types.
+        left: Box<(Query, Vec<(Expr, Reg)>)>,
+        /// The right one.
+        right: Box<(Query, Vec<(Expr, Reg)>)>,
+        /// The registers of the result.
+        output: Vec<Reg>,
+    },
+}
+
+/// A bound SELECT without its ORDER BY and LIMIT.
+#[derive(Debug, Default)]
+pub struct Select {
+    /// FROM; None = one row without columns.
+    pub from: Option<FromItem>,
+    /// WHERE, as conditions that must all hold.
+    pub conditions: Vec<Expr>,
+    /// There is a GROUP BY, an aggregate or a HAVING.
+    pub grouped: bool,
+    /// GROUP BY.
+    pub groups: Vec<(Expr, Reg)>,
+    /// Aggregates.
+    pub aggregates: Vec<AggregateCall>,
+    /// HAVING.
+    pub having: Vec<Expr>,
+    /// Window functions, those of one window together.
+    pub windows: Vec<Window>,
+    /// Set-returning functions of the target list.
+    pub sets: Vec<SetCall>,
+    /// Computed columns of the result, hidden sort keys included.
+    pub targets: Vec<(Expr, Reg)>,
+    /// DISTINCT.
+    pub distinct: Distinct,
+    /// Subqueries in any of the expressions.
+    pub sublinks: Vec<Sublink>,
+}
+
+/// DISTINCT.
+#[derive(Debug, Default)]
+pub enum Distinct {
+    /// ALL.
+    #[default]
+    No,
+    /// DISTINCT: all output columns.
+    All,
+    /// DISTINCT ON.
+    On(Vec<Expr>),
+}
+
+/// One window and its functions.
+#[derive(Debug)]
+pub struct Window {
+    /// PARTITION BY.
+    pub partition: Vec<Expr>,
+    /// ORDER BY.
+    pub order: Vec<SortKey>,
+    /// The functions.
+    pub calls: Vec<WindowCall>,
+}
+
+/// A set-returning function.
+#[derive(Debug)]
+pub struct SetCall {
+    /// Which.
+    pub function: SetFunction,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+    /// The registers of its columns.
+    pub output: Vec<Reg>,
+    /// WITH ORDINALITY.
+    pub ordinality: Option<Reg>,
+}
+
+/// A subquery inside an expression: the expression reads `output` instead.
+#[derive(Debug)]
+pub struct Sublink {
+    /// Where its result goes.
+    pub output: Reg,
+    /// The query.
+    pub query: Query,
+    /// What is made of its rows.
+    pub kind: SubqueryKind,
+}
+
+/// A WITH query.
+#[derive(Debug)]
+pub struct CommonQuery {
+    /// Unique in the statement.
+    pub id: u32,
+    /// Its query; the non-recursive term of a recursive one.
+    pub query: Query,
+    /// The recursive term and whether it is UNION ALL.
+    pub recursive: Option<(Query, bool)>,
+}
+
+/// Names a source of rows within the statement.
+pub type SourceId = usize;
+
+/// FROM.
+#[derive(Debug)]
+pub enum FromItem {
+    /// One source.
+    Source(SourceId, Source),
+    /// A join. `condition` holds ON and USING as conditions that must all hold.
+    Join {
+        /// Inner, left, right or full.
+        kind: JoinKind,
+        /// Left side.
+        left: Box<FromItem>,
+        /// Right side.
+        right: Box<FromItem>,
+        /// ON and USING.
+        condition: Vec<Expr>,
+    },
+}
+
+/// A source of rows.
+#[derive(Debug)]
+pub enum Source {
+    /// A table or a system relation. Its registers are in [`super::Tables`].
+    Table(Arc<Table>),
+    /// A subquery; its output registers are read directly.
+    Query(Box<Query>),
+    /// A function.
+    Function(SetCall),
+    /// One row of expressions: a plain function in FROM.
+    Row(Vec<(Expr, Reg)>),
+    /// A WITH query: its number and which register each of its columns goes to.
+    Common(u32),
+}
+
+/// What a statement does.
+#[derive(Debug)]
+pub enum Bound {
+    /// SELECT and VALUES.
+    Query(Query),
+    /// INSERT.
+    Insert(Box<Insert>),
+    /// UPDATE.
+    Update(Box<Change>),
+    /// DELETE.
+    Delete(Box<Change>),
+}
+
+/// INSERT.
+#[derive(Debug)]
+pub struct Insert {
+    /// WITH.
+    pub tables: Vec<CommonQuery>,
+    /// The table.
+    pub table: Arc<Table>,
+    /// The rows; None = one row (DEFAULT VALUES, or the single row of VALUES, whose expressions are in `values`).
+    pub input: Option<Query>,
+    /// A value for each column.
+    pub values: Vec<Expr>,
+    /// Subqueries in them.
+    pub sublinks: Vec<Sublink>,
+    /// First of the new row's registers.
+    pub new_row: Reg,
+    /// CHECK constraints.
+    pub checks: Vec<crate::plan::Check>,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+    /// RETURNING.
+    pub returning: Returning,
+}
+
+/// ON CONFLICT.
+#[derive(Debug)]
+pub struct Conflict {
+    /// The key that decides.
+    pub arbiter: Option<crate::plan::Arbiter>,
+    /// DO UPDATE.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// UPDATE or DELETE.
+#[derive(Debug)]
+pub struct Change {
+    /// WITH.
+    pub tables: Vec<CommonQuery>,
+    /// The table.
+    pub table: Arc<Table>,
+    /// The table's place in `from`.
+    pub target: SourceId,
+    /// The registers that identify the row.
+    pub identity: RowIdentity,
+    /// The target and what it is joined with, and WHERE.
+    pub select: Select,
+    /// SET.
+    pub assignments: Vec<crate::plan::Assignment>,
+    /// First of the new row's registers (UPDATE).
+    pub new_row: Reg,
+    /// CHECK constraints (UPDATE).
+    pub checks: Vec<crate::plan::Check>,
+    /// RETURNING.
+    pub returning: Returning,
+}
+
+/// RETURNING.
+#[derive(Debug, Default)]
+pub struct Returning {
+    /// Its columns; empty without one.
+    pub output: Vec<OutputColumn>,
+    /// The computed ones.
+    pub targets: Vec<(Expr, Reg)>,
+    /// Subqueries in them.
+    pub sublinks: Vec<Sublink>,
+}

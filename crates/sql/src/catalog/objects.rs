@@ -1,0 +1,309 @@
+//! Definitions of the objects a database holds. Plain data: immutable once in a catalog, serialisable for the system
+//! trees, numbered by OIDs that are never used again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Identity, ReferentialAction};
+use crate::types::Type;
+
+/// Where a tree lives in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeAddress {
+    /// The tree's number, unique in the store.
+    pub id: u32,
+    /// Its root page, which never moves.
+    pub root: u32,
+}
+
+impl TreeAddress {
+    /// No tree: system relations are computed.
+    pub const NONE: TreeAddress = TreeAddress { id: 0, root: 0 };
+}
+
+/// A schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A table with everything that hangs on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Its OID.
+    pub oid: u32,
+    /// The schema's OID.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// The tree of its rows, ordered by primary key, or by a hidden row number where there is none.
+    pub tree: TreeAddress,
+    /// Its columns in the order of their attribute numbers; dropped ones stay as holes.
+    pub columns: Vec<Column>,
+    /// Its primary key.
+    pub primary_key: Option<PrimaryKey>,
+    /// Its secondary indexes (those of UNIQUE constraints too).
+    pub indexes: Vec<Index>,
+    /// CHECK constraints.
+    pub checks: Vec<CheckConstraint>,
+    /// Foreign keys to other tables.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// How its rows are laid out, computed when first needed: [`Table::shape`].
+    #[serde(skip)]
+    pub layout: Layout,
+}
+
+/// A value derived from the columns: not part of the definition, so a copy (which may be changed) begins without it.
+#[derive(Debug, Default)]
+pub struct Layout(std::sync::OnceLock<crate::row::RowShape>);
+
+impl Clone for Layout {
+    fn clone(&self) -> Layout {
+        Layout::default()
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, _: &Layout) -> bool {
+        true
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(with = "TypeDefinition")]
+    pub type_: Type,
+    /// NOT NULL, by its own declaration or as part of the primary key.
+    pub not_null: bool,
+    /// DEFAULT as SQL text; a sequence column's reads `nextval('...'::regclass)`.
+    pub default: Option<String>,
+    /// GENERATED ... AS IDENTITY.
+    #[serde(with = "IdentityOption")]
+    pub identity: Option<Identity>,
+    /// A hole left by DROP COLUMN: always NULL, never named.
+    pub dropped: bool,
+}
+
+/// A primary key: the order of the table's own tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrimaryKey {
+    /// OID of the index PostgreSQL's catalogs show for it.
+    pub oid: u32,
+    /// OID of the constraint.
+    pub constraint: u32,
+    /// Its name, of the index and of the constraint.
+    pub name: String,
+    /// Positions of the columns.
+    pub columns: Vec<u32>,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its tree.
+    pub tree: TreeAddress,
+    /// UNIQUE.
+    pub unique: bool,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+    /// OID of the UNIQUE constraint it stands for, or 0.
+    pub constraint: u32,
+    /// Its columns.
+    pub columns: Vec<IndexKey>,
+}
+
+/// A column of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexKey {
+    /// The column's position in the table.
+    pub column: u32,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckConstraint {
+    /// OID of the constraint.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// The condition as SQL text.
+    pub text: String,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// OID of the constraint.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// Positions of the referencing columns.
+    pub columns: Vec<u32>,
+    /// OID of the referenced table.
+    pub parent: u32,
+    /// Positions of the referenced columns there.
+    pub parent_columns: Vec<u32>,
+    /// ON DELETE.
+    #[serde(with = "ActionDefinition")]
+    pub on_delete: ReferentialAction,
+    /// ON UPDATE.
+    #[serde(with = "ActionDefinition")]
+    pub on_update: ReferentialAction,
+}
+
+/// A sequence's definition; its counter lives with the executor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Its OID.
+    pub oid: u32,
+    /// The schema's OID.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// smallint, integer or bigint.
+    #[serde(with = "TypeDefinition")]
+    pub type_: Type,
+    /// START WITH
+    pub start: i64,
+    /// INCREMENT BY
+    pub increment: i64,
+    /// MINVALUE
+    pub minimum: i64,
+    /// MAXVALUE
+    pub maximum: i64,
+    /// CACHE
+    pub cache: i64,
+    /// CYCLE
+    pub cycle: bool,
+    /// The column it belongs to: (table's OID, column's position).
+    pub owner: Option<(u32, u32)>,
+}
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Role {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// May do everything.
+    pub superuser: bool,
+    /// May log in.
+    pub login: bool,
+}
+
+/// A database of the folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseEntry {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// OID of the role that exists from the start.
+pub const BOOTSTRAP_ROLE: u32 = 10;
+/// OID of schema pg_catalog.
+pub const PG_CATALOG: u32 = 11;
+/// OID of schema public.
+pub const PUBLIC: u32 = 2200;
+/// OID of schema information_schema.
+pub const INFORMATION_SCHEMA: u32 = 13_000;
+/// The first OID given to users' objects.
+pub const FIRST_USER_OID: u32 = 16_384;
+
+impl Table {
+    /// How its rows are laid out.
+    #[inline]
+    pub fn shape(&self) -> &crate::row::RowShape {
+        self.layout.0.get_or_init(|| {
+            let types: Vec<Type> = self.columns.iter().map(|column| column.type_).collect();
+            crate::row::RowShape::new(&types)
+        })
+    }
+
+    /// The position of a column that is there.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| !column.dropped && column.name == name)
+    }
+
+    /// The columns that are there, with their positions.
+    pub fn live_columns(&self) -> impl Iterator<Item = (usize, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, column)| !column.dropped)
+    }
+
+    /// Whether its rows are computed from the catalog instead of stored.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.tree == TreeAddress::NONE
+    }
+
+    /// The names its indexes and constraints use.
+    pub fn index_names(&self) -> impl Iterator<Item = (&str, u32)> {
+        let primary = self.primary_key.iter().map(|key| (key.name.as_str(), key.oid));
+        primary.chain(self.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
+    }
+
+    /// Whether one of its constraints has this name.
+    #[must_use]
+    pub fn has_constraint(&self, name: &str) -> bool {
+        self.primary_key.as_ref().is_some_and(|key| key.name == name)
+            || self.indexes.iter().any(|index| index.constraint != 0 && index.name == name)
+            || self.checks.iter().any(|check| check.name == name)
+            || self.foreign_keys.iter().any(|key| key.name == name)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Type")]
+struct TypeDefinition {
+    oid: u32,
+    modifier: i32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ReferentialAction")]
+enum ActionDefinition {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+/// `Option<Identity>` as one small number.
+struct IdentityOption;
+
+impl IdentityOption {
+    fn serialize<S: serde::Serializer>(value: &Option<Identity>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(match value {
+            None => 0,
+            Some(Identity::Always) => 1,
+            Some(Identity::ByDefault) => 2,
+        })
+    }
+
+    fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Identity>, D::Error> {
+        match u8::deserialize(deserializer)? {
+            0 => Ok(None),
+            1 => Ok(Some(Identity::Always)),
+            2 => Ok(Some(Identity::ByDefault)),
+            _ => Err(serde::de::Error::custom("identity is 0, 1 or 2")),
+        }
+    }
+}
