@@ -14,7 +14,14 @@ use std::time::Duration;
 use crate::{held, park};
 
 /// The names of all stop points in the engine's source. A point that is not listed fails a test.
-pub const NAMES: &[&str] = &["sync.test"];
+pub const NAMES: &[&str] = &[
+    "storage.evict.before_free",
+    "storage.evict.before_write",
+    "storage.evict.chosen",
+    "storage.load.read",
+    "storage.writer.after_write",
+    "sync.test",
+];
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static POINTS: Mutex<Vec<Point>> = Mutex::new(Vec::new());
