@@ -4,7 +4,8 @@ use crate::decode::{self, Frame};
 use crate::encode;
 use crate::wire::Wire;
 use sql::session::{Client, ColumnDesc, Notice};
-use sql::types::OutputStyle;
+use sql::expr::Environment;
+use sql::types::{binary, text};
 use sql::{Datum, SqlError, SqlState};
 use std::io;
 
@@ -12,7 +13,6 @@ use std::io;
 pub struct WireClient<'a, 'w, 'io> {
     wire: &'a mut Wire<'w, 'io>,
     formats: &'a [i16],
-    style: &'a OutputStyle,
     describe: bool,
     /// Bytes of the CopyData message last handed out, consumed when the next one is asked for.
     copy_pending: usize,
@@ -26,8 +26,7 @@ impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
     pub fn new(
         wire: &'a mut Wire<'w, 'io>,
         formats: &'a [i16],
-        style: &'a OutputStyle,
-        describe: bool,
+            describe: bool,
     ) -> Self {
         Self { wire, formats, style, describe, copy_pending: 0, copying_in: false, broken: false }
     }
@@ -49,26 +48,26 @@ impl Client for WireClient<'_, '_, '_> {
         }
     }
 
-    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SqlError> {
+    fn row(
+        &mut self,
+        row: &[Datum<'_>],
+        columns: &[ColumnDesc],
+        session: &dyn Environment,
+    ) -> Result<(), SqlError> {
         let out = self.wire.output();
         let start = encode::begin(out, b'D');
         out.extend_from_slice(&u16::try_from(row.len()).unwrap_or(u16::MAX).to_be_bytes());
-        for (index, datum) in row.iter().enumerate() {
+        for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
             if datum.is_null() {
                 out.extend_from_slice(&(-1i32).to_be_bytes());
                 continue;
             }
             let at = out.len();
             out.extend_from_slice(&[0; 4]);
-            let written = if encode::format_of(self.formats, index) == 0 {
-                datum.write_text(self.style, out);
-                Ok(())
+            if encode::format_of(self.formats, index) == 0 {
+                text::write(*datum, column.type_, session, out);
             } else {
-                datum.write_binary(out)
-            };
-            if let Err(fault) = written {
-                out.truncate(start - 1);
-                return Err(fault);
+                binary::write(*datum, column.type_, out);
             }
             let length = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());

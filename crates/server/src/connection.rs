@@ -368,8 +368,7 @@ impl Live {
     }
 
     fn run_query(&mut self, wire: &mut Wire<'_, '_>, text: &str) -> Result<(), Fault> {
-        let style = self.session.output_style();
-        let mut client = WireClient::new(wire, &[], &style, true);
+        let mut client = WireClient::new(wire, &[], true);
         let outcome = self.session.simple_query(text, &mut client);
         finish(client, outcome)
     }
@@ -377,8 +376,7 @@ impl Live {
     fn sync(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         wire.consume(total);
         self.skipping = false;
-        let style = self.session.output_style();
-        let mut client = WireClient::new(wire, &[], &style, false);
+        let mut client = WireClient::new(wire, &[], false);
         let outcome = self.session.sync(&mut client);
         let outcome = finish(client, outcome);
         match outcome {
@@ -506,8 +504,7 @@ impl Live {
         // Checked to be UTF-8 when it was read.
         let portal = std::str::from_utf8(&portal).unwrap_or("");
         let formats: SmallVec<[i16; 16]> = SmallVec::from_slice(self.session.portal_formats(portal));
-        let style = self.session.output_style();
-        let mut client = WireClient::new(wire, &formats, &style, false);
+        let mut client = WireClient::new(wire, &formats, false);
         let outcome = self.session.execute(portal, limit, &mut client);
         let suspended = matches!(outcome, Ok(Executed::Suspended));
         finish(client, outcome.map(|_| ()))?;

@@ -4,6 +4,7 @@
 //! client outlives the call.
 
 use crate::error::{SqlError, SqlState};
+use crate::expr::Environment;
 use crate::plan::ColumnDesc;
 use crate::types::Datum;
 
@@ -11,8 +12,13 @@ use crate::types::Datum;
 pub trait Client {
     /// The columns of the rows to come, and the format of each (empty: all text).
     fn columns(&mut self, columns: &[ColumnDesc], formats: &[i16]);
-    /// A row. May flush and park.
-    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SqlError>;
+    /// A row of these columns; `session` says how values are written as text. May flush and park.
+    fn row(
+        &mut self,
+        row: &[Datum<'_>],
+        columns: &[ColumnDesc],
+        session: &dyn Environment,
+    ) -> Result<(), SqlError>;
     /// A statement is complete.
     fn complete(&mut self, tag: &str);
     /// The statement was empty.
