@@ -15,6 +15,17 @@ use crate::{held, park};
 
 /// The names of all stop points in the engine's source. A point that is not listed fails a test.
 pub const NAMES: &[&str] = &[
+    "checkpoint.after_control",
+    "checkpoint.before_control",
+    "checkpoint.begin",
+    "checkpoint.pages_written",
+    "log.commit.appended",
+    "log.flush.after_write",
+    "log.flush.before_write",
+    "log.segment.make",
+    "log.segment.recycle",
+    "recovery.redo",
+    "recovery.undo",
     "storage.evict.before_free",
     "storage.evict.before_write",
     "storage.evict.chosen",
