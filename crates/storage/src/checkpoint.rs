@@ -1,1 +1,161 @@
-//! Checkpoints.
+//! Checkpoints: how much log recovery needs is bounded, and the log doesn't grow without end.
+//!
+//! 1. A new epoch begins: its position is the redo position; from there on each page's first change carries its image.
+//! 2. When everything before it is filled, the floor and the upper rooms' values are asked for.
+//! 3. Every page with an unwritten change from before the redo position is written, and the data file synced.
+//! 4. The checkpoint's record is appended and durable: the control file promises that the log reaches at least there.
+//! 5. The control file is written. Only now does recovery begin at the new position.
+//! 6. Log before the floor is let go.
+//!
+//! A crash between any two of these leaves the previous checkpoint in force with all it needs. What fails in 3 to 5 with
+//! an I/O error ends the process: pages whose sync failed can't be trusted to be written by trying again. A full disk is
+//! tried again later; the previous checkpoint stays in force meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sync::atomic::{AtomicBool, Ordering};
+
+use crate::Error;
+use crate::control::Control;
+use crate::log::{MOST_INFO, Wal};
+use crate::page::{Lsn, PageNo};
+use crate::pool::Pool;
+
+/// A checkpoint is due this long after the last one, if anything was logged.
+const INTERVAL: Duration = Duration::from_secs(300);
+/// How often the background looks whether one is due, and how long a paced checkpoint waits at a time.
+const TICK: Duration = Duration::from_millis(200);
+const PACE: Duration = Duration::from_millis(20);
+
+/// Pages as a checkpoint needs them.
+pub trait CheckpointPages {
+    /// Writes every page with a change logged before `lsn`, then makes the data file durable. `pace(done, total)` may park.
+    fn write_before(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error>;
+    /// Pages that the data file has.
+    fn count(&self) -> u32;
+}
+
+impl CheckpointPages for Pool {
+    fn write_before(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error> {
+        self.flush_before_paced(lsn, pace)
+    }
+
+    fn count(&self) -> u32 {
+        self.file(PageNo(0)).pages()
+    }
+}
+
+/// Takes a checkpoint as fast as it goes; returns its redo position. Waits for one that is under way.
+pub fn run(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
+    run_paced(wal, pages, &mut |_, _| {})
+}
+
+fn run_paced(wal: &Wal, pages: &dyn CheckpointPages, pace: &mut dyn FnMut(usize, usize)) -> Result<Lsn, Error> {
+    // Acquire: what the last one wrote to the control file is seen.
+    while wal.checkpointing.swap(true, Ordering::Acquire) {
+        pause(PACE);
+    }
+    let result = run_alone(wal, pages, pace);
+    // Release: pairs with the swap.
+    wal.checkpointing.store(false, Ordering::Release);
+    match result {
+        Err(error @ (Error::Io(_) | Error::Corrupt { .. })) => crate::log::fail_stop(&format!("checkpoint: {error}")),
+        result => result,
+    }
+}
+
+fn run_alone(wal: &Wal, pages: &dyn CheckpointPages, pace: &mut dyn FnMut(usize, usize)) -> Result<Lsn, Error> {
+    sync::stop::point("checkpoint.begin");
+    let redo = wal.begin_epoch();
+    let floor = wal.floor_source.get().map_or(redo, |source| source().min(redo));
+    let info = wal.info_source.get().map_or_else(Vec::new, |source| source());
+    assert!(info.len() <= MOST_INFO, "checkpoint info is at most {MOST_INFO} bytes");
+    let count = pages.count();
+    pages.write_before(redo, pace)?;
+    sync::stop::point("checkpoint.pages_written");
+    wal.ensure_reserved(info.len())?;
+    let log_end = wal.append_checkpoint(&info);
+    wal.wait_durable(log_end)?;
+    sync::stop::point("checkpoint.before_control");
+    let (salt, segment_bytes) = (wal.salt(), wal.options().segment_bytes);
+    wal.control.write(&Control { salt, segment_bytes, redo, floor, log_end, pages: count, info })?;
+    sync::stop::point("checkpoint.after_control");
+    wal.truncate(floor)?;
+    Ok(redo)
+}
+
+/// Takes checkpoints in the background: after every so many bytes of log, or some minutes with anything logged.
+#[derive(Debug)]
+pub struct Checkpointer {
+    stop: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl Checkpointer {
+    /// Starts it on this core.
+    pub fn start(wal: &Arc<Wal>, pool: &Arc<Pool>) -> Arc<Checkpointer> {
+        let this = Arc::new(Checkpointer { stop: AtomicBool::new(false), stopped: AtomicBool::new(false) });
+        let (checkpointer, wal, pool) = (this.clone(), wal.clone(), pool.clone());
+        runtime::fiber::spawn_local(move || checkpointer.serve(&wal, &pool));
+        this
+    }
+
+    /// Ends it; a checkpoint that is under way is finished without delay.
+    pub fn stop(&self) {
+        // Relaxed: a wish; `stopped` orders.
+        self.stop.store(true, Ordering::Relaxed);
+        // Acquire: what it did last is seen.
+        while !self.stopped.load(Ordering::Acquire) {
+            pause(PACE);
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        // Relaxed: see `stop`.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn serve(&self, wal: &Wal, pool: &Pool) {
+        // The log position when the last checkpoint had ended, and when that was.
+        let (mut position, mut since) = (wal.position(), runtime::time::now());
+        while !self.stopping() {
+            pause(TICK);
+            let volume = wal.position().0 - position.0;
+            let due = volume >= wal.options().checkpoint_bytes / 2
+                || (volume > 0 && runtime::time::now() - since >= INTERVAL.as_nanos() as u64);
+            if !due {
+                continue;
+            }
+            if let Err(error) = self.paced(wal, pool) {
+                eprintln!("checkpoint put off: {error}");
+            }
+            (position, since) = (wal.position(), runtime::time::now());
+        }
+        // Release: pairs with `stop`.
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Spreads the writes out over half the time or log volume that there is until the next checkpoint is due.
+    fn paced(&self, wal: &Wal, pool: &Pool) -> Result<Lsn, Error> {
+        let (start, begun) = (wal.position().0, runtime::time::now());
+        run_paced(wal, pool, &mut |done, total| {
+            let ahead = || {
+                let volume = (wal.position().0 - start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);
+                let time = (runtime::time::now() - begun) as f64 / (INTERVAL.as_nanos() as f64 / 2.0);
+                done as f64 / total as f64 > volume.max(time)
+            };
+            while done < total && !self.stopping() && ahead() {
+                pause(PACE);
+            }
+        })
+    }
+}
+
+/// Lets time pass, for the fiber or the thread.
+pub(crate) fn pause(time: Duration) {
+    match runtime::try_core() {
+        Some(_) => runtime::fiber::sleep(time),
+        None => std::thread::sleep(time),
+    }
+}

@@ -1,7 +1,49 @@
-//! Recovery from the log.
+//! Recovery: from whatever a crash left to exactly what was promised, or a clear refusal.
+//!
+//! 1. **Analysis** ([`Recovery::analyse`]): control file, then the log from its floor to the first gap. Finds the log's
+//!    end, the transactions that neither committed nor were rolled back (losers), and the highest transaction number.
+//! 2. The log goes on at that end ([`Recovery::resume`]); what may be behind it is cleared away.
+//! 3. **Redo** ([`Recovery::redo`]) repeats history from the redo position: each change that its page doesn't contain yet,
+//!    losers' changes too. An image or a new page replaces whatever is on disk, so torn pages heal.
+//! 4. **Undo** ([`Recovery::undo`]), newest change first over all losers, through the transaction room's ordinary logged
+//!    changes. Each is a compensation record that says where undo goes on, so a crash in the middle repeats none of it.
+//!    Each loser ends with an abort record.
+//! 5. A checkpoint, by the caller, so that the next start doesn't do this again.
+//!
+//! What is found at a start, and what happens (each row has a test in `recovery/tests.rs`):
+//!
+//! | found | then |
+//! |---|---|
+//! | no control file, or none of its copies valid | refused: `Missing` or `Damaged` |
+//! | one copy of the control file damaged | the other counts: its log and pages are still there |
+//! | a control file of another version | refused: `Version` |
+//! | no log folder, or no segment that holds the floor | refused: `Missing` |
+//! | a segment missing between others | refused: `Missing` |
+//! | a segment of the wrong length | refused: `Damaged` |
+//! | the log ends before what the last checkpoint saw durable | refused: `Damaged` (log was lost) |
+//! | the log ends anywhere after that: torn, garbage, stale records, zeros | recovered up to there |
+//! | records beyond the gap | cleared, so that they are never taken for records later |
+//! | file `pages` missing, or shorter than at the last checkpoint | refused: `Missing` or `Damaged` |
+//! | a page torn or damaged, and the log holds its image | made from the image |
+//! | a page damaged, and redo needs its content | refused: `Corrupt` |
+//! | a page newer than the log's end | refused: `Corrupt` (log was lost) |
+//! | a page damaged that redo doesn't need | found when it is read: that statement fails |
+//! | an operation redo doesn't know, or that doesn't fit its page | refused: `Corrupt` |
+//! | an I/O error | refused: `Io`; nothing has been written that a second try wouldn't write |
+
+use std::collections::{BinaryHeap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::Error;
-use crate::page::Lsn;
+use crate::control::{Control, ControlFile};
+use crate::error::{FormatProblem, IoContext};
+use crate::log::{self, Kind, LogReader, Part, Record, Wal, WalOptions};
+use crate::page::{Lsn, PAGE_SIZE, PageNo};
+use crate::pool::{Miss, Pool};
+
+/// The data file, whose length is checked against the control file.
+const PAGES_FILE: &str = "pages";
 
 /// Performs logical undo of losers: implemented by the transaction room.
 pub trait UndoHandler {
@@ -10,3 +52,234 @@ pub trait UndoHandler {
     /// logged none).
     fn undo(&mut self, txn: u64, lsn: Lsn, undo: &[u8], prev: Lsn, last: Lsn) -> Result<Lsn, Error>;
 }
+
+/// Applies one op to a page: `Err` says what doesn't fit. Ops are dispatched by the store.
+pub type RedoOp = fn(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str>;
+
+/// Pages as redo needs them.
+pub trait RedoPages {
+    /// Calls `change` with the page's bytes if its LSN is below `lsn`, and sets its LSN to `lsn`. With `replaced`, the
+    /// content doesn't matter: a page that can't be read comes as zeros.
+    fn redo(
+        &mut self,
+        page_no: PageNo,
+        replaced: bool,
+        lsn: Lsn,
+        change: &mut dyn FnMut(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error>;
+}
+
+/// A start in progress: what analysis found.
+#[derive(Debug)]
+pub struct Recovery {
+    folder: PathBuf,
+    control: Control,
+    end: Lsn,
+    highest_txn: u64,
+    /// Transactions without an end, with the LSN of their last record.
+    losers: Vec<(u64, Lsn)>,
+}
+
+impl Recovery {
+    /// Reads the control file and the log of the data folder. Nothing is changed.
+    pub fn analyse(folder: &Path) -> Result<(Recovery, ControlFile), Error> {
+        let (control_file, control) = ControlFile::open(folder)?;
+        check_pages_file(folder, &control)?;
+        let mut reader = open_log(folder, &control, control.floor)?;
+        let floor_segment = control.floor.0 / control.segment_bytes;
+        if reader.first_segment().is_none_or(|first| first > floor_segment) {
+            return Err(Error::Format(FormatProblem::Missing("log segment")));
+        }
+        let mut last_of: HashMap<u64, Lsn> = HashMap::new();
+        let mut highest_txn = 0;
+        while let Some(record) = reader.next_record()? {
+            let txn = record.link().txn;
+            highest_txn = highest_txn.max(txn);
+            match record.kind() {
+                Kind::Change if txn != 0 => {
+                    last_of.insert(txn, record.lsn());
+                }
+                Kind::Commit | Kind::Abort => {
+                    last_of.remove(&txn);
+                }
+                Kind::Change | Kind::Checkpoint | Kind::Void => {}
+            }
+            give_way();
+        }
+        let end = reader.position();
+        if end < control.log_end {
+            return Err(Error::Format(FormatProblem::Damaged("log: it ends before the last checkpoint")));
+        }
+        let losers = last_of.into_iter().collect();
+        Ok((Recovery { folder: folder.to_owned(), control, end, highest_txn, losers }, control_file))
+    }
+
+    /// What the control file said.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Where the log ended.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// The highest transaction number in the part of the log that was read; numbers in use before that are known from the
+    /// checkpoint's info.
+    pub fn highest_txn(&self) -> u64 {
+        self.highest_txn
+    }
+
+    /// How many transactions are to be undone.
+    pub fn losers(&self) -> usize {
+        self.losers.len()
+    }
+
+    /// The log, going on where it ended.
+    pub fn resume(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
+        Wal::resume(&self.folder, control_file, &self.control, self.end, options)
+    }
+
+    /// Repeats history from the redo position to the log's end.
+    pub fn redo(&self, pages: &mut dyn RedoPages, op: RedoOp) -> Result<(), Error> {
+        let mut reader = open_log(&self.folder, &self.control, self.control.redo)?;
+        while reader.position() < self.end {
+            let at = reader.position();
+            let Some(record) = reader.next_record()? else {
+                return Err(Error::Format(FormatProblem::Damaged("log: it changed while it was read")));
+            };
+            debug_assert_eq!(record.position(), at);
+            sync::stop::point("recovery.redo");
+            for part in record.parts() {
+                redo_part(pages, op, &record, part)?;
+            }
+            give_way();
+        }
+        Ok(())
+    }
+
+    /// Undoes the losers. Afterwards a checkpoint may be taken.
+    pub fn undo(&self, wal: &Wal, handler: &mut dyn UndoHandler) -> Result<(), Error> {
+        let mut reader = open_log(&self.folder, &self.control, self.control.floor)?;
+        let mut next: BinaryHeap<Pending> =
+            self.losers.iter().map(|&(txn, lsn)| Pending { lsn, txn, last: lsn }).collect();
+        while let Some(Pending { lsn, txn, last }) = next.pop() {
+            if lsn == Lsn::ZERO {
+                wal.ensure_reserved(0)?;
+                wal.append_abort(txn, last);
+                continue;
+            }
+            sync::stop::point("recovery.undo");
+            let missing = Error::Format(FormatProblem::Damaged("log: a transaction's record is missing"));
+            let record = reader.record_ending_at(lsn)?.filter(|record| record.link().txn == txn).ok_or(missing)?;
+            let link = record.link();
+            let (lsn, last) = match link.compensation {
+                Some(undo_next) => (undo_next, last),
+                None if record.undo().is_empty() => (link.prev, last),
+                None => (link.prev, handler.undo(txn, lsn, record.undo(), link.prev, last)?),
+            };
+            next.push(Pending { lsn, txn, last });
+        }
+        // Redone pages are dirty from the log's end on: with a record there, the next checkpoint's redo position is past
+        // it, and these pages are among those it writes.
+        wal.append_void();
+        wal.wait_durable(wal.position())
+    }
+}
+
+/// The next change to undo of a loser. The newest first: ordered by the LSN.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    lsn: Lsn,
+    txn: u64,
+    /// The transaction's last record, compensations included.
+    last: Lsn,
+}
+
+fn redo_part(pages: &mut dyn RedoPages, op: RedoOp, record: &Record<'_>, part: Part<'_>) -> Result<(), Error> {
+    pages.redo(part.page, part.replaces_page(), record.lsn(), &mut |bytes| {
+        if part.is_image() {
+            bytes.copy_from_slice(part.payload);
+            return Ok(());
+        }
+        if part.replaces_page() {
+            bytes.fill(0);
+        }
+        op(part.op, part.payload, bytes).map_err(|what| Error::Corrupt { page: part.page, what })
+    })
+}
+
+/// Redo through the buffer pool.
+pub struct PoolPages<'a> {
+    pool: &'a Pool,
+    /// No page can be newer than this.
+    end: Lsn,
+}
+
+impl<'a> PoolPages<'a> {
+    /// For a log that ended at `end`.
+    pub fn new(pool: &'a Pool, end: Lsn) -> PoolPages<'a> {
+        PoolPages { pool, end }
+    }
+}
+
+impl RedoPages for PoolPages<'_> {
+    fn redo(
+        &mut self,
+        page_no: PageNo,
+        replaced: bool,
+        lsn: Lsn,
+        change: &mut dyn FnMut(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut page = loop {
+            match self.pool.get(page_no) {
+                Ok(view) => match view.lock() {
+                    Ok(page) => break page,
+                    Err(_) => sync::park::yield_now(),
+                },
+                Err(Miss::Absent) if replaced => self.pool.load_or_zero(page_no)?,
+                Err(miss) => self.pool.resolve(page_no, miss)?,
+            }
+        };
+        if page.lsn() > self.end {
+            return Err(Error::Corrupt { page: page_no, what: "newer than the end of the log" });
+        }
+        if page.lsn() < lsn {
+            change(page.bytes_mut())?;
+            page.set_lsn(lsn);
+        }
+        Ok(())
+    }
+}
+
+fn open_log(folder: &Path, control: &Control, start: Lsn) -> Result<LogReader, Error> {
+    let folder = folder.join(log::FOLDER);
+    if !runtime::file::exists(&folder).during("looking for the log")? {
+        return Err(Error::Format(FormatProblem::Missing("log")));
+    }
+    LogReader::new(&folder, control.segment_bytes, control.salt, start)
+}
+
+fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
+    let path = folder.join(PAGES_FILE);
+    if !runtime::file::exists(&path).during("looking for the data file")? {
+        return Err(Error::Format(FormatProblem::Missing(PAGES_FILE)));
+    }
+    let options = runtime::file::OpenOptions { read_only: true, ..Default::default() };
+    let file = runtime::file::File::open(&path, options).during("opening the data file")?;
+    let bytes = file.len().during("measuring the data file")?;
+    if bytes < u64::from(control.pages) * PAGE_SIZE as u64 {
+        return Err(Error::Format(FormatProblem::Damaged("pages: it is shorter than at the last checkpoint")));
+    }
+    Ok(())
+}
+
+/// Lets other fibers run now and then.
+fn give_way() {
+    if runtime::try_core().is_some() {
+        runtime::fiber::safe_point();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,13 +11,52 @@
 //! 5. Stale bytes are no records: every record carries its own position and a checksum salted per data folder.
 //! 6. A log write that failed is never tried again and never acknowledged: the process ends.
 
-use std::marker::PhantomData;
-use std::path::Path;
-use std::sync::Arc;
+mod append;
+mod change;
+mod fill;
+mod flush;
+mod reader;
+mod record;
+mod ring;
+mod segments;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::{CachePadded, PerCore};
 
 use crate::Error;
-use crate::page::PageNo;
+use crate::control::{Control, ControlFile};
+use crate::error::IoContext;
 pub use crate::page::Lsn;
+use append::CoreCell;
+pub use change::{Change, LoggedPage};
+use fill::Fill;
+use flush::Flush;
+pub use reader::LogReader;
+pub use record::{Kind, MAX_PAGES, Part, Record};
+use ring::Ring;
+pub(crate) use segments::clear_from;
+use segments::Segments;
+
+/// Unit of log writes: what direct I/O needs and disks write whole.
+pub(crate) const BLOCK: u64 = 4096;
+/// Position of a new log's first record; position 0 means "none".
+pub(crate) const FIRST: Lsn = Lsn(BLOCK);
+/// The log's folder in the data folder.
+pub(crate) const FOLDER: &str = "log";
+/// Segment files of a store, if nothing else is asked for.
+const SEGMENT_BYTES: u64 = 64 << 20;
+/// The smallest segments: a record may cover no more than two.
+const SMALLEST_SEGMENT: u64 = 1 << 20;
+/// The smallest ring of a store, if nothing else is asked for.
+const RING_BYTES: usize = 16 << 20;
+/// Most bytes of [`Wal::set_checkpoint_info`].
+pub const MOST_INFO: usize = 2000;
 
 /// Links a change to the transaction that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,22 +78,16 @@ impl TxnLink {
 /// A checkpoint's number (modulo 256) and the position recovery would redo from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Epoch {
-    /// Low 8 bits of the count of checkpoints begun.
+    /// Low 8 bits of the count of checkpoints begun since the start.
     pub number: u8,
     /// A page whose LSN is at most this has not been changed since the checkpoint began.
     pub redo: Lsn,
 }
 
-/// A page that a change is logged for: the buffer pool's latched page.
-pub trait LoggedPage {
-    /// Its number.
-    fn page_no(&self) -> PageNo;
-    /// LSN of its last logged change.
-    fn page_lsn(&self) -> Lsn;
-    /// All its bytes, the change included.
-    fn image(&self) -> &[u8];
-    /// Records that the change just logged is the last one.
-    fn set_page_lsn(&mut self, lsn: Lsn);
+impl From<fill::Epoch> for Epoch {
+    fn from(epoch: fill::Epoch) -> Epoch {
+        Epoch { number: epoch.number, redo: Lsn(epoch.redo) }
+    }
 }
 
 /// Sizes of a log.
@@ -62,7 +95,7 @@ pub trait LoggedPage {
 pub struct WalOptions {
     /// Cores that append.
     pub cores: usize,
-    /// Bytes of a segment file: a power of two, at least 1 MiB.
+    /// Bytes of a segment file: a power of two, at least 1 MiB. Decided when the data folder is made.
     pub segment_bytes: u64,
     /// Bytes of the ring in memory: a power of two; raised to what the cores need.
     pub ring_bytes: usize,
@@ -70,98 +103,222 @@ pub struct WalOptions {
     pub checkpoint_bytes: u64,
 }
 
-/// The write-ahead log.
-pub struct Wal {}
-
-/// One atomic change of one or several pages, being collected.
-pub struct Change<'a> {
-    pages: PhantomData<&'a mut ()>,
+impl WalOptions {
+    /// What a store has if nothing else is asked for.
+    pub fn new(cores: usize) -> WalOptions {
+        WalOptions { cores, segment_bytes: SEGMENT_BYTES, ring_bytes: RING_BYTES, checkpoint_bytes: 1 << 30 }
+    }
 }
 
-impl<'a> Change<'a> {
-    /// Adds a page to which the caller has already applied `op` with `payload`.
-    pub fn page(&mut self, _page: &'a mut dyn LoggedPage, _op: u8, _payload: &[&[u8]]) {
-        todo!()
-    }
-    /// Adds a page whose whole content follows from `op` and `payload` (redo starts from a zeroed page, no image is needed).
-    pub fn new_page(&mut self, _page: &'a mut dyn LoggedPage, _op: u8, _payload: &[&[u8]]) {
-        todo!()
-    }
-    /// Information for logical undo, opaque here.
-    pub fn undo(&mut self, _payload: &[u8]) {
-        todo!()
-    }
-    /// Appends the record and sets the pages' LSNs.
-    pub fn commit(self, _link: TxnLink) -> Lsn {
-        todo!()
+/// Gives a log position when asked.
+pub(crate) type FloorSource = Box<dyn Fn() -> Lsn + Send + Sync>;
+/// Gives the upper rooms' named values when asked.
+pub(crate) type InfoSource = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+/// Is told how far the log is durable.
+type DurableCallback = Box<dyn Fn(Lsn) + Send + Sync>;
+
+/// The write-ahead log.
+pub struct Wal {
+    folder: PathBuf,
+    options: WalOptions,
+    salt: u32,
+    fill: Fill,
+    ring: Ring,
+    cores: PerCore<CoreCell>,
+    /// Total room given out to cores: positions below this may be reserved.
+    granted: CachePadded<AtomicU64>,
+    /// Everything before this is on disk. Written by the flusher alone.
+    durable: CachePadded<AtomicU64>,
+    flush: Flush,
+    segments: Segments,
+    this: Weak<Wal>,
+    on_durable: OnceLock<DurableCallback>,
+    pub(crate) floor_source: OnceLock<FloorSource>,
+    pub(crate) info_source: OnceLock<InfoSource>,
+    pub(crate) control: ControlFile,
+    /// A checkpoint is under way.
+    pub(crate) checkpointing: AtomicBool,
+}
+
+impl fmt::Debug for Wal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wal").field("position", &self.position()).field("durable", &self.durable()).finish_non_exhaustive()
     }
 }
 
 impl Wal {
-    /// Makes a new log in `folder`.
-    pub fn create(_folder: &Path, _salt: u32, _options: WalOptions) -> Result<Arc<Wal>, Error> {
-        todo!()
+    /// Makes the log and the control file of a new data folder.
+    pub fn create(folder: &Path, options: WalOptions) -> Result<Arc<Wal>, Error> {
+        assert!(options.segment_bytes.is_power_of_two() && options.segment_bytes >= SMALLEST_SEGMENT);
+        runtime::file::create_dir(&folder.join(FOLDER)).during("making the log's folder")?;
+        let control = Control::new(options.segment_bytes, runtime::random::u64() as u32, FIRST);
+        let file = ControlFile::create(folder, &control)?;
+        Wal::assemble(folder, file, &control, FIRST, options)
     }
-    /// Starts the background work.
-    pub fn start(self: &Arc<Self>) {
-        todo!()
+
+    /// The log of a data folder whose records end at `end`; what may be behind them is cleared away.
+    pub(crate) fn resume(
+        folder: &Path,
+        file: ControlFile,
+        control: &Control,
+        end: Lsn,
+        options: WalOptions,
+    ) -> Result<Arc<Wal>, Error> {
+        clear_from(&folder.join(FOLDER), control.segment_bytes, end.0)?;
+        Wal::assemble(folder, file, control, end, options)
     }
-    /// Parks until `bytes` of payload (and whole images of the pages) can be appended. Before the first latch.
-    pub fn ensure(&self, _bytes: usize) -> Result<(), Error> {
-        todo!()
+
+    fn assemble(
+        folder: &Path,
+        file: ControlFile,
+        control: &Control,
+        end: Lsn,
+        mut options: WalOptions,
+    ) -> Result<Arc<Wal>, Error> {
+        options.segment_bytes = control.segment_bytes;
+        options.ring_bytes = ring_bytes(&options);
+        let segments = Segments::open(&folder.join(FOLDER), control.segment_bytes, end.0 / control.segment_bytes)?;
+        // The reserve and the one that is filled; more are made as they are needed.
+        while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
+            segments.make()?;
+        }
+        let ring = Ring::new(options.ring_bytes);
+        read_last_block(&segments, &ring, end.0)?;
+        Ok(Arc::new_cyclic(|this| Wal {
+            folder: folder.to_owned(),
+            options,
+            salt: control.salt,
+            fill: Fill::new(options.cores, end.0),
+            ring,
+            cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
+            granted: CachePadded::new(AtomicU64::new(end.0)),
+            durable: CachePadded::new(AtomicU64::new(end.0)),
+            flush: Flush::new(options.cores),
+            segments,
+            this: this.clone(),
+            on_durable: OnceLock::new(),
+            floor_source: OnceLock::new(),
+            info_source: OnceLock::new(),
+            control: file,
+            checkpointing: AtomicBool::new(false),
+        }))
     }
-    /// As `ensure`, for compensation records and ends of transactions: may use what is kept in reserve when the disk is full, and
-    /// waits for space when that is used up too.
-    pub fn ensure_reserved(&self, _bytes: usize) -> Result<(), Error> {
-        todo!()
-    }
-    /// Begins a change in this core's buffer.
-    pub fn change<'a>(&'a self) -> Change<'a> {
-        todo!()
-    }
-    /// Appends a commit record; `committed(lsn)` runs once the record is filled and before `filled()` can pass it.
-    pub fn append_commit(&self, _txn: u64, _prev: Lsn, _committed: impl FnOnce(Lsn)) -> Lsn {
-        todo!()
-    }
-    /// Appends the record that ends a transaction which was rolled back.
-    pub fn append_abort(&self, _txn: u64, _prev: Lsn) -> Lsn {
-        todo!()
-    }
-    /// Current checkpoint epoch.
+
+    /// The present checkpoint epoch.
+    #[inline]
     pub fn epoch(&self) -> Epoch {
-        todo!()
+        self.fill.epoch().into()
     }
+
     /// End of what has been reserved.
+    #[inline]
     pub fn position(&self) -> Lsn {
-        todo!()
+        Lsn(self.fill.position())
     }
-    /// Everything before this is filled (a lower bound, never below `durable()`).
+
+    /// Everything before this is filled: a lower bound, which may step back for moments but never below `durable()`.
+    #[inline]
     pub fn filled(&self) -> Lsn {
-        todo!()
+        // `durable` first: what is filled can only have grown since.
+        let durable = self.durable();
+        Lsn(self.fill.filled()).max(durable)
     }
+
     /// Everything before this is on disk.
+    #[inline]
     pub fn durable(&self) -> Lsn {
-        todo!()
+        // Acquire: pairs with the flusher's release.
+        Lsn(self.durable.load(Ordering::Acquire))
     }
-    /// Parks until `durable() >= lsn`. Not interruptible.
-    pub fn wait_durable(&self, _lsn: Lsn) -> Result<(), Error> {
-        todo!()
+
+    /// `callback(durable)` runs after each publication of `durable`, before those are woken who wait for it. It must not
+    /// park. Once, before anything is appended that matters to it.
+    pub fn on_durable(&self, callback: impl Fn(Lsn) + Send + Sync + 'static) {
+        assert!(self.on_durable.set(Box::new(callback)).is_ok(), "one callback");
     }
-    /// Asks for what is filled to be durable within about 10 ms.
-    pub fn request_flush(&self) {
-        todo!()
+
+    /// `source` tells where the first record of the oldest transaction alive may be (a lower bound, [`Lsn::MAX`] when none
+    /// lives): the log is kept from there on. It is asked once a checkpoint has fixed its redo position and everything
+    /// before that is filled, and must cover every transaction that has appended anything before the call. So a transaction
+    /// announces `position()` as its bound before its first record.
+    pub fn set_floor_source(&self, source: impl Fn() -> Lsn + Send + Sync + 'static) {
+        assert!(self.floor_source.set(Box::new(source)).is_ok(), "one floor source");
     }
-    /// `callback(durable)` runs after each publication of `durable`, before the waiters are woken.
-    pub fn on_durable(&self, _callback: impl Fn(Lsn) + Send + Sync + 'static) {
-        todo!()
+
+    /// `source` gives the upper rooms' values (at most [`MOST_INFO`] bytes) to keep in each checkpoint; recovery hands the
+    /// last ones back. It is asked at the same moment as the floor source.
+    pub fn set_checkpoint_info(&self, source: impl Fn() -> Vec<u8> + Send + Sync + 'static) {
+        assert!(self.info_source.set(Box::new(source)).is_ok(), "one source of checkpoint info");
     }
-    /// Where the oldest live transaction's first record may be (a lower bound); the log is kept from there on. Asked after a
-    /// checkpoint has fixed its redo position: it must cover every transaction that may have appended before the call.
-    pub fn set_floor_source(&self, _source: impl Fn() -> Lsn + Send + Sync + 'static) {
-        todo!()
+
+    /// The data folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
-    /// Named values of the upper rooms, at most 2000 bytes, kept in each checkpoint and handed back by recovery.
-    pub fn set_checkpoint_info(&self, _source: impl Fn() -> Vec<u8> + Send + Sync + 'static) {
-        todo!()
+
+    /// What begins every record's checksum.
+    pub(crate) fn salt(&self) -> u32 {
+        self.salt
+    }
+
+    /// The sizes in use.
+    pub fn options(&self) -> &WalOptions {
+        &self.options
+    }
+
+    /// Begins a checkpoint epoch: from now on a page's next change carries its image. Returns once everything before the
+    /// redo position is filled. One caller at a time.
+    pub(crate) fn begin_epoch(&self) -> Lsn {
+        let redo = self.fill.begin_epoch().redo;
+        while self.fill.filled() < redo {
+            sync::park::yield_now();
+        }
+        Lsn(redo)
+    }
+
+    /// Lets go of the log before `floor`.
+    pub(crate) fn truncate(&self, floor: Lsn) -> Result<(), Error> {
+        // As many segments ahead as a checkpoint's worth of log: the next round then makes none.
+        self.segments.recycle(floor.0, self.position().0 + self.options.checkpoint_bytes)
     }
 }
+
+/// The ring's size: at least 4 times what all cores may hold as credit, so that a flush always has something to write when
+/// the ring is full.
+fn ring_bytes(options: &WalOptions) -> usize {
+    options.ring_bytes.max(options.cores * 4 * append::MOST_CREDIT as usize).next_power_of_two()
+}
+
+/// The ring must hold the block that the next flush begins with.
+fn read_last_block(segments: &Segments, ring: &Ring, end: u64) -> Result<(), Error> {
+    let block = end & !(BLOCK - 1);
+    if block == end {
+        return Ok(());
+    }
+    let mut bytes = runtime::file::AlignedBuf::new(BLOCK as usize);
+    let file = segments.file(end / segments.size());
+    file.read_at(&mut bytes, block % segments.size()).during("reading the log's last block")?;
+    // SAFETY: nobody else has the ring yet.
+    unsafe { ring.write(block, &bytes[..(end - block) as usize]) };
+    Ok(())
+}
+
+/// The core whose state and slot this code may use.
+#[inline]
+fn this_core() -> usize {
+    #[cfg(test)]
+    if let Some(core) = tests::core_of_this_thread() {
+        return core;
+    }
+    runtime::core()
+}
+
+/// Ends the process: a log that can't be written makes every later promise a lie. Recovery restores what was promised.
+#[cold]
+pub(crate) fn fail_stop(why: &str) -> ! {
+    eprintln!("PANIC: {why}; the process ends, the next start recovers from the log");
+    std::process::exit(FAIL_STOP_STATUS)
+}
+
+/// Exit status of [`fail_stop`] (EX_IOERR of sysexits.h).
+const FAIL_STOP_STATUS: i32 = 74;

@@ -1,0 +1,248 @@
+//! Appending: room, reservation, filling.
+//!
+//! Room is credit: a core draws it from `granted`, a running total that never goes past what the ring and the segments
+//! can take, in portions of [`PORTION`], so that asking for room touches shared memory once in many records. What a core
+//! reserves it pays from its credit. So always: position + credit of all cores = granted, and no reservation can overrun
+//! the ring or the segments.
+
+use std::cell::UnsafeCell;
+
+use sync::atomic::Ordering;
+
+use super::fill::Reservation;
+use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
+use super::{BLOCK, TxnLink, Wal, fail_stop};
+use crate::Error;
+use crate::page::Lsn;
+
+/// Room beside the payload that [`Wal::ensure`] sees to: the record as it is, and once more with all images if a
+/// checkpoint begins in between.
+const SLACK: u64 = 2 * LONGEST as u64;
+/// What a core draws beyond what it needs.
+const PORTION: u64 = 128 << 10;
+/// Between two tries to get disk space for what can't fail.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(100);
+/// The most credit that a core can hold.
+pub(super) const MOST_CREDIT: u64 = SLACK + 2 * MAX_PAYLOAD as u64 + PORTION;
+
+/// What one core needs to append.
+#[derive(Debug)]
+pub(super) struct CoreState {
+    /// The record being built; taken out by a `Change` and put back when it is done.
+    pub buffer: Vec<u8>,
+    /// Bytes granted and not reserved.
+    pub credit: u64,
+    /// End of this core's last record.
+    pub last_end: u64,
+}
+
+/// A [`CoreState`], reachable only by its core's worker.
+#[derive(Debug)]
+pub(super) struct CoreCell(UnsafeCell<CoreState>);
+
+// SAFETY: `Wal::with_core` gives the state of a core to that core's only thread, see there.
+unsafe impl Sync for CoreCell {}
+
+impl CoreCell {
+    pub(super) fn new(start: u64) -> CoreCell {
+        CoreCell(UnsafeCell::new(CoreState { buffer: Vec::with_capacity(16 << 10), credit: 0, last_end: start }))
+    }
+}
+
+/// Whose room is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Share {
+    /// New work: leaves the reserve alone.
+    Ordinary,
+    /// Ends of transactions: may use it.
+    Reserved,
+}
+
+impl Wal {
+    /// Runs `body` with this core's state. `body` doesn't park and doesn't call this again.
+    #[inline]
+    pub(super) fn with_core<R>(&self, body: impl FnOnce(usize, &mut CoreState) -> R) -> R {
+        let core = super::this_core();
+        let cell = self.cores.get(core);
+        // SAFETY: a core has one worker thread, so only this thread gets here with this number; `body` runs to its end
+        // without switching fibers and doesn't call back, so this is the only reference.
+        body(core, unsafe { &mut *cell.0.get() })
+    }
+
+    /// Parks until a change with `bytes` of payload (ops and undo information, at most 64 KiB; images come on top by
+    /// themselves) can be appended. To be called after the last possible park before the first latch.
+    #[inline]
+    pub fn ensure(&self, bytes: usize) -> Result<(), Error> {
+        let need = Self::need(bytes);
+        if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, Share::Ordinary) }
+    }
+
+    /// As [`Wal::ensure`] for compensation records and ends of transactions: may use what is kept in reserve for them
+    /// when the disk is full, and waits for space when that is used up too.
+    pub fn ensure_reserved(&self, bytes: usize) -> Result<(), Error> {
+        let need = Self::need(bytes);
+        if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, Share::Reserved) }
+    }
+
+    fn need(bytes: usize) -> u64 {
+        assert!(bytes <= MAX_PAYLOAD, "a change of {bytes} bytes is no single record");
+        SLACK + 2 * bytes as u64
+    }
+
+    #[cold]
+    fn draw(&self, need: u64, share: Share) -> Result<(), Error> {
+        loop {
+            match self.try_draw(need, share) {
+                Drawn::Enough => return Ok(()),
+                Drawn::RingFull { durable_needed } => self.wait_durable(Lsn(durable_needed.min(self.position().0)))?,
+                Drawn::NoSegment { end } => match self.wait_for_segments(end) {
+                    Ok(()) => {}
+                    Err(error) if share == Share::Ordinary => return Err(error),
+                    Err(_) => crate::checkpoint::pause(RETRY),
+                },
+            }
+        }
+    }
+
+    /// Raises this core's credit to `need` and a portion more if the limits allow.
+    fn try_draw(&self, need: u64, share: Share) -> Drawn {
+        self.with_core(|_, state| {
+            // Relaxed: the total is only compared with limits and exchanged; it publishes nothing.
+            let mut granted = self.granted.load(Ordering::Relaxed);
+            loop {
+                if state.credit >= need {
+                    return Drawn::Enough;
+                }
+                let end = granted + (need - state.credit) + PORTION;
+                let ring = self.ring.size() - if share == Share::Ordinary { self.ring.size() / 8 } else { 0 };
+                if end > self.durable_block() + ring {
+                    return Drawn::RingFull { durable_needed: (end - ring).next_multiple_of(BLOCK) };
+                }
+                let reserve = if share == Share::Ordinary { self.segments.size() } else { 0 };
+                if end + reserve > self.segments.ready_end() {
+                    return Drawn::NoSegment { end: end + reserve };
+                }
+                // Relaxed: as above.
+                match self.granted.compare_exchange_weak(granted, end, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => {
+                        state.credit += end - granted;
+                        self.prepare_segments(end);
+                    }
+                    Err(seen) => granted = seen,
+                }
+            }
+        })
+    }
+
+    /// Start of the block that the next flush begins with: the ring must keep everything from there on.
+    fn durable_block(&self) -> u64 {
+        self.durable().0 & !(BLOCK - 1)
+    }
+
+    /// Reserves, fills and completes. `built_for` is the epoch the record was built for, if that matters: when it is over,
+    /// the space is filled with a void record and the present epoch returned. `filled` runs with the LSN before the
+    /// completion, so before `filled()` can pass the record.
+    #[inline]
+    pub(super) fn append(
+        &self,
+        buffer: &mut [u8],
+        sealed: &Sealed,
+        kind: Kind,
+        built_for: Option<u8>,
+        filled: impl FnOnce(Lsn),
+    ) -> Result<Lsn, super::Epoch> {
+        let length = buffer.len() as u64;
+        let (core, bound) = self.with_core(|core, state| {
+            if state.credit < length {
+                self.draw_unprepared(state, length);
+            }
+            state.credit -= length;
+            (core, state.last_end)
+        });
+        let Reservation { start, epoch } = self.fill.reserve(core, bound, length);
+        let stands = built_for.is_none_or(|number| number == epoch.number);
+        record::place(buffer, sealed, start, if stands { kind } else { Kind::Void });
+        // SAFETY: the range was reserved by this core and isn't completed; the credit it was paid from was granted only as
+        // far as the ring is free.
+        unsafe { self.ring.write(start, buffer) };
+        let lsn = Lsn(start + length);
+        // Not inside `with_core`: it is the caller's code.
+        if stands {
+            filled(lsn);
+        }
+        self.fill.complete(core);
+        self.with_core(|_, state| state.last_end = lsn.0);
+        if stands { Ok(lsn) } else { Err(epoch.into()) }
+    }
+
+    /// Room for a record that nobody ensured (a fiber parked between `ensure` and here, and others used the credit up):
+    /// from the reserve, without a park since latches are held.
+    #[cold]
+    fn draw_unprepared(&self, state: &mut CoreState, length: u64) {
+        // Relaxed: as in `try_draw`.
+        let mut granted = self.granted.load(Ordering::Relaxed);
+        while state.credit < length {
+            let end = granted + (length - state.credit);
+            if end > self.durable_block() + self.ring.size() || end > self.segments.ready_end() {
+                fail_stop("the log's reserve is used up by changes that did not ask for room");
+            }
+            // Relaxed: as in `try_draw`.
+            match self.granted.compare_exchange_weak(granted, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => state.credit += end - granted,
+                Err(seen) => granted = seen,
+            }
+        }
+    }
+
+    /// Appends a commit record. `committed(lsn)` runs once the record is filled and before `filled()` can pass it, so
+    /// that whoever takes a snapshot at or after `lsn` finds what it stored. Room: [`Wal::ensure_reserved`].
+    pub fn append_commit(&self, txn: u64, prev: Lsn, committed: impl FnOnce(Lsn)) -> Lsn {
+        let lsn = self.append_plain(Kind::Commit, TxnLink { txn, prev, compensation: None }, &[], committed);
+        sync::stop::point("log.commit.appended");
+        lsn
+    }
+
+    /// Appends the record that ends a transaction which was rolled back. Room: [`Wal::ensure_reserved`].
+    pub fn append_abort(&self, txn: u64, prev: Lsn) -> Lsn {
+        self.append_plain(Kind::Abort, TxnLink { txn, prev, compensation: None }, &[], |_| {})
+    }
+
+    /// Appends a checkpoint's record with what the control file will say.
+    pub(crate) fn append_checkpoint(&self, info: &[u8]) -> Lsn {
+        self.append_plain(Kind::Checkpoint, TxnLink::NONE, info, |_| {})
+    }
+
+    /// Appends a record that says nothing.
+    pub(crate) fn append_void(&self) -> Lsn {
+        self.append_plain(Kind::Void, TxnLink::NONE, &[], |_| {})
+    }
+
+    /// A record without pages.
+    fn append_plain(&self, kind: Kind, link: TxnLink, bytes: &[u8], filled: impl FnOnce(Lsn)) -> Lsn {
+        let mut buffer = self.take_buffer();
+        record::begin(&mut buffer);
+        buffer.extend_from_slice(bytes);
+        let sealed = record::seal(&mut buffer, Head { kind, pages: 0, undo_length: bytes.len() as u32, link }, self.salt);
+        let lsn = self.append(&mut buffer, &sealed, kind, None, filled).expect("no epoch to miss");
+        self.put_buffer(buffer);
+        lsn
+    }
+
+    /// This core's record buffer: empty and without memory if another fiber has it.
+    pub(super) fn take_buffer(&self) -> Vec<u8> {
+        self.with_core(|_, state| std::mem::take(&mut state.buffer))
+    }
+
+    pub(super) fn put_buffer(&self, buffer: Vec<u8>) {
+        self.with_core(|_, state| state.buffer = buffer);
+    }
+}
+
+enum Drawn {
+    Enough,
+    /// The ring has room once this position is durable.
+    RingFull { durable_needed: u64 },
+    /// There is room once segments reach this position.
+    NoSegment { end: u64 },
+}
+

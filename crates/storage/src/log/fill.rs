@@ -1,0 +1,146 @@
+//! Reserving log space, and knowing up to where it is filled.
+//!
+//! One word holds the position (low 56 bits) and the checkpoint epoch (high 8). To append, a core
+//!
+//! 1. announces in its own slot a lower bound of where it will write (the end of its previous record),
+//! 2. reserves by one add to the word, which tells it its position and the epoch,
+//! 3. tightens its slot to that position, fills, and clears the slot.
+//!
+//! Whoever wants the filled point reads the word first and the slots after it; the least of them is the point.
+//!
+//! *Why nothing is missed:* if the word that was read includes a reservation, then that add (a release, and each later
+//! add goes on with its release sequence) happened before the read (an acquire), and so did the announcement before the
+//! add. The slot therefore shows the announcement or something later: the tightened position, or cleared, and what
+//! cleared it (a release) came after the bytes. The position word itself carries the order: no fence is needed beside
+//! the add. `sync/tests/loom_log.rs` runs this file under loom.
+//!
+//! The bound of step 1 may be old (an idle core's last record), so for the length of one add the filled point may read
+//! too low: [`Fill::filled`] is a lower bound that may step back, and its users take maxima.
+
+use sync::CachePadded;
+use sync::atomic::{AtomicU64, Ordering};
+
+const POSITION_BITS: u32 = 56;
+const POSITION: u64 = (1 << POSITION_BITS) - 1;
+/// A slot whose core is not appending.
+const IDLE: u64 = u64::MAX;
+
+/// The number of a checkpoint (modulo 256) and its redo position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Epoch {
+    /// Low 8 bits of the count of checkpoints begun.
+    pub number: u8,
+    /// Where recovery would begin to redo.
+    pub redo: u64,
+}
+
+impl Epoch {
+    fn word(self) -> u64 {
+        u64::from(self.number) << POSITION_BITS | self.redo
+    }
+
+    fn of(word: u64) -> Epoch {
+        Epoch { number: (word >> POSITION_BITS) as u8, redo: word & POSITION }
+    }
+}
+
+/// Where a record goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reservation {
+    /// Its first byte's position.
+    pub start: u64,
+    /// The epoch in which it was reserved. Its redo position is right as long as the reservation isn't completed.
+    pub epoch: Epoch,
+}
+
+/// The reservation word and the cores' slots.
+#[derive(Debug)]
+pub struct Fill {
+    word: CachePadded<AtomicU64>,
+    /// The present epoch as one word, on a line that only a checkpoint writes. Raised just after `word`.
+    current: CachePadded<AtomicU64>,
+    /// Redo positions by the epoch's lowest bit, set before the epoch can be seen in `word`. An entry is overwritten two
+    /// checkpoints later, and those wait for the reservations of this one ([`Fill::begin_epoch`]).
+    redo: [AtomicU64; 2],
+    slots: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl Fill {
+    /// A log that ends at `start`. All pages whose LSN is at most `start` need an image at their next change.
+    pub fn new(cores: usize, start: u64) -> Fill {
+        let epoch = Epoch { number: 0, redo: start };
+        Fill {
+            word: CachePadded::new(AtomicU64::new(epoch.word())),
+            current: CachePadded::new(AtomicU64::new(epoch.word())),
+            redo: [AtomicU64::new(start), AtomicU64::new(start)],
+            slots: (0..cores).map(|_| CachePadded::new(AtomicU64::new(IDLE))).collect(),
+        }
+    }
+
+    /// Reserves `length` bytes for `core`, whose previous record ended at `bound` or later. From here to
+    /// [`Fill::complete`] the core's fiber must not park. One reservation of a core at a time.
+    #[inline]
+    pub fn reserve(&self, core: usize, bound: u64, length: u64) -> Reservation {
+        let slot = &self.slots[core];
+        // Release, as each store to a slot: whoever reads it or a later one also sees what this core filled before.
+        slot.store(bound, Ordering::Release);
+        // AcqRel: publishes the announcement with the reservation; acquires the redo position of the epoch it sees.
+        let word = self.word.fetch_add(length, Ordering::AcqRel);
+        let start = word & POSITION;
+        slot.store(start, Ordering::Release);
+        let number = (word >> POSITION_BITS) as u8;
+        // Relaxed: stored before the epoch was put in the word, which was acquired above.
+        let redo = self.redo[usize::from(number & 1)].load(Ordering::Relaxed);
+        Reservation { start, epoch: Epoch { number, redo } }
+    }
+
+    /// The reservation of `core` is filled.
+    #[inline]
+    pub fn complete(&self, core: usize) {
+        // Release: who sees the slot idle sees the bytes.
+        self.slots[core].store(IDLE, Ordering::Release);
+    }
+
+    /// End of what has been reserved.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        // Acquire: see the module's head.
+        self.word.load(Ordering::Acquire) & POSITION
+    }
+
+    /// Everything before this is filled. A lower bound that may step back.
+    pub fn filled(&self) -> u64 {
+        // The word first, the slots after it: see the module's head.
+        let end = self.position();
+        // Acquire: an idle slot's bytes are seen.
+        self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).fold(end, u64::min)
+    }
+
+    /// The present epoch. It may lag behind the word for a moment: a record built for it is then void and built again.
+    #[inline]
+    pub fn epoch(&self) -> Epoch {
+        // Acquire: pairs with `begin_epoch`; a redo position is never newer than what else this core sees of that checkpoint.
+        Epoch::of(self.current.load(Ordering::Acquire))
+    }
+
+    /// Begins the next epoch. One caller at a time, and not again before `filled()` has reached the redo position returned.
+    pub fn begin_epoch(&self) -> Epoch {
+        // Relaxed: the exchange below decides.
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let now = Epoch::of(word);
+            let next = Epoch { number: now.number.wrapping_add(1), redo: now.redo };
+            // Relaxed: published by the exchange.
+            self.redo[usize::from(next.number & 1)].store(next.redo, Ordering::Relaxed);
+            // AcqRel: publishes the redo position with the epoch, and goes on with the adds' release sequence.
+            match self.word.compare_exchange_weak(word, next.word(), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    // Release: pairs with `epoch`.
+                    self.current.store(next.word(), Ordering::Release);
+                    return next;
+                }
+                Err(seen) => word = seen,
+            }
+        }
+    }
+}

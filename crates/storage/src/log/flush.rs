@@ -1,0 +1,259 @@
+//! Group commit: one write for everybody who waits.
+//!
+//! Whoever waits for durability and finds nobody flushing becomes the flusher: it writes what is filled, publishes
+//! `durable`, wakes those it covers, and, if others wait by then, leaves the flushing to a fiber of its own before it goes
+//! on with its own work. No timer: while one write is under way the next group gathers.
+//!
+//! A write covers whole 4 KiB blocks from the one that holds `durable` on. The last block is mostly partial: it is
+//! written from a private copy with zeros after the filled point and written again, longer, by the next flush. What has
+//! become durable in it stays the same bytes, so a torn rewrite loses nothing.
+//!
+//! Nobody sleeps past its wake-up: a waiter enters the list, fence, looks at `durable` and `active`; the flusher publishes
+//! `durable` (or gives `active` up), fence, looks at the lists.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use runtime::file::{AlignedBuf, File};
+use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
+use sync::{CachePadded, PerCore, SpinLock};
+
+use super::{BLOCK, Wal, fail_stop};
+use crate::Error;
+use crate::page::Lsn;
+
+/// Up to this much is written from a private copy, last partial block included, in one write; more goes straight from the
+/// ring in whole blocks, and the rest with the next write.
+const COPIED: u64 = 64 << 10;
+/// The most in one write, so that `durable` moves on during a burst.
+const MOST: u64 = 4 << 20;
+/// An asynchronous commit is durable about this much later.
+const DELAY: Duration = Duration::from_millis(5);
+/// How often the filled point is looked at again before others run first.
+const SPINS: u32 = 100;
+
+/// The state of group commit.
+#[derive(Debug)]
+pub(super) struct Flush {
+    /// Somebody flushes.
+    active: CachePadded<AtomicBool>,
+    /// What the flusher needs; here while nobody flushes.
+    tools: SpinLock<Option<Tools>>,
+    /// Waiters by the core they wait on, and one list for threads that are no cores.
+    waiting: PerCore<Waiting>,
+    /// A flush for asynchronous commits has been asked for and has not begun.
+    requested: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    list: SpinLock<Vec<(u64, Waker)>>,
+    /// The list isn't empty. Changed under its lock.
+    any: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Tools {
+    copy: AlignedBuf,
+    woken: Vec<Waker>,
+    segment: Option<(u64, Arc<File>)>,
+}
+
+impl Flush {
+    pub(super) fn new(cores: usize) -> Flush {
+        let copy = AlignedBuf::new((COPIED + BLOCK) as usize);
+        Flush {
+            active: CachePadded::new(AtomicBool::new(false)),
+            tools: SpinLock::new(Some(Tools { copy, woken: Vec::new(), segment: None })),
+            waiting: PerCore::new(cores + 1, |_| Waiting::default()),
+            requested: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Wal {
+    /// Parks until `durable() >= lsn`. Not interruptible: what was appended can't be taken back.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
+        while self.durable() < lsn {
+            if self.try_lead() {
+                self.lead(lsn);
+                continue;
+            }
+            self.enter_list(lsn);
+            // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in `stop_leading`.
+            if self.durable() < lsn && self.flush.active.load(Ordering::Relaxed) {
+                sync::park::park();
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what is filled to be durable soon (within about 10 ms), for asynchronous commits.
+    pub fn request_flush(&self) {
+        // Relaxed: a flush that was asked for and has not begun covers what was appended before (see below).
+        if self.flush.requested.load(Ordering::Relaxed) || self.flush.requested.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match (runtime::try_core(), self.this.upgrade()) {
+            (Some(_), Some(wal)) => {
+                runtime::timer::after(DELAY, move || runtime::fiber::spawn_local(move || wal.flush_requested()));
+            }
+            _ => self.flush_requested(),
+        }
+    }
+
+    fn flush_requested(&self) {
+        // AcqRel: who finds it set before this has appended before this, and the position read below covers that.
+        self.flush.requested.swap(false, Ordering::AcqRel);
+        self.wait_durable(self.position()).expect("waiting for the log doesn't fail");
+    }
+
+    fn enter_list(&self, lsn: Lsn) {
+        let waker = sync::park::current();
+        let waiting = self.flush.waiting.get(runtime::try_core().unwrap_or(self.flush.waiting.len() - 1));
+        {
+            let mut list = waiting.list.lock();
+            list.push((lsn.0, waker));
+            // Relaxed: ordered by the fence below.
+            waiting.any.store(true, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// Becomes the flusher if there is none.
+    fn try_lead(&self) -> bool {
+        // Relaxed: only spares the exchange while somebody flushes.
+        !self.flush.active.load(Ordering::Relaxed)
+            // Acquire: the last flusher's tools and `durable` are seen.
+            && !self.flush.active.swap(true, Ordering::Acquire)
+    }
+
+    /// Flushes until `lsn` is durable; what others wait for then is left to a fiber.
+    fn lead(&self, lsn: Lsn) {
+        let mut tools = self.flush.tools.lock().take().expect("the flusher alone has the tools");
+        while self.durable() < lsn {
+            self.write_group(&mut tools);
+        }
+        match (runtime::try_core(), self.this.upgrade()) {
+            (Some(_), Some(wal)) if self.anybody_waits() => runtime::fiber::spawn_local(move || wal.serve_others(tools)),
+            _ => self.serve_others(tools),
+        }
+    }
+
+    /// Flushes while anybody waits, then stops being the flusher.
+    fn serve_others(&self, mut tools: Tools) {
+        loop {
+            while self.anybody_waits() {
+                self.write_group(&mut tools);
+            }
+            *self.flush.tools.lock() = Some(tools);
+            // Release: the next flusher sees the tools and `durable`.
+            self.flush.active.store(false, Ordering::Release);
+            // SeqCst fence: pairs with `enter_list`; a waiter that saw `active` is seen here.
+            fence(Ordering::SeqCst);
+            if !self.anybody_waits() || !self.try_lead() {
+                return;
+            }
+            tools = self.flush.tools.lock().take().expect("the flusher alone has the tools");
+        }
+    }
+
+    fn anybody_waits(&self) -> bool {
+        // Relaxed: a waiter entering now either finds no flusher, or is seen after the fence that follows giving up.
+        self.flush.waiting.iter().any(|waiting| waiting.any.load(Ordering::Relaxed))
+    }
+
+    /// Writes what is filled, or some of it, publishes it and wakes who waited for it.
+    fn write_group(&self, tools: &mut Tools) {
+        let from = self.durable().0;
+        let filled = self.wait_filled_past(from);
+        if filled <= from {
+            // Somebody who reserved and has not filled was preempted: let others run, and look again.
+            self.wake_covered(tools, from);
+            sync::park::yield_now();
+            return;
+        }
+        sync::stop::point("log.flush.before_write");
+        let end = self.write_blocks(tools, from, filled);
+        sync::stop::point("log.flush.after_write");
+        // Release: who sees it sees what the callback and the waiters need of this flush.
+        self.durable.store(end, Ordering::Release);
+        if let Some(callback) = self.on_durable.get() {
+            callback(Lsn(end));
+        }
+        self.wake_covered(tools, end);
+    }
+
+    /// The filled point, after a short wait for it to pass `from`.
+    fn wait_filled_past(&self, from: u64) -> u64 {
+        let mut filled = self.fill.filled();
+        for _ in 0..SPINS {
+            if filled > from {
+                break;
+            }
+            spin_loop();
+            filled = self.fill.filled();
+        }
+        filled
+    }
+
+    /// Writes blocks from the one that holds `from`, within one segment; returns up to where.
+    fn write_blocks(&self, tools: &mut Tools, from: u64, filled: u64) -> u64 {
+        let block = from & !(BLOCK - 1);
+        let segment = from / self.segments.size();
+        let end = filled.min((segment + 1) * self.segments.size()).min(block + MOST);
+        if tools.segment.as_ref().is_none_or(|(number, _)| *number != segment) {
+            tools.segment = Some((segment, self.segments.file(segment)));
+        }
+        let file = &tools.segment.as_ref().expect("just set").1;
+        let at = block - segment * self.segments.size();
+        let (written, end) = if end - block <= COPIED {
+            let length = self.copy_from_ring(&mut tools.copy, block, end);
+            (file.write_at_durable(&tools.copy[..length], at), end)
+        } else {
+            let whole = end & !(BLOCK - 1);
+            // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
+            let bytes = unsafe { self.ring.read(block, (whole - block) as usize) };
+            (file.write_at_durable(bytes, at), block + bytes.len() as u64)
+        };
+        if let Err(error) = written {
+            fail_stop(&format!("writing log segment {segment:016x}: {error}"));
+        }
+        end
+    }
+
+    /// Copies the ring's bytes into whole blocks with zeros after them; returns how many bytes the blocks are.
+    fn copy_from_ring(&self, copy: &mut AlignedBuf, start: u64, end: u64) -> usize {
+        let length = (end - start) as usize;
+        let blocks = length.next_multiple_of(BLOCK as usize);
+        // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
+        let first = unsafe { self.ring.read(start, length) };
+        // SAFETY: as above.
+        let second = unsafe { self.ring.read(start + first.len() as u64, length - first.len()) };
+        copy[..first.len()].copy_from_slice(first);
+        copy[first.len()..length].copy_from_slice(second);
+        copy[length..blocks].fill(0);
+        blocks
+    }
+
+    /// Wakes all who wait for no more than `durable`, one core's waiters after the other's.
+    fn wake_covered(&self, tools: &mut Tools, durable: u64) {
+        // SeqCst fence: pairs with `enter_list`; a waiter that didn't see `durable` is seen here.
+        fence(Ordering::SeqCst);
+        for waiting in self.flush.waiting.iter() {
+            // Relaxed: ordered by the fence.
+            if !waiting.any.load(Ordering::Relaxed) {
+                continue;
+            }
+            {
+                let mut list = waiting.list.lock();
+                tools.woken.extend(list.extract_if(.., |(lsn, _)| *lsn <= durable).map(|(_, waker)| waker));
+                // Relaxed: changed under the lock.
+                waiting.any.store(!list.is_empty(), Ordering::Relaxed);
+            }
+            tools.woken.drain(..).for_each(Waker::wake);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Reading the log back from its files: forward record by record until the first gap, or the record that ends at an LSN.
+//!
+//! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no such segment. A segment
+//! missing before others is no end but a loss, and so is one of the wrong length; an I/O error is an error.
+
+use std::path::{Path, PathBuf};
+
+use runtime::file::{AlignedBuf, File};
+
+use super::record::{self, HEADER, LONGEST, Record, TRAILER};
+use super::{BLOCK, segments};
+use crate::Error;
+use crate::error::{FormatProblem, IoContext};
+use crate::page::Lsn;
+
+/// Bytes read at once: several of the longest records.
+const WINDOW: usize = (4 * LONGEST).next_multiple_of(1 << 20);
+
+/// Reads the log of a data folder that nobody appends to.
+#[derive(Debug)]
+pub struct LogReader {
+    folder: PathBuf,
+    segment_bytes: u64,
+    salt: u32,
+    /// Numbers of the first and the last segment.
+    segments: Option<(u64, u64)>,
+    /// Where the next record begins.
+    next: u64,
+    window: AlignedBuf,
+    /// Position of the window's first byte (a block's start), and how many bytes are in it.
+    window_start: u64,
+    window_length: usize,
+    open: Option<(u64, File)>,
+}
+
+impl LogReader {
+    /// Begins at `start`, where a record must begin or the log end.
+    pub fn new(folder: &Path, segment_bytes: u64, salt: u32, start: Lsn) -> Result<LogReader, Error> {
+        let numbers = segments::list(folder)?;
+        if numbers.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
+            return Err(Error::Format(FormatProblem::Missing("log segment between others")));
+        }
+        let segments = numbers.first().copied().zip(numbers.last().copied());
+        Ok(LogReader {
+            folder: folder.to_owned(),
+            segment_bytes,
+            salt,
+            segments,
+            next: start.0,
+            window: AlignedBuf::new(WINDOW),
+            window_start: 0,
+            window_length: 0,
+            open: None,
+        })
+    }
+
+    /// Number of the first segment there is.
+    pub fn first_segment(&self) -> Option<u64> {
+        self.segments.map(|(first, _)| first)
+    }
+
+    /// Where the next record begins; after `next` gave `None`, where the log ends.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.next)
+    }
+
+    /// The next record, or `None` where the log ends.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let start = self.next;
+        let Some(length) = self.bytes(start, HEADER)?.and_then(|header| record::claimed_length(header, start)) else {
+            return Ok(None);
+        };
+        let salt = self.salt;
+        let parsed = self.bytes(start, length)?.and_then(|bytes| Record::parse(bytes, start, salt));
+        let Some(checked) = parsed.map(|record| record.checked()) else { return Ok(None) };
+        self.next = start + length as u64;
+        let bytes = self.bytes(start, length)?.expect("in the window");
+        Ok(Some(Record::again(bytes, checked)))
+    }
+
+    /// The record that ends at `lsn`, `None` if there is none.
+    pub fn record_ending_at(&mut self, lsn: Lsn) -> Result<Option<Record<'_>>, Error> {
+        let Some(trailer) = lsn.0.checked_sub(TRAILER as u64) else { return Ok(None) };
+        // Backward walks: the window is placed so that the records before this one are in it too.
+        self.place_window_before(lsn.0)?;
+        let Some(length) = self.bytes(trailer, TRAILER)?.and_then(|bytes| record::u32_at(bytes, 0)) else { return Ok(None) };
+        let Some(start) = lsn.0.checked_sub(u64::from(length)) else { return Ok(None) };
+        if length as usize > LONGEST || (length as usize) < HEADER + TRAILER {
+            return Ok(None);
+        }
+        let salt = self.salt;
+        Ok(self.bytes(start, length as usize)?.and_then(|bytes| Record::parse(bytes, start, salt)))
+    }
+
+    fn place_window_before(&mut self, end: u64) -> Result<(), Error> {
+        let held = self.window_start..self.window_start + self.window_length as u64;
+        if !(held.contains(&end.saturating_sub(LONGEST as u64)) && end <= held.end) {
+            let start = end.saturating_sub((WINDOW / 2) as u64) & !(BLOCK - 1);
+            let first = self.segments.map_or(0, |(first, _)| first * self.segment_bytes);
+            self.load(start.max(first))?;
+        }
+        Ok(())
+    }
+
+    /// `length` bytes at `start`, `None` where the segments end before.
+    fn bytes(&mut self, start: u64, length: usize) -> Result<Option<&[u8]>, Error> {
+        let held = self.window_start..self.window_start + self.window_length as u64;
+        if start < held.start || start + length as u64 > held.end {
+            self.load(start & !(BLOCK - 1))?;
+        }
+        let at = (start - self.window_start) as usize;
+        Ok(self.window[..self.window_length].get(at..at + length))
+    }
+
+    /// Fills the window from `start` (a block's start) on, as far as there are segments.
+    fn load(&mut self, start: u64) -> Result<(), Error> {
+        self.window_start = start;
+        self.window_length = 0;
+        while self.window_length < self.window.len() {
+            let position = start + self.window_length as u64;
+            let number = position / self.segment_bytes;
+            if self.segments.is_none_or(|(first, last)| !(first..=last).contains(&number)) {
+                return Ok(());
+            }
+            self.open_segment(number)?;
+            let at = position % self.segment_bytes;
+            let length = (self.window.len() - self.window_length).min((self.segment_bytes - at) as usize);
+            let piece = &mut self.window[self.window_length..self.window_length + length];
+            let file = &self.open.as_ref().expect("just opened").1;
+            file.read_at(piece, at).during("reading a log segment")?;
+            self.window_length += length;
+        }
+        Ok(())
+    }
+
+    fn open_segment(&mut self, number: u64) -> Result<(), Error> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
+            let file = segments::open_for_reading(&self.folder.join(segments::name(number)))?;
+            if file.len().during("measuring a log segment")? != self.segment_bytes {
+                return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
+            }
+            self.open = Some((number, file));
+        }
+        Ok(())
+    }
+}

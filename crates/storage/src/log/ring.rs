@@ -1,0 +1,71 @@
+//! The log's latest bytes in memory: position modulo size. Filled by all cores at once, each its own reservation, and
+//! read by the flusher below the filled point. Room is given out so that nothing is overwritten before it is on disk.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+
+use super::BLOCK;
+
+/// The ring's memory, aligned for direct I/O.
+#[derive(Debug)]
+pub(super) struct Ring {
+    memory: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: the memory is owned by the ring and reached only through its unsafe methods, whose callers prove that writers'
+// ranges are disjoint and readers' ranges are no longer written.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    pub(super) fn new(size: usize) -> Ring {
+        assert!(size.is_power_of_two() && size >= BLOCK as usize);
+        let layout = Self::layout(size);
+        // SAFETY: the layout's size is not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        Ring { memory: NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout)), size }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size as u64
+    }
+
+    /// Copies `bytes` to `position` and on.
+    ///
+    /// # Safety
+    /// The caller owns this range of positions (reserved, not completed), and the bytes a ring's size before it are on disk.
+    #[inline]
+    pub(super) unsafe fn write(&self, position: u64, bytes: &[u8]) {
+        assert!(bytes.len() <= self.size);
+        let at = (position as usize) & (self.size - 1);
+        let first = bytes.len().min(self.size - at);
+        // SAFETY: both pieces lie within the memory, and by the caller's promise nobody else touches them.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), first);
+            ptr::copy_nonoverlapping(bytes.as_ptr().add(first), self.memory.as_ptr(), bytes.len() - first);
+        }
+    }
+
+    /// The bytes from `position` on: `length` of them, or fewer where the ring's memory ends.
+    ///
+    /// # Safety
+    /// The range is filled, and stays in the ring for as long as the slice is used (it isn't published as durable before).
+    pub(super) unsafe fn read(&self, position: u64, length: usize) -> &[u8] {
+        let at = (position as usize) & (self.size - 1);
+        // SAFETY: within the memory; by the caller's promise nobody writes it meanwhile.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), length.min(self.size - at)) }
+    }
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, BLOCK as usize).expect("a power of two of modest size")
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; nobody has a reference any more.
+        unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.size)) };
+    }
+}

@@ -1,0 +1,281 @@
+//! The log's files: segment `n` holds positions `n * size .. (n + 1) * size` and is named by `n` in 16 hexadecimal digits.
+//!
+//! A segment gets its name only when all its blocks are allocated and written (zeros, or the bytes of an older segment), so
+//! that a flush never changes a file's metadata. Segments are made ahead of need by whichever core notices; those that no
+//! recovery needs any more are renamed to the end or removed. The names on disk are always consecutive.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtime::file::{self, AlignedBuf, File, OpenOptions};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::{SpinLock, WaitQueue};
+
+use super::{BLOCK, Wal, fail_stop};
+use crate::Error;
+use crate::error::{FormatProblem, IoContext, IoFailure};
+
+/// Segments that are ready beyond what has been granted: one is the reserve for ends of transactions, one is being filled,
+/// one is ahead.
+const AHEAD: u64 = 2;
+/// Zeros are written in pieces of this.
+const PIECE: usize = 1 << 20;
+/// A segment in the making.
+const UNFINISHED: &str = "unfinished";
+
+/// Name of a segment's file.
+pub(crate) fn name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// The segments in the log's folder, ascending. Anything else there is left alone.
+pub(crate) fn list(folder: &Path) -> Result<Vec<u64>, Error> {
+    let mut numbers: Vec<u64> = file::list(folder)
+        .during("listing the log's folder")?
+        .into_iter()
+        .filter_map(|path| number_of(&path))
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    if name.len() == 16 { u64::from_str_radix(name, 16).ok() } else { None }
+}
+
+/// The segments that exist, and where the next ones come from.
+#[derive(Debug)]
+pub(super) struct Segments {
+    folder: PathBuf,
+    size: u64,
+    /// Consecutive segments, oldest first.
+    files: SpinLock<VecDeque<(u64, Arc<File>)>>,
+    /// Up to here there are segments.
+    ready_end: AtomicU64,
+    /// Somebody changes the set of files.
+    busy: AtomicBool,
+    not_busy: WaitQueue,
+    /// Counts tries to make a segment, failed ones included.
+    tries: AtomicU64,
+    tried: WaitQueue,
+    /// Why the last try failed.
+    failure: SpinLock<Option<IoFailure>>,
+}
+
+impl Segments {
+    /// The segments that exist, up to `last` (none beyond it, since nothing is known of them).
+    pub(super) fn open(folder: &Path, size: u64, last: u64) -> Result<Segments, Error> {
+        let mut files = VecDeque::new();
+        for number in list(folder)?.into_iter().filter(|number| *number <= last) {
+            let path = folder.join(name(number));
+            files.push_back((number, Arc::new(open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?)));
+        }
+        let ready_end = files.back().map_or(last * size, |(newest, _)| (newest + 1) * size);
+        Ok(Segments {
+            folder: folder.to_owned(),
+            size,
+            files: SpinLock::new(files),
+            ready_end: AtomicU64::new(ready_end),
+            busy: AtomicBool::new(false),
+            not_busy: WaitQueue::new(),
+            tries: AtomicU64::new(0),
+            tried: WaitQueue::new(),
+            failure: SpinLock::new(None),
+        })
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn ready_end(&self) -> u64 {
+        // Acquire: the file is in `files` before.
+        self.ready_end.load(Ordering::Acquire)
+    }
+
+    /// The file of a segment that is ready and still needed.
+    pub(super) fn file(&self, number: u64) -> Arc<File> {
+        let found = {
+            let files = self.files.lock();
+            let first = files.front().map_or(0, |(first, _)| *first);
+            number.checked_sub(first).and_then(|at| files.get(at as usize)).map(|(_, file)| file.clone())
+        };
+        found.unwrap_or_else(|| fail_stop("a log segment that must be ready is not there"))
+    }
+
+    /// Makes the next segment out of nothing.
+    pub(super) fn make(&self) -> Result<(), Error> {
+        let number = self.ready_end() / self.size;
+        let unfinished = self.folder.join(UNFINISHED);
+        let made = write_zeros(&unfinished, self.size);
+        let file = made.inspect_err(|_| {
+            // What was allocated so far goes back, so that a full disk has room for what matters more.
+            let _ = file::remove(&unfinished);
+        })?;
+        self.adopt(&unfinished, number, file)
+    }
+
+    /// Gives a file its place at the end.
+    fn adopt(&self, from: &Path, number: u64, file: Arc<File>) -> Result<(), Error> {
+        file::rename(from, &self.folder.join(name(number))).during("naming a log segment")?;
+        file::sync_dir(&self.folder).during("syncing the log's folder")?;
+        self.files.lock().push_back((number, file));
+        // Release: the file is found by who sees this.
+        self.ready_end.store((number + 1) * self.size, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes segments until there are enough beyond `end`; whoever waits for them is told after each try.
+    fn make_until(&self, end: u64) {
+        let mut result = Ok(());
+        while result.is_ok() && self.ready_end() < end {
+            sync::stop::point("log.segment.make");
+            result = self.make();
+            *self.failure.lock() = match &result {
+                Ok(()) => None,
+                Err(Error::Io(failure) | Error::DiskFull(failure)) => Some(*failure),
+                Err(_) => Some(IoFailure { what: "making a log segment", kind: std::io::ErrorKind::Other, code: None }),
+            };
+            // Release: the failure is seen by who sees the count.
+            self.tries.fetch_add(1, Ordering::Release);
+            self.tried.wake_all();
+        }
+    }
+
+    fn try_busy(&self) -> bool {
+        // Relaxed load: only spares the exchange. Acquire: what the last one changed is seen.
+        !self.busy.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::Acquire)
+    }
+
+    fn end_busy(&self) {
+        // Release: pairs with `try_busy`.
+        self.busy.store(false, Ordering::Release);
+        self.not_busy.wake_one();
+    }
+
+    /// Segments wholly before `floor` are renamed to the end while there are less than `keep_until` ready, else removed.
+    pub(super) fn recycle(&self, floor: u64, keep_until: u64) -> Result<(), Error> {
+        self.not_busy.wait_until(|| self.try_busy());
+        let result = self.recycle_busy(floor, keep_until);
+        self.end_busy();
+        result
+    }
+
+    fn recycle_busy(&self, floor: u64, keep_until: u64) -> Result<(), Error> {
+        loop {
+            let oldest = {
+                let mut files = self.files.lock();
+                match files.front() {
+                    Some((number, _)) if (number + 1) * self.size <= floor => files.pop_front(),
+                    _ => None,
+                }
+            };
+            let Some((number, file)) = oldest else { return Ok(()) };
+            sync::stop::point("log.segment.recycle");
+            let path = self.folder.join(name(number));
+            if self.ready_end() < keep_until {
+                self.adopt(&path, self.ready_end() / self.size, file)?;
+            } else {
+                file::remove(&path).during("removing an old log segment")?;
+            }
+        }
+    }
+}
+
+impl Wal {
+    /// Sees to it that segments are made when `granted` comes near the end of those that are ready.
+    #[inline]
+    pub(super) fn prepare_segments(&self, granted: u64) {
+        if granted + AHEAD * self.segments.size > self.segments.ready_end() {
+            self.make_segments();
+        }
+    }
+
+    #[cold]
+    fn make_segments(&self) {
+        let Some(wal) = self.this.upgrade() else { return };
+        if self.segments.try_busy() {
+            let work = move || {
+                // Relaxed: a bound that moves on anyway.
+                let granted = wal.granted.load(Ordering::Relaxed);
+                wal.segments.make_until((granted + AHEAD * wal.segments.size).next_multiple_of(wal.segments.size));
+                wal.segments.end_busy();
+            };
+            match runtime::try_core() {
+                Some(_) => runtime::fiber::spawn_local(work),
+                None => work(),
+            }
+        }
+    }
+
+    /// Parks until segments reach `end`; an error when one can't be made.
+    pub(super) fn wait_for_segments(&self, end: u64) -> Result<(), Error> {
+        let segments = &self.segments;
+        // Acquire: pairs with the count's release.
+        let before = segments.tries.load(Ordering::Acquire);
+        if segments.ready_end() >= end {
+            return Ok(());
+        }
+        self.make_segments();
+        // Acquire: the failure is seen with the count.
+        segments.tried.wait_until(|| segments.ready_end() >= end || segments.tries.load(Ordering::Acquire) != before);
+        match *segments.failure.lock() {
+            Some(failure) if segments.ready_end() < end => Err(Error::DiskFull(failure)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Opens a segment file that exists, only to read it.
+pub(super) fn open_for_reading(path: &Path) -> Result<File, Error> {
+    open(path, OpenOptions { direct: true, read_only: true, ..OpenOptions::default() })
+}
+
+fn open(path: &Path, options: OpenOptions) -> Result<File, Error> {
+    File::open(path, options).during("opening a log segment")
+}
+
+fn write_zeros(path: &Path, size: u64) -> Result<Arc<File>, Error> {
+    let file = open(path, OpenOptions { create: true, truncate: true, direct: true, ..OpenOptions::default() })?;
+    file.allocate(0, size).during("allocating a log segment")?;
+    let zeros = AlignedBuf::new(PIECE.min(size as usize));
+    for at in (0..size).step_by(zeros.len()) {
+        file.write_at(&zeros, at).during("writing a log segment")?;
+    }
+    file.sync_data().during("syncing a log segment")?;
+    Ok(Arc::new(file))
+}
+
+/// Makes everything from `end` on read as zeros: the rest of its segment is cleared, later segments are removed. Without
+/// this, records that a crash left beyond a gap could be taken for records again once the log has grown up to them.
+pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error> {
+    let number = end / size;
+    // From the last one down, so that a crash in between leaves consecutive names.
+    for later in list(folder)?.into_iter().rev().take_while(|later| *later > number) {
+        file::remove(&folder.join(name(later))).during("removing a log segment past the log's end")?;
+    }
+    let path = folder.join(name(number));
+    if !list(folder)?.contains(&number) {
+        return Ok(());
+    }
+    let file = open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?;
+    if file.len().during("measuring a log segment")? != size {
+        return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
+    }
+    let mut piece = AlignedBuf::new(PIECE.min(size as usize));
+    let mut at = (end % size) & !(BLOCK - 1);
+    let mut keep = (end % size - at) as usize;
+    while at < size {
+        let length = piece.len().min((size - at) as usize);
+        file.read_at(&mut piece[..length], at).during("reading the log's end")?;
+        if piece[keep..length].iter().any(|byte| *byte != 0) {
+            piece[keep..length].fill(0);
+            file.write_at(&piece[..length], at).during("clearing the log's end")?;
+        }
+        at += length as u64;
+        keep = 0;
+    }
+    file.sync_data().during("syncing the log's end")
+}
