@@ -28,7 +28,7 @@ impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
         formats: &'a [i16],
             describe: bool,
     ) -> Self {
-        Self { wire, formats, style, describe, copy_pending: 0, copying_in: false, broken: false }
+        Self { wire, formats, describe, copy_pending: 0, copying_in: false, broken: false }
     }
 
     fn lost(&mut self, fault: &io::Error) -> SqlError {

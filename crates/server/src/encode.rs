@@ -92,7 +92,7 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16
         out.extend_from_slice(&column.table.to_be_bytes());
         out.extend_from_slice(&column.attribute.to_be_bytes());
         out.extend_from_slice(&column.type_.oid.to_be_bytes());
-        out.extend_from_slice(&column.type_.length().to_be_bytes());
+        out.extend_from_slice(&column.type_.info().map_or(-1, |info| info.length).to_be_bytes());
         out.extend_from_slice(&column.type_.modifier.to_be_bytes());
         out.extend_from_slice(&format_of(formats, index).to_be_bytes());
     }

@@ -187,7 +187,8 @@ impl Exchange {
         for (byte, masked) in client_key.iter_mut().zip(proof) {
             *byte ^= masked;
         }
-        let matches: bool = Sha256::digest(client_key).ct_eq(&self.verifier.stored_key.into()).into();
+        let stored: Key = Sha256::digest(client_key).into();
+        let matches: bool = stored.ct_eq(&self.verifier.stored_key).into();
         if !(matches && self.known) {
             return Err(Failure::WrongPassword);
         }

@@ -195,6 +195,8 @@ pub struct ErrorFields {
     pub hint: Option<String>,
     /// 1-based position in the statement's text, in characters.
     pub position: Option<u32>,
+    /// Where it happened: the line and column of a COPY.
+    pub context: Option<String>,
     /// Schema of the object concerned.
     pub schema: Option<String>,
     /// Table concerned.
@@ -221,6 +223,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            context: None,
             schema: None,
             table: None,
             column: None,
@@ -252,6 +255,13 @@ impl SqlError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Says where it happened.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
+        self.0.context = Some(context.into());
         self
     }
 
