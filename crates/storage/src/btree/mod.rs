@@ -8,9 +8,40 @@
 //! - Writers latch the leaf alone. Structure changes latch parent, then left, then right node, then the space-map page,
 //!   all by attempts that give up; page numbers, frames and log room are reserved before the first latch.
 //! - Each change, of one leaf or of a structure, is one log record: applied as a whole or not at all.
+//!
+//! The files, from the bytes up: `node` (reading a page), `edit` (changing one), `shape` (halves and unions), `redo`
+//! (log operations), `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `walk`, `check`.
+
+mod buffer;
+mod change;
+mod check;
+mod cursor;
+mod descend;
+mod edit;
+mod lookup;
+mod merge;
+mod node;
+mod redo;
+mod reserve;
+mod shape;
+mod split;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{Problem, Report};
+pub use cursor::Cursor;
+pub use redo::{op, redo};
+pub use walk::Statistics;
 
 use crate::log::TxnLink;
+use crate::page::PageKind;
+use crate::space::{OP_MAP_SET, SYSTEM_ROOT};
 use crate::{Error, Lsn, PageNo, Store};
+use descend::Stop;
+use edit::Fences;
+use redo::{NodePayload, install};
 
 /// The longest key, in bytes.
 pub const MAX_KEY: usize = 1000;
@@ -46,11 +77,15 @@ pub trait EntryChange {
     fn decide(&mut self, present: Option<&[u8]>) -> Action;
     /// For [`Action::Put`]: the new value's length (known after `decide`).
     fn value_len(&self) -> usize;
-    /// Runs exactly once, room guaranteed, under the latch: writes the new value (`value_len` bytes; none for a removal)
-    /// and gives the undo information and the link for the log record.
+    /// Runs exactly once, room guaranteed, under the latch: writes the new value (`value_len` zeroed bytes; none for a
+    /// removal) and gives the undo information and the link for the log record.
     fn apply(&mut self, present: Option<&[u8]>, value: &mut [u8], undo: &mut Vec<u8>) -> TxnLink;
     /// The position of the logged change, still under the latch.
     fn logged(&mut self, lsn: Lsn);
+    /// Whether this takes an earlier change back: then the log's reserve may be used when the disk is full.
+    fn compensates(&self) -> bool {
+        false
+    }
 }
 
 /// Where a key was found: lets a change of the same key skip the descent while the leaf is unchanged.
@@ -67,92 +102,46 @@ impl Tree {
         Tree { id, root, purge: None }
     }
 
-    /// Makes an empty tree. `link` ties the record to the transaction that creates it; `undo` is what that transaction
-    /// needs to take it back.
-    pub fn create(store: &Store, id: u32, link: TxnLink, undo: &[u8]) -> Result<Tree, Error> {
-        todo!()
+    /// Makes an empty tree, and says where that was logged. `link` ties the record to the transaction that creates it;
+    /// `undo` is what that transaction needs to take it back.
+    pub fn create(store: &Store, id: u32, link: TxnLink, undo: &[u8]) -> Result<(Tree, Lsn), Error> {
+        reserve::attempt(store, 1, |reservation| {
+            let root = reservation.page(0);
+            let mut maps = reserve::latch_maps(store, &store.pool, &[root])?;
+            split::mark_used(store, &mut maps);
+            let lsn = make_root(store, id, root, &mut maps, link, undo)?;
+            reservation.used(1);
+            Ok((Tree::new(id, root), lsn))
+        })
     }
 
-    /// Copies the value of `key` into `value` (cleared first); false when there is no such key.
-    pub fn get_into(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        todo!()
-    }
-
-    /// As [`Tree::get_into`], and gives the place for a [`Tree::change_at`] of the same key.
-    pub fn get_hint(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Error> {
-        todo!()
-    }
-
-    /// Calls `read` with a validated private copy of the value of `key`; None when there is no such key.
-    pub fn get<R>(&self, store: &Store, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
-        todo!()
-    }
-
-    /// Runs one change of the entry at `key`.
-    pub fn change(&self, store: &Store, key: &[u8], change: &mut impl EntryChange) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// As [`Tree::change`], trying the leaf of `hint` first.
-    pub fn change_at(
-        &self,
-        store: &Store,
-        hint: LeafHint,
-        key: &[u8],
-        change: &mut impl EntryChange,
-    ) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// All pages of the tree, for dropping it. Nobody may change the tree meanwhile.
-    pub fn collect_pages(&self, store: &Store) -> Result<Vec<PageNo>, Error> {
-        todo!()
-    }
-
-    /// The number of entries, dead ones included: a walk over all leaves.
-    pub fn count(&self, store: &Store) -> Result<u64, Error> {
-        todo!()
-    }
-
-    /// The number of pages: a walk over the inner nodes.
-    pub fn pages(&self, store: &Store) -> Result<u64, Error> {
-        todo!()
+    /// Makes the store's first tree, whose root is the page that is in use from the start.
+    pub fn create_first(store: &Store, id: u32) -> Result<Tree, Error> {
+        reserve::attempt(store, 1, |_| make_root(store, id, SYSTEM_ROOT, &mut [], TxnLink::NONE, &[]))?;
+        Ok(Tree::new(id, SYSTEM_ROOT))
     }
 }
 
-/// A scan: copies whole leaves privately and yields entries from the copy. It stands in a gap between two entries.
-pub struct Cursor {
-    tree: Tree,
-}
-
-impl Cursor {
-    /// A cursor before the first entry.
-    pub fn new(tree: Tree) -> Cursor {
-        Cursor { tree }
+/// Makes and logs the page of an empty tree.
+fn make_root(
+    store: &Store,
+    id: u32,
+    root: PageNo,
+    maps: &mut [reserve::MapBits<'_>],
+    link: TxnLink,
+    undo: &[u8],
+) -> Result<Lsn, Stop> {
+    let mut body = buffer::PageBuffer::take();
+    let corrupt = || Stop::Corrupt(root, "root can't be made");
+    edit::init(&mut *body, 0, Fences::ALL).ok_or_else(corrupt)?;
+    let payload = NodePayload::of(&body, root, id).ok_or_else(corrupt)?;
+    let mut page = store.pool.create(root, PageKind::Leaf, id, 0);
+    install(&body, page.bytes_mut()).ok_or_else(corrupt)?;
+    let mut record = store.wal.change();
+    record.new_page(&mut page, op::NODE, &payload.pieces());
+    for map in maps {
+        record.page(&mut map.map, OP_MAP_SET, &[&map.bits]);
     }
-
-    /// Moves to the gap before the first entry whose key is `key` or greater.
-    pub fn seek(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// Moves to the gap after the last entry whose key is `key` or less.
-    pub fn seek_after(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// Moves to the gap after the last entry.
-    pub fn seek_end(&mut self, store: &Store) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// The entry after the gap, moving past it.
-    pub fn next(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
-        todo!()
-    }
-
-    /// The entry before the gap, moving before it.
-    pub fn prev(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
-        todo!()
-    }
+    record.undo(undo);
+    Ok(record.commit(link))
 }

@@ -1,0 +1,241 @@
+//! One change of one entry: decided, applied and logged under the leaf's exclusive latch.
+//!
+//! The way of a change:
+//! 1. Log room is ensured; the leaf is found (by hint, or from the root) and latched in the state it was seen in.
+//! 2. The change decides, given the present value. No room: the latch is given back, room is made, and 1 again.
+//! 3. The change writes the new value into a scratch buffer; what differs from the old value goes into the page and
+//!    into the log record.
+//! 4. A leaf that has become nearly empty is merged with a neighbour afterwards, as a change of its own.
+
+use std::cell::RefCell;
+
+use super::descend::{Aim, Retry, Stop, descend};
+use super::node::{CAPACITY, Node};
+use super::redo::op;
+use super::{Action, EntryChange, LeafHint, MAX_ENTRY, MAX_KEY, Tree, edit, merge, split};
+use crate::page::PAGE_SIZE;
+use crate::{Error, PageMut, Pool, Store};
+
+/// Log room for a change of one leaf: an image of it, the operation, and the undo information.
+const LOG_ROOM: usize = PAGE_SIZE + 4 * MAX_ENTRY;
+/// A leaf that a removal brings down to this is merged with a neighbour if they fit together.
+const MERGE_BELOW: usize = CAPACITY / 4;
+/// Scratch buffers kept on each core: one is in use at a time, except while a reader's callback runs.
+const KEPT: usize = 4;
+
+thread_local! {
+    static FREE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Private buffers of one operation, kept per core.
+pub(super) struct Scratch {
+    value: Vec<u8>,
+    undo: Vec<u8>,
+    kept: bool,
+}
+
+impl Scratch {
+    /// Takes one.
+    pub fn take() -> Scratch {
+        let kept = FREE.with(|free| free.borrow_mut().pop());
+        let make = || Scratch { value: Vec::with_capacity(MAX_ENTRY), undo: Vec::with_capacity(MAX_ENTRY), kept: true };
+        let mut scratch = kept.unwrap_or_else(make);
+        scratch.kept = true;
+        scratch
+    }
+
+    /// The buffer for a value.
+    pub fn value(&mut self) -> &mut Vec<u8> {
+        &mut self.value
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !std::mem::take(&mut self.kept) {
+            return;
+        }
+        let back = Scratch { value: std::mem::take(&mut self.value), undo: std::mem::take(&mut self.undo), kept: false };
+        // A thread that is ending has no pool any more; then the buffers are simply freed.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < KEPT {
+                free.push(back);
+            }
+        });
+    }
+}
+
+/// What became of one attempt.
+enum Attempt {
+    /// Done; true when the leaf has become nearly empty.
+    Done(bool),
+    /// The leaf has no room for an entry of so many bytes beside its key.
+    NoRoom(usize),
+    /// The entry is larger than any leaf takes.
+    TooLarge(usize),
+}
+
+impl Tree {
+    /// Runs one change of the entry at `key`.
+    pub fn change(&self, store: &Store, key: &[u8], change: &mut impl EntryChange) -> Result<(), Error> {
+        self.change_from(store, None, key, change)
+    }
+
+    /// As [`Tree::change`], trying the leaf of `hint` first.
+    pub fn change_at(
+        &self,
+        store: &Store,
+        hint: LeafHint,
+        key: &[u8],
+        change: &mut impl EntryChange,
+    ) -> Result<(), Error> {
+        self.change_from(store, Some(hint), key, change)
+    }
+
+    fn change_from(
+        &self,
+        store: &Store,
+        mut hint: Option<LeafHint>,
+        key: &[u8],
+        change: &mut impl EntryChange,
+    ) -> Result<(), Error> {
+        if key.len() > MAX_KEY {
+            return Err(Error::TooLarge { bytes: key.len(), limit: MAX_KEY });
+        }
+        let mut scratch = Scratch::take();
+        let mut retry = Retry::new(&store.pool);
+        loop {
+            if change.compensates() {
+                store.wal.ensure_reserved(LOG_ROOM)?;
+            } else {
+                store.wal.ensure(LOG_ROOM)?;
+            }
+            match self.try_change(store, hint.take(), key, change, &mut scratch) {
+                Ok(Attempt::Done(false)) => return Ok(()),
+                Ok(Attempt::Done(true)) => {
+                    drop(scratch);
+                    merge::tidy(self, store, key);
+                    return Ok(());
+                }
+                Ok(Attempt::NoRoom(len)) => split::make_room(self, store, key, len)?,
+                Ok(Attempt::TooLarge(bytes)) => return Err(Error::TooLarge { bytes, limit: MAX_ENTRY }),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
+    }
+
+    #[inline]
+    fn try_change(
+        &self,
+        store: &Store,
+        hint: Option<LeafHint>,
+        key: &[u8],
+        change: &mut impl EntryChange,
+        scratch: &mut Scratch,
+    ) -> Result<Attempt, Stop> {
+        let mut page = match hint.and_then(|hint| latch_hinted(&store.pool, hint)) {
+            Some(page) => page,
+            None => {
+                let place = descend(&store.pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
+                place.step.page.lock()?
+            }
+        };
+        change_leaf(store, &mut page, key, change, scratch)
+            .ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))
+    }
+}
+
+/// Latches the leaf of a hint, if nothing has changed in its frame since.
+#[inline]
+fn latch_hinted(pool: &Pool, hint: LeafHint) -> Option<PageMut<'_>> {
+    let page = pool.at(hint.page, hint.frame).ok()?;
+    if page.version() != hint.version {
+        return None;
+    }
+    page.lock().ok()
+}
+
+/// Decides and does the change in a latched leaf; `None` when the leaf is damaged.
+fn change_leaf(
+    store: &Store,
+    page: &mut PageMut<'_>,
+    key: &[u8],
+    change: &mut impl EntryChange,
+    scratch: &mut Scratch,
+) -> Option<Attempt> {
+    let bytes = page.bytes();
+    let node = Node::of(bytes);
+    let found = node.search(key)?;
+    let present = match found.exact {
+        true => Some(bytes.get(node.value(found.index)?)?),
+        false => None,
+    };
+    let Scratch { value, undo, .. } = scratch;
+    undo.clear();
+    value.clear();
+    match (change.decide(present), present) {
+        (Action::None, _) | (Action::Remove, None) => Some(Attempt::Done(false)),
+        (Action::Remove, Some(_)) => {
+            let link = change.apply(present, &mut [], undo);
+            let before = node.used()?;
+            edit::remove(page.bytes_mut(), found.index)?;
+            let after = Node::of(page.bytes());
+            let small = after.count()? == 0 || (before > MERGE_BELOW && after.used()? <= MERGE_BELOW);
+            let mut record = store.wal.change();
+            record.page(page, op::REMOVE, &[key]);
+            record.undo(undo);
+            change.logged(record.commit(link));
+            Some(Attempt::Done(small))
+        }
+        (Action::Put, _) => {
+            let len = change.value_len();
+            if key.len() + len > MAX_ENTRY {
+                return Some(Attempt::TooLarge(key.len() + len));
+            }
+            let room = match found.exact {
+                true => edit::has_room_for_value(bytes, found.index, len)?,
+                false => edit::has_room(bytes, key, len + 2)?,
+            };
+            if !room {
+                return Some(Attempt::NoRoom(len + 2));
+            }
+            value.resize(len, 0);
+            let link = change.apply(present, value, undo);
+            let key_len = (key.len() as u16).to_le_bytes();
+            let mut record = store.wal.change();
+            if let Some(old) = present {
+                let (front, back) = unchanged_ends(old, value);
+                let (front_len, back_len) = ((front as u16).to_le_bytes(), (back as u16).to_le_bytes());
+                edit::replace_value(page.bytes_mut(), found.index, value)?.then_some(())?;
+                let middle = &value[front..len - back];
+                record.page(page, op::REPLACE, &[&key_len, &front_len, &back_len, key, middle]);
+            } else {
+                edit::insert_value(page.bytes_mut(), key, value)?.then_some(())?;
+                record.page(page, op::INSERT, &[&key_len, key, value]);
+            }
+            record.undo(undo);
+            change.logged(record.commit(link));
+            Some(Attempt::Done(false))
+        }
+    }
+}
+
+/// How many bytes at the front and at the back of a value stay as they are.
+fn unchanged_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let shorter = old.len().min(new.len());
+    let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let mut back = 0;
+    let most = shorter - front;
+    while back + 8 <= most {
+        let (a, b) = (&old[old.len() - back - 8..old.len() - back], &new[new.len() - back - 8..new.len() - back]);
+        if a != b {
+            break;
+        }
+        back += 8;
+    }
+    while back < most && old[old.len() - back - 1] == new[new.len() - back - 1] {
+        back += 1;
+    }
+    (front, back)
+}

@@ -1,0 +1,164 @@
+//! Scans in both directions over private copies of whole leaves.
+//!
+//! What must hold:
+//! - A copy is validated before it is used: it is what the leaf held at one moment, for all keys between its fences.
+//! - A scan goes on by key: forward from the copy's upper fence, backward below its lower one. So splits and merges,
+//!   whenever they happen, make it neither skip nor repeat a key that is there throughout.
+//! - The cursor stands in a gap between two entries; nothing of the tree is held between two calls.
+
+use super::buffer::PageBuffer;
+use super::descend::{Aim, Retry, Stop, descend};
+use super::node::{KeyBuffer, Node};
+use super::{LeafHint, Tree};
+use crate::{Error, PageNo, Store};
+
+/// A scan: copies whole leaves privately and yields entries from the copy. It stands in a gap between two entries.
+pub struct Cursor {
+    tree: Tree,
+    leaf: PageBuffer,
+    /// The leaf that was copied; none before the first seek.
+    hint: Option<LeafHint>,
+    /// The entry after the gap.
+    index: usize,
+    count: usize,
+    key: Vec<u8>,
+}
+
+/// Where in the leaf a seek puts the gap.
+#[derive(Clone, Copy)]
+enum Gap<'k> {
+    Before(&'k [u8]),
+    After(&'k [u8]),
+    End,
+}
+
+impl Cursor {
+    /// A cursor before the first entry.
+    pub fn new(tree: Tree) -> Cursor {
+        Cursor { tree, leaf: PageBuffer::take(), hint: None, index: 0, count: 0, key: Vec::new() }
+    }
+
+    /// The tree it scans.
+    pub fn tree(&self) -> Tree {
+        self.tree
+    }
+
+    /// The place of the entries of the present copy, for a [`Tree::change_at`] of a key just yielded.
+    pub fn hint(&self) -> Option<LeafHint> {
+        self.hint
+    }
+
+    /// Moves to the gap before the first entry whose key is `key` or greater.
+    pub fn seek(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
+        self.move_to(store, Aim::At(key), Gap::Before(key))
+    }
+
+    /// Moves to the gap after the last entry whose key is `key` or less.
+    pub fn seek_after(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
+        self.move_to(store, Aim::At(key), Gap::After(key))
+    }
+
+    /// Moves to the gap after the last entry.
+    pub fn seek_end(&mut self, store: &Store) -> Result<(), Error> {
+        self.move_to(store, Aim::End, Gap::End)
+    }
+
+    /// The entry after the gap, moving past it.
+    #[expect(clippy::should_implement_trait, reason = "it lends from the cursor and needs the store")]
+    pub fn next(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
+        if self.hint.is_none() {
+            self.seek(store, &[])?;
+        }
+        while self.index >= self.count {
+            let upper = match Node::of(&*self.leaf).upper() {
+                Some(None) => return Ok(None),
+                Some(Some(range)) => KeyBuffer::of(&self.leaf[range]),
+                None => None,
+            };
+            let upper = upper.ok_or_else(|| self.corrupt())?;
+            self.seek(store, upper.as_slice())?;
+        }
+        self.index += 1;
+        self.entry(self.index - 1).map(Some)
+    }
+
+    /// The entry before the gap, moving before it.
+    pub fn prev(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
+        if self.hint.is_none() {
+            return Ok(None);
+        }
+        while self.index == 0 {
+            let lower = Node::of(&*self.leaf).lower().and_then(|range| KeyBuffer::of(&self.leaf[range]));
+            let lower = lower.ok_or_else(|| self.corrupt())?;
+            if lower.as_slice().is_empty() {
+                return Ok(None);
+            }
+            self.move_to(store, Aim::Below(lower.as_slice()), Gap::Before(lower.as_slice()))?;
+        }
+        self.index -= 1;
+        self.entry(self.index).map(Some)
+    }
+
+    #[inline]
+    fn entry(&mut self, index: usize) -> Result<(&[u8], &[u8]), Error> {
+        let node = Node::of(&*self.leaf);
+        self.key.clear();
+        let parts = node.prefix().zip(node.suffix(index)).zip(node.value(index));
+        let complete = parts.and_then(|((prefix, suffix), value)| {
+            self.key.extend_from_slice(self.leaf.get(prefix)?);
+            self.key.extend_from_slice(self.leaf.get(suffix)?);
+            self.leaf.get(value)
+        });
+        match complete {
+            Some(value) => Ok((&self.key, value)),
+            None => Err(Error::Corrupt { page: self.page_no(), what: "unreadable leaf" }),
+        }
+    }
+
+    fn page_no(&self) -> PageNo {
+        self.hint.map_or(self.tree.root, |hint| hint.page)
+    }
+
+    #[cold]
+    fn corrupt(&self) -> Error {
+        Error::Corrupt { page: self.page_no(), what: "unreadable leaf" }
+    }
+
+    fn move_to(&mut self, store: &Store, aim: Aim<'_>, gap: Gap<'_>) -> Result<(), Error> {
+        let mut retry = Retry::new(&store.pool);
+        loop {
+            match self.try_move(store, aim, retry.latch_now()) {
+                Ok(()) => break,
+                Err(stop) => {
+                    self.hint = None;
+                    retry.after(stop)?;
+                }
+            }
+        }
+        let node = Node::of(&*self.leaf);
+        let found = node.count().and_then(|count| {
+            let index = match gap {
+                Gap::Before(key) => node.search(key)?.index,
+                Gap::After(key) => node.search(key).map(|found| found.index + usize::from(found.exact))?,
+                Gap::End => count,
+            };
+            Some((index, count))
+        });
+        (self.index, self.count) = found.ok_or_else(|| self.corrupt())?;
+        Ok(())
+    }
+
+    fn try_move(&mut self, store: &Store, aim: Aim<'_>, latch: bool) -> Result<(), Stop> {
+        let place = descend(&store.pool, &self.tree, aim, 0)?.ok_or(Stop::Restart)?;
+        let page = place.step.page;
+        if latch {
+            let page = page.lock()?;
+            self.leaf.copy_from_slice(page.bytes());
+        } else {
+            page.bytes().copy_all(&mut *self.leaf);
+            page.validate()?;
+        }
+        self.hint = Some(LeafHint { page: place.step.page_no, frame: page.frame(), version: page.version() });
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! The way from the root to a node: optimistic, latch-free, and begun again when anything changed on the way.
+//!
+//! What must hold:
+//! - A child's version is read before its parent is validated, so the child was the right one at that moment, and any
+//!   later split, merge or eviction of it changes the version that was read.
+//! - Nothing read is followed or reported as damage before its page has been validated.
+//! - Levels fall by one with each step, so a damaged tree can't lead in circles.
+
+use sync::atomic::spin_loop;
+use sync::park;
+
+use super::Tree;
+use super::node::Node;
+use crate::page::{PageKind, offset};
+use crate::{Error, Miss, PageNo, PageRef, Pinned, Pool, Restart};
+
+/// Misses after which missing pages are pinned, so that a small pool can't evict one page of the way for the next.
+const MISSES_BEFORE_PINS: u32 = 6;
+/// More pins than any tree is high: the way has changed meanwhile.
+const PINS_MAX: usize = 2 * super::node::MAX_LEVEL as usize;
+/// Conflicts after which a reader takes the leaf's latch for its read.
+const CONFLICTS_BEFORE_LATCH: u32 = 32;
+/// Conflicts between two yields: who is in the way may share this core.
+const CONFLICTS_PER_YIELD: u32 = 8;
+
+/// Why a walk ended early.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop {
+    /// Something changed on the way.
+    Restart,
+    /// A page can't be looked at now.
+    Missing(PageNo, Miss),
+    /// A page was read whole and is no node of this tree.
+    Corrupt(PageNo, &'static str),
+}
+
+impl From<Restart> for Stop {
+    fn from(_: Restart) -> Stop {
+        Stop::Restart
+    }
+}
+
+impl Stop {
+    /// What bytes that are no node mean: torn if the page has changed, damaged if it has not.
+    #[cold]
+    pub fn damaged(page_no: PageNo, page: &PageRef<'_>, what: &'static str) -> Stop {
+        match page.validate() {
+            Ok(()) => Stop::Corrupt(page_no, what),
+            Err(Restart) => Stop::Restart,
+        }
+    }
+}
+
+/// Which node of a level a walk looks for.
+#[derive(Clone, Copy)]
+pub(super) enum Aim<'k> {
+    /// The one that covers the key.
+    At(&'k [u8]),
+    /// The one that covers the keys just below the key.
+    Below(&'k [u8]),
+    /// The last one.
+    End,
+}
+
+/// A node on the way: a view on it, and which page it is.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'p> {
+    pub page_no: PageNo,
+    pub page: PageRef<'p>,
+}
+
+impl<'p> Step<'p> {
+    /// The node's bytes, hostile until validated.
+    #[inline]
+    pub fn node(&self) -> Node<'p> {
+        Node::new(self.page.bytes())
+    }
+
+    /// The node is unreadable: why.
+    #[cold]
+    pub fn damaged(&self, what: &'static str) -> Stop {
+        Stop::damaged(self.page_no, &self.page, what)
+    }
+}
+
+/// Where a walk ended: the node, and its parent with the node's position there (none for the root).
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    pub step: Step<'p>,
+    pub parent: Option<(Step<'p>, usize)>,
+}
+
+/// A view on a page; when it is missing, `from` (which named it) must still be valid for that to mean anything.
+#[inline]
+pub(super) fn look<'p>(pool: &'p Pool, page_no: PageNo, from: Option<&Step<'_>>) -> Result<Step<'p>, Stop> {
+    match pool.get(page_no) {
+        Ok(page) => Ok(Step { page_no, page }),
+        Err(miss) => {
+            if let Some(from) = from {
+                from.page.validate()?;
+            }
+            Err(Stop::Missing(page_no, miss))
+        }
+    }
+}
+
+/// Kind and level of a node of `tree`; `None` when the page is none.
+#[inline]
+fn level_of(step: &Step<'_>, tree: u32) -> Option<u8> {
+    let word = step.page.bytes().u64_at(offset::TREE)?;
+    let (kind, level) = ((word >> 32) as u8, (word >> 40) as u8);
+    let expected = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
+    (word as u32 == tree && kind == expected as u8 && level <= super::node::MAX_LEVEL).then_some(level)
+}
+const _: () = assert!(offset::KIND == offset::TREE + 4 && offset::LEVEL == offset::TREE + 5);
+
+/// Walks to the node of `level` that `aim` means; `None` when the tree is not that high.
+#[inline]
+pub(super) fn descend<'p>(
+    pool: &'p Pool,
+    tree: &Tree,
+    aim: Aim<'_>,
+    level: u8,
+) -> Result<Option<Place<'p>>, Stop> {
+    let mut step = look(pool, tree.root, None)?;
+    let mut parent = None;
+    let mut now = level_of(&step, tree.id).ok_or_else(|| step.damaged("not the root of its tree"))?;
+    if now < level {
+        step.page.validate()?;
+        return Ok(None);
+    }
+    while now > level {
+        let node = step.node();
+        let position = match aim {
+            Aim::At(key) => node.child_position(key),
+            Aim::Below(key) => node.child_position_below(key),
+            Aim::End => node.count(),
+        };
+        let child = position.and_then(|position| Some((position, node.child(position)?)));
+        let (position, child) = child.ok_or_else(|| step.damaged("unreadable inner node"))?;
+        let next = look(pool, child, Some(&step))?;
+        let below = level_of(&next, tree.id);
+        step.page.validate()?;
+        if below != Some(now - 1) {
+            return Err(next.damaged("not the child its parent names"));
+        }
+        now -= 1;
+        parent = Some((step, position));
+        step = next;
+    }
+    Ok(Some(Place { step, parent }))
+}
+
+/// The level of the root.
+pub(super) fn root_level(pool: &Pool, tree: &Tree) -> Result<u8, Stop> {
+    let step = look(pool, tree.root, None)?;
+    let level = level_of(&step, tree.id).ok_or_else(|| step.damaged("not the root of its tree"))?;
+    step.page.validate()?;
+    Ok(level)
+}
+
+/// Begins a walk again and again, in ways that let it succeed.
+pub(super) struct Retry<'p> {
+    pool: &'p Pool,
+    conflicts: u32,
+    misses: u32,
+    pins: Vec<Pinned<'p>>,
+}
+
+impl<'p> Retry<'p> {
+    /// Nothing has gone wrong yet.
+    #[inline]
+    pub fn new(pool: &'p Pool) -> Retry<'p> {
+        Retry { pool, conflicts: 0, misses: 0, pins: Vec::new() }
+    }
+
+    /// Whether conflicts have been so many that a reader should latch.
+    #[inline]
+    pub fn latch_now(&self) -> bool {
+        self.conflicts >= CONFLICTS_BEFORE_LATCH
+    }
+
+    /// Waits for what stopped the walk. No latch may be held. An error when going on makes no sense.
+    #[cold]
+    pub fn after(&mut self, stop: Stop) -> Result<(), Error> {
+        match stop {
+            Stop::Restart => self.conflict(),
+            Stop::Missing(_, Miss::Busy) => {
+                self.conflicts += CONFLICTS_PER_YIELD - 1;
+                self.conflict()
+            }
+            Stop::Missing(page_no, miss) => {
+                self.misses += 1;
+                if self.misses <= MISSES_BEFORE_PINS {
+                    return self.pool.resolve(page_no, miss);
+                }
+                if self.pins.len() >= PINS_MAX {
+                    self.pins.clear();
+                }
+                let pin = self.pool.pin(page_no)?;
+                self.pins.push(pin);
+                Ok(())
+            }
+            Stop::Corrupt(page, what) => Err(Error::Corrupt { page, what }),
+        }
+    }
+
+    fn conflict(&mut self) -> Result<(), Error> {
+        self.conflicts = self.conflicts.saturating_add(1);
+        if !self.conflicts.is_multiple_of(CONFLICTS_PER_YIELD) {
+            for _ in 0..self.conflicts % CONFLICTS_PER_YIELD {
+                spin_loop();
+            }
+            return Ok(());
+        }
+        park::yield_now();
+        Ok(())
+    }
+}

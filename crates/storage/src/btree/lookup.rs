@@ -1,0 +1,90 @@
+//! Point lookups: the hottest path of the product. No latch, no write, no allocation, one search per level.
+
+use super::descend::{Aim, Place, Retry, Stop, descend};
+use super::node::Node;
+use super::{LeafHint, Tree};
+use crate::{Error, Pool, Store};
+
+impl Tree {
+    /// Copies the value of `key` into `value` (cleared first); false when there is no such key.
+    #[inline]
+    pub fn get_into(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        self.get_hint(store, key, value).map(|(found, _)| found)
+    }
+
+    /// As [`Tree::get_into`], and gives the place for a [`Tree::change_at`] of the same key.
+    #[inline]
+    pub fn get_hint(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Error> {
+        match self.try_get(&store.pool, key, value) {
+            Ok(found) => Ok(found),
+            Err(stop) => self.get_again(&store.pool, key, value, stop),
+        }
+    }
+
+    /// Calls `read` with a validated private copy of the value of `key`; `None` when there is no such key.
+    pub fn get<R>(&self, store: &Store, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+        let mut scratch = super::change::Scratch::take();
+        let found = self.get_into(store, key, scratch.value())?;
+        Ok(found.then(|| read(scratch.value())))
+    }
+
+    #[inline]
+    fn try_get(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Stop> {
+        let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
+        let found = read_value(place.step.node(), key, value);
+        let found = found.ok_or_else(|| place.step.damaged("unreadable leaf"))?;
+        place.step.page.validate()?;
+        Ok((found, hint(&place)))
+    }
+
+    #[cold]
+    fn get_again(
+        &self,
+        pool: &Pool,
+        key: &[u8],
+        value: &mut Vec<u8>,
+        stop: Stop,
+    ) -> Result<(bool, LeafHint), Error> {
+        let mut retry = Retry::new(pool);
+        retry.after(stop)?;
+        loop {
+            let result = match retry.latch_now() {
+                false => self.try_get(pool, key, value),
+                true => self.get_latched(pool, key, value),
+            };
+            match result {
+                Ok(found) => return Ok(found),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
+    }
+
+    /// For a leaf that changes all the time: its latch is had as soon as one moment between two changes is met.
+    fn get_latched(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Stop> {
+        let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
+        let page = place.step.page.lock()?;
+        let found = read_value(Node::of(page.bytes()), key, value);
+        let found = found.ok_or(Stop::Corrupt(place.step.page_no, "unreadable leaf"))?;
+        Ok((found, hint(&place)))
+    }
+}
+
+/// Copies the value of `key` out of a leaf.
+#[inline]
+fn read_value(node: Node<'_>, key: &[u8], value: &mut Vec<u8>) -> Option<bool> {
+    value.clear();
+    let found = node.search(key)?;
+    if found.exact {
+        let range = node.value(found.index)?;
+        if !node.append_to(range, value) {
+            return None;
+        }
+    }
+    Some(found.exact)
+}
+
+#[inline]
+fn hint(place: &Place<'_>) -> LeafHint {
+    let page = place.step.page;
+    LeafHint { page: place.step.page_no, frame: page.frame(), version: page.version() }
+}

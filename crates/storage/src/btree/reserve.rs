@@ -1,0 +1,97 @@
+//! What a structure change holds ready before its first latch: page numbers, frames, log room, resident map pages.
+//!
+//! Page numbers outlive restarts of the change and go back when it ends without them. Frames and log room belong to the
+//! core and are asked for anew before each attempt, after the last possible park.
+
+use super::descend::{Retry, Stop, look};
+use crate::page::PAGE_SIZE;
+use crate::{Error, PageMut, PageNo, Pool, Store};
+
+/// Log room for the payloads of one structure change (images come on top): the nodes it makes, and two purges' worth.
+const LOG_ROOM: usize = 4 * PAGE_SIZE;
+
+/// Page numbers claimed for a structure change.
+pub(super) struct Reservation<'s> {
+    store: &'s Store,
+    pages: Vec<PageNo>,
+}
+
+impl<'s> Reservation<'s> {
+    /// Nothing yet.
+    pub fn new(store: &'s Store) -> Reservation<'s> {
+        Reservation { store, pages: Vec::new() }
+    }
+
+    /// Makes `pages` numbers, as many frames, and log room ready; parks. Until the next park they are there.
+    pub fn prepare(&mut self, pages: usize) -> Result<(), Error> {
+        while self.pages.len() < pages {
+            self.pages.push(self.store.space.claim()?);
+        }
+        loop {
+            self.store.pool.reserve(pages)?;
+            self.store.wal.ensure(LOG_ROOM)?;
+            if self.store.pool.has_reserve(pages) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The claimed number at `index`.
+    pub fn page(&self, index: usize) -> PageNo {
+        self.pages[index]
+    }
+
+    /// The first `count` numbers are in use now.
+    pub fn used(&mut self, count: usize) {
+        self.pages.drain(..count);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.pages.drain(..).for_each(|page_no| self.store.space.unclaim(page_no));
+    }
+}
+
+/// A latched map page, and the bits of it that a change is about.
+pub(super) struct MapBits<'p> {
+    pub map: PageMut<'p>,
+    pub bits: Vec<u8>,
+}
+
+/// Latches the map pages of `pages` (in order of their numbers, each once), after all nodes.
+pub(super) fn latch_maps<'p>(store: &Store, pool: &'p Pool, pages: &[PageNo]) -> Result<Vec<MapBits<'p>>, Stop> {
+    let mut bits: Vec<(PageNo, u16)> = pages.iter().map(|&page_no| store.space.map_page_of(page_no)).collect();
+    bits.sort_unstable();
+    let mut maps = Vec::new();
+    for group in bits.chunk_by(|one, other| one.0 == other.0) {
+        let map = look(pool, group[0].0, None)?.page.lock()?;
+        maps.push(MapBits { map, bits: group.iter().flat_map(|(_, bit)| bit.to_le_bytes()).collect() });
+    }
+    Ok(maps)
+}
+
+impl MapBits<'_> {
+    /// The bits' numbers.
+    pub fn each(&self) -> impl Iterator<Item = u16> + use<> {
+        let (bits, _) = self.bits.as_chunks::<2>();
+        bits.iter().map(|&bit| u16::from_le_bytes(bit)).collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// Attempts a structure change until it is done or fails for good; `pages` are made ready before each attempt.
+pub(super) fn attempt<'s, R>(
+    store: &'s Store,
+    pages: usize,
+    mut change: impl FnMut(&mut Reservation<'s>) -> Result<R, Stop>,
+) -> Result<R, Error> {
+    let mut reservation = Reservation::new(store);
+    let mut retry = Retry::new(&store.pool);
+    loop {
+        reservation.prepare(pages)?;
+        match change(&mut reservation) {
+            Ok(done) => return Ok(done),
+            Err(stop) => retry.after(stop)?,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Splits: one node becomes two, or the root gets two children. Each is one change: nodes and space map together.
+//!
+//! The way of a split:
+//! 1. Page numbers, frames and log room are made ready (`reserve`).
+//! 2. The node is found; its parent and it are latched in the states they were seen in. There is room meanwhile: done.
+//! 3. Dead entries of a full leaf are dropped, as a change of their own. There is room now: done.
+//! 4. Both halves are built in private buffers. The parent has no room for the separator: the parent is split first.
+//! 5. The map page is latched, the new page made, both halves, the separator and the bit put in and logged as one.
+//!
+//! A root split makes two new nodes of the root's halves and leaves the root with one separator.
+
+use sync::stop;
+
+use super::buffer::PageBuffer;
+use super::descend::{Aim, Place, Stop, descend};
+use super::edit::{self, Fences};
+use super::node::{KeyBuffer, MAX_LEVEL, Node};
+use super::redo::{NodePayload, install, op};
+use super::reserve::{MapBits, Reservation, attempt, latch_maps};
+use super::shape::{self, Cut};
+use super::Tree;
+use crate::log::TxnLink;
+use crate::page::PageKind;
+use crate::space::OP_MAP_SET;
+use crate::{Error, PageMut, Store};
+
+/// Why more room is needed: an entry with this key, and so many bytes beside it, in a node of this level.
+struct Need {
+    level: u8,
+    key: KeyBuffer,
+    payload_len: usize,
+}
+
+/// What became of an attempt.
+enum Outcome {
+    /// There is room now, or more than before.
+    Done,
+    /// The parent must be split first, to take this separator.
+    ParentFull(KeyBuffer),
+}
+
+/// Sees to it that the leaf of `key` can take an entry with `payload_len` bytes beside the key (or gets nearer to it: the
+/// caller looks again).
+#[cold]
+pub(super) fn make_room(tree: &Tree, store: &Store, key: &[u8], payload_len: usize) -> Result<(), Error> {
+    let corrupt = |what| Error::Corrupt { page: tree.root, what };
+    let mut need = Need { level: 0, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
+    loop {
+        match attempt(store, 2, |reservation| try_split(tree, store, reservation, &need))? {
+            Outcome::Done => return Ok(()),
+            Outcome::ParentFull(_) if need.level >= MAX_LEVEL => return Err(corrupt("tree too high")),
+            Outcome::ParentFull(separator) => need = Need { level: need.level + 1, key: separator, payload_len: 4 },
+        }
+    }
+}
+
+fn try_split<'s>(
+    tree: &Tree,
+    store: &'s Store,
+    reservation: &mut Reservation<'s>,
+    need: &Need,
+) -> Result<Outcome, Stop> {
+    let key = need.key.as_slice();
+    let Some(place) = descend(&store.pool, tree, Aim::At(key), need.level)? else { return Ok(Outcome::Done) };
+    let Place { step, parent } = place;
+    let mut parent_page = match parent {
+        Some((parent, _)) => Some(parent.page.lock()?),
+        None => None,
+    };
+    let mut page = step.page.lock()?;
+    stop::point("btree.split.latched");
+    let corrupt = || Stop::Corrupt(step.page_no, "node can't be split");
+    if has_room_now(page.bytes(), need).ok_or_else(corrupt)? {
+        return Ok(Outcome::Done);
+    }
+    if need.level == 0 && purge(tree, store, &mut page).ok_or_else(corrupt)? {
+        return Ok(Outcome::Done);
+    }
+    let (mut left, mut right) = (PageBuffer::take(), PageBuffer::take());
+    let cut = shape::split(page.bytes(), key, &mut *left, &mut *right).ok_or_else(corrupt)?;
+    let halves = Halves { cut, left, right };
+    let Some(parent_page) = parent_page.as_mut() else {
+        split_root(tree, store, reservation, &mut page, halves)?;
+        return Ok(Outcome::Done);
+    };
+    let separator = halves.cut.separator.as_slice();
+    let parent_corrupt = || Stop::Corrupt(parent_page.page_no(), "unreadable inner node");
+    if !edit::has_room(parent_page.bytes(), separator, 4).ok_or_else(parent_corrupt)? {
+        return Ok(Outcome::ParentFull(halves.cut.separator));
+    }
+    split_below(tree, store, reservation, parent_page, &mut page, halves)?;
+    Ok(Outcome::Done)
+}
+
+/// Whether the node can take what is needed: others may have made room, or even done what it was for.
+fn has_room_now(page: &[u8], need: &Need) -> Option<bool> {
+    let found = Node::of(page).search(need.key.as_slice())?;
+    match (found.exact, need.level) {
+        (false, _) => edit::has_room(page, need.key.as_slice(), need.payload_len),
+        (true, 0) => edit::has_room_for_value(page, found.index, need.payload_len.checked_sub(2)?),
+        (true, _) => Some(true),
+    }
+}
+
+/// Drops the entries nobody can see any more; true when there were any.
+fn purge(tree: &Tree, store: &Store, page: &mut PageMut<'_>) -> Option<bool> {
+    let Some(dead) = tree.purge else { return Some(false) };
+    let node = Node::of(page.bytes());
+    let mut indexes = Vec::new();
+    for index in (0..node.count()?).rev() {
+        if dead(page.bytes().get(node.value(index)?)?) {
+            indexes.push(index as u16);
+        }
+    }
+    if indexes.is_empty() {
+        return Some(false);
+    }
+    let bytes = page.bytes_mut();
+    indexes.iter().try_for_each(|&index| edit::remove(bytes, usize::from(index)))?;
+    let payload: Vec<u8> = indexes.iter().flat_map(|index| index.to_le_bytes()).collect();
+    let mut record = store.wal.change();
+    record.page(page, op::PURGE, &[&payload]);
+    record.commit(TxnLink::NONE);
+    Some(true)
+}
+
+/// The two sides of a split, in private buffers.
+struct Halves {
+    cut: Cut,
+    left: PageBuffer,
+    right: PageBuffer,
+}
+
+const TORN: &str = "node can't be logged";
+
+fn split_below<'s>(
+    tree: &Tree,
+    store: &'s Store,
+    reservation: &mut Reservation<'s>,
+    parent: &mut PageMut<'_>,
+    left: &mut PageMut<'_>,
+    halves: Halves,
+) -> Result<(), Stop> {
+    let right_no = reservation.page(0);
+    let corrupt = || Stop::Corrupt(right_no, TORN);
+    let payload = NodePayload::of(&halves.right, right_no, tree.id).ok_or_else(corrupt)?;
+    let mut maps = latch_maps(store, &store.pool, &[right_no])?;
+    let level = Node::of(left.bytes()).level().ok_or_else(corrupt)?;
+    let mut right = store.pool.create(right_no, kind_of(level), tree.id, level);
+    install(&halves.right, right.bytes_mut()).ok_or_else(corrupt)?;
+    install(&halves.left, left.bytes_mut()).ok_or_else(corrupt)?;
+    let separator = halves.cut.separator.as_slice();
+    edit::insert_child(parent.bytes_mut(), separator, right_no).ok_or_else(corrupt)?;
+    mark_used(store, &mut maps);
+    let mut record = store.wal.change();
+    record.page(parent, op::INSERT_CHILD, &[&right_no.0.to_le_bytes(), separator]);
+    record.page(left, op::CUT, &[&(halves.cut.at as u16).to_le_bytes(), separator]);
+    record.new_page(&mut right, op::NODE, &payload.pieces());
+    for map in &mut maps {
+        record.page(&mut map.map, OP_MAP_SET, &[&map.bits]);
+    }
+    record.commit(TxnLink::NONE);
+    stop::point("btree.split.logged");
+    reservation.used(1);
+    Ok(())
+}
+
+fn split_root<'s>(
+    tree: &Tree,
+    store: &'s Store,
+    reservation: &mut Reservation<'s>,
+    root: &mut PageMut<'_>,
+    halves: Halves,
+) -> Result<(), Stop> {
+    let (left_no, right_no) = (reservation.page(0), reservation.page(1));
+    let corrupt = || Stop::Corrupt(tree.root, TORN);
+    let level = Node::of(root.bytes()).level().ok_or_else(corrupt)?;
+    if level >= MAX_LEVEL {
+        return Err(Stop::Corrupt(tree.root, "tree too high"));
+    }
+    let mut top = PageBuffer::take();
+    edit::init(&mut *top, level + 1, Fences::ALL).ok_or_else(corrupt)?;
+    edit::set_first_child(&mut *top, left_no);
+    edit::insert_child(&mut *top, halves.cut.separator.as_slice(), right_no).ok_or_else(corrupt)?;
+    let left_payload = NodePayload::of(&halves.left, left_no, tree.id).ok_or_else(corrupt)?;
+    let right_payload = NodePayload::of(&halves.right, right_no, tree.id).ok_or_else(corrupt)?;
+    let top_payload = NodePayload::of(&top, tree.root, tree.id).ok_or_else(corrupt)?;
+    let mut maps = latch_maps(store, &store.pool, &[left_no, right_no])?;
+    let mut left = store.pool.create(left_no, kind_of(level), tree.id, level);
+    let mut right = store.pool.create(right_no, kind_of(level), tree.id, level);
+    install(&halves.left, left.bytes_mut()).ok_or_else(corrupt)?;
+    install(&halves.right, right.bytes_mut()).ok_or_else(corrupt)?;
+    install(&top, root.bytes_mut()).ok_or_else(corrupt)?;
+    mark_used(store, &mut maps);
+    let mut record = store.wal.change();
+    record.new_page(root, op::NODE, &top_payload.pieces());
+    record.new_page(&mut left, op::NODE, &left_payload.pieces());
+    record.new_page(&mut right, op::NODE, &right_payload.pieces());
+    for map in &mut maps {
+        record.page(&mut map.map, OP_MAP_SET, &[&map.bits]);
+    }
+    record.commit(TxnLink::NONE);
+    stop::point("btree.root_split.logged");
+    reservation.used(2);
+    Ok(())
+}
+
+fn kind_of(level: u8) -> PageKind {
+    if level == 0 { PageKind::Leaf } else { PageKind::Inner }
+}
+
+/// Sets the bits in the latched map pages.
+pub(super) fn mark_used(store: &Store, maps: &mut [MapBits<'_>]) {
+    for map in maps {
+        map.each().for_each(|bit| store.space.mark_used(&mut map.map, bit));
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the B+-tree.
+
+mod node;

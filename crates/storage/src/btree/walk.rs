@@ -1,0 +1,144 @@
+//! Walks over whole levels: the pages of a tree, and how many entries and pages it has.
+//!
+//! A walk goes on by the upper fence of the node it has copied, so it may run while the tree changes: what is there
+//! throughout is met once.
+
+use super::buffer::PageBuffer;
+use super::descend::{Aim, Retry, Stop, descend};
+use super::node::{KeyBuffer, Node};
+use super::Tree;
+use crate::{Error, PageNo, Store};
+
+/// Leaves sampled for an estimate.
+const SAMPLE: u64 = 32;
+
+impl Tree {
+    /// All pages of the tree, for dropping it. Nobody may change the tree meanwhile.
+    pub fn collect_pages(&self, store: &Store) -> Result<Vec<PageNo>, Error> {
+        let mut pages = vec![self.root];
+        for level in 1..=self.height(store)? {
+            self.walk_level(store, level, |_, node| {
+                (0..=node.count()?).try_for_each(|position| node.child(position).map(|child| pages.push(child)))
+            })?;
+        }
+        Ok(pages)
+    }
+
+    /// The number of entries, dead ones included: a walk over all leaves.
+    pub fn count(&self, store: &Store) -> Result<u64, Error> {
+        let mut count = 0;
+        self.walk_level(store, 0, |_, node| node.count().map(|entries| count += entries as u64))?;
+        Ok(count)
+    }
+
+    /// The number of pages: a walk over the inner nodes.
+    pub fn pages(&self, store: &Store) -> Result<u64, Error> {
+        self.statistics(store).map(|statistics| statistics.pages)
+    }
+
+    /// Size for the planner: pages counted, entries estimated from leaves spread over the tree.
+    pub fn statistics(&self, store: &Store) -> Result<Statistics, Error> {
+        let height = self.height(store)?;
+        let mut statistics = Statistics { pages: 1, leaves: 1, entries: 0 };
+        let mut bounds: Vec<KeyBuffer> = Vec::new();
+        for level in 1..=height {
+            let mut children = 0;
+            self.walk_level(store, level, |bytes, node| {
+                children += node.count()? as u64 + 1;
+                if level == 1 {
+                    bounds.push(KeyBuffer::of(bytes.get(node.lower()?)?)?);
+                    if bounds.len() as u64 > 2 * SAMPLE {
+                        let mut index = 0;
+                        bounds.retain(|_| {
+                            index += 1;
+                            index % 2 == 1
+                        });
+                    }
+                }
+                Some(())
+            })?;
+            statistics.pages += children;
+            if level == 1 {
+                statistics.leaves = children;
+            }
+        }
+        if bounds.is_empty() {
+            bounds.push(KeyBuffer::new());
+        }
+        let (mut sampled, mut entries) = (0, 0);
+        for bound in &bounds {
+            let leaf = self.copy_node(store, Aim::At(bound.as_slice()), 0)?;
+            let Some((page_no, leaf)) = leaf else { continue };
+            let count = Node::of(&*leaf).count();
+            entries += count.ok_or(Error::Corrupt { page: page_no, what: "unreadable leaf" })? as u64;
+            sampled += 1;
+        }
+        statistics.entries = entries * statistics.leaves / sampled.max(1);
+        Ok(statistics)
+    }
+
+    /// The root's level.
+    pub fn height(&self, store: &Store) -> Result<u8, Error> {
+        let mut retry = Retry::new(&store.pool);
+        loop {
+            match super::descend::root_level(&store.pool, self) {
+                Ok(level) => return Ok(level),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
+    }
+
+    /// Copies a node; `None` when the tree is not that high.
+    fn copy_node(&self, store: &Store, aim: Aim<'_>, level: u8) -> Result<Option<(PageNo, PageBuffer)>, Error> {
+        let mut retry = Retry::new(&store.pool);
+        let mut copy = PageBuffer::take();
+        loop {
+            let attempt = descend(&store.pool, self, aim, level).and_then(|place| {
+                let Some(place) = place else { return Ok(None) };
+                place.step.page.bytes().copy_all(&mut *copy);
+                place.step.page.validate()?;
+                Ok::<_, Stop>(Some(place.step.page_no))
+            });
+            match attempt {
+                Ok(page_no) => return Ok(page_no.map(|page_no| (page_no, copy))),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
+    }
+
+    /// Calls `visit` with a private copy of each node of a level, from the left to the right; `None` from it means that
+    /// the node is damaged.
+    pub(super) fn walk_level(
+        &self,
+        store: &Store,
+        level: u8,
+        mut visit: impl FnMut(&[u8], Node<'_>) -> Option<()>,
+    ) -> Result<(), Error> {
+        let mut bound = KeyBuffer::new();
+        loop {
+            let Some((page, copy)) = self.copy_node(store, Aim::At(bound.as_slice()), level)? else { return Ok(()) };
+            let node = Node::of(&*copy);
+            let next = visit(&*copy, node).and_then(|()| match node.upper()? {
+                Some(upper) => Some(Some(KeyBuffer::of(copy.get(upper)?)?)),
+                None => Some(None),
+            });
+            match next {
+                Some(Some(upper)) if upper.as_slice() > bound.as_slice() => bound = upper,
+                Some(None) => return Ok(()),
+                _ => return Err(Error::Corrupt { page, what: "unreadable node" }),
+            }
+            runtime::fiber::safe_point();
+        }
+    }
+}
+
+/// The size of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Pages in all.
+    pub pages: u64,
+    /// Pages that are leaves.
+    pub leaves: u64,
+    /// Entries, dead ones included: an estimate.
+    pub entries: u64,
+}
