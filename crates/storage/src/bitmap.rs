@@ -82,13 +82,19 @@ impl PageNumbers {
 
     /// Takes a page number; `None` when the file must grow.
     pub(crate) fn take(&self, core: usize) -> Option<u32> {
-        let mut kept = self.kept.get(core).lock();
-        if kept.is_empty() {
-            self.shared.lock().take(RUN, &mut kept);
-            // Taken from the end: ascending numbers first.
-            kept.reverse();
+        {
+            let mut kept = self.kept.get(core).lock();
+            if kept.is_empty() {
+                self.shared.lock().take(RUN, &mut kept);
+                // Taken from the end: ascending numbers first.
+                kept.reverse();
+            }
+            if let Some(page) = kept.pop() {
+                return Some(page);
+            }
         }
-        kept.pop()
+        // What other cores keep, one lock at a time, before the file grows.
+        self.kept.iter().find_map(|kept| kept.lock().pop())
     }
 
     /// Gives a page number back.

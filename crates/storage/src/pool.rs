@@ -530,3 +530,6 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,15 +15,15 @@
 
 use std::sync::Arc;
 
-use sync::WaitQueue;
 use sync::atomic::{AtomicBool, Ordering};
+use sync::{WaitQueue, park};
 
+use crate::Error;
 use crate::bitmap::PageNumbers;
 use crate::error::FormatProblem;
 use crate::log::{TxnLink, Wal};
 use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
-use crate::pool::Pool;
-use crate::{Error, pool::PageMut};
+use crate::pool::{PageMut, Pinned, Pool, Restart};
 
 /// Pages of a group: as many as one map page has bits for.
 pub const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
@@ -42,6 +42,9 @@ pub const OP_MAP_SET: u8 = 2;
 pub const OP_MAP_CLEAR: u8 = 3;
 /// Redo code: the store's own page. No payload.
 pub const OP_META_NEW: u8 = 4;
+
+/// Redo codes up to this are this module's; the others are the trees'.
+pub const OP_LAST: u8 = 15;
 
 /// What the store's own page begins with.
 const META_MAGIC: &[u8; 16] = b"allcore pages 1\n";
@@ -215,7 +218,7 @@ impl Space {
         Ok(space)
     }
 
-    fn map_if_written(&self, map_page: PageNo) -> Result<Option<crate::pool::Pinned<'_>>, Error> {
+    fn map_if_written(&self, map_page: PageNo) -> Result<Option<Pinned<'_>>, Error> {
         match self.pool.pin(map_page) {
             Ok(map) => Ok(Some(map)),
             Err(Error::Corrupt { what, .. }) if what == Damage::NeverWritten.what() => Ok(None),
@@ -270,8 +273,7 @@ impl Space {
         for group in pages.chunk_by(|one, other| map_page_of(*one).0 == map_page_of(*other).0) {
             let map = self.pool.pin(map_page_of(group[0]).0)?;
             for part in group.chunks(CLEAR_MAX) {
-                self.wal.ensure(RECORD_BYTES)?;
-                self.clear(&map, part);
+                self.clear(&map, part)?;
                 for &page_no in part {
                     self.pool.discard(page_no);
                     self.unclaim(page_no);
@@ -281,13 +283,21 @@ impl Space {
         Ok(())
     }
 
-    fn clear(&self, map: &crate::pool::Pinned<'_>, pages: &[PageNo]) {
+    fn clear(&self, map: &Pinned<'_>, pages: &[PageNo]) -> Result<(), Error> {
         let bits: Vec<u8> = pages.iter().flat_map(|&page_no| map_page_of(page_no).1.to_le_bytes()).collect();
-        let mut map = map.lock_patiently();
+        let mut map = loop {
+            // Room in the log is the core's, so it is ensured anew after each park.
+            self.wal.ensure(RECORD_BYTES)?;
+            match map.lock() {
+                Ok(map) => break map,
+                Err(Restart) => park::yield_now(),
+            }
+        };
         pages.iter().for_each(|&page_no| self.mark_free(&mut map, map_page_of(page_no).1));
         let mut change = self.wal.change();
         change.page(&mut map, OP_MAP_CLEAR, &[&bits]);
         change.commit(TxnLink::NONE);
+        Ok(())
     }
 
     /// Makes the file longer, and the map pages of groups that begin there. One fiber at a time.

@@ -1,12 +1,78 @@
 //! The store: a data folder with its pool, log and space map, opened and closed as one.
+//!
+//! In the folder: `ALLCORE` (the format's version; written last when the folder is made, so that a folder whose making
+//! was cut short is none), `lock` (held while it is open), `control` and `log/` (the log's), `pages`, `temp`.
+//!
+//! A start: [`Store::open`] finds the log's end and repeats history, then [`Store::recover`] undoes, with the help of
+//! the room above, what was never committed, and takes a checkpoint. Only then may anything else change the store.
+//! An end: [`Store::close`] writes everything and takes a last checkpoint. A store that isn't closed is recovered.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use runtime::Runtime;
+use runtime::file::{self, File, FileLock, OpenOptions};
+use runtime::memory::HugePages;
+use sync::SpinLock;
 
-use crate::log::Wal;
-use crate::pool::Pool;
+use crate::checkpoint::{self, Checkpointer};
+use crate::datafile::{DataFile, Opening};
+use crate::error::{FormatProblem, IoContext};
+use crate::log::{Wal, WalOptions};
+use crate::page::Lsn;
+use crate::pool::{PageLog, Pool, PoolOptions};
+use crate::recovery::{PoolPages, Recovery, UndoHandler};
 use crate::space::Space;
+use crate::{Error, btree, space};
+
+const FORMAT_FILE: &str = "ALLCORE";
+const LOCK_FILE: &str = "lock";
+const PAGES_FILE: &str = "pages";
+const TEMPORARY_FILE: &str = "temp";
+/// What the file `ALLCORE` holds. The number changes with any format on disk.
+const FORMAT: &str = "allcore 1\n";
+/// Longest content of the format file that is looked at.
+const FORMAT_BYTES_MAX: usize = 64;
+
+/// Sizes of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions {
+    /// Frames of the pool, 8 KiB each.
+    pub frames: usize,
+    /// Frames the clock sweep claims at a time; `None` chooses by frames and cores.
+    pub sweep_batch: Option<usize>,
+    /// Whether to ask for huge pages.
+    pub huge_pages: HugePages,
+    /// The log's sizes.
+    pub wal: WalOptions,
+}
+
+impl StoreOptions {
+    /// What a store on `cores` has if nothing but the size of its pool is asked for.
+    pub fn new(frames: usize, cores: usize) -> StoreOptions {
+        StoreOptions { frames, sweep_batch: None, huge_pages: HugePages::Try, wal: WalOptions::new(cores) }
+    }
+
+    fn pool(&self) -> PoolOptions {
+        PoolOptions {
+            frames: self.frames,
+            cores: self.wal.cores,
+            sweep_batch: self.sweep_batch,
+            huge_pages: self.huge_pages,
+        }
+    }
+}
+
+/// What the store's last life left to the room above.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Inheritance {
+    /// The highest transaction number in the log that was read; earlier ones are known from `info`.
+    pub highest_txn: u64,
+    /// The last checkpoint's values of the room above.
+    pub info: Vec<u8>,
+    /// Transactions that [`Store::recover`] has to undo.
+    pub losers: usize,
+}
 
 /// An open data folder.
 pub struct Store {
@@ -18,4 +84,157 @@ pub struct Store {
     pub space: Space,
     /// The machine it runs on.
     pub runtime: Arc<Runtime>,
+    inheritance: Inheritance,
+    /// The start in progress, until `recover` has ended it.
+    recovery: SpinLock<Option<Recovery>>,
+    checkpointer: SpinLock<Option<Arc<Checkpointer>>>,
+    /// Given back when the store is dropped.
+    _lock: FileLock,
 }
+
+impl Store {
+    /// Makes a new store in `folder`, which must not exist or be empty. To be called in a fiber.
+    pub fn create(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
+        file::create_dir(folder).during("making the data folder")?;
+        let found = file::list(folder).during("listing the data folder")?;
+        if found.iter().any(|path| path.file_name().is_none_or(|name| name != LOCK_FILE)) {
+            return Err(Error::Format(FormatProblem::NotEmpty));
+        }
+        let lock = lock(folder)?;
+        let wal = Wal::create(folder, options.wal)?;
+        let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
+        let pool = make_pool(folder, options, pages, &wal)?;
+        pool.start_writers(runtime);
+        let made = Space::create(&pool, &wal).and_then(|space| {
+            checkpoint::run(&wal, &*pool)?;
+            write_format(folder)?;
+            Ok(space)
+        });
+        let space = made.inspect_err(|_| pool.stop_writers())?;
+        Ok(Arc::new(Store {
+            pool,
+            wal,
+            space,
+            runtime: Arc::clone(runtime),
+            inheritance: Inheritance::default(),
+            recovery: SpinLock::new(None),
+            checkpointer: SpinLock::new(None),
+            _lock: lock,
+        }))
+    }
+
+    /// Opens the store in `folder` and repeats what its log says. [`Store::recover`] comes next. To be called in a fiber.
+    pub fn open(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
+        check_format(folder)?;
+        let lock = lock(folder)?;
+        let (recovery, control_file) = Recovery::analyse(folder)?;
+        let wal = recovery.resume(control_file, options.wal)?;
+        let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::Existing)?;
+        let pool = make_pool(folder, options, pages, &wal)?;
+        pool.start_writers(runtime);
+        let redone = recovery
+            .redo(&mut PoolPages::new(&pool, recovery.end()), redo_op)
+            .and_then(|()| Space::open(&pool, &wal));
+        let space = redone.inspect_err(|_| pool.stop_writers())?;
+        let inheritance = Inheritance {
+            highest_txn: recovery.highest_txn(),
+            info: recovery.control().info.clone(),
+            losers: recovery.losers(),
+        };
+        Ok(Arc::new(Store {
+            pool,
+            wal,
+            space,
+            runtime: Arc::clone(runtime),
+            inheritance,
+            recovery: SpinLock::new(Some(recovery)),
+            checkpointer: SpinLock::new(None),
+            _lock: lock,
+        }))
+    }
+
+    /// What the last life left.
+    pub fn inheritance(&self) -> &Inheritance {
+        &self.inheritance
+    }
+
+    /// Ends the start: undoes what was never committed, takes a checkpoint if anything was found in the log, and takes
+    /// checkpoints in the background from then on. Once, after `create` or `open`, in a fiber.
+    pub fn recover(&self, handler: &mut dyn UndoHandler) -> Result<(), Error> {
+        let recovery = self.recovery.lock().take();
+        if let Some(recovery) = recovery {
+            recovery.undo(&self.wal, handler)?;
+            checkpoint::run(&self.wal, &*self.pool)?;
+        }
+        let checkpointer = Checkpointer::start(&self.wal, &self.pool);
+        let before = self.checkpointer.lock().replace(checkpointer);
+        debug_assert!(before.is_none(), "a store is recovered once");
+        Ok(())
+    }
+
+    /// Takes a checkpoint now, as fast as it goes; gives its redo position.
+    pub fn checkpoint(&self) -> Result<Lsn, Error> {
+        checkpoint::run(&self.wal, &*self.pool)
+    }
+
+    /// Writes everything and stops what runs in the background. Nobody may use the store any more. In a fiber.
+    pub fn close(&self) -> Result<(), Error> {
+        let checkpointer = self.checkpointer.lock().take();
+        // A store that was never recovered is left as it is, for the next start.
+        let written = match checkpointer {
+            Some(checkpointer) => {
+                checkpointer.stop();
+                checkpoint::run(&self.wal, &*self.pool).map(|_| ())
+            }
+            None => Ok(()),
+        };
+        self.pool.stop_writers();
+        written
+    }
+}
+
+fn make_pool(folder: &Path, options: &StoreOptions, pages: DataFile, wal: &Arc<Wal>) -> Result<Arc<Pool>, Error> {
+    let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
+    Pool::new(options.pool(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
+}
+
+fn lock(folder: &Path) -> Result<FileLock, Error> {
+    match file::lock_exclusive(&folder.join(LOCK_FILE)) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Err(Error::Format(FormatProblem::InUse)),
+        locked => locked.during("locking the data folder"),
+    }
+}
+
+fn write_format(folder: &Path) -> Result<(), Error> {
+    let options = OpenOptions { create: true, truncate: true, ..OpenOptions::default() };
+    let format = File::open(&folder.join(FORMAT_FILE), options).during("making the format file")?;
+    format.write_at(FORMAT.as_bytes(), 0).during("writing the format file")?;
+    format.sync_data().during("syncing the format file")?;
+    file::sync_dir(folder).during("syncing the data folder")
+}
+
+fn check_format(folder: &Path) -> Result<(), Error> {
+    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    let format = match File::open(&folder.join(FORMAT_FILE), options) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::Format(FormatProblem::NotAStore));
+        }
+        opened => opened.during("opening the format file")?,
+    };
+    let mut content = [0; FORMAT_BYTES_MAX];
+    let length = format.read_some_at(&mut content, 0).during("reading the format file")?;
+    if &content[..length] == FORMAT.as_bytes() {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(&content[..length]).trim().to_owned();
+    Err(Error::Format(FormatProblem::Version(found)))
+}
+
+/// Applies a logged op to a page, whichever module it belongs to.
+fn redo_op(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
+    let applied = if op <= space::OP_LAST { space::redo(op, payload, page) } else { btree::redo(op, payload, page) };
+    if applied { Ok(()) } else { Err("an operation of the log doesn't fit the page") }
+}
+
+#[cfg(test)]
+mod tests;
