@@ -120,7 +120,7 @@ fn full_leaf(edits: &[Edit]) -> (PageBuffer, Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn edits_are_those_of_a_map(edits in edits()) {
