@@ -3,8 +3,8 @@
 use crate::decode::{self, Frame};
 use crate::encode;
 use crate::wire::Wire;
-use sql::session::{Client, ColumnDesc, Notice};
 use sql::expr::Environment;
+use sql::session::{Client, ColumnDesc, Notice};
 use sql::types::{binary, text};
 use sql::{Datum, SqlError, SqlState};
 use std::io;
@@ -23,11 +23,7 @@ pub struct WireClient<'a, 'w, 'io> {
 
 impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
     /// `formats` are the result formats asked for; `describe` tells whether rows are preceded by their description.
-    pub fn new(
-        wire: &'a mut Wire<'w, 'io>,
-        formats: &'a [i16],
-            describe: bool,
-    ) -> Self {
+    pub fn new(wire: &'a mut Wire<'w, 'io>, formats: &'a [i16], describe: bool) -> Self {
         Self { wire, formats, describe, copy_pending: 0, copying_in: false, broken: false }
     }
 

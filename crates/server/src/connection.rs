@@ -174,7 +174,8 @@ impl Connection {
                 let body = wire.input()[5..total].to_vec();
                 wire.consume(total);
                 let secret = self.shared.secret();
-                let step = login::step(sasl, &request.user, secret, &body, wire.output()).map_err(Fault::Fatal)?;
+                let step =
+                    login::step(sasl, &request.user, secret, &body, wire.output()).map_err(Fault::Fatal)?;
                 self.phase = match step {
                     Step::Continue(sasl) => Phase::Proving { request, sasl },
                     Step::Proved => self.shared.enter(&request, &mut wire).map_err(Fault::Fatal)?,
@@ -520,13 +521,14 @@ impl Live {
             let (kind, name) = (fields.u8()?, fields.string()?);
             fields.end()?;
             match kind {
-                b'S' => Ok(self.session.close_statement(name)),
-                b'P' => Ok(self.session.close_portal(name)),
+                b'S' => self.session.close_statement(name),
+                b'P' => self.session.close_portal(name),
                 other => {
                     let message = format!("invalid CLOSE message subtype {other}");
-                    Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into())
+                    return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
                 }
             }
+            Ok(())
         })();
         wire.consume(total);
         if outcome.is_ok() {

@@ -114,7 +114,8 @@ impl<'a> Fields<'a> {
 
     /// A string, ended by a zero byte.
     pub fn string(&mut self) -> Result<&'a str, Violation> {
-        let end = self.rest.iter().position(|&b| b == 0).ok_or(Violation::Body("invalid string in message"))?;
+        let end =
+            self.rest.iter().position(|&b| b == 0).ok_or(Violation::Body("invalid string in message"))?;
         let (text, rest) = self.rest.split_at(end);
         self.rest = &rest[1..];
         std::str::from_utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
@@ -125,16 +126,11 @@ impl<'a> Fields<'a> {
         match self.i32()? {
             -1 => Ok(None),
             length => {
-                let length =
-                    usize::try_from(length).map_err(|_| Violation::Body("insufficient data left in message"))?;
+                let length = usize::try_from(length)
+                    .map_err(|_| Violation::Body("insufficient data left in message"))?;
                 self.bytes(length).map(Some)
             }
         }
-    }
-
-    /// What is left.
-    pub fn rest(&self) -> &'a [u8] {
-        self.rest
     }
 
     /// Checks that nothing is left.

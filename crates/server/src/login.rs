@@ -78,7 +78,10 @@ pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
 
 fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlError> {
     let layout = || {
-        SqlError::new(SqlState::PROTOCOL_VIOLATION, "invalid startup packet layout: expected terminator as last byte")
+        SqlError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            "invalid startup packet layout: expected terminator as last byte",
+        )
     };
     let mut request = StartupRequest::default();
     let mut unknown = Vec::new();
@@ -198,7 +201,8 @@ pub fn step(
                 return Err(malformed("client selected an invalid SASL authentication mechanism"));
             }
             let message = utf8(fields.value().map_err(read)?.unwrap_or(b""))?;
-            let (exchange, answer) = Exchange::begin(user, verifier, server_secret, message).map_err(failed)?;
+            let (exchange, answer) =
+                Exchange::begin(user, verifier, server_secret, message).map_err(failed)?;
             encode::authentication(out, 11, answer.as_bytes());
             Ok(Step::Continue(Sasl::Challenged(Box::new(exchange))))
         }
@@ -242,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_start_up_packet_gives_user_database_and_settings() {
-        let request = session(b"user\0ada\0application_name\0psql\0options\0-c a.b=1 --work-mem=4\\ MB\0\0").unwrap();
+        let request =
+            session(b"user\0ada\0application_name\0psql\0options\0-c a.b=1 --work-mem=4\\ MB\0\0").unwrap();
         assert_eq!((request.user.as_str(), request.database.as_str()), ("ada", "ada"));
         let settings = [("application_name", "psql"), ("a.b", "1"), ("work_mem", "4 MB")];
         assert_eq!(request.settings, settings.map(|(n, v)| (n.to_owned(), v.to_owned())));

@@ -67,9 +67,7 @@ impl FromStr for Verifier {
 impl Verifier {
     /// The verifier of `password` under a fresh salt.
     pub fn of_password(password: &str) -> Self {
-        let mut salt = vec![0; SALT_BYTES];
-        runtime::random::fill(&mut salt);
-        Self::derive(password, salt, ITERATIONS)
+        Self::derive(password, random_bytes::<SALT_BYTES>().to_vec(), ITERATIONS)
     }
 
     fn derive(password: &str, salt: Vec<u8>, iterations: u32) -> Self {
@@ -88,6 +86,13 @@ impl Verifier {
         let salt = hmac(server_secret, user.as_bytes())[..SALT_BYTES].to_vec();
         Self { iterations: ITERATIONS, salt, stored_key: Key::default(), server_key: Key::default() }
     }
+}
+
+/// Bytes nobody can guess. A system without randomness cannot keep a secret: the session fails.
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    runtime::random::fill(&mut bytes).expect("the system gives no randomness");
+    bytes
 }
 
 fn hmac(key: &[u8], text: &[u8]) -> Key {
@@ -128,9 +133,8 @@ impl Exchange {
         server_secret: &Key,
         client_first: &str,
     ) -> Result<(Self, String), Failure> {
-        let mut nonce = [0; NONCE_BYTES];
-        runtime::random::fill(&mut nonce);
-        Self::begin_with_nonce(user, verifier, server_secret, client_first, &BASE64_STANDARD.encode(nonce))
+        let nonce = BASE64_STANDARD.encode(random_bytes::<NONCE_BYTES>());
+        Self::begin_with_nonce(user, verifier, server_secret, client_first, &nonce)
     }
 
     fn begin_with_nonce(
@@ -212,7 +216,8 @@ mod tests {
             "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
             "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
         )?;
-        let expected = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+        let expected =
+            "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         assert_eq!(first, expected);
         exchange.finish(
             "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\

@@ -1,6 +1,6 @@
 //! What all connections of a server share: the database, who may come in, and who can be cancelled.
 
-use crate::scram::Verifier;
+use crate::scram::{Verifier, random_bytes};
 use runtime::interrupt::{Interrupt, Reason};
 use rustls::ServerConfig;
 use sql::database::Database;
@@ -76,8 +76,7 @@ impl Shared {
         passwords: Option<PasswordSource>,
         max_connections: usize,
     ) -> Arc<Self> {
-        let mut secret = [0; 32];
-        runtime::random::fill(&mut secret);
+        let secret = random_bytes();
         let sessions = SpinLock::new(Sessions::default());
         let login_limit = Duration::from_secs(60);
         Arc::new(Self { database, tls, passwords, login_limit, max_connections, secret, sessions })
@@ -90,9 +89,7 @@ impl Shared {
 
     /// Takes a place for a session, or refuses it where there are too many.
     pub fn register(self: &Arc<Self>, interrupt: &Arc<Interrupt>) -> Result<Registration, SqlError> {
-        let mut secret = [0; 4];
-        runtime::random::fill(&mut secret);
-        let key = (u32::from_be_bytes(secret), Arc::clone(interrupt));
+        let key = (u32::from_be_bytes(random_bytes()), Arc::clone(interrupt));
         let mut sessions = self.sessions.lock();
         if sessions.count >= self.max_connections {
             drop(sessions);

@@ -80,7 +80,9 @@ impl Tls {
         while !rest.is_empty() {
             let before = rest.len();
             self.connection.read_tls(&mut rest)?;
-            self.connection.process_new_packets().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            self.connection
+                .process_new_packets()
+                .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
             self.take_plaintext()?;
             if rest.len() == before {
                 break;
@@ -108,19 +110,21 @@ impl Tls {
             // The connection buffers a bounded amount: feed and drain it in turns.
             let taken = self.connection.writer().write(rest)?;
             rest = &rest[taken..];
+            let before = out.len();
             while self.connection.wants_write() {
                 self.connection.write_tls(out)?;
             }
             if rest.is_empty() {
                 break;
             }
+            if taken == 0 && out.len() == before {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotConnected,
+                    "the TLS session takes nothing more",
+                ));
+            }
         }
         self.reply.clear();
         Ok(())
-    }
-
-    /// Says goodbye in TLS's own way; [`Tls::encrypt`] sends it.
-    pub fn close(&mut self) {
-        self.connection.send_close_notify();
     }
 }
