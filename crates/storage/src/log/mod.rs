@@ -20,7 +20,7 @@ mod record;
 mod ring;
 mod segments;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,1 +1,522 @@
-//! tests
+//! Tests of the log: what is appended is read back in order and whole, and what is no record never is.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64 as Count, Ordering as Order};
+
+use super::record::{Head, PartForm};
+use super::*;
+use crate::page::{PAGE_SIZE, PageNo};
+
+thread_local! {
+    static CORE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+pub(super) fn core_of_this_thread() -> Option<usize> {
+    CORE.get()
+}
+
+/// Makes this thread append as `core`: one thread for each core at a time.
+pub(crate) fn act_as_core(core: usize) {
+    CORE.set(Some(core));
+}
+
+/// A folder that goes when the test ends.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        static NEXT: Count = Count::new(0);
+        let number = NEXT.fetch_add(1, Order::Relaxed);
+        let path = std::env::temp_dir().join(format!("allcore-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn copy(&self) -> Folder {
+        let to = Folder::new("copy");
+        std::fs::create_dir_all(to.path().join(FOLDER)).unwrap();
+        for from in [self.0.clone(), self.0.join(FOLDER)] {
+            for entry in std::fs::read_dir(&from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+                let inside = entry.path().strip_prefix(&self.0).unwrap().to_owned();
+                std::fs::copy(entry.path(), to.path().join(inside)).unwrap();
+            }
+        }
+        to
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn small(cores: usize) -> WalOptions {
+    WalOptions { cores, segment_bytes: 1 << 20, ring_bytes: 1 << 20, checkpoint_bytes: 3 << 20 }
+}
+
+/// Random numbers that a seed repeats.
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.next() as u8).collect()
+    }
+}
+
+struct TestPage {
+    number: PageNo,
+    bytes: Vec<u8>,
+}
+
+impl TestPage {
+    fn new(number: u32, lsn: u64) -> TestPage {
+        let mut page = TestPage { number: PageNo(number), bytes: vec![number as u8; PAGE_SIZE] };
+        page.set_page_lsn(Lsn(lsn));
+        page
+    }
+}
+
+impl LoggedPage for TestPage {
+    fn page_no(&self) -> PageNo {
+        self.number
+    }
+    fn page_lsn(&self) -> Lsn {
+        crate::page::lsn(&self.bytes)
+    }
+    fn image(&self) -> &[u8] {
+        &self.bytes
+    }
+    fn set_page_lsn(&mut self, lsn: Lsn) {
+        crate::page::set_lsn(&mut self.bytes, lsn);
+    }
+}
+
+fn sealed_record(random: &mut Random, position: u64, salt: u32) -> (Vec<u8>, Vec<(u32, u8, Vec<u8>)>, Vec<u8>, TxnLink) {
+    let mut buffer = Vec::new();
+    record::begin(&mut buffer);
+    let mut parts = Vec::new();
+    for _ in 0..random.below(5) {
+        let (image, length) = (random.below(4) == 0, random.below(300));
+        let payload = random.bytes(if image { PAGE_SIZE } else { length });
+        let (page, op) = (random.next() as u32, random.next() as u8);
+        let form = if image { PartForm::Image } else { PartForm::Op };
+        let middle = payload.len() / 2;
+        record::add_part(&mut buffer, PageNo(page), op, form, &[&payload[..middle], &payload[middle..]]);
+        parts.push((page, op, payload));
+    }
+    let link = TxnLink {
+        txn: random.next() >> 16,
+        prev: Lsn(random.next() >> 8),
+        compensation: (random.below(3) == 0).then(|| Lsn(random.next() >> 8)),
+    };
+    let length = random.below(200);
+    let undo = match link.compensation {
+        Some(next) => next.0.to_le_bytes().to_vec(),
+        None => random.bytes(length),
+    };
+    buffer.extend_from_slice(&undo);
+    let head = Head { kind: Kind::Change, pages: parts.len() as u8, undo_length: undo.len() as u32, link };
+    let sealed = record::seal(&mut buffer, head, salt);
+    record::place(&mut buffer, &sealed, position, Kind::Change);
+    (buffer, parts, if link.compensation.is_some() { Vec::new() } else { undo }, link)
+}
+
+#[test]
+fn records_read_back_and_damaged_ones_do_not() {
+    let mut random = Random(1);
+    for round in 0..300 {
+        let (position, salt) = (random.next() >> 8 & !7, random.next() as u32);
+        let (bytes, parts, undo, link) = sealed_record(&mut random, position, salt);
+        let found = Record::parse(&bytes, position, salt).expect("a record");
+        assert_eq!((found.link(), found.undo(), found.lsn().0), (link, &undo[..], position + bytes.len() as u64));
+        let read: Vec<_> = found.parts().map(|part| (part.page.0, part.op, part.payload.to_vec())).collect();
+        assert_eq!(read, parts);
+        assert!(Record::parse(&bytes, position + 8, salt).is_none(), "another position");
+        assert!(Record::parse(&bytes, position, salt ^ 1).is_none(), "another folder's salt");
+        assert!(Record::parse(&bytes[..bytes.len() - 1], position, salt).is_none(), "cut short");
+        for _ in 0..if round < 20 { 200 } else { 20 } {
+            let mut bad = bytes.clone();
+            let at = random.below(bad.len());
+            bad[at] ^= 1 << random.below(8);
+            assert!(Record::parse(&bad, position, salt).is_none(), "byte {at} of {} flipped", bytes.len());
+        }
+    }
+}
+
+fn reader(folder: &Folder) -> LogReader {
+    let control = ControlFile::open(folder.path()).unwrap().1;
+    LogReader::new(&folder.path().join(FOLDER), control.segment_bytes, control.salt, control.floor).unwrap()
+}
+
+/// All records, as (transaction, undo bytes or kind).
+fn contents(folder: &Folder) -> (Vec<(u64, Kind, Vec<u8>)>, Lsn) {
+    let mut reader = reader(folder);
+    let mut found = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        found.push((record.link().txn, record.kind(), record.undo().to_vec()));
+    }
+    (found, reader.position())
+}
+
+fn append_change(wal: &Wal, txn: u64, prev: Lsn, undo: &[u8]) -> Lsn {
+    wal.ensure(undo.len()).unwrap();
+    let mut change = wal.change();
+    change.undo(undo);
+    change.commit(TxnLink { txn, prev, compensation: None })
+}
+
+#[test]
+fn concurrent_appends_are_read_back_complete_and_in_order() {
+    const CORES: usize = 4;
+    const RECORDS: u64 = 6000;
+    let folder = Folder::new("concurrent");
+    let wal = Wal::create(folder.path(), small(CORES)).unwrap();
+    std::thread::scope(|scope| {
+        for core in 0..CORES {
+            let wal = &wal;
+            scope.spawn(move || {
+                act_as_core(core);
+                let mut random = Random(core as u64);
+                let mut prev = Lsn::ZERO;
+                for number in 0..RECORDS {
+                    let length = 8 + random.below(if number % 500 == 0 { 50_000 } else { 400 });
+                    let mut undo = vec![core as u8; length];
+                    undo[..8].copy_from_slice(&number.to_le_bytes());
+                    prev = append_change(wal, core as u64 + 1, prev, &undo);
+                    if number % 97 == 0 {
+                        wal.wait_durable(prev).unwrap();
+                        assert!(wal.durable() >= prev && wal.durable() <= wal.filled() && wal.filled() <= wal.position());
+                    }
+                }
+                wal.wait_durable(prev).unwrap();
+            });
+        }
+    });
+    let (found, end) = contents(&folder);
+    assert_eq!(end, wal.position());
+    let mut next: HashMap<u64, u64> = HashMap::new();
+    for (txn, kind, undo) in found {
+        assert_eq!(kind, Kind::Change);
+        let number = next.entry(txn).or_default();
+        assert_eq!(undo[..8], number.to_le_bytes(), "record of core {}", txn - 1);
+        assert!(undo[8..].iter().all(|byte| u64::from(*byte) + 1 == txn));
+        *number += 1;
+    }
+    assert!(next.len() == CORES && next.values().all(|count| *count == RECORDS));
+    // Each core's records again, backwards.
+    let mut reader = reader(&folder);
+    let mut lsn = end;
+    let txn = reader.record_ending_at(end).unwrap().unwrap().link().txn;
+    let mut count = 0;
+    while lsn != Lsn::ZERO {
+        let record = reader.record_ending_at(lsn).unwrap().expect("a record ends there");
+        assert_eq!((record.lsn(), record.link().txn), (lsn, txn));
+        lsn = record.link().prev;
+        count += 1;
+    }
+    assert_eq!(count, RECORDS);
+}
+
+#[test]
+fn credit_and_position_add_up() {
+    let folder = Folder::new("credit");
+    let wal = Wal::create(folder.path(), small(2)).unwrap();
+    act_as_core(0);
+    for number in 0..5000 {
+        append_change(&wal, 1, Lsn::ZERO, &[7; 300]);
+        if number % 100 == 0 {
+            wal.wait_durable(wal.position()).unwrap();
+        }
+        let credit = wal.with_core(|_, state| state.credit);
+        assert_eq!(wal.position().0 + credit, wal.granted.load(Ordering::Relaxed));
+    }
+}
+
+#[test]
+fn commit_hook_runs_before_the_watermark_passes() {
+    let folder = Folder::new("hook");
+    let wal = Wal::create(folder.path(), small(2)).unwrap();
+    act_as_core(0);
+    wal.ensure_reserved(0).unwrap();
+    let mut seen = None;
+    let lsn = wal.append_commit(9, Lsn::ZERO, |lsn| seen = Some((lsn, wal.filled())));
+    let (given, filled) = seen.expect("it ran");
+    assert!(given == lsn && filled < lsn && wal.filled() == lsn);
+}
+
+#[test]
+fn durable_callback_comes_before_the_waiters() {
+    let folder = Folder::new("callback");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    let told = Arc::new(Count::new(0));
+    let tell = told.clone();
+    wal.on_durable(move |lsn| tell.store(lsn.0, Order::SeqCst));
+    act_as_core(0);
+    for _ in 0..50 {
+        let lsn = append_change(&wal, 1, Lsn::ZERO, &[1; 100]);
+        wal.wait_durable(lsn).unwrap();
+        assert!(told.load(Order::SeqCst) >= lsn.0);
+    }
+    let lsn = append_change(&wal, 1, Lsn::ZERO, &[1; 100]);
+    wal.request_flush();
+    assert!(wal.durable() >= lsn, "a thread that is no worker flushes itself");
+}
+
+#[test]
+fn first_change_after_a_checkpoint_begins_carries_the_image() {
+    let folder = Folder::new("epoch");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let mut page = TestPage::new(5, 0);
+    let change = |page: &mut TestPage, fill: u8| {
+        wal.ensure(100).unwrap();
+        page.bytes[100..200].fill(fill);
+        let mut change = wal.change();
+        change.page(page, 40, &[&[fill; 3]]);
+        change.commit(TxnLink::NONE)
+    };
+    change(&mut page, 1);
+    change(&mut page, 2);
+    wal.begin_epoch();
+    change(&mut page, 3);
+    change(&mut page, 4);
+    // A checkpoint begins between the start of a change and its commit: void record, then the image.
+    wal.ensure(100).unwrap();
+    page.bytes[100..200].fill(5);
+    let mut late = wal.change();
+    late.page(&mut page, 40, &[&[5; 3]]);
+    late.undo(b"undo");
+    wal.begin_epoch();
+    let lsn = late.commit(TxnLink { txn: 3, prev: Lsn::ZERO, compensation: Some(Lsn(77)) });
+    assert_eq!(page.page_lsn(), lsn);
+    wal.wait_durable(lsn).unwrap();
+    let mut reader = reader(&folder);
+    let mut forms = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        let part = record.parts().next().expect("one page");
+        forms.push((record.kind(), part.is_image()));
+        if part.is_image() {
+            assert_eq!(part.payload[100..200], [part.payload[100]; 100]);
+        }
+        if record.lsn() == lsn {
+            assert_eq!(record.link().compensation, Some(Lsn(77)));
+            assert_eq!(part.payload[100], 5);
+        }
+    }
+    let expected = [(Kind::Change, true), (Kind::Change, false), (Kind::Change, true), (Kind::Change, false)];
+    assert_eq!(forms[..4], expected);
+    assert_eq!(forms[4..], [(Kind::Void, false), (Kind::Change, true)]);
+}
+
+#[test]
+fn epochs_begin_while_cores_append() {
+    const CORES: usize = 3;
+    let folder = Folder::new("epochs");
+    let wal = Wal::create(folder.path(), small(CORES)).unwrap();
+    let redos = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..CORES)
+            .map(|core| {
+                let wal = &wal;
+                scope.spawn(move || {
+                    act_as_core(core);
+                    let mut page = TestPage::new(core as u32, 0);
+                    for number in 0..3000u32 {
+                        wal.ensure(100).unwrap();
+                        page.bytes[40..44].copy_from_slice(&number.to_le_bytes());
+                        let mut change = wal.change();
+                        change.page(&mut page, 40, &[&number.to_le_bytes()]);
+                        change.commit(TxnLink::NONE);
+                    }
+                })
+            })
+            .collect();
+        let mut redos = Vec::new();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            redos.push(wal.begin_epoch());
+            std::thread::sleep(std::time::Duration::from_micros(300));
+        }
+        redos
+    });
+    wal.wait_durable(wal.position()).unwrap();
+    // From each redo position on, the first change of each page is an image.
+    let mut reader = reader(&folder);
+    let mut last: HashMap<u32, (Lsn, u32)> = HashMap::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        if record.kind() != Kind::Change {
+            continue;
+        }
+        let part = record.parts().next().unwrap();
+        let redo = redos.iter().rev().find(|redo| **redo <= record.position()).copied().unwrap_or(FIRST);
+        let (before, number) = last.get(&part.page.0).copied().unwrap_or((Lsn::ZERO, u32::MAX));
+        assert!(part.is_image() || before > redo, "page {} needs an image at {:?}", part.page, record.position());
+        let at = if part.is_image() { 40 } else { 0 };
+        let now = u32::from_le_bytes(part.payload[at..at + 4].try_into().unwrap());
+        assert_eq!(now, number.wrapping_add(1));
+        last.insert(part.page.0, (record.lsn(), now));
+    }
+    assert!(last.len() == CORES && last.values().all(|(_, number)| *number == 2999));
+}
+
+/// Where records end, and the log's bytes, of a log of random records.
+fn random_log(folder: &Folder, seed: u64, records: usize) -> Vec<u64> {
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let mut random = Random(seed);
+    let mut ends = vec![FIRST.0];
+    for _ in 0..records {
+        let longest = if random.below(20) == 0 { 30_000 } else { 300 };
+        let length = random.below(longest);
+        let undo = random.bytes(length);
+        ends.push(append_change(&wal, 1, Lsn::ZERO, &undo).0);
+        if random.below(10) == 0 {
+            wal.wait_durable(wal.position()).unwrap();
+        }
+    }
+    wal.wait_durable(wal.position()).unwrap();
+    ends
+}
+
+#[test]
+fn any_damage_ends_the_log_at_the_record_before() {
+    let folder = Folder::new("damage");
+    let ends = random_log(&folder, 11, 1500);
+    let last = *ends.last().unwrap();
+    assert!(last > 1 << 20, "it covers more than a segment");
+    let mut random = Random(12);
+    for _ in 0..60 {
+        let damaged = FIRST.0 + random.next() % (last - FIRST.0);
+        let expected = *ends.iter().rev().find(|end| **end <= damaged).unwrap();
+        let (segment, at) = (damaged >> 20, (damaged & ((1 << 20) - 1)) as usize);
+        let path = folder.path().join(FOLDER).join(format!("{segment:016x}"));
+        let good = std::fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        match random.below(3) {
+            0 => bad[at] ^= 1 << random.below(8),
+            // A write that never came: zeros to the end.
+            1 => bad[at..].fill(0),
+            // Rubbish from there on.
+            _ => bad[at..].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1 + random.below(255) as u8)),
+        }
+        std::fs::write(&path, &bad).unwrap();
+        let end = contents(&folder).1.0;
+        // Padding and zeros that were zeros before are no damage.
+        assert!(end == expected || bad == good || end > expected && good[at] == 0, "damage at {damaged}: {end} for {expected}");
+        std::fs::write(&path, &good).unwrap();
+    }
+    assert_eq!(contents(&folder).1.0, last);
+}
+
+#[test]
+fn recycled_segments_hold_no_records() {
+    let folder = Folder::new("recycle");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let mut control = ControlFile::open(folder.path()).unwrap().1;
+    for round in 0..12 {
+        // Every record has the same length, so that old ones lie where new ones could begin.
+        for _ in 0..4000 {
+            append_change(&wal, round, Lsn::ZERO, &[round as u8; 84]);
+        }
+        wal.wait_durable(wal.position()).unwrap();
+        control.floor = wal.position();
+        wal.control.write(&control).unwrap();
+        wal.truncate(control.floor).unwrap();
+        append_change(&wal, 99, Lsn::ZERO, b"after");
+        wal.wait_durable(wal.position()).unwrap();
+        let (found, end) = contents(&folder);
+        assert_eq!(found, [(99, Kind::Change, b"after".to_vec())]);
+        assert_eq!(end, wal.position());
+    }
+    let segments = segments::list(&folder.path().join(FOLDER)).unwrap();
+    assert!(segments[0] == wal.position().0 >> 20 && segments.len() <= 6, "{segments:?}");
+}
+
+#[test]
+fn records_beyond_a_gap_never_come_back() {
+    let folder = Folder::new("gap");
+    let salt = {
+        let wal = Wal::create(folder.path(), small(1)).unwrap();
+        act_as_core(0);
+        for number in 0..9000u64 {
+            let mut undo = [1; 84];
+            undo[..8].copy_from_slice(&number.to_le_bytes());
+            append_change(&wal, 1, Lsn::ZERO, &undo);
+        }
+        wal.wait_durable(wal.position()).unwrap();
+        wal.salt
+    };
+    // A block of the first segment never reached the disk.
+    let path = folder.path().join(FOLDER).join(format!("{:016x}", 0));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40_960..45_056].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let (before, end) = contents(&folder);
+    assert!(end.0 <= 40_960);
+    let (file, control) = ControlFile::open(folder.path()).unwrap();
+    let wal = Wal::resume(folder.path(), file, &control, end, small(1)).unwrap();
+    assert_eq!(wal.salt, salt);
+    // The new records have the old ones' length: the old would fit right behind them.
+    for count in 1..=300 {
+        append_change(&wal, 2, Lsn::ZERO, &[2; 84]);
+        wal.wait_durable(wal.position()).unwrap();
+        if count % 50 == 1 {
+            let (found, end) = contents(&folder);
+            assert_eq!((found.len(), end), (before.len() + count, wal.position()));
+        }
+    }
+}
+
+#[test]
+fn no_room_for_a_segment_is_an_error_and_passes() {
+    let folder = Folder::new("full");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    // A folder in the way of the segment being made: as good as a full disk.
+    let obstacle = folder.path().join(FOLDER).join("unfinished");
+    std::fs::create_dir(&obstacle).unwrap();
+    let mut appended = 0;
+    let error = loop {
+        match wal.ensure(1000) {
+            Ok(()) => {}
+            Err(error) => break error,
+        }
+        let mut change = wal.change();
+        change.undo(&[3; 1000]);
+        change.commit(TxnLink::NONE);
+        appended += 1;
+        assert!(appended < 10_000);
+        if appended % 50 == 0 {
+            wal.wait_durable(wal.position()).unwrap();
+        }
+    };
+    assert!(matches!(error, Error::DiskFull(_)), "{error:?}");
+    // Ends of transactions still have room.
+    wal.ensure_reserved(0).unwrap();
+    let lsn = wal.append_commit(4, Lsn::ZERO, |_| {});
+    wal.wait_durable(lsn).unwrap();
+    assert!(wal.ensure(1000).is_err() || wal.with_core(|_, state| state.credit) > 0);
+    std::fs::remove_dir(&obstacle).unwrap();
+    for _ in 0..3000 {
+        append_change(&wal, 5, Lsn::ZERO, &[4; 1000]);
+    }
+    wal.wait_durable(wal.position()).unwrap();
+    assert_eq!(contents(&folder).0.len(), appended + 1 + 3000);
+}
