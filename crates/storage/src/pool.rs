@@ -156,6 +156,8 @@ impl Pool {
         let cores = options.cores.max(1);
         let frames = options.frames.clamp(FRAMES_MIN_PER_CORE * cores, (Entry::LOADING - 1) as usize);
         let region = Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
+        // Every frame is touched now, so that serving never waits for the kernel to find memory.
+        region.prefault(cores);
         let headers: Box<[Frame]> = (0..frames).map(|_| Frame::new()).collect();
         let table = |file: &DataFile| AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table");
         Ok(Arc::new(Pool {

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn once_a_pass_one_count_a_pass_and_falling_only_at_zero() {
         for seed in 1..200u64 {
-            let mut random = Seeded(seed * 0x9e37_79b9_7f4a_7c15);
+            let mut random = Seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let cores = 1 + random.below(6);
             let frames = 2 * cores + random.below(300);
             let wanted = [None, Some(1 + random.below(40))][random.below(2)];

@@ -183,7 +183,7 @@ fn pages_survive_eviction_under_load() {
     let expected = Arc::new(expected);
     let model = Arc::clone(&expected);
     bench.in_fibers(8, move |fiber, pool, log| {
-        let mut random = Seeded(0x9e37_79b9_7f4a_7c15 * (fiber as u64 + 1));
+        let mut random = Seeded(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(fiber as u64 + 1));
         for _ in 0..1500 {
             let index = random.below(PAGES);
             let page_no = number(index);
