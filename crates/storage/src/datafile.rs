@@ -82,7 +82,8 @@ impl DataFile {
 
     /// Writes pages, several at once. They may lie beyond the file's end, which recovery needs.
     pub fn write_many(&self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
-        let pieces: Vec<(u64, &[u8])> = pages.iter().map(|&(page_no, bytes)| (page_no.offset(), bytes)).collect();
+        let pieces: Vec<(u64, &[u8])> =
+            pages.iter().map(|&(page_no, bytes)| (page_no.offset(), bytes)).collect();
         self.file.write_many(&pieces).during("writing pages")?;
         let end = pages.iter().map(|(page_no, _)| page_no.index() + 1).max().unwrap_or(0);
         // Release: who sees the length sees the file that long.

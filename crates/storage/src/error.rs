@@ -47,7 +47,9 @@ impl fmt::Display for FormatProblem {
             FormatProblem::NotAStore => f.write_str("not a data folder"),
             FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
             FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
-            FormatProblem::Version(found) => write!(f, "data folder of format {found:?}, which is not supported"),
+            FormatProblem::Version(found) => {
+                write!(f, "data folder of format {found:?}, which is not supported")
+            }
             FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
             FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),
         }

@@ -176,10 +176,8 @@ impl Frame {
             return false;
         }
         // Acquire and Relaxed: as in `try_latch`.
-        let taken = self
-            .state
-            .compare_exchange(seen.0, seen.0 | LATCH, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok();
+        let taken =
+            self.state.compare_exchange(seen.0, seen.0 | LATCH, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             self.latched();
         }
@@ -288,7 +286,9 @@ impl Frame {
         // Relaxed: these words change under the latch, which the caller holds.
         let word = match self.rec_lsn.load(Ordering::Relaxed) {
             CLEAN => &self.rec_lsn,
-            _ if self.writing.load(Ordering::Relaxed) && self.again.load(Ordering::Relaxed) == CLEAN => &self.again,
+            _ if self.writing.load(Ordering::Relaxed) && self.again.load(Ordering::Relaxed) == CLEAN => {
+                &self.again
+            }
             _ => return,
         };
         let lsn = position().map_or(UNLOGGED, |lsn| lsn.0.min(UNLOGGED - 1));

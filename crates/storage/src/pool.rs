@@ -155,11 +155,14 @@ impl Pool {
         use crate::error::IoContext;
         let cores = options.cores.max(1);
         let frames = options.frames.clamp(FRAMES_MIN_PER_CORE * cores, (Entry::LOADING - 1) as usize);
-        let region = Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
+        let region =
+            Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
         // Every frame is touched now, so that serving never waits for the kernel to find memory.
         region.prefault(cores);
         let headers: Box<[Frame]> = (0..frames).map(|_| Frame::new()).collect();
-        let table = |file: &DataFile| AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table");
+        let table = |file: &DataFile| {
+            AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
+        };
         Ok(Arc::new(Pool {
             free: FreeFrames::new(&headers, cores),
             sweep: Sweep::new(frames, cores, options.sweep_batch),
@@ -306,7 +309,13 @@ impl Pool {
     }
 
     /// Reads the page into a frame that the entry names as being loaded into.
-    fn load_into(&self, page_no: PageNo, entry: &AtomicU32, frame: u32, on_damage: OnDamage) -> Result<(), Error> {
+    fn load_into(
+        &self,
+        page_no: PageNo,
+        entry: &AtomicU32,
+        frame: u32,
+        on_damage: OnDamage,
+    ) -> Result<(), Error> {
         // SAFETY: the region is mapped; the frame has no page and is on no list, so this load alone writes it until
         // it is published below. Readers with an old view of the frame read racily and fail to validate.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
@@ -366,7 +375,9 @@ impl Pool {
     pub fn pin(&self, page_no: PageNo) -> Result<Pinned<'_>, Error> {
         loop {
             match self.get(page_no) {
-                Ok(page) if self.header(page.frame).try_pin(page.seen) => return Ok(Pinned::new(self, page.frame)),
+                Ok(page) if self.header(page.frame).try_pin(page.seen) => {
+                    return Ok(Pinned::new(self, page.frame));
+                }
                 // Changed in between, or pinned by too many: let others run, and look again.
                 Ok(_) => park::yield_now(),
                 Err(miss) => self.resolve(page_no, miss)?,
@@ -397,7 +408,8 @@ impl Pool {
     pub fn create(&self, page_no: PageNo, kind: PageKind, tree: u32, level: u8) -> PageMut<'_> {
         let core = runtime::core();
         let entry = self.entry(page_no).expect("a claimed page number has an entry");
-        let spare = self.free.take_reserved(&self.headers, core).expect("a frame was reserved before it is needed");
+        let spare =
+            self.free.take_reserved(&self.headers, core).expect("a frame was reserved before it is needed");
         let frame = loop {
             // Acquire: the frame's header is seen as it was when the page was entered.
             let now = Entry(entry.load(Ordering::Acquire));

@@ -405,7 +405,9 @@ mod tests {
     fn redo_refuses_nonsense() {
         let mut bytes = vec![0; PAGE_SIZE];
         let before = bytes.clone();
-        for (op, payload) in [(OP_MAP_SET, &[1][..]), (OP_MAP_SET, &[0xff, 0xff]), (OP_MAP_NEW, &[1]), (99, &[])] {
+        for (op, payload) in
+            [(OP_MAP_SET, &[1][..]), (OP_MAP_SET, &[0xff, 0xff]), (OP_MAP_NEW, &[1]), (99, &[])]
+        {
             assert!(!redo(op, payload, &mut bytes));
         }
         assert_eq!(bytes, before);

@@ -94,7 +94,11 @@ pub struct Store {
 
 impl Store {
     /// Makes a new store in `folder`, which must not exist or be empty. To be called in a fiber.
-    pub fn create(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
+    pub fn create(
+        folder: &Path,
+        runtime: &Arc<Runtime>,
+        options: &StoreOptions,
+    ) -> Result<Arc<Store>, Error> {
         file::create_dir(folder).during("making the data folder")?;
         let found = file::list(folder).during("listing the data folder")?;
         if found.iter().any(|path| path.file_name().is_none_or(|name| name != LOCK_FILE)) {
@@ -193,14 +197,21 @@ impl Store {
     }
 }
 
-fn make_pool(folder: &Path, options: &StoreOptions, pages: DataFile, wal: &Arc<Wal>) -> Result<Arc<Pool>, Error> {
+fn make_pool(
+    folder: &Path,
+    options: &StoreOptions,
+    pages: DataFile,
+    wal: &Arc<Wal>,
+) -> Result<Arc<Pool>, Error> {
     let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
     Pool::new(options.pool(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
 }
 
 fn lock(folder: &Path) -> Result<FileLock, Error> {
     match file::lock_exclusive(&folder.join(LOCK_FILE)) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Err(Error::Format(FormatProblem::InUse)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(Error::Format(FormatProblem::InUse))
+        }
         locked => locked.during("locking the data folder"),
     }
 }
@@ -232,7 +243,8 @@ fn check_format(folder: &Path) -> Result<(), Error> {
 
 /// Applies a logged op to a page, whichever module it belongs to.
 fn redo_op(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
-    let applied = if op <= space::OP_LAST { space::redo(op, payload, page) } else { btree::redo(op, payload, page) };
+    let applied =
+        if op <= space::OP_LAST { space::redo(op, payload, page) } else { btree::redo(op, payload, page) };
     if applied { Ok(()) } else { Err("an operation of the log doesn't fit the page") }
 }
 

@@ -107,7 +107,8 @@ mod tests {
             let wanted = [None, Some(1 + random.below(40))][random.below(2)];
             let sweep = Sweep::new(frames, cores, wanted);
             let headers: Vec<Frame> = (0..frames).map(|_| Frame::new()).collect();
-            let mut usage: Vec<u8> = (0..frames).map(|_| random.below(usize::from(USAGE_MAX) + 1) as u8).collect();
+            let mut usage: Vec<u8> =
+                (0..frames).map(|_| random.below(usize::from(USAGE_MAX) + 1) as u8).collect();
             headers.iter().zip(&usage).for_each(|(header, &usage)| header.set_usage(usage));
             let mut visits = vec![0u64; frames];
             for _ in 0..frames * 8 {

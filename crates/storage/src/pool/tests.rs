@@ -62,7 +62,8 @@ impl Bench {
         let folder = std::env::temp_dir().join(format!("allcore-pool-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let runtime = Runtime::start(Options { cores: Some(CORES), pin: false, ..Options::default() }).unwrap();
+        let runtime =
+            Runtime::start(Options { cores: Some(CORES), pin: false, ..Options::default() }).unwrap();
         let log = Arc::new(TestLog::default());
         let open = |file| DataFile::open(&folder.join(file), Opening::New).unwrap();
         let options = PoolOptions { frames, cores: CORES, sweep_batch: None, huge_pages: HugePages::Off };
@@ -191,7 +192,11 @@ fn pages_survive_eviction_under_load() {
                 let pinned = pool.pin(page_no).unwrap();
                 let mut page = pinned.lock_patiently();
                 let value = value_of(page.bytes());
-                assert_eq!(value, model[index as usize].load(Ordering::Acquire), "page {page_no} lost a change");
+                assert_eq!(
+                    value,
+                    model[index as usize].load(Ordering::Acquire),
+                    "page {page_no} lost a change"
+                );
                 fill(&mut page, value + 1, log);
                 model[index as usize].store(value + 1, Ordering::Release);
             } else {
@@ -201,7 +206,10 @@ fn pages_survive_eviction_under_load() {
         }
     });
     let statistics = bench.pool.statistics();
-    assert!(statistics.evictions > 1000 && statistics.writes > 100 && statistics.loads > 1000, "{statistics:?}");
+    assert!(
+        statistics.evictions > 1000 && statistics.writes > 100 && statistics.loads > 1000,
+        "{statistics:?}"
+    );
     assert_eq!(statistics.write_failures, 0);
     bench.run(|pool| {
         for index in 0..PAGES {

@@ -108,7 +108,8 @@ fn a_closed_store_comes_back_whole() {
     let bench = Bench::new("close");
     let store = bench.create().unwrap();
     bench.recover(&store);
-    let pages = bench.run(&store, |store| (0..300).map(|index| make_page(store, index as u8)).collect::<Vec<_>>());
+    let pages =
+        bench.run(&store, |store| (0..300).map(|index| make_page(store, index as u8)).collect::<Vec<_>>());
     let free_before = bench.run(&store, |store| store.space.pages());
     bench.close(store);
     let store = bench.open().unwrap();
