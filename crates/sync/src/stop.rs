@@ -15,6 +15,12 @@ use crate::{held, park};
 
 /// The names of all stop points in the engine's source. A point that is not listed fails a test.
 pub const NAMES: &[&str] = &[
+    "btree.collapse.logged",
+    "btree.merge.latched",
+    "btree.merge.logged",
+    "btree.root_split.logged",
+    "btree.split.latched",
+    "btree.split.logged",
     "checkpoint.after_control",
     "checkpoint.before_control",
     "checkpoint.begin",
