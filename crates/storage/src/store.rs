@@ -181,6 +181,16 @@ impl Store {
         checkpoint::run(&self.wal, &*self.pool)
     }
 
+    /// Stops what runs in the background and writes nothing, which leaves the folder as a crash would: the next start
+    /// recovers. For a process that can't write any more, and for tests of recovery. In a fiber.
+    pub fn abandon(&self) {
+        let checkpointer = self.checkpointer.lock().take();
+        if let Some(checkpointer) = checkpointer {
+            checkpointer.stop();
+        }
+        self.pool.stop_writers();
+    }
+
     /// Writes everything and stops what runs in the background. Nobody may use the store any more. In a fiber.
     pub fn close(&self) -> Result<(), Error> {
         let checkpointer = self.checkpointer.lock().take();

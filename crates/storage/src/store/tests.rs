@@ -61,11 +61,7 @@ impl Bench {
 
     /// Leaves the store as a crash would: what is not on disk is lost.
     fn crash(&self, store: Arc<Store>) {
-        self.run(&store, |store| {
-            let checkpointer = store.checkpointer.lock().take();
-            checkpointer.iter().for_each(|checkpointer| checkpointer.stop());
-            store.pool.stop_writers();
-        });
+        self.run(&store, Store::abandon);
     }
 }
 
