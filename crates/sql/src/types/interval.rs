@@ -1,6 +1,13 @@
 //! Intervals: months, days and microseconds kept apart, as PostgreSQL does.
 
-/// An interval. `INFINITY` and `NEG_INFINITY` are all fields at their extreme.
+use std::cmp::Ordering;
+use std::io::Write;
+
+use super::datetime::{DAY, HOUR, MINUTE, SECOND, write_fraction};
+use super::settings::IntervalStyle;
+use crate::error::{SqlError, SqlState};
+
+/// An interval. The infinities have all fields at their extreme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Interval {
     /// Months, years included.
@@ -9,4 +16,506 @@ pub struct Interval {
     pub days: i32,
     /// Microseconds.
     pub micros: i64,
+}
+
+/// 22008.
+pub fn interval_out_of_range() -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
+}
+
+impl Interval {
+    /// infinity
+    pub const INFINITY: Interval = Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX };
+    /// -infinity
+    pub const NEG_INFINITY: Interval = Interval { months: i32::MIN, days: i32::MIN, micros: i64::MIN };
+
+    /// Whether it is one of the infinities.
+    pub fn is_infinite(self) -> bool {
+        self == Interval::INFINITY || self == Interval::NEG_INFINITY
+    }
+
+    /// Microseconds with months of 30 days and days of 24 hours: what comparison goes by.
+    pub fn span(self) -> i128 {
+        (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)
+    }
+
+    /// Order by span.
+    pub fn compare(self, other: Interval) -> Ordering {
+        self.span().cmp(&other.span())
+    }
+
+    /// -self
+    pub fn negate(self) -> Result<Interval, SqlError> {
+        if self.is_infinite() {
+            return Ok(if self == Interval::INFINITY { Interval::NEG_INFINITY } else { Interval::INFINITY });
+        }
+        Interval::checked(self.months.checked_neg(), self.days.checked_neg(), self.micros.checked_neg())
+    }
+
+    /// self + other
+    pub fn add(self, other: Interval) -> Result<Interval, SqlError> {
+        if self.is_infinite() || other.is_infinite() {
+            if self.is_infinite() && other.is_infinite() && self != other {
+                return Err(interval_out_of_range());
+            }
+            return Ok(if self.is_infinite() { self } else { other });
+        }
+        Interval::checked(
+            self.months.checked_add(other.months),
+            self.days.checked_add(other.days),
+            self.micros.checked_add(other.micros),
+        )
+    }
+
+    fn checked(months: Option<i32>, days: Option<i32>, micros: Option<i64>) -> Result<Interval, SqlError> {
+        match (months, days, micros) {
+            (Some(months), Some(days), Some(micros)) => {
+                let value = Interval { months, days, micros };
+                if value.is_infinite() { Err(interval_out_of_range()) } else { Ok(value) }
+            }
+            _ => Err(interval_out_of_range()),
+        }
+    }
+
+    /// self * factor; what does not make a whole month or day goes down to the next smaller field.
+    pub fn multiply(self, factor: f64) -> Result<Interval, SqlError> {
+        if self.is_infinite() || factor.is_infinite() || factor.is_nan() {
+            let sign = if self.span() < 0 { -1.0 } else { f64::from(self.span() > 0) };
+            let product = sign * factor;
+            return if product.is_nan() || product == 0.0 || factor.is_nan() {
+                Err(interval_out_of_range())
+            } else {
+                Ok(if product > 0.0 { Interval::INFINITY } else { Interval::NEG_INFINITY })
+            };
+        }
+        let months = f64::from(self.months) * factor;
+        let days = f64::from(self.days) * factor;
+        if !(months.abs() < 2_147_483_647.5 && days.abs() < 2_147_483_647.5) {
+            return Err(interval_out_of_range());
+        }
+        let month_days = round_to_micros((months - months.trunc()) * 30.0);
+        let mut seconds =
+            round_to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
+        let mut day_carry = 0.0;
+        // Rounding may have made a whole day of the rest.
+        if seconds.abs() >= 86_400.0 {
+            day_carry = (seconds / 86_400.0).trunc();
+            seconds -= day_carry * 86_400.0;
+        }
+        let total_days = days.trunc() + month_days.trunc() + day_carry;
+        let micros = (self.micros as f64 * factor + seconds * 1e6).round_ties_even();
+        if total_days.abs() > 2_147_483_647.0 || micros.abs() >= 9.223_372_036_854_775e18 {
+            return Err(interval_out_of_range());
+        }
+        Ok(Interval { months: months.trunc() as i32, days: total_days as i32, micros: micros as i64 })
+    }
+
+    /// 30 days to a month, 24 hours to a day, signs alike: justify_interval.
+    pub fn justify(self) -> Result<Interval, SqlError> {
+        self.justify_hours()?.justify_days()
+    }
+
+    /// 24 hours to a day.
+    pub fn justify_hours(self) -> Result<Interval, SqlError> {
+        let mut days = i64::from(self.days) + self.micros / DAY;
+        let mut micros = self.micros % DAY;
+        if days > 0 && micros < 0 {
+            days -= 1;
+            micros += DAY;
+        } else if days < 0 && micros > 0 {
+            days += 1;
+            micros -= DAY;
+        }
+        Interval::checked(Some(self.months), i32::try_from(days).ok(), Some(micros))
+    }
+
+    /// 30 days to a month.
+    pub fn justify_days(self) -> Result<Interval, SqlError> {
+        let mut months = i64::from(self.months) + i64::from(self.days / 30);
+        let mut days = self.days % 30;
+        if months > 0 && (days < 0 || (days == 0 && self.micros < 0)) {
+            months -= 1;
+            days += 30;
+        } else if months < 0 && (days > 0 || (days == 0 && self.micros > 0)) {
+            months += 1;
+            days -= 30;
+        }
+        Interval::checked(i32::try_from(months).ok(), Some(days), Some(self.micros))
+    }
+
+    /// Appends its text.
+    pub fn write(self, style: IntervalStyle, out: &mut Vec<u8>) {
+        if self.is_infinite() {
+            out.extend_from_slice(if self == Interval::INFINITY { b"infinity" } else { b"-infinity" });
+            return;
+        }
+        match style {
+            IntervalStyle::Postgres => self.write_postgres(out),
+            IntervalStyle::PostgresVerbose => self.write_verbose(out),
+            IntervalStyle::SqlStandard => self.write_sql(out),
+            IntervalStyle::Iso8601 => self.write_iso(out),
+        }
+    }
+
+    /// Years, months, days, hours, minutes, seconds with microseconds as a separate field.
+    fn fields(self) -> [i64; 7] {
+        [
+            i64::from(self.months / 12),
+            i64::from(self.months % 12),
+            i64::from(self.days),
+            self.micros / HOUR,
+            self.micros / MINUTE % 60,
+            self.micros / SECOND % 60,
+            self.micros % SECOND,
+        ]
+    }
+
+    fn write_postgres(self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let [years, months, days, ..] = self.fields();
+        let mut after_negative = false;
+        for (value, unit) in [(years, "year"), (months, "mon"), (days, "day")] {
+            if value == 0 {
+                continue;
+            }
+            let space = if out.len() > start { " " } else { "" };
+            let plus = if after_negative && value > 0 { "+" } else { "" };
+            let plural = if value == 1 { "" } else { "s" };
+            let _ = write!(out, "{space}{plus}{value} {unit}{plural}");
+            after_negative = value < 0;
+        }
+        if self.micros != 0 || out.len() == start {
+            if out.len() > start {
+                out.push(b' ');
+            }
+            if self.micros < 0 {
+                out.push(b'-');
+            } else if after_negative {
+                out.push(b'+');
+            }
+            self.write_clock(out);
+        }
+    }
+
+    fn write_clock(self, out: &mut Vec<u8>) {
+        let micros = self.micros.unsigned_abs() as i128;
+        let seconds = (micros / i128::from(SECOND)) as i64;
+        let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        write_fraction((micros % i128::from(SECOND)) as i64, out);
+    }
+
+    fn write_verbose(self, out: &mut Vec<u8>) {
+        out.push(b'@');
+        let [years, months, days, hours, minutes, seconds, micros] = self.fields();
+        let mut ago = None;
+        let mut parts = 0;
+        for (value, unit) in [(years, "year"), (months, "mon"), (days, "day"), (hours, "hour"), (minutes, "min")] {
+            if value == 0 {
+                continue;
+            }
+            let negative = *ago.get_or_insert(value < 0);
+            let value = if negative { -value } else { value };
+            let plural = if value == 1 { "" } else { "s" };
+            let _ = write!(out, " {value} {unit}{plural}");
+            parts += 1;
+        }
+        if seconds != 0 || micros != 0 {
+            let below = seconds < 0 || micros < 0;
+            let negative = *ago.get_or_insert(below);
+            let sign = if below == negative { "" } else { "-" };
+            let _ = write!(out, " {sign}{}", seconds.abs());
+            write_fraction(micros.abs(), out);
+            let _ = write!(out, " sec{}", if seconds.abs() == 1 && micros == 0 { "" } else { "s" });
+            parts += 1;
+        }
+        if parts == 0 {
+            out.extend_from_slice(b" 0");
+        }
+        if ago == Some(true) {
+            out.extend_from_slice(b" ago");
+        }
+    }
+
+    fn write_sql(self, out: &mut Vec<u8>) {
+        let [years, months, days, ..] = self.fields();
+        let negative = self.months < 0 || self.days < 0 || self.micros < 0;
+        let positive = self.months > 0 || self.days > 0 || self.micros > 0;
+        let (has_months, has_days, has_time) = (self.months != 0, self.days != 0, self.micros != 0);
+        if !has_months && !has_days && !has_time {
+            out.push(b'0');
+        } else if (negative && positive) || (has_months && (has_days || has_time)) {
+            let sign = |value: i64| if value < 0 { '-' } else { '+' };
+            let _ = write!(
+                out,
+                "{}{}-{} {}{} {}",
+                sign(i64::from(self.months)),
+                years.abs(),
+                months.abs(),
+                sign(days),
+                days.abs(),
+                sign(self.micros)
+            );
+            self.write_short_clock(out);
+        } else if has_months {
+            let _ = write!(out, "{}{}-{}", if negative { "-" } else { "" }, years.abs(), months.abs());
+        } else {
+            out.extend_from_slice(if negative { b"-" } else { b"" });
+            if has_days {
+                let _ = write!(out, "{} ", days.abs());
+            }
+            self.write_short_clock(out);
+        }
+    }
+
+    fn write_short_clock(self, out: &mut Vec<u8>) {
+        let seconds = (self.micros / SECOND).abs();
+        let _ = write!(out, "{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        write_fraction((self.micros % SECOND).abs(), out);
+    }
+
+    fn write_iso(self, out: &mut Vec<u8>) {
+        if self == Interval::default() {
+            out.extend_from_slice(b"PT0S");
+            return;
+        }
+        out.push(b'P');
+        let [years, months, days, hours, minutes, seconds, micros] = self.fields();
+        for (value, unit) in [(years, 'Y'), (months, 'M'), (days, 'D')] {
+            if value != 0 {
+                let _ = write!(out, "{value}{unit}");
+            }
+        }
+        if self.micros != 0 {
+            out.push(b'T');
+            for (value, unit) in [(hours, 'H'), (minutes, 'M')] {
+                if value != 0 {
+                    let _ = write!(out, "{value}{unit}");
+                }
+            }
+            if seconds != 0 || micros != 0 {
+                let _ = write!(out, "{}{}", if self.micros < 0 { "-" } else { "" }, seconds.abs());
+                write_fraction(micros.abs(), out);
+                out.push(b'S');
+            }
+        }
+    }
+
+    /// Reads an interval.
+    pub fn parse(text: &str) -> Result<Interval, SqlError> {
+        let invalid = || {
+            SqlError::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                format!("invalid input syntax for type interval: \"{text}\""),
+            )
+        };
+        let lower = text.trim().to_ascii_lowercase();
+        match lower.as_str() {
+            "infinity" | "+infinity" => return Ok(Interval::INFINITY),
+            "-infinity" => return Ok(Interval::NEG_INFINITY),
+            _ => {}
+        }
+        let mut sum = Sum::default();
+        if lower.starts_with('p') { sum.iso(&lower[1..]) } else { sum.words(&lower) }.ok_or_else(invalid)?;
+        sum.interval().ok_or_else(|| {
+            SqlError::new(
+                SqlState::INTERVAL_FIELD_OVERFLOW,
+                format!("interval field value out of range: \"{text}\""),
+            )
+        })
+    }
+}
+
+fn round_to_micros(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
+}
+
+/// Fields summed up while a text is read.
+#[derive(Default)]
+struct Sum {
+    months: f64,
+    days: f64,
+    micros: f64,
+    fields: usize,
+}
+
+impl Sum {
+    fn interval(&self) -> Option<Interval> {
+        // Exact for the whole numbers below 2^53 microseconds that texts have.
+        if self.months.abs() > 2_147_483_647.0 || self.days.abs() > 2_147_483_647.0 || self.micros.abs() > 9.22e18 {
+            return None;
+        }
+        Some(Interval { months: self.months as i32, days: self.days as i32, micros: self.micros as i64 })
+    }
+
+    /// A number with its unit; a fraction goes down to the smaller fields.
+    fn add(&mut self, value: f64, unit: &str) -> Option<()> {
+        self.fields += 1;
+        let months = match unit {
+            "y" | "yr" | "yrs" | "year" | "years" => 12.0,
+            "mon" | "mons" | "month" | "months" => 1.0,
+            "dec" | "decs" | "decade" | "decades" => 120.0,
+            "c" | "cent" | "century" | "centuries" => 1200.0,
+            "mil" | "mils" | "millennia" | "millennium" => 12_000.0,
+            _ => 0.0,
+        };
+        if months > 0.0 {
+            if months > 1.0 {
+                self.months += (value * months).round_ties_even();
+            } else {
+                self.months += value.trunc();
+                self.add_days((value - value.trunc()) * 30.0);
+            }
+            return Some(());
+        }
+        match unit {
+            "w" | "week" | "weeks" => self.add_days(value * 7.0),
+            "d" | "day" | "days" => self.add_days(value),
+            "h" | "hr" | "hrs" | "hour" | "hours" => self.add_micros(value, HOUR),
+            "m" | "min" | "mins" | "minute" | "minutes" => self.add_micros(value, MINUTE),
+            "" | "s" | "sec" | "secs" | "second" | "seconds" => self.add_micros(value, SECOND),
+            "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => self.add_micros(value, 1000),
+            "us" | "usec" | "usecs" | "microsecond" | "microseconds" => self.add_micros(value, 1),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn add_days(&mut self, value: f64) {
+        let value = round_to_micros(value);
+        self.days += value.trunc();
+        self.micros += ((value - value.trunc()) * DAY as f64).round_ties_even();
+    }
+
+    fn add_micros(&mut self, value: f64, unit: i64) {
+        self.micros += (value * unit as f64).round_ties_even();
+    }
+
+    /// `1 year -2 days 03:04:05 ago`, `1-2`, `@ 3 hours`.
+    fn words(&mut self, text: &str) -> Option<()> {
+        let mut ago = false;
+        let mut rest = text.trim_start_matches('@').trim_start();
+        while !rest.is_empty() {
+            if rest.starts_with("ago") {
+                ago = true;
+                rest = rest[3..].trim_start();
+                continue;
+            }
+            let length = rest
+                .find(|c: char| !(c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ':')))
+                .unwrap_or(rest.len());
+            let (number, after) = rest.split_at(length);
+            if number.is_empty() {
+                return None;
+            }
+            rest = after.trim_start();
+            if number.contains(':') {
+                self.clock(number)?;
+                continue;
+            }
+            if let Some(dash) = number[1..].find('-') {
+                let years: f64 = number[..dash + 1].parse().ok()?;
+                let months: f64 = number[dash + 2..].parse().ok()?;
+                self.months += years * 12.0 + if number.starts_with('-') { -months } else { months };
+                self.fields += 1;
+                continue;
+            }
+            let value: f64 = number.parse().ok()?;
+            let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+            let unit = &rest[..letters];
+            if unit == "ago" {
+                self.add(value, "")?;
+                continue;
+            }
+            // "1 12:00" is a day and a time.
+            if unit.is_empty() && rest.contains(':') {
+                self.add(value, "day")?;
+                continue;
+            }
+            self.add(value, unit)?;
+            rest = rest[letters..].trim_start();
+        }
+        if ago {
+            self.months = -self.months;
+            self.days = -self.days;
+            self.micros = -self.micros;
+        }
+        (self.fields > 0).then_some(())
+    }
+
+    /// `[-]hh:mm[:ss[.fff]]`
+    fn clock(&mut self, text: &str) -> Option<()> {
+        let (negative, digits) = match text.as_bytes()[0] {
+            b'-' => (true, &text[1..]),
+            b'+' => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let fields: Vec<&str> = digits.split(':').collect();
+        let (hours, minutes, seconds) = match fields.as_slice() {
+            [minutes, seconds] if seconds.contains('.') => ("0", *minutes, *seconds),
+            [hours, minutes] => (*hours, *minutes, "0"),
+            [hours, minutes, seconds] => (*hours, *minutes, *seconds),
+            _ => return None,
+        };
+        let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+        let (minutes, whole): (i64, i64) = (minutes.parse().ok()?, whole.parse().ok()?);
+        if minutes > 59 || whole > 60 {
+            return None;
+        }
+        let fraction = super::datetime::parse_fraction(fraction)?;
+        let micros = hours.parse::<i64>().ok()?.checked_mul(HOUR)? + minutes * MINUTE + whole * SECOND + fraction;
+        self.micros += if negative { -micros as f64 } else { micros as f64 };
+        self.fields += 1;
+        Some(())
+    }
+
+    /// `1Y2M3DT4H5M6S` behind the P.
+    fn iso(&mut self, text: &str) -> Option<()> {
+        let mut in_time = false;
+        let mut rest = text;
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix('t') {
+                in_time = true;
+                rest = after;
+                continue;
+            }
+            let length = rest.find(|c: char| c.is_ascii_alphabetic())?;
+            let value: f64 = rest[..length].parse().ok()?;
+            let unit = match (&rest[length..length + 1], in_time) {
+                ("m", false) => "mon",
+                (unit @ ("y" | "w" | "d"), false) | (unit @ ("h" | "m" | "s"), true) => unit,
+                _ => return None,
+            };
+            self.add(value, unit)?;
+            rest = &rest[length + 1..];
+        }
+        (self.fields > 0).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_as_postgresql_writes_it() {
+        for (input, output) in [
+            ("1 year 2 mons 3 days 04:05:06.789", "1 year 2 mons 3 days 04:05:06.789"),
+            ("-1 year +3 days -04:05", "-1 years +3 days -04:05:00"),
+            ("1.5 months", "1 mon 15 days"),
+            ("1.5 days", "1 day 12:00:00"),
+            ("2 weeks", "14 days"),
+            ("P1Y2M3DT4H5M6S", "1 year 2 mons 3 days 04:05:06"),
+            ("1-2", "1 year 2 mons"),
+            ("@ 3 hours ago", "-03:00:00"),
+            ("90", "00:01:30"),
+            ("0", "00:00:00"),
+            ("100:00:00", "100:00:00"),
+            ("1 12:00", "1 day 12:00:00"),
+        ] {
+            let mut out = Vec::new();
+            Interval::parse(input).unwrap().write(IntervalStyle::Postgres, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), output, "{input}");
+        }
+        assert!(Interval::parse("x").is_err());
+    }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 pub mod array;
 pub mod binary;
 pub mod datum;
+pub mod datetime;
 pub mod interval;
 pub mod numeric;
 pub mod oid;
