@@ -51,7 +51,11 @@ pub fn run(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
     run_paced(wal, pages, &mut |_, _| {})
 }
 
-fn run_paced(wal: &Wal, pages: &dyn CheckpointPages, pace: &mut dyn FnMut(usize, usize)) -> Result<Lsn, Error> {
+fn run_paced(
+    wal: &Wal,
+    pages: &dyn CheckpointPages,
+    pace: &mut dyn FnMut(usize, usize),
+) -> Result<Lsn, Error> {
     // Acquire: what the last one wrote to the control file is seen.
     while wal.checkpointing.swap(true, Ordering::Acquire) {
         pause(PACE);
@@ -60,12 +64,18 @@ fn run_paced(wal: &Wal, pages: &dyn CheckpointPages, pace: &mut dyn FnMut(usize,
     // Release: pairs with the swap.
     wal.checkpointing.store(false, Ordering::Release);
     match result {
-        Err(error @ (Error::Io(_) | Error::Corrupt { .. })) => crate::log::fail_stop(&format!("checkpoint: {error}")),
+        Err(error @ (Error::Io(_) | Error::Corrupt { .. })) => {
+            crate::log::fail_stop(&format!("checkpoint: {error}"))
+        }
         result => result,
     }
 }
 
-fn run_alone(wal: &Wal, pages: &dyn CheckpointPages, pace: &mut dyn FnMut(usize, usize)) -> Result<Lsn, Error> {
+fn run_alone(
+    wal: &Wal,
+    pages: &dyn CheckpointPages,
+    pace: &mut dyn FnMut(usize, usize),
+) -> Result<Lsn, Error> {
     sync::stop::point("checkpoint.begin");
     let redo = wal.begin_epoch();
     let floor = wal.floor_source.get().map_or(redo, |source| source().min(redo));
@@ -141,7 +151,8 @@ impl Checkpointer {
         let (start, begun) = (wal.position().0, runtime::time::now());
         run_paced(wal, pool, &mut |done, total| {
             let ahead = || {
-                let volume = (wal.position().0 - start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);
+                let volume =
+                    (wal.position().0 - start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);
                 let time = (runtime::time::now() - begun) as f64 / (INTERVAL.as_nanos() as f64 / 2.0);
                 done as f64 / total as f64 > volume.max(time)
             };

@@ -87,19 +87,28 @@ impl Control {
 
     /// The sequence number and content of a copy; `None` if it isn't valid.
     fn decode(copy: &[u8]) -> Option<(u64, Result<Control, Error>)> {
-        let u32_at = |at: usize| copy.get(at..at + 4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
-        let u64_at = |at: usize| copy.get(at..at + 8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight")));
+        let u32_at =
+            |at: usize| copy.get(at..at + 4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
+        let u64_at = |at: usize| {
+            copy.get(at..at + 8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight")))
+        };
         if u64_at(at::MAGIC)? != MAGIC || u32_at(at::CHECKSUM)? != crc32c::crc32c(copy.get(at::VERSION..)?) {
             return None;
         }
         let sequence = u64_at(at::SEQUENCE)?;
         let version = u32_at(at::VERSION)?;
         if version != VERSION {
-            return Some((sequence, Err(Error::Format(FormatProblem::Version(format!("control file {version}"))))));
+            return Some((
+                sequence,
+                Err(Error::Format(FormatProblem::Version(format!("control file {version}")))),
+            ));
         }
         let page_bytes = u32_at(at::PAGE_BYTES)?;
         if page_bytes as usize != PAGE_SIZE {
-            return Some((sequence, Err(Error::Format(FormatProblem::Version(format!("pages of {page_bytes} bytes"))))));
+            return Some((
+                sequence,
+                Err(Error::Format(FormatProblem::Version(format!("pages of {page_bytes} bytes")))),
+            ));
         }
         let segment_bytes = u64_at(at::SEGMENT_BYTES)?;
         let info_length = u32_at(at::INFO_LENGTH)? as usize;
@@ -150,9 +159,14 @@ impl ControlFile {
         let file = File::open(&path, OpenOptions::default()).during("opening the control file")?;
         let mut bytes = AlignedBuf::new(COPY_BYTES * COPIES as usize);
         let length = file.read_some_at(&mut bytes, 0).during("reading the control file")?;
-        let newest = bytes[..length].chunks_exact(COPY_BYTES).filter_map(Control::decode).max_by_key(|(sequence, _)| *sequence);
+        let newest = bytes[..length]
+            .chunks_exact(COPY_BYTES)
+            .filter_map(Control::decode)
+            .max_by_key(|(sequence, _)| *sequence);
         match newest {
-            Some((sequence, control)) => Ok((ControlFile { file, sequence: AtomicU64::new(sequence) }, control?)),
+            Some((sequence, control)) => {
+                Ok((ControlFile { file, sequence: AtomicU64::new(sequence) }, control?))
+            }
             None => Err(Error::Format(FormatProblem::Damaged(NAME))),
         }
     }

@@ -45,7 +45,11 @@ unsafe impl Sync for CoreCell {}
 
 impl CoreCell {
     pub(super) fn new(start: u64) -> CoreCell {
-        CoreCell(UnsafeCell::new(CoreState { buffer: Vec::with_capacity(16 << 10), credit: 0, last_end: start }))
+        CoreCell(UnsafeCell::new(CoreState {
+            buffer: Vec::with_capacity(16 << 10),
+            credit: 0,
+            last_end: start,
+        }))
     }
 }
 
@@ -74,14 +78,22 @@ impl Wal {
     #[inline]
     pub fn ensure(&self, bytes: usize) -> Result<(), Error> {
         let need = Self::need(bytes);
-        if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, Share::Ordinary) }
+        if self.with_core(|_, state| state.credit >= need) {
+            Ok(())
+        } else {
+            self.draw(need, Share::Ordinary)
+        }
     }
 
     /// As [`Wal::ensure`] for compensation records and ends of transactions: may use what is kept in reserve for them
     /// when the disk is full, and waits for space when that is used up too.
     pub fn ensure_reserved(&self, bytes: usize) -> Result<(), Error> {
         let need = Self::need(bytes);
-        if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, Share::Reserved) }
+        if self.with_core(|_, state| state.credit >= need) {
+            Ok(())
+        } else {
+            self.draw(need, Share::Reserved)
+        }
     }
 
     fn need(bytes: usize) -> u64 {
@@ -94,7 +106,9 @@ impl Wal {
         loop {
             match self.try_draw(need, share) {
                 Drawn::Enough => return Ok(()),
-                Drawn::RingFull { durable_needed } => self.wait_durable(Lsn(durable_needed.min(self.position().0)))?,
+                Drawn::RingFull { durable_needed } => {
+                    self.wait_durable(Lsn(durable_needed.min(self.position().0)))?
+                }
                 Drawn::NoSegment { end } => match self.wait_for_segments(end) {
                     Ok(()) => {}
                     Err(error) if share == Share::Ordinary => return Err(error),
@@ -222,7 +236,11 @@ impl Wal {
         let mut buffer = self.take_buffer();
         record::begin(&mut buffer);
         buffer.extend_from_slice(bytes);
-        let sealed = record::seal(&mut buffer, Head { kind, pages: 0, undo_length: bytes.len() as u32, link }, self.salt);
+        let sealed = record::seal(
+            &mut buffer,
+            Head { kind, pages: 0, undo_length: bytes.len() as u32, link },
+            self.salt,
+        );
         let lsn = self.append(&mut buffer, &sealed, kind, None, filled).expect("no epoch to miss");
         self.put_buffer(buffer);
         lsn
@@ -241,8 +259,11 @@ impl Wal {
 enum Drawn {
     Enough,
     /// The ring has room once this position is durable.
-    RingFull { durable_needed: u64 },
+    RingFull {
+        durable_needed: u64,
+    },
     /// There is room once segments reach this position.
-    NoSegment { end: u64 },
+    NoSegment {
+        end: u64,
+    },
 }
-

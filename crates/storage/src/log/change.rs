@@ -34,7 +34,14 @@ impl Wal {
     pub fn change(&self) -> Change<'_> {
         let mut buffer = self.take_buffer();
         record::begin(&mut buffer);
-        Change { wal: self, buffer, epoch: self.epoch(), pages: [const { None }; MAX_PAGES], count: 0, undo_start: None }
+        Change {
+            wal: self,
+            buffer,
+            epoch: self.epoch(),
+            pages: [const { None }; MAX_PAGES],
+            count: 0,
+            undo_start: None,
+        }
     }
 }
 
@@ -71,7 +78,8 @@ impl<'a> Change<'a> {
             self.undo(&undo_next.0.to_le_bytes());
         }
         let undo_length = self.undo_start.map_or(0, |start| self.buffer.len() - start);
-        let head = Head { kind: Kind::Change, pages: self.count as u8, undo_length: undo_length as u32, link };
+        let head =
+            Head { kind: Kind::Change, pages: self.count as u8, undo_length: undo_length as u32, link };
         let wal = self.wal;
         let lsn = loop {
             let sealed = record::seal(&mut self.buffer, head, wal.salt);

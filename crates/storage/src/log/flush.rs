@@ -98,7 +98,9 @@ impl Wal {
         }
         match (runtime::try_core(), self.this.upgrade()) {
             (Some(_), Some(wal)) => {
-                runtime::timer::after(DELAY, move || runtime::fiber::spawn_local(move || wal.flush_requested()));
+                runtime::timer::after(DELAY, move || {
+                    runtime::fiber::spawn_local(move || wal.flush_requested())
+                });
             }
             _ => self.flush_requested(),
         }
@@ -137,7 +139,9 @@ impl Wal {
             self.write_group(&mut tools);
         }
         match (runtime::try_core(), self.this.upgrade()) {
-            (Some(_), Some(wal)) if self.anybody_waits() => runtime::fiber::spawn_local(move || wal.serve_others(tools)),
+            (Some(_), Some(wal)) if self.anybody_waits() => {
+                runtime::fiber::spawn_local(move || wal.serve_others(tools))
+            }
             _ => self.serve_others(tools),
         }
     }

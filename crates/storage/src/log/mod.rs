@@ -40,8 +40,8 @@ use flush::Flush;
 pub use reader::LogReader;
 pub use record::{Kind, MAX_PAGES, Part, Record};
 use ring::Ring;
-pub(crate) use segments::clear_from;
 use segments::Segments;
+pub(crate) use segments::clear_from;
 
 /// Unit of log writes: what direct I/O needs and disks write whole.
 pub(crate) const BLOCK: u64 = 4096;
@@ -142,7 +142,10 @@ pub struct Wal {
 
 impl fmt::Debug for Wal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wal").field("position", &self.position()).field("durable", &self.durable()).finish_non_exhaustive()
+        f.debug_struct("Wal")
+            .field("position", &self.position())
+            .field("durable", &self.durable())
+            .finish_non_exhaustive()
     }
 }
 
@@ -177,7 +180,8 @@ impl Wal {
     ) -> Result<Arc<Wal>, Error> {
         options.segment_bytes = control.segment_bytes;
         options.ring_bytes = ring_bytes(&options);
-        let segments = Segments::open(&folder.join(FOLDER), control.segment_bytes, end.0 / control.segment_bytes)?;
+        let segments =
+            Segments::open(&folder.join(FOLDER), control.segment_bytes, end.0 / control.segment_bytes)?;
         // The reserve and the one that is filled; more are made as they are needed.
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
             segments.make()?;

@@ -67,7 +67,9 @@ impl LogReader {
     /// The next record, or `None` where the log ends.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         let start = self.next;
-        let Some(length) = self.bytes(start, HEADER)?.and_then(|header| record::claimed_length(header, start)) else {
+        let Some(length) =
+            self.bytes(start, HEADER)?.and_then(|header| record::claimed_length(header, start))
+        else {
             return Ok(None);
         };
         let salt = self.salt;
@@ -83,7 +85,9 @@ impl LogReader {
         let Some(trailer) = lsn.0.checked_sub(TRAILER as u64) else { return Ok(None) };
         // Backward walks: the window is placed so that the records before this one are in it too.
         self.place_window_before(lsn.0)?;
-        let Some(length) = self.bytes(trailer, TRAILER)?.and_then(|bytes| record::u32_at(bytes, 0)) else { return Ok(None) };
+        let Some(length) = self.bytes(trailer, TRAILER)?.and_then(|bytes| record::u32_at(bytes, 0)) else {
+            return Ok(None);
+        };
         let Some(start) = lsn.0.checked_sub(u64::from(length)) else { return Ok(None) };
         if length as usize > LONGEST || (length as usize) < HEADER + TRAILER {
             return Ok(None);

@@ -72,7 +72,9 @@ pub enum Kind {
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Kind> {
-        [Kind::Change, Kind::Commit, Kind::Abort, Kind::Checkpoint, Kind::Void].into_iter().find(|kind| *kind as u8 == number)
+        [Kind::Change, Kind::Commit, Kind::Abort, Kind::Checkpoint, Kind::Void]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
     }
 }
 
@@ -182,12 +184,15 @@ impl<'a> Record<'a> {
         let length = claimed_length(bytes, position)?;
         let bytes = bytes.get(..length)?;
         let body = crc32c::crc32c_append(salt, &bytes[HEADER..]);
-        if checksum_of_header(body, bytes) != u32_at(bytes, 4)? || u32_at(bytes, length - TRAILER)? as usize != length {
+        if checksum_of_header(body, bytes) != u32_at(bytes, 4)?
+            || u32_at(bytes, length - TRAILER)? as usize != length
+        {
             return None;
         }
         let flags = u16::from_le_bytes([bytes[18], bytes[19]]);
         let link = TxnLink { txn: u64_at(bytes, 24)?, prev: Lsn(u64_at(bytes, 32)?), compensation: None };
-        let head = Head { kind: Kind::from_u8(bytes[16])?, pages: bytes[17], undo_length: u32_at(bytes, 20)?, link };
+        let head =
+            Head { kind: Kind::from_u8(bytes[16])?, pages: bytes[17], undo_length: u32_at(bytes, 20)?, link };
         let mut record = Record { bytes, head, position };
         // What was written here is well formed; checked all the same, so that its parts can be walked.
         let undo = record.undo_range()?;

@@ -70,7 +70,10 @@ impl Segments {
         let mut files = VecDeque::new();
         for number in list(folder)?.into_iter().filter(|number| *number <= last) {
             let path = folder.join(name(number));
-            files.push_back((number, Arc::new(open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?)));
+            files.push_back((
+                number,
+                Arc::new(open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?),
+            ));
         }
         let ready_end = files.back().map_or(last * size, |(newest, _)| (newest + 1) * size);
         Ok(Segments {
@@ -136,7 +139,11 @@ impl Segments {
             *self.failure.lock() = match &result {
                 Ok(()) => None,
                 Err(Error::Io(failure) | Error::DiskFull(failure)) => Some(*failure),
-                Err(_) => Some(IoFailure { what: "making a log segment", kind: std::io::ErrorKind::Other, code: None }),
+                Err(_) => Some(IoFailure {
+                    what: "making a log segment",
+                    kind: std::io::ErrorKind::Other,
+                    code: None,
+                }),
             };
             // Release: the failure is seen by who sees the count.
             self.tries.fetch_add(1, Ordering::Release);
@@ -200,7 +207,8 @@ impl Wal {
             let work = move || {
                 // Relaxed: a bound that moves on anyway.
                 let granted = wal.granted.load(Ordering::Relaxed);
-                wal.segments.make_until((granted + AHEAD * wal.segments.size).next_multiple_of(wal.segments.size));
+                wal.segments
+                    .make_until((granted + AHEAD * wal.segments.size).next_multiple_of(wal.segments.size));
                 wal.segments.end_busy();
             };
             match runtime::try_core() {
@@ -220,7 +228,9 @@ impl Wal {
         }
         self.make_segments();
         // Acquire: the failure is seen with the count.
-        segments.tried.wait_until(|| segments.ready_end() >= end || segments.tries.load(Ordering::Acquire) != before);
+        segments
+            .tried
+            .wait_until(|| segments.ready_end() >= end || segments.tries.load(Ordering::Acquire) != before);
         match *segments.failure.lock() {
             Some(failure) if segments.ready_end() < end => Err(Error::DiskFull(failure)),
             _ => Ok(()),
@@ -238,7 +248,8 @@ fn open(path: &Path, options: OpenOptions) -> Result<File, Error> {
 }
 
 fn write_zeros(path: &Path, size: u64) -> Result<Arc<File>, Error> {
-    let file = open(path, OpenOptions { create: true, truncate: true, direct: true, ..OpenOptions::default() })?;
+    let file =
+        open(path, OpenOptions { create: true, truncate: true, direct: true, ..OpenOptions::default() })?;
     file.allocate(0, size).during("allocating a log segment")?;
     let zeros = AlignedBuf::new(PIECE.min(size as usize));
     for at in (0..size).step_by(zeros.len()) {

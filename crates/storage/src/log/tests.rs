@@ -109,7 +109,11 @@ impl LoggedPage for TestPage {
     }
 }
 
-fn sealed_record(random: &mut Random, position: u64, salt: u32) -> (Vec<u8>, Vec<(u32, u8, Vec<u8>)>, Vec<u8>, TxnLink) {
+fn sealed_record(
+    random: &mut Random,
+    position: u64,
+    salt: u32,
+) -> (Vec<u8>, Vec<(u32, u8, Vec<u8>)>, Vec<u8>, TxnLink) {
     let mut buffer = Vec::new();
     record::begin(&mut buffer);
     let mut parts = Vec::new();
@@ -146,7 +150,10 @@ fn records_read_back_and_damaged_ones_do_not() {
         let (position, salt) = (random.next() >> 8 & !7, random.next() as u32);
         let (bytes, parts, undo, link) = sealed_record(&mut random, position, salt);
         let found = Record::parse(&bytes, position, salt).expect("a record");
-        assert_eq!((found.link(), found.undo(), found.lsn().0), (link, &undo[..], position + bytes.len() as u64));
+        assert_eq!(
+            (found.link(), found.undo(), found.lsn().0),
+            (link, &undo[..], position + bytes.len() as u64)
+        );
         let read: Vec<_> = found.parts().map(|part| (part.page.0, part.op, part.payload.to_vec())).collect();
         assert_eq!(read, parts);
         assert!(Record::parse(&bytes, position + 8, salt).is_none(), "another position");
@@ -203,7 +210,11 @@ fn concurrent_appends_are_read_back_complete_and_in_order() {
                     prev = append_change(wal, core as u64 + 1, prev, &undo);
                     if number % 97 == 0 {
                         wal.wait_durable(prev).unwrap();
-                        assert!(wal.durable() >= prev && wal.durable() <= wal.filled() && wal.filled() <= wal.position());
+                        assert!(
+                            wal.durable() >= prev
+                                && wal.durable() <= wal.filled()
+                                && wal.filled() <= wal.position()
+                        );
                     }
                 }
                 wal.wait_durable(prev).unwrap();
@@ -366,7 +377,12 @@ fn epochs_begin_while_cores_append() {
         let part = record.parts().next().unwrap();
         let redo = redos.iter().rev().find(|redo| **redo <= record.position()).copied().unwrap_or(FIRST);
         let (before, number) = last.get(&part.page.0).copied().unwrap_or((Lsn::ZERO, u32::MAX));
-        assert!(part.is_image() || before > redo, "page {} needs an image at {:?}", part.page, record.position());
+        assert!(
+            part.is_image() || before > redo,
+            "page {} needs an image at {:?}",
+            part.page,
+            record.position()
+        );
         let at = if part.is_image() { 40 } else { 0 };
         let now = u32::from_le_bytes(part.payload[at..at + 4].try_into().unwrap());
         assert_eq!(now, number.wrapping_add(1));
@@ -418,7 +434,10 @@ fn any_damage_ends_the_log_at_the_record_before() {
         std::fs::write(&path, &bad).unwrap();
         let end = contents(&folder).1.0;
         // Padding and zeros that were zeros before are no damage.
-        assert!(end == expected || bad == good || end > expected && good[at] == 0, "damage at {damaged}: {end} for {expected}");
+        assert!(
+            end == expected || bad == good || end > expected && good[at] == 0,
+            "damage at {damaged}: {end} for {expected}"
+        );
         std::fs::write(&path, &good).unwrap();
     }
     assert_eq!(contents(&folder).1.0, last);

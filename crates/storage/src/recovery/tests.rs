@@ -67,7 +67,11 @@ struct Pages {
 impl Pages {
     fn from_disk(disk: Vec<Vec<u8>>) -> Pages {
         let memory = disk.iter().enumerate();
-        let memory = memory.map(|(at, bytes)| ModelPage { number: PageNo(at as u32), bytes: bytes.clone(), dirty: false });
+        let memory = memory.map(|(at, bytes)| ModelPage {
+            number: PageNo(at as u32),
+            bytes: bytes.clone(),
+            dirty: false,
+        });
         Pages { memory: RefCell::new(memory.collect()), disk: RefCell::new(disk) }
     }
 
@@ -111,7 +115,8 @@ impl RedoPages for &Pages {
         }
         if page.page_lsn() < lsn {
             change(&mut page.bytes)?;
-            page.bytes[page::offset::PAGE_NO..page::offset::PAGE_NO + 4].copy_from_slice(&page_no.0.to_le_bytes());
+            page.bytes[page::offset::PAGE_NO..page::offset::PAGE_NO + 4]
+                .copy_from_slice(&page_no.0.to_le_bytes());
             page.set_page_lsn(lsn);
             page.dirty = true;
         }
@@ -280,7 +285,11 @@ impl Model {
 }
 
 /// Recovers a copy; undo stops after `limit` changes. Gives the pages.
-fn recover(folder: &Folder, disk: Vec<Vec<u8>>, limit: usize) -> Result<(Pages, Arc<Wal>), (Pages, Arc<Wal>)> {
+fn recover(
+    folder: &Folder,
+    disk: Vec<Vec<u8>>,
+    limit: usize,
+) -> Result<(Pages, Arc<Wal>), (Pages, Arc<Wal>)> {
     let (recovery, control_file) = Recovery::analyse(folder.path()).expect("the copy can be analysed");
     let wal = recovery.resume(control_file, small(1)).unwrap();
     let pages = Pages::from_disk(disk);
@@ -302,7 +311,11 @@ fn check(pages: &Pages, expected: &[Vec<u8>], what: &str) {
     for (page, expected) in pages.memory.borrow().iter().zip(expected) {
         for strip in 0..STRIPS {
             let range = HEADER_SIZE + strip * STRIP..HEADER_SIZE + (strip + 1) * STRIP;
-            assert!(page.bytes[range.clone()] == expected[range], "{what}: page {}, strip {strip}", page.number);
+            assert!(
+                page.bytes[range.clone()] == expected[range],
+                "{what}: page {}, strip {strip}",
+                page.number
+            );
         }
     }
 }
@@ -352,11 +365,15 @@ fn every_crash_is_recovered() {
                     recover(&copy, disk, usize::MAX).unwrap_or_else(|_| panic!("{what}: second try")).0
                 }
             };
-            assert!(end >= durable && end >= acknowledged, "{what}: the log ends at {end}, durable was {durable}");
+            assert!(
+                end >= durable && end >= acknowledged,
+                "{what}: the log ends at {end}, durable was {durable}"
+            );
             check(&pages, &model.expected(end), &what);
             // Recovered once more, there is nothing to do.
             let disk = pages.disk.borrow().clone();
-            let (again, _) = recover(&copy, disk, 0).unwrap_or_else(|_| panic!("{what}: nothing to undo any more"));
+            let (again, _) =
+                recover(&copy, disk, 0).unwrap_or_else(|_| panic!("{what}: nothing to undo any more"));
             check(&again, &model.expected(end), &what);
         }
     }
@@ -389,7 +406,8 @@ fn starts_that_are_refused() {
     assert_eq!(control.info, b"info");
     let segments: Vec<PathBuf> = {
         let folder = std::fs::read_dir(good.path().join(log::FOLDER)).unwrap();
-        let mut names: Vec<_> = folder.flatten().map(|entry| PathBuf::from(log::FOLDER).join(entry.file_name())).collect();
+        let mut names: Vec<_> =
+            folder.flatten().map(|entry| PathBuf::from(log::FOLDER).join(entry.file_name())).collect();
         names.sort();
         names
     };
