@@ -171,7 +171,8 @@ impl Recovery {
             }
             sync::stop::point("recovery.undo");
             let missing = Error::Format(FormatProblem::Damaged("log: a transaction's record is missing"));
-            let record = reader.record_ending_at(lsn)?.filter(|record| record.link().txn == txn).ok_or(missing)?;
+            let record =
+                reader.record_ending_at(lsn)?.filter(|record| record.link().txn == txn).ok_or(missing)?;
             let link = record.link();
             let (lsn, last) = match link.compensation {
                 Some(undo_next) => (undo_next, last),
@@ -196,7 +197,12 @@ struct Pending {
     last: Lsn,
 }
 
-fn redo_part(pages: &mut dyn RedoPages, op: RedoOp, record: &Record<'_>, part: Part<'_>) -> Result<(), Error> {
+fn redo_part(
+    pages: &mut dyn RedoPages,
+    op: RedoOp,
+    record: &Record<'_>,
+    part: Part<'_>,
+) -> Result<(), Error> {
     pages.redo(part.page, part.replaces_page(), record.lsn(), &mut |bytes| {
         if part.is_image() {
             bytes.copy_from_slice(part.payload);
@@ -269,7 +275,9 @@ fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
     let file = runtime::file::File::open(&path, options).during("opening the data file")?;
     let bytes = file.len().during("measuring the data file")?;
     if bytes < u64::from(control.pages) * PAGE_SIZE as u64 {
-        return Err(Error::Format(FormatProblem::Damaged("pages: it is shorter than at the last checkpoint")));
+        return Err(Error::Format(FormatProblem::Damaged(
+            "pages: it is shorter than at the last checkpoint",
+        )));
     }
     Ok(())
 }
