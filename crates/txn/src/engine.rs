@@ -1,44 +1,273 @@
 //! The engine: what all sessions share.
-#![allow(unused_variables, dead_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use storage::Store;
 use storage::btree::Tree;
+use storage::store::Inheritance;
+use storage::{Lsn, Store};
+use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use sync::{CachePadded, SpinLock};
 
-use crate::{Error, TxnSession};
+use crate::announce::CoreFloors;
+use crate::deadlock::{self, Graph, Node};
+use crate::locks::{LockTable, Tag};
+use crate::restore::Undo;
+use crate::session::Inner;
+use crate::slots::{Slots, Target};
+use crate::status::{Status, StatusTable};
+use crate::txid::Txids;
+use crate::undo::UndoSpace;
+use crate::{Error, TxnSession, horizon, purge};
+
+/// `deadlock_timeout` as it is when nobody sets it.
+const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Counters of strong table locks; tables share them by hash.
+pub(crate) const STRONG_COUNTERS: usize = 1024;
 
 /// Transactions on one store. One engine for each runtime.
 pub struct Engine {
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) status: StatusTable,
+    pub(crate) txids: Txids,
+    pub(crate) slots: Slots,
+    pub(crate) floors: CoreFloors,
+    pub(crate) locks: LockTable,
+    pub(crate) undo: UndoSpace,
+    /// Every transaction below is finished and seen by everybody.
+    pub(crate) horizon: CachePadded<AtomicU64>,
+    /// Commits up to here are in new snapshots.
+    pub(crate) published: Arc<CachePadded<AtomicU64>>,
+    /// Strong table locks held or asked for, by hash: weak ones are taken without the lock table where this is 0.
+    pub(crate) strong: Box<[AtomicU32]>,
+    /// One search for deadlocks at a time.
+    searching: SpinLock<()>,
+    deadlock_timeout: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// What a listed lock is on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LockedObject {
+    /// A table.
+    Table(u32),
+    /// A row: tree and key.
+    Row(u32, Arc<[u8]>),
+    /// The end of a transaction.
+    Transaction(u64),
+    /// An advisory lock: key and class.
+    Advisory(u64, u16),
 }
 
 /// A lock held or awaited, for `pg_locks`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
-    /// The session.
+    /// The session, as [`TxnSession::set_label`] named it.
     pub session: u32,
+    /// Its transaction, 0 when it has no number.
+    pub txid: u64,
+    /// What the lock is on.
+    pub object: LockedObject,
+    /// The modes, as a mask in the order of [`crate::TableLock`] or [`crate::RowLock`].
+    pub modes: u8,
+    /// Whether it is held, or awaited.
+    pub granted: bool,
+    /// Whether it is held without an entry in the lock table.
+    pub fast_path: bool,
 }
 
 impl Engine {
-    /// Begins to serve transactions on a store that has been recovered.
+    /// Ends the start of a store that has been created or opened (undoes what a crash left unfinished), and serves
+    /// transactions on it. In a fiber of the store's runtime.
     pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
-        todo!()
+        let cores = store.runtime.core_count();
+        let txids = Txids::new(highest_txid(store.inheritance()) + 1, cores);
+        let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal.durable().0)));
+        let engine = Arc::new(Engine {
+            status: StatusTable::new()?,
+            slots: Slots::new(),
+            floors: CoreFloors::new(cores),
+            locks: LockTable::new(),
+            undo: UndoSpace::new(cores),
+            horizon: CachePadded::new(AtomicU64::new(txids.end())),
+            txids,
+            published,
+            strong: (0..STRONG_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+            searching: SpinLock::new(()),
+            deadlock_timeout: AtomicU64::new(DEADLOCK_TIMEOUT.as_nanos() as u64),
+            closed: AtomicBool::new(false),
+            store,
+        });
+        // Before recovery's checkpoint, which must keep the transaction numbers in use.
+        engine.attach();
+        engine.store.recover(&mut Undo::new(Arc::clone(&engine.store)))?;
+        engine.publish(engine.store.wal.durable());
+        horizon::start(&engine);
+        Ok(engine)
     }
+
+    /// Tells the log what it wants to know of transactions.
+    fn attach(self: &Arc<Self>) {
+        let wal = &self.store.wal;
+        let published = Arc::clone(&self.published);
+        wal.on_durable(move |durable| raise(&published, durable));
+        // Weak: the log must not keep the engine, which keeps the log.
+        let engine = Arc::downgrade(self);
+        wal.set_floor_source(move || {
+            let engine = engine.upgrade();
+            let first = engine.and_then(|engine| engine.slots.iter().map(|(_, slot)| slot.first_lsn()).min());
+            Lsn(first.unwrap_or(u64::MAX))
+        });
+        let engine = Arc::downgrade(self);
+        wal.set_checkpoint_info(move || {
+            engine.upgrade().map_or_else(Vec::new, |engine| engine.txids.end().to_le_bytes().to_vec())
+        });
+    }
+
     /// The store below.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
+
     /// A new session, used on the core it is made on.
     pub fn session(self: &Arc<Self>) -> Result<TxnSession, Error> {
-        todo!()
+        let slot = self.slots.claim()?;
+        Ok(TxnSession::new(Inner::new(Arc::clone(self), slot)))
     }
+
+    /// Ends the background work and closes the store. No session may be left. In a fiber.
+    pub fn close(&self) -> Result<(), Error> {
+        // Relaxed: a flag that is looked at now and then.
+        self.closed.store(true, Ordering::Relaxed);
+        Ok(self.store.close()?)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: see `close`.
+        self.closed.load(Ordering::Relaxed)
+    }
+
     /// Removes the entries of `tree` that nobody can see any more; gives their number.
     pub fn vacuum(&self, tree: &Tree) -> Result<u64, Error> {
-        todo!()
+        purge::vacuum(&self.store, tree, self.horizon())
     }
+
+    /// Every transaction below this number is finished and seen by everybody.
+    #[inline]
+    pub fn horizon(&self) -> u64 {
+        // Acquire: pairs with the keeper's store.
+        self.horizon.load(Ordering::Acquire)
+    }
+
+    /// Commits up to here are in new snapshots.
+    #[inline]
+    pub fn published(&self) -> Lsn {
+        // Acquire: whoever published this saw the outcomes of all commits below it stored.
+        Lsn(self.published.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn publish(&self, lsn: Lsn) {
+        raise(&self.published, lsn);
+    }
+
+    /// Transaction numbers handed out so far are below this.
+    pub fn next_txid(&self) -> u64 {
+        self.txids.end()
+    }
+
+    /// Pages of undo in use.
+    pub fn undo_pages(&self) -> usize {
+        self.undo.pages()
+    }
+
+    /// `deadlock_timeout`: how long a session waits before it looks for a deadlock.
+    pub fn set_deadlock_timeout(&self, time: Duration) {
+        // Relaxed: a setting.
+        self.deadlock_timeout.store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn deadlock_timeout(&self) -> Duration {
+        // Relaxed: a setting.
+        Duration::from_nanos(self.deadlock_timeout.load(Ordering::Relaxed))
+    }
+
+    /// Looks for a deadlock around `slot`; when there is one, `leave` takes it out of its queue before others look.
+    /// `None`: somebody else is looking, try again soon.
+    pub(crate) fn search_deadlock(&self, slot: u32, leave: impl FnOnce()) -> Option<bool> {
+        let _searching = self.searching.try_lock()?;
+        let found = deadlock::is_deadlocked(self, slot);
+        if found {
+            leave();
+        }
+        Some(found)
+    }
+
     /// All locks held and awaited.
     pub fn locks(&self) -> Vec<LockInfo> {
-        todo!()
+        let mut list = Vec::new();
+        let info = |slot: u32, object, modes, granted, fast_path| {
+            let slot = self.slots.get(slot);
+            // Relaxed: information only.
+            let session = slot.label.load(Ordering::Relaxed);
+            LockInfo { session, txid: slot.txid(), object, modes, granted, fast_path }
+        };
+        self.locks
+            .for_each(|tag, slot, modes, granted| list.push(info(slot, object(tag), modes, granted, false)));
+        for (number, slot) in self.slots.iter() {
+            for fast in &slot.fast {
+                // Relaxed: information only.
+                let word = fast.load(Ordering::Relaxed);
+                if word != 0 {
+                    list.push(info(number, LockedObject::Table((word >> 8) as u32), word as u8, true, true));
+                }
+            }
+            if slot.txid() != 0 {
+                list.push(info(number, LockedObject::Transaction(slot.txid()), 1 << 6, true, false));
+            }
+            if let Some(Target::End(_, txid, _)) = slot.waiting().map(|waiting| waiting.target) {
+                list.push(info(number, LockedObject::Transaction(txid), 1 << 4, false, false));
+            }
+        }
+        list
+    }
+}
+
+/// The highest transaction number that may be in use, by what the last checkpoint kept and what the log showed after it.
+fn highest_txid(inheritance: &Inheritance) -> u64 {
+    let kept = inheritance.info.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    kept.max(inheritance.highest_txn)
+}
+
+fn object(tag: &Tag) -> LockedObject {
+    match tag {
+        Tag::Row(tree, key) => LockedObject::Row(*tree, Arc::clone(key)),
+        Tag::Table(table) => LockedObject::Table(*table),
+        Tag::Advisory(key, class) => LockedObject::Advisory(*key, *class),
+    }
+}
+
+/// Raises a published position; looks first, so that the line is written only when it changes.
+fn raise(published: &AtomicU64, lsn: Lsn) {
+    // Relaxed: only to save the write. Release: the outcomes stored before are seen with the position.
+    if published.load(Ordering::Relaxed) < lsn.0 {
+        published.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+}
+
+impl Graph for Engine {
+    fn waiting(&self, slot: u32) -> Option<Node> {
+        self.slots.get(slot).waiting().map(|waiting| Node { slot, wait: waiting.number })
+    }
+
+    fn blockers(&self, slot: u32, blockers: &mut Vec<u32>) {
+        match self.slots.get(slot).waiting().map(|waiting| waiting.target) {
+            None => {}
+            Some(Target::Lock(tag, mode)) => self.locks.blockers(tag.as_ref(), slot, mode, blockers),
+            Some(Target::End(owner, txid, _)) => {
+                if self.status.get(txid) == Status::Running(owner) {
+                    blockers.push(owner);
+                }
+            }
+        }
     }
 }

@@ -14,15 +14,28 @@
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot. Never backwards.
 #![forbid(unsafe_code)]
 
+mod announce;
+mod deadlock;
 mod engine;
 mod error;
+mod horizon;
+mod locks;
+mod log_undo;
+mod purge;
+mod restore;
 mod session;
+mod slots;
+mod status;
+mod txid;
+mod undo;
 pub mod version;
+mod visibility;
 
-pub use engine::{Engine, LockInfo};
+pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
-    InsertOutcome, Isolation, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock, TxnSession, Wait,
+    InsertOutcome, Isolation, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock, TxnSession,
+    Wait,
 };
 pub use version::Stamp;

@@ -1,15 +1,31 @@
 //! One session's transactions: the surface the executor works on.
-#![allow(unused_variables, dead_code)]
+//!
+//! A session is used on its own core, by one fiber at a time, so its own state is plain cells. What others may ask is in
+//! its slot ([`crate::slots`]).
 
+mod end;
+mod read;
+mod rowlock;
 pub mod scan;
+mod tables;
+mod wait;
+mod write;
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
 use storage::Lsn;
 use storage::btree::Tree;
+use sync::atomic::Ordering;
 
+use crate::locks::Tag;
+use crate::slots::Slot;
+use crate::status::Status;
+use crate::version::{MAX_COMMAND, UndoPointer};
 use crate::{Engine, Error, Stamp};
+
+pub use scan::{Direction, Range, Scan};
 
 /// What a transaction may miss of others' changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,6 +44,8 @@ pub struct Snapshot {
     pub csn: Lsn,
     /// What was on disk when it was taken: what is seen beyond makes the reader depend on it.
     pub durable: Lsn,
+    /// Writers below this number are seen without a look at their outcome.
+    pub horizon: u64,
     /// The transaction's own number, 0 while it has none.
     pub txid: u64,
     /// Own changes of commands before this one are seen.
@@ -44,7 +62,7 @@ pub enum Outcome {
     Changed,
     /// The row is there no more.
     Gone,
-    /// This same transaction changed the row after it was read, in this command.
+    /// This same transaction changed the row after it was read.
     SelfChanged,
 }
 
@@ -119,105 +137,363 @@ pub enum TableLock {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavepointId(u64);
 
-/// One session's access to the engine. All calls are made on the session's own core, inside a fiber; dropping it rolls an
-/// open transaction back.
-pub struct TxnSession {
+/// What a savepoint remembers.
+#[derive(Clone, Copy, Debug)]
+struct Savepoint {
+    id: SavepointId,
+    undo: UndoPointer,
+    /// Row locks, table locks and trees made before it.
+    rows: usize,
+    tables: usize,
+    created: usize,
+    dropped: usize,
+}
+
+/// A session's state.
+pub(crate) struct Inner {
     engine: Arc<Engine>,
+    number: u32,
+    open: Cell<bool>,
+    isolation: Cell<Isolation>,
+    read_only: Cell<bool>,
+    /// The transaction's number, 0 before its first change.
+    txid: Cell<u64>,
+    command: Cell<u32>,
+    last_undo: Cell<UndoPointer>,
+    last_lsn: Cell<Lsn>,
+    snapshot: Cell<Snapshot>,
+    /// Whether `snapshot` is in use.
+    has_snapshot: Cell<bool>,
+    /// Snapshots of open portals.
+    pins: RefCell<Vec<Lsn>>,
+    /// The highest commit this session depends on.
+    seen: Cell<Lsn>,
+    held: RefCell<Vec<Tag>>,
+    tables: RefCell<Vec<tables::HeldTable>>,
+    savepoints: RefCell<Vec<Savepoint>>,
+    savepoints_made: Cell<u64>,
+    created: RefCell<Vec<Tree>>,
+    dropped: RefCell<Vec<Tree>>,
+    lock_timeout: Cell<Duration>,
+    /// Room to work in, kept between uses.
+    scratch: RefCell<Vec<u8>>,
+}
+
+const NO_SNAPSHOT: Snapshot =
+    Snapshot { csn: Lsn::ZERO, durable: Lsn::ZERO, horizon: 0, txid: 0, command: 0 };
+
+impl Inner {
+    pub(crate) fn new(engine: Arc<Engine>, number: u32) -> Inner {
+        Inner {
+            engine,
+            number,
+            open: Cell::new(false),
+            isolation: Cell::new(Isolation::ReadCommitted),
+            read_only: Cell::new(false),
+            txid: Cell::new(0),
+            command: Cell::new(0),
+            last_undo: Cell::new(UndoPointer::NONE),
+            last_lsn: Cell::new(Lsn::ZERO),
+            snapshot: Cell::new(NO_SNAPSHOT),
+            has_snapshot: Cell::new(false),
+            pins: RefCell::new(Vec::new()),
+            seen: Cell::new(Lsn::ZERO),
+            held: RefCell::new(Vec::new()),
+            tables: RefCell::new(Vec::new()),
+            savepoints: RefCell::new(Vec::new()),
+            savepoints_made: Cell::new(0),
+            created: RefCell::new(Vec::new()),
+            dropped: RefCell::new(Vec::new()),
+            lock_timeout: Cell::new(Duration::ZERO),
+            scratch: RefCell::new(Vec::new()),
+        }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot {
+        self.engine.slots.get(self.number)
+    }
+
+    fn begin(&self, isolation: Isolation, read_only: bool) {
+        debug_assert!(!self.open.get(), "transactions don't nest");
+        self.open.set(true);
+        self.isolation.set(isolation);
+        self.read_only.set(read_only);
+        self.command.set(0);
+    }
+
+    fn statement_start(&self) {
+        debug_assert!(self.open.get(), "a statement runs in a transaction");
+        self.next_command();
+        if self.isolation.get() == Isolation::ReadCommitted || !self.has_snapshot.get() {
+            self.take_snapshot();
+        }
+    }
+
+    /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit number and the announcement
+    /// ([`crate::announce`]), nor before the horizon is loaded, which therefore doesn't pass the snapshot.
+    fn take_snapshot(&self) {
+        let seen = self.seen.get();
+        if seen > self.engine.published() {
+            self.wait_filled(seen);
+        }
+        let csn = self.engine.published().max(seen);
+        self.has_snapshot.set(true);
+        let snapshot = Snapshot {
+            csn,
+            durable: self.engine.store.wal.durable(),
+            horizon: self.engine.horizon(),
+            txid: self.txid.get(),
+            command: self.command.get(),
+        };
+        self.snapshot.set(snapshot);
+        self.announce();
+    }
+
+    /// Announces the oldest snapshot in use, or that there is none.
+    fn announce(&self) {
+        let own = self.has_snapshot.get().then(|| self.snapshot.get().csn);
+        let pins = self.pins.borrow();
+        match pins.iter().copied().chain(own).min() {
+            Some(oldest) => self.slot().floor.announce(oldest.0),
+            None => self.slot().floor.clear(),
+        }
+    }
+
+    fn statement_end(&self) {
+        if self.isolation.get() == Isolation::ReadCommitted && self.has_snapshot.replace(false) {
+            self.announce();
+        }
+    }
+
+    fn next_command(&self) {
+        let command = self.command.get();
+        debug_assert!(command < MAX_COMMAND);
+        self.command.set((command + 1).min(MAX_COMMAND));
+        let mut snapshot = self.snapshot.get();
+        snapshot.command = self.command.get();
+        self.snapshot.set(snapshot);
+    }
+
+    fn pin(&self) -> Snapshot {
+        let snapshot = self.snapshot.get();
+        self.pins.borrow_mut().push(snapshot.csn);
+        self.announce();
+        snapshot
+    }
+
+    fn unpin(&self, snapshot: &Snapshot) {
+        let mut pins = self.pins.borrow_mut();
+        if let Some(at) = pins.iter().rposition(|&csn| csn == snapshot.csn) {
+            pins.swap_remove(at);
+        }
+        drop(pins);
+        self.announce();
+    }
+
+    fn swap_snapshot(&self, snapshot: Snapshot) -> Snapshot {
+        let before = self.snapshot.replace(snapshot);
+        self.has_snapshot.set(true);
+        self.announce();
+        before
+    }
+
+    /// The transaction's number, assigned at its first change.
+    #[inline]
+    fn ensure_txid(&self) -> Result<u64, Error> {
+        match self.txid.get() {
+            0 => self.assign_txid(),
+            txid => Ok(txid),
+        }
+    }
+
+    #[cold]
+    fn assign_txid(&self) -> Result<u64, Error> {
+        if self.read_only.get() {
+            return Err(Error::ReadOnly);
+        }
+        let engine = &self.engine;
+        let txid = engine.txids.assign(runtime::core(), engine.horizon())?;
+        engine.status.set(txid, Status::Running(self.number));
+        self.slot().set_txid(txid);
+        self.slot().begin_logging(engine.store.wal.position());
+        self.txid.set(txid);
+        let mut snapshot = self.snapshot.get();
+        snapshot.txid = txid;
+        self.snapshot.set(snapshot);
+        Ok(txid)
+    }
+
+    /// Whether `writer` committed after the snapshot.
+    fn committed_later(&self, writer: u64) -> bool {
+        let snapshot = self.snapshot.get();
+        writer >= snapshot.horizon
+            && matches!(self.engine.status.get(writer), Status::Committed(lsn) if lsn > snapshot.csn)
+    }
+
+    /// What this session does from now on depends on `writer`'s commit, which may not be on disk.
+    fn depend_on(&self, writer: u64) {
+        let snapshot = self.snapshot.get();
+        if writer >= snapshot.horizon
+            && let Status::Committed(lsn) = self.engine.status.get(writer)
+            && lsn > snapshot.durable
+        {
+            self.depend_on_commit(lsn);
+        }
+    }
+
+    #[inline]
+    fn depend_on_commit(&self, lsn: Lsn) {
+        if lsn > self.seen.get() {
+            self.seen.set(lsn);
+        }
+    }
+}
+
+/// One session's access to the engine. All calls are made on the session's own core, inside a fiber. Dropping it rolls an
+/// open transaction back, on a fiber of its own.
+pub struct TxnSession {
+    /// Taken out only when the session is dropped.
+    inner: Option<Box<Inner>>,
 }
 
 impl TxnSession {
+    pub(crate) fn new(inner: Inner) -> TxnSession {
+        TxnSession { inner: Some(Box::new(inner)) }
+    }
+
+    #[inline]
+    fn state(&self) -> &Inner {
+        self.inner.as_deref().expect("a session has its state until it is dropped")
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.state().engine
+    }
+
+    /// Names the session in [`Engine::locks`]: the process number that clients know it by.
+    pub fn set_label(&self, label: u32) {
+        // Relaxed: information only.
+        self.state().slot().label.store(label, Ordering::Relaxed);
+    }
+
     /// Begins a transaction.
     pub fn begin(&self, isolation: Isolation, read_only: bool) {
-        todo!()
+        self.state().begin(isolation, read_only)
     }
+
     /// Begins a statement: the next command, and in read committed a new snapshot.
     pub fn statement_start(&self) -> Result<(), Error> {
-        todo!()
+        self.state().statement_start();
+        Ok(())
     }
+
     /// Ends a statement: its snapshot is given up (read committed).
     pub fn statement_end(&self) {
-        todo!()
+        self.state().statement_end()
     }
+
     /// Makes this command's own changes visible to what follows in the same statement.
     pub fn next_command(&self) {
-        todo!()
+        self.state().next_command()
     }
+
     /// Commits. With `sync`, returns once the transaction and all it depends on is on disk.
     pub fn commit(&self, sync: bool) -> Result<(), Error> {
-        todo!()
+        self.state().commit(sync)
     }
+
     /// Takes everything back.
     pub fn rollback(&self) -> Result<(), Error> {
-        todo!()
+        self.state().rollback()
     }
+
     /// Marks a point to go back to: costs nothing.
     pub fn savepoint(&self) -> SavepointId {
-        todo!()
+        self.state().savepoint()
     }
+
     /// Takes back what was done since the savepoint, which stays.
     pub fn rollback_to(&self, savepoint: SavepointId) -> Result<(), Error> {
-        todo!()
+        self.state().rollback_to(savepoint)
     }
+
     /// Forgets the savepoint and those after it.
     pub fn release(&self, savepoint: SavepointId) -> Result<(), Error> {
-        todo!()
+        self.state().release(savepoint)
     }
+
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
-        todo!()
+        self.state().open.get()
     }
+
     /// Whether the open transaction has changed anything.
     pub fn has_changes(&self) -> bool {
-        todo!()
+        self.state().last_lsn.get() > Lsn::ZERO
     }
+
     /// The transaction's number, assigned now if it has none yet.
     pub fn txid(&self) -> Result<u64, Error> {
-        todo!()
+        self.state().ensure_txid()
     }
+
     /// The present snapshot.
     pub fn snapshot(&self) -> Snapshot {
-        todo!()
+        self.state().snapshot.get()
     }
+
     /// Keeps what the present snapshot sees until [`TxnSession::unpin`] (open portals), and gives it.
     pub fn pin(&self) -> Snapshot {
-        todo!()
+        self.state().pin()
     }
+
     /// Gives a pinned snapshot up.
     pub fn unpin(&self, snapshot: &Snapshot) {
-        todo!()
+        self.state().unpin(snapshot)
     }
+
     /// Makes a pinned snapshot the present one; gives the former.
     pub fn swap_snapshot(&self, snapshot: Snapshot) -> Snapshot {
-        todo!()
+        self.state().swap_snapshot(snapshot)
     }
+
     /// `lock_timeout`; zero is none.
     pub fn set_lock_timeout(&self, limit: Duration) {
-        todo!()
+        self.state().lock_timeout.set(limit)
     }
+
     /// Waits until everything this session has seen is on disk: before a reply that shows it, outside of a transaction.
     pub fn wait_seen(&self) -> Result<(), Error> {
-        todo!()
+        self.state().wait_seen()
     }
+
     /// The visible version of `key`: its payload is put into `row`.
     pub fn get(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
-        todo!()
+        self.state().get(tree, key, row)
     }
+
     /// A scan of the visible versions by the present snapshot.
     pub fn scan(&self, tree: &Tree, range: Range<'_>, direction: Direction) -> Scan {
-        todo!()
+        Scan::new(tree, range, direction, self.state().snapshot.get())
     }
+
     /// Inserts a row.
     pub fn insert(&self, tree: &Tree, key: &[u8], row: &[u8]) -> Result<InsertOutcome, Error> {
-        todo!()
+        self.state().insert(tree, key, row)
     }
+
     /// Replaces the row that was read as `seen`.
     pub fn update(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
-        todo!()
+        self.state().update(tree, key, seen, row)
     }
+
     /// Deletes the row that was read as `seen`.
     pub fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
-        todo!()
+        self.state().delete(tree, key, seen)
     }
+
     /// Locks the newest version of a row and puts its payload into `row`.
     pub fn lock_row(
         &self,
@@ -227,12 +503,40 @@ impl TxnSession {
         wait: Wait,
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
-        todo!()
+        self.state().lock_row(tree, key, lock, wait, row)
     }
+
     /// Locks a table until the transaction ends.
     pub fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<bool, Error> {
-        todo!()
+        self.state().lock_table(table, lock, wait)
+    }
+
+    /// Takes an advisory lock, which lasts until [`TxnSession::unlock_advisory`]: counting how often, and giving it up at
+    /// the end of a transaction or session, is the caller's. False when it was refused and `wait` said to go on.
+    pub fn lock_advisory(&self, key: u64, class: u16, exclusive: bool, wait: Wait) -> Result<bool, Error> {
+        self.state().lock_advisory(key, class, exclusive, wait)
+    }
+
+    /// Gives an advisory lock up, in all its modes.
+    pub fn unlock_advisory(&self, key: u64, class: u16) {
+        self.state().unlock_advisory(key, class);
+    }
+
+    /// Makes a tree that is gone again if the transaction is rolled back.
+    pub fn create_tree(&self, id: u32) -> Result<Tree, Error> {
+        self.state().create_tree(id)
+    }
+
+    /// Frees a tree's pages once the transaction has committed. Nobody else may be using it: the caller holds the table's
+    /// strongest lock.
+    pub fn drop_tree(&self, tree: &Tree) -> Result<(), Error> {
+        self.state().drop_tree(tree)
     }
 }
 
-pub use scan::{Direction, Range, Scan};
+impl Drop for TxnSession {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        inner.abandon();
+    }
+}

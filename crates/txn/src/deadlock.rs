@@ -1,0 +1,138 @@
+//! Deadlock detection: a search for a circle in the graph of who waits for whom.
+//!
+//! A session that has waited for `deadlock_timeout` searches, and is the victim when it finds itself. The graph changes
+//! while it is read, so one reading proves nothing: a circle counts only when a second reading finds each of its edges
+//! again with every session still in the same wait (waits carry numbers). Between the readings all of them were waiting
+//! at once, and a session that waits gives nothing up, so the circle is real. Searches run one at a time, and a victim
+//! has left its queue before the next begins, so a circle has one victim.
+
+/// A wait: which session, and which of its waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// The session's slot.
+    pub slot: u32,
+    /// Number of the wait.
+    pub wait: u64,
+}
+
+/// The graph as it is now.
+pub trait Graph {
+    /// The wait that the session is in; `None` when it isn't waiting.
+    fn waiting(&self, slot: u32) -> Option<Node>;
+    /// Adds the sessions that `slot` waits for.
+    fn blockers(&self, slot: u32, blockers: &mut Vec<u32>);
+}
+
+/// Sessions looked at before a search gives up (and is made again later): a bound on its time.
+const VISITS_MAX: usize = 10_000;
+
+/// Whether `start` waits for itself through others.
+pub fn is_deadlocked(graph: &impl Graph, start: u32) -> bool {
+    find_circle(graph, start).is_some_and(|circle| confirm(graph, &circle))
+}
+
+/// A path of waits from `start` back to `start`, by depth-first search without recursion.
+fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
+    let mut path: Vec<(Node, Vec<u32>)> = Vec::new();
+    let mut visited = vec![start];
+    let open = |slot: u32| -> Option<(Node, Vec<u32>)> {
+        let node = graph.waiting(slot)?;
+        let mut blockers = Vec::new();
+        graph.blockers(slot, &mut blockers);
+        Some((node, blockers))
+    };
+    path.push(open(start)?);
+    while let Some((_, blockers)) = path.last_mut() {
+        let Some(next) = blockers.pop() else {
+            path.pop();
+            continue;
+        };
+        if next == start {
+            return Some(path.into_iter().map(|(node, _)| node).collect());
+        }
+        if visited.contains(&next) {
+            continue;
+        }
+        if visited.len() >= VISITS_MAX {
+            return None;
+        }
+        visited.push(next);
+        path.extend(open(next));
+    }
+    None
+}
+
+/// Whether every edge of the circle is still there, between the same waits.
+fn confirm(graph: &impl Graph, circle: &[Node]) -> bool {
+    let mut blockers = Vec::new();
+    let edges_stand = circle.iter().enumerate().all(|(at, node)| {
+        let next = circle[(at + 1) % circle.len()];
+        blockers.clear();
+        graph.blockers(node.slot, &mut blockers);
+        blockers.contains(&next.slot)
+    });
+    edges_stand && circle.iter().all(|node| graph.waiting(node.slot) == Some(*node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::collections::HashMap;
+
+    #[derive(Default)]
+    struct Sample {
+        edges: HashMap<u32, Vec<u32>>,
+        /// After this many questions, session 2 is in another wait.
+        moves_on_after: Option<u32>,
+        asked: Cell<u32>,
+    }
+
+    impl Sample {
+        fn new(edges: &[(u32, u32)]) -> Sample {
+            let mut sample = Sample::default();
+            for &(from, to) in edges {
+                sample.edges.entry(from).or_default().push(to);
+            }
+            sample
+        }
+    }
+
+    impl Graph for Sample {
+        fn waiting(&self, slot: u32) -> Option<Node> {
+            self.asked.set(self.asked.get() + 1);
+            let moved = slot == 2 && self.moves_on_after.is_some_and(|limit| self.asked.get() > limit);
+            self.edges.contains_key(&slot).then_some(Node { slot, wait: u64::from(moved) })
+        }
+        fn blockers(&self, slot: u32, blockers: &mut Vec<u32>) {
+            blockers.extend(self.edges.get(&slot).into_iter().flatten());
+        }
+    }
+
+    #[test]
+    fn circles_through_the_start_are_found() {
+        assert!(is_deadlocked(&Sample::new(&[(1, 2), (2, 1)]), 1));
+        assert!(is_deadlocked(&Sample::new(&[(1, 2), (2, 3), (2, 9), (3, 1), (1, 8)]), 1));
+        assert!(is_deadlocked(&Sample::new(&[(1, 1)]), 1));
+    }
+
+    #[test]
+    fn other_circles_and_chains_are_not_ours() {
+        assert!(!is_deadlocked(&Sample::new(&[(1, 2), (2, 3)]), 1));
+        assert!(!is_deadlocked(&Sample::new(&[(1, 2), (2, 3), (3, 2)]), 1));
+        assert!(!is_deadlocked(&Sample::new(&[]), 1));
+    }
+
+    #[test]
+    fn a_wait_that_has_moved_on_is_no_deadlock() {
+        let mut sample = Sample::new(&[(1, 2), (2, 1)]);
+        sample.moves_on_after = Some(2);
+        assert!(!is_deadlocked(&sample, 1));
+    }
+
+    #[test]
+    fn long_chains_cost_no_stack() {
+        let edges: Vec<_> = (0..5000).map(|slot| (slot, slot + 1)).chain([(5000, 0)]).collect();
+        assert!(is_deadlocked(&Sample::new(&edges), 0));
+    }
+}

@@ -1,0 +1,101 @@
+//! The horizon's keeper: works out, now and then, below which transaction number everything is finished and seen by
+//! everybody, and has what is only needed above it recycled.
+//!
+//! Each tick it starts a short task on every core (raise the core's floor, give empty undo pages back: [`announce`]), and
+//! moves the horizon over all transactions that ended before the oldest snapshot in use. A number that an idle core holds
+//! unused is taken away when it stands in the way for a whole tick.
+//!
+//! [`announce`]: crate::announce
+
+use std::sync::Arc;
+use std::sync::Weak;
+use std::time::Duration;
+
+use runtime::fiber;
+use storage::Lsn;
+use sync::atomic::Ordering;
+
+use crate::Engine;
+use crate::status::Status;
+
+/// Time between ticks while there is something to do: what a dead row version may outlive its last reader by.
+const TICK: Duration = Duration::from_millis(20);
+/// Time between looks while nothing happens.
+const IDLE_TICK: Duration = Duration::from_millis(100);
+/// Transactions between two chances for others to run.
+const STEPS: u64 = 4096;
+
+/// What the keeper remembers between ticks.
+#[derive(Default)]
+struct Progress {
+    /// The number that stopped the horizon last time.
+    stuck: Option<u64>,
+    /// Nothing is left to do since the horizon caught up.
+    settled: bool,
+}
+
+/// Starts the keeper; it ends with the engine.
+pub fn start(engine: &Arc<Engine>) {
+    let keeper = Arc::downgrade(engine);
+    engine.store.runtime.spawn(0, move || {
+        let mut progress = Progress::default();
+        while let Some(engine) = keeper.upgrade().filter(|engine| !engine.is_closed()) {
+            let busy = engine.tick(&keeper, &mut progress);
+            drop(engine);
+            fiber::sleep(if busy { TICK } else { IDLE_TICK });
+        }
+    });
+}
+
+impl Engine {
+    /// One round. Says whether there was anything to do.
+    fn tick(&self, keeper: &Weak<Engine>, progress: &mut Progress) -> bool {
+        let caught_up = self.horizon() == self.txids.end();
+        // One more round after catching up: cores give back what the last step of the horizon freed.
+        if caught_up && std::mem::replace(&mut progress.settled, true) {
+            return false;
+        }
+        progress.settled = caught_up;
+        self.raise_floors(keeper);
+        self.advance_horizon(&mut progress.stuck);
+        true
+    }
+
+    /// Has every core raise its floor. The floors count from the next look on: nobody waits here.
+    fn raise_floors(&self, keeper: &Weak<Engine>) {
+        for core in 0..self.store.runtime.core_count() {
+            let keeper = keeper.clone();
+            self.store.runtime.spawn(core, move || {
+                if let Some(engine) = keeper.upgrade() {
+                    engine.floors.raise(core, &engine.published);
+                    engine.undo.shrink(&engine.store, core, engine.horizon());
+                }
+            });
+        }
+    }
+
+    fn advance_horizon(&self, stuck: &mut Option<u64>) {
+        let oldest = Lsn(self.floors.oldest(self.slots.iter().map(|(_, slot)| &slot.floor)));
+        let (start, end) = (self.horizon(), self.txids.end());
+        let mut horizon = start;
+        while horizon < end {
+            match self.status.get(horizon) {
+                Status::Committed(lsn) | Status::Aborted(lsn) if lsn <= oldest => horizon += 1,
+                Status::Old if *stuck == Some(horizon) => match self.txids.take_rest(horizon) {
+                    Some(unused) => unused.for_each(|txid| self.status.set(txid, Status::Aborted(Lsn::ZERO))),
+                    None => break,
+                },
+                Status::Old | Status::Running(_) | Status::Committed(_) | Status::Aborted(_) => break,
+            }
+            if horizon.is_multiple_of(STEPS) {
+                fiber::safe_point();
+            }
+        }
+        *stuck = Some(horizon);
+        if horizon > start {
+            // Release: who sees the horizon sees the outcomes below it as they are given back.
+            self.horizon.store(horizon, Ordering::Release);
+            self.status.release(start, horizon);
+        }
+    }
+}

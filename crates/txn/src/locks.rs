@@ -1,0 +1,360 @@
+//! The lock table: row, table and advisory locks that are held explicitly or waited for.
+//!
+//! A row that is merely being written has no entry here: its version header names the writer. An entry appears when a
+//! lock is asked for explicitly or when somebody has to wait, and goes when nobody holds or awaits it.
+//!
+//! 1. Entries lie in partitions by hash; a partition's lock is held for a few dozen instructions and counts as a latch.
+//! 2. Waiters queue first in, first out. A request waits when it conflicts with another holder or with somebody who waits
+//!    already; a holder that wants more goes to the front. A release grants from the front until one can't be granted, so
+//!    handing an exclusive lock over costs the same whatever the queue's length.
+//! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
+//! 4. Locks never touch rows or undo.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Place;
+use sync::atomic::{AtomicU32, Ordering};
+use sync::{CachePadded, SpinLock};
+
+/// What a lock is on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Tag {
+    /// A row: tree and key.
+    Row(u32, Arc<[u8]>),
+    /// A table.
+    Table(u32),
+    /// Whatever two sessions agree on.
+    Advisory(u64, u16),
+}
+
+/// A tag whose key is borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TagRef<'a> {
+    /// See [`Tag::Row`].
+    Row(u32, &'a [u8]),
+    /// See [`Tag::Table`].
+    Table(u32),
+    /// See [`Tag::Advisory`].
+    Advisory(u64, u16),
+}
+
+/// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update.
+const ROW_CONFLICTS: [u8; 4] = [0b1000, 0b1100, 0b1110, 0b1111];
+/// PostgreSQL's table of table locks, in the order of [`crate::TableLock`].
+const TABLE_CONFLICTS: [u8; 8] =
+    [0b1000_0000, 0b1100_0000, 0b1111_0000, 0b1111_1000, 0b1110_1100, 0b1111_1100, 0b1111_1110, 0b1111_1111];
+/// Advisory: share, exclusive.
+const ADVISORY_CONFLICTS: [u8; 2] = [0b10, 0b11];
+
+impl TagRef<'_> {
+    /// The modes that `mode` conflicts with.
+    #[inline]
+    pub fn conflicts(&self, mode: u8) -> u8 {
+        match self {
+            TagRef::Row(..) => ROW_CONFLICTS[usize::from(mode)],
+            TagRef::Table(_) => TABLE_CONFLICTS[usize::from(mode)],
+            TagRef::Advisory(..) => ADVISORY_CONFLICTS[usize::from(mode)],
+        }
+    }
+
+    /// A well-mixed number: its low bits choose the partition.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        match *self {
+            TagRef::Row(tree, key) => hash_bytes(u64::from(tree), key),
+            TagRef::Table(table) => mix(u64::from(table), 0x2545_f491_4f6c_dd1d),
+            TagRef::Advisory(key, class) => mix(key ^ u64::from(class) << 48, 0x9e6c_63d0_876a_9a35),
+        }
+    }
+
+    /// With a key of its own.
+    pub fn to_tag(self) -> Tag {
+        match self {
+            TagRef::Row(tree, key) => Tag::Row(tree, key.into()),
+            TagRef::Table(table) => Tag::Table(table),
+            TagRef::Advisory(key, class) => Tag::Advisory(key, class),
+        }
+    }
+}
+
+impl Tag {
+    /// Without ownership of the key.
+    #[inline]
+    pub fn as_ref(&self) -> TagRef<'_> {
+        match self {
+            Tag::Row(tree, key) => TagRef::Row(*tree, key),
+            Tag::Table(table) => TagRef::Table(*table),
+            Tag::Advisory(key, class) => TagRef::Advisory(*key, *class),
+        }
+    }
+}
+
+/// Multiplies to 128 bits and folds: every input bit reaches every output bit.
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0xa076_1d64_78bd_642f) * u128::from(b ^ 0xe703_7ed1_a0b4_28db);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline]
+fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    let mut hash = mix(seed, bytes.len() as u64);
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = mix(hash, u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+    }
+    let mut tail = [0; 8];
+    tail[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    mix(hash, u64::from_le_bytes(tail))
+}
+
+/// A session that holds a lock, and in which modes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// Its slot.
+    pub slot: u32,
+    /// Its modes, as a mask.
+    pub modes: u8,
+}
+
+struct Waiting {
+    slot: u32,
+    mode: u8,
+    waker: Waker,
+}
+
+struct Entry {
+    tag: Tag,
+    holders: Vec<Holder>,
+    queue: VecDeque<Waiting>,
+}
+
+impl Entry {
+    fn conflicts_with_holders(&self, slot: u32, mask: u8) -> bool {
+        self.holders.iter().any(|holder| holder.slot != slot && holder.modes & mask != 0)
+    }
+
+    fn conflicts_with_waiters(&self, mask: u8) -> bool {
+        self.queue.iter().any(|waiting| mask & 1 << waiting.mode != 0)
+    }
+
+    fn hold(&mut self, slot: u32, mode: u8) {
+        match self.holders.iter_mut().find(|holder| holder.slot == slot) {
+            Some(holder) => holder.modes |= 1 << mode,
+            None => self.holders.push(Holder { slot, modes: 1 << mode }),
+        }
+    }
+
+    fn holds(&self, slot: u32) -> Option<u8> {
+        self.holders.iter().find(|holder| holder.slot == slot).map(|holder| holder.modes)
+    }
+}
+
+/// What a request came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Held now, for the first time by this session: it must release this tag.
+    Granted(Tag),
+    /// Held now; the session held the lock already, in this or another mode.
+    Held,
+    /// Queued: the waker will be called once it is granted.
+    Queued {
+        /// What it waits for.
+        tag: Tag,
+        /// Whether the session holds the lock in no mode yet.
+        first: bool,
+    },
+    /// Refused, since it would have had to wait and gave no waker.
+    Refused,
+}
+
+/// Tells a slot that it was granted what it waits for; called under the partition's lock, before its waker.
+pub trait Grants {
+    /// Marks `slot`'s wait as granted.
+    fn granted(&self, slot: u32);
+}
+
+/// Partitions: enough that unrelated rows seldom share one.
+const PARTITIONS: usize = 1024;
+
+struct Partition {
+    /// Entries, readable without the lock: whether a writer has to look at all.
+    entries: AtomicU32,
+    table: SpinLock<HashTable<Entry>>,
+}
+
+/// The lock table.
+pub struct LockTable {
+    partitions: Box<[CachePadded<Partition>]>,
+}
+
+impl Default for LockTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LockTable {
+    /// No locks.
+    pub fn new() -> LockTable {
+        let partition = || Partition { entries: AtomicU32::new(0), table: SpinLock::new(HashTable::new()) };
+        LockTable { partitions: (0..PARTITIONS).map(|_| CachePadded::new(partition())).collect() }
+    }
+
+    #[inline]
+    fn partition(&self, hash: u64) -> &Partition {
+        &self.partitions[hash as usize % PARTITIONS]
+    }
+
+    /// Whether a lock on this or a neighbouring tag exists. A writer asks under the leaf's latch; whoever locks the row
+    /// looks at it under the same latch after its entry is made, so one of the two sees the other.
+    #[inline]
+    pub fn may_be_locked(&self, hash: u64) -> bool {
+        // Relaxed: the leaf's latch orders this against the locker's look at the row.
+        self.partition(hash).entries.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether `slot` would have to wait for `mode`.
+    pub fn must_wait(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8) -> bool {
+        let table = self.partition(hash).table.lock();
+        let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
+        let mask = tag.conflicts(mode);
+        let first = entry.holds(slot).is_none();
+        entry.conflicts_with_holders(slot, mask) || first && entry.conflicts_with_waiters(mask)
+    }
+
+    /// Asks for a lock. With a waker it queues if it must wait; without one it is refused.
+    pub fn request(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8, waker: Option<Waker>) -> Request {
+        let partition = self.partition(hash);
+        let mut table = partition.table.lock();
+        let mask = tag.conflicts(mode);
+        let place = table.entry(hash, |entry| entry.tag.as_ref() == tag, |entry| entry.tag.as_ref().hash());
+        match place {
+            Place::Vacant(place) => {
+                let own = tag.to_tag();
+                let holders = vec![Holder { slot, modes: 1 << mode }];
+                place.insert(Entry { tag: own.clone(), holders, queue: VecDeque::new() });
+                // Relaxed: changed under the partition's lock only; see `may_be_locked` for readers.
+                partition.entries.store(table.len() as u32, Ordering::Relaxed);
+                Request::Granted(own)
+            }
+            Place::Occupied(mut place) => {
+                let entry = place.get_mut();
+                let first = entry.holds(slot).is_none();
+                if entry.conflicts_with_holders(slot, mask) || first && entry.conflicts_with_waiters(mask) {
+                    let Some(waker) = waker else { return Request::Refused };
+                    let waiting = Waiting { slot, mode, waker };
+                    match first {
+                        true => entry.queue.push_back(waiting),
+                        false => entry.queue.push_front(waiting),
+                    }
+                    return Request::Queued { tag: entry.tag.clone(), first };
+                }
+                entry.hold(slot, mode);
+                if first { Request::Granted(entry.tag.clone()) } else { Request::Held }
+            }
+        }
+    }
+
+    /// Gives all of `slot`'s modes up and hands over.
+    pub fn release(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
+        self.change(tag, grants, |entry| {
+            entry.holders.retain(|holder| holder.slot != slot);
+        });
+    }
+
+    /// Leaves the queue, if it is still there; what was granted meanwhile stays granted.
+    pub fn leave(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
+        self.change(tag, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
+    }
+
+    /// Adds a holder without asking: moves a lock here that is held already (a table lock of the fast path). `held` is
+    /// asked under the partition's lock whether it still is.
+    pub fn adopt(&self, tag: TagRef<'_>, slot: u32, modes: u8, held: impl FnOnce() -> bool) {
+        let hash = tag.hash();
+        let partition = self.partition(hash);
+        let mut table = partition.table.lock();
+        if !held() {
+            return;
+        }
+        let mut entry = table
+            .entry(hash, |entry| entry.tag.as_ref() == tag, |entry| entry.tag.as_ref().hash())
+            .or_insert_with(|| Entry { tag: tag.to_tag(), holders: Vec::new(), queue: VecDeque::new() });
+        match entry.get_mut().holders.iter_mut().find(|holder| holder.slot == slot) {
+            Some(holder) => holder.modes |= modes,
+            None => entry.get_mut().holders.push(Holder { slot, modes }),
+        }
+        // Relaxed: as in `request`.
+        partition.entries.store(table.len() as u32, Ordering::Relaxed);
+    }
+
+    /// Changes an entry, grants what can be granted, and drops it when it is empty.
+    fn change(&self, tag: TagRef<'_>, grants: &impl Grants, change: impl FnOnce(&mut Entry)) {
+        let hash = tag.hash();
+        let partition = self.partition(hash);
+        // One waiter is the usual case; the vector allocates only for more.
+        let (mut first, mut more) = (None, Vec::new());
+        {
+            let mut table = partition.table.lock();
+            let Ok(mut place) = table.find_entry(hash, |entry| entry.tag.as_ref() == tag) else { return };
+            let entry = place.get_mut();
+            change(entry);
+            while let Some(waiting) = entry.queue.front() {
+                if entry.conflicts_with_holders(waiting.slot, tag.conflicts(waiting.mode)) {
+                    break;
+                }
+                let Some(waiting) = entry.queue.pop_front() else { break };
+                entry.hold(waiting.slot, waiting.mode);
+                grants.granted(waiting.slot);
+                match first {
+                    None => first = Some(waiting.waker),
+                    Some(_) => more.push(waiting.waker),
+                }
+            }
+            if entry.holders.is_empty() && entry.queue.is_empty() {
+                place.remove();
+                // Relaxed: as in `request`.
+                partition.entries.store(table.len() as u32, Ordering::Relaxed);
+            }
+        }
+        first.into_iter().chain(more).for_each(Waker::wake);
+    }
+
+    /// Whom `slot`, queued for `mode`, waits for: holders that conflict and everybody before it in the queue.
+    pub fn blockers(&self, tag: TagRef<'_>, slot: u32, mode: u8, blockers: &mut Vec<u32>) {
+        let hash = tag.hash();
+        let table = self.partition(hash).table.lock();
+        let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return };
+        let mask = tag.conflicts(mode);
+        let holding = entry.holders.iter().filter(|holder| holder.slot != slot && holder.modes & mask != 0);
+        blockers.extend(holding.map(|holder| holder.slot));
+        blockers.extend(
+            entry.queue.iter().take_while(|waiting| waiting.slot != slot).map(|waiting| waiting.slot),
+        );
+    }
+
+    /// Calls `each(tag, slot, modes, granted)` for everything held and awaited.
+    pub fn for_each(&self, mut each: impl FnMut(&Tag, u32, u8, bool)) {
+        for partition in &self.partitions {
+            // Copied out first: the caller's work is not done under the lock.
+            let mut copy = Vec::new();
+            for entry in partition.table.lock().iter() {
+                let held = entry.holders.iter().map(|holder| (holder.slot, holder.modes, true));
+                let awaited = entry.queue.iter().map(|waiting| (waiting.slot, 1 << waiting.mode, false));
+                copy.extend(
+                    held.chain(awaited)
+                        .map(|(slot, modes, granted)| (entry.tag.clone(), slot, modes, granted)),
+                );
+            }
+            for (tag, slot, modes, granted) in copy {
+                each(&tag, slot, modes, granted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

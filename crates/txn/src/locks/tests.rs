@@ -1,0 +1,134 @@
+//! The lock table against its rules: conflicts, order, hand-over.
+
+use super::*;
+use std::sync::Mutex;
+
+#[derive(Default)]
+struct Granted(Mutex<Vec<u32>>);
+
+impl Grants for Granted {
+    fn granted(&self, slot: u32) {
+        self.0.lock().unwrap().push(slot);
+    }
+}
+
+impl Granted {
+    fn take(&self) -> Vec<u32> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+const ROW: TagRef<'static> = TagRef::Row(7, b"key");
+const UPDATE: u8 = 3;
+const SHARE: u8 = 1;
+const KEY_SHARE: u8 = 0;
+const NO_KEY_UPDATE: u8 = 2;
+
+fn ask(locks: &LockTable, slot: u32, mode: u8) -> Request {
+    locks.request(ROW, ROW.hash(), slot, mode, Some(Waker::noop().clone()))
+}
+
+fn is_queued(request: &Request) -> bool {
+    matches!(request, Request::Queued { .. })
+}
+
+#[test]
+fn conflicts_are_symmetric_and_as_documented() {
+    for tag in [ROW, TagRef::Table(1), TagRef::Advisory(1, 0)] {
+        let modes = match tag {
+            TagRef::Row(..) => 4,
+            TagRef::Table(_) => 8,
+            TagRef::Advisory(..) => 2,
+        };
+        for a in 0..modes {
+            for b in 0..modes {
+                assert_eq!(tag.conflicts(a) >> b & 1, tag.conflicts(b) >> a & 1, "{tag:?} {a} {b}");
+            }
+        }
+    }
+    assert_eq!(ROW.conflicts(KEY_SHARE), 1 << UPDATE);
+    // ACCESS SHARE conflicts with ACCESS EXCLUSIVE alone; SHARE with ROW EXCLUSIVE but not with itself.
+    assert_eq!(TagRef::Table(1).conflicts(0), 1 << 7);
+    assert_eq!(TagRef::Table(1).conflicts(4) & (1 << 4 | 1 << 2), 1 << 2);
+}
+
+#[test]
+fn exclusive_locks_go_over_in_order_of_arrival() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    assert!(matches!(ask(&locks, 0, UPDATE), Request::Granted(_)));
+    for slot in 1..100 {
+        assert!(is_queued(&ask(&locks, slot, UPDATE)));
+    }
+    for slot in 0..99 {
+        locks.release(ROW, slot, &granted);
+        assert_eq!(granted.take(), [slot + 1]);
+    }
+    assert!(locks.may_be_locked(ROW.hash()));
+    locks.release(ROW, 99, &granted);
+    assert!(!locks.may_be_locked(ROW.hash()) && granted.take().is_empty());
+}
+
+#[test]
+fn shared_locks_are_granted_together_and_newcomers_queue_behind_writers() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    ask(&locks, 0, UPDATE);
+    for slot in 1..4 {
+        assert!(is_queued(&ask(&locks, slot, SHARE)));
+    }
+    assert!(is_queued(&ask(&locks, 4, NO_KEY_UPDATE)));
+    locks.release(ROW, 0, &granted);
+    assert_eq!(granted.take(), [1, 2, 3]);
+    assert!(is_queued(&ask(&locks, 5, SHARE)), "the writer that waits goes first");
+    assert!(matches!(ask(&locks, 6, KEY_SHARE), Request::Granted(_)), "key share bothers nobody here");
+    for slot in 1..4 {
+        locks.release(ROW, slot, &granted);
+    }
+    assert_eq!(granted.take(), [4]);
+    locks.release(ROW, 4, &granted);
+    assert_eq!(granted.take(), [5]);
+}
+
+#[test]
+fn a_holder_that_wants_more_goes_first() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    ask(&locks, 0, SHARE);
+    ask(&locks, 1, SHARE);
+    assert!(is_queued(&ask(&locks, 2, UPDATE)));
+    assert!(is_queued(&ask(&locks, 0, UPDATE)));
+    let mut blockers = Vec::new();
+    locks.blockers(ROW, 2, UPDATE, &mut blockers);
+    assert_eq!(blockers, [0, 1, 0]);
+    locks.release(ROW, 1, &granted);
+    assert_eq!(granted.take(), [0]);
+    locks.release(ROW, 0, &granted);
+    assert_eq!(granted.take(), [2]);
+}
+
+#[test]
+fn leaving_the_queue_lets_those_behind_through() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    ask(&locks, 0, SHARE);
+    ask(&locks, 1, UPDATE);
+    ask(&locks, 2, SHARE);
+    locks.leave(ROW, 1, &granted);
+    assert_eq!(granted.take(), [2]);
+    locks.leave(ROW, 1, &granted);
+    assert!(granted.take().is_empty());
+    assert_eq!(locks.request(ROW, ROW.hash(), 3, UPDATE, None), Request::Refused);
+    assert!(locks.must_wait(ROW, ROW.hash(), 3, UPDATE) && !locks.must_wait(ROW, ROW.hash(), 3, SHARE));
+}
+
+#[test]
+fn adopted_locks_are_held_and_listed() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    let table = TagRef::Table(16384);
+    locks.adopt(table, 5, 0b101, || true);
+    locks.adopt(table, 6, 0b101, || false);
+    let queued = locks.request(table, table.hash(), 1, 7, Some(Waker::noop().clone()));
+    assert!(is_queued(&queued));
+    let mut listed = Vec::new();
+    locks.for_each(|tag, slot, modes, granted| listed.push((tag.clone(), slot, modes, granted)));
+    assert_eq!(listed, [(Tag::Table(16384), 5, 0b101, true), (Tag::Table(16384), 1, 0b1000_0000, false)]);
+    locks.release(table, 5, &granted);
+    assert_eq!(granted.take(), [1]);
+}

@@ -1,0 +1,101 @@
+//! Putting one entry back: what rollback and recovery do for each change, as a logged compensation.
+
+use std::sync::Arc;
+
+use storage::btree::{Action, EntryChange, Tree};
+use storage::log::TxnLink;
+use storage::recovery::UndoHandler;
+use storage::{Lsn, Store};
+
+use crate::log_undo::{self, Before};
+use crate::version::Stamp;
+
+/// Undoes one change of one entry.
+struct Restore<'a> {
+    txid: u64,
+    before: Before<'a>,
+    link: TxnLink,
+    value: &'a mut Vec<u8>,
+    logged: Option<Lsn>,
+}
+
+impl EntryChange for Restore<'_> {
+    fn decide(&mut self, present: Option<&[u8]>) -> Action {
+        // An entry that isn't this transaction's has been put back already.
+        let Some(present) = present else { return Action::None };
+        if Stamp::decode(present).is_none_or(|stamp| stamp.txid != self.txid) {
+            return Action::None;
+        }
+        match self.before {
+            Before::Nothing => Action::Remove,
+            before if before.build(present, self.value) => Action::Put,
+            _ => Action::None,
+        }
+    }
+
+    fn value_len(&self) -> usize {
+        self.value.len()
+    }
+
+    fn apply(&mut self, _present: Option<&[u8]>, value: &mut [u8], _undo: &mut Vec<u8>) -> TxnLink {
+        if !value.is_empty() {
+            value.copy_from_slice(self.value);
+        }
+        self.link
+    }
+
+    fn logged(&mut self, lsn: Lsn) {
+        self.logged = Some(lsn);
+    }
+
+    fn compensates(&self) -> bool {
+        true
+    }
+}
+
+/// Puts `key` back to `before`, for `txid` whose last record ends at `last`; `undo_next` is the record before the one
+/// that is undone. Gives the transaction's last record now. `value` is room to work in.
+pub fn restore(
+    store: &Store,
+    tree: &Tree,
+    key: &[u8],
+    before: Before<'_>,
+    txid: u64,
+    (last, undo_next): (Lsn, Lsn),
+    value: &mut Vec<u8>,
+) -> Result<Lsn, storage::Error> {
+    let link = TxnLink { txn: txid, prev: last, compensation: Some(undo_next) };
+    let mut change = Restore { txid, before, link, value, logged: None };
+    tree.change(store, key, &mut change)?;
+    Ok(change.logged.unwrap_or(last))
+}
+
+/// Undo of transactions that a crash left unfinished, for [`storage::recovery`].
+pub struct Undo {
+    store: Arc<Store>,
+    value: Vec<u8>,
+}
+
+impl Undo {
+    /// Undo on a store whose log has been redone.
+    pub fn new(store: Arc<Store>) -> Undo {
+        Undo { store, value: Vec::new() }
+    }
+}
+
+impl UndoHandler for Undo {
+    fn undo(
+        &mut self,
+        txn: u64,
+        _lsn: Lsn,
+        undo: &[u8],
+        prev: Lsn,
+        last: Lsn,
+    ) -> Result<Lsn, storage::Error> {
+        let Some((tree, key, before)) = log_undo::decode(undo) else {
+            let what = storage::error::FormatProblem::Damaged("log: undo information");
+            return Err(storage::Error::Format(what));
+        };
+        restore(&self.store, &tree, key, before, txn, (last, prev), &mut self.value)
+    }
+}

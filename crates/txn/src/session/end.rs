@@ -1,0 +1,296 @@
+//! How transactions end: commit, rollback, savepoints, and sessions that are dropped in the middle.
+//!
+//! Commit:
+//! 1. Make sure of log room: the last thing that can fail.
+//! 2. Append the commit record; its number goes into the status table before the log counts the record as filled.
+//! 3. Give the row locks up and wake who waits for this transaction (early lock release): they depend on this commit now,
+//!    and their own commits come later in the log.
+//! 4. Wait until the record is on disk (unless asynchronous), publish, give the table locks up.
+//!
+//! Rollback walks the transaction's undo records, newest first, and puts each entry back by a logged compensation; then it
+//! appends the abort record, and only then do others see the transaction as over. It yields as it goes, is not
+//! interrupted, and doesn't give up: an entry that can't be put back for good ends the process, and recovery does it.
+
+use std::time::Duration;
+
+use runtime::{fiber, interrupt};
+use storage::btree::Tree;
+use storage::log::TxnLink;
+use storage::{Lsn, Store};
+use sync::stop;
+
+use super::{Inner, NO_SNAPSHOT, Savepoint, SavepointId};
+use crate::log_undo::Before;
+use crate::status::Status;
+use crate::undo::{self, Record};
+use crate::version::UndoPointer;
+use crate::{Error, restore};
+
+/// Room for a commit or abort record.
+const END_BYTES: usize = 64;
+/// How often, and after how long, a step of a rollback is tried again that failed for want of space or by an I/O error.
+const RETRIES: u32 = 200;
+const RETRY_AFTER: Duration = Duration::from_millis(50);
+
+impl Inner {
+    pub(super) fn commit(&self, sync: bool) -> Result<(), Error> {
+        let committed = match self.txid.get() {
+            0 => Ok(()),
+            txid if self.last_lsn.get() == Lsn::ZERO => {
+                self.finish_without_changes(txid);
+                Ok(())
+            }
+            txid => self.commit_changes(txid, sync),
+        };
+        // Failed before anything was appended: the transaction is still open, to be rolled back.
+        committed?;
+        let durable = if sync { self.wait_seen() } else { Ok(()) };
+        self.unlock_tables();
+        let dropped = self.dropped.take();
+        self.reset();
+        for tree in dropped {
+            self.free_tree(&tree);
+        }
+        durable
+    }
+
+    fn commit_changes(&self, txid: u64, sync: bool) -> Result<(), Error> {
+        let wal = &self.engine.store.wal;
+        wal.ensure(END_BYTES)?;
+        stop::point("txn.commit.before_append");
+        let lsn = wal.append_commit(txid, self.last_lsn.get(), |lsn| {
+            self.engine.status.set(txid, Status::Committed(lsn));
+        });
+        stop::point("txn.commit.appended");
+        self.slot().end_logging();
+        self.depend_on_commit(lsn);
+        self.release_rows();
+        if sync {
+            // Masked: the commit stands, whatever the client wants by now.
+            interrupt::mask(|| wal.wait_durable(lsn))?;
+            stop::point("txn.commit.before_publish");
+            self.engine.publish(wal.durable());
+        } else {
+            self.engine.publish(wal.filled());
+            wal.request_flush();
+        }
+        Ok(())
+    }
+
+    /// A number was assigned and nothing changed.
+    fn finish_without_changes(&self, txid: u64) {
+        self.engine.status.set(txid, Status::Aborted(Lsn::ZERO));
+        self.slot().end_logging();
+        self.release_rows();
+    }
+
+    /// Waits until everything this session has seen is on disk.
+    pub(super) fn wait_seen(&self) -> Result<(), Error> {
+        let wal = &self.engine.store.wal;
+        let seen = self.seen.get();
+        if seen > wal.durable() {
+            interrupt::mask(|| wal.wait_durable(seen))?;
+            self.engine.publish(wal.durable());
+        }
+        Ok(())
+    }
+
+    /// Gives the row locks up, to whoever is next, and wakes who waits for this transaction.
+    fn release_rows(&self) {
+        self.release_rows_after(0);
+        self.engine.slots.wake_end_waiters(self.number);
+    }
+
+    fn release_rows_after(&self, keep: usize) {
+        let mut held = self.held.borrow_mut();
+        for tag in held.drain(keep..) {
+            self.engine.locks.release(tag.as_ref(), self.number, &self.engine.slots);
+        }
+    }
+
+    /// Nothing of the transaction is left.
+    fn reset(&self) {
+        self.open.set(false);
+        self.txid.set(0);
+        self.slot().set_txid(0);
+        self.last_undo.set(UndoPointer::NONE);
+        self.last_lsn.set(Lsn::ZERO);
+        self.savepoints.borrow_mut().clear();
+        self.pins.borrow_mut().clear();
+        self.created.borrow_mut().clear();
+        self.dropped.borrow_mut().clear();
+        self.has_snapshot.set(false);
+        self.snapshot.set(NO_SNAPSHOT);
+        self.slot().floor.clear();
+    }
+
+    pub(super) fn rollback(&self) -> Result<(), Error> {
+        let txid = self.txid.get();
+        if txid != 0 && self.last_lsn.get() == Lsn::ZERO {
+            self.finish_without_changes(txid);
+        } else if txid != 0 {
+            interrupt::mask(|| {
+                self.undo_until(UndoPointer::NONE);
+                self.append_abort(txid);
+            });
+        }
+        self.release_rows();
+        self.unlock_tables();
+        let created = self.created.take();
+        self.reset();
+        for tree in created {
+            self.free_tree(&tree);
+        }
+        Ok(())
+    }
+
+    fn append_abort(&self, txid: u64) {
+        let wal = &self.engine.store.wal;
+        persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES));
+        let lsn = wal.append_abort(txid, self.last_lsn.get());
+        // Stored after the record's number could be in a snapshot: such a snapshot sees a running transaction whose
+        // changes are all taken back already, which comes to the same.
+        self.engine.status.set(txid, Status::Aborted(lsn));
+        self.slot().end_logging();
+        wal.request_flush();
+    }
+
+    /// Puts back what the transaction did since `target`.
+    fn undo_until(&self, target: UndoPointer) {
+        let (mut bytes, mut value) = (self.scratch.take(), Vec::new());
+        while self.last_undo.get() != target {
+            stop::point("txn.rollback.step");
+            let store = &self.engine.store;
+            persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes));
+            let record = Record::parse(&bytes).filter(|record| record.txid == self.txid.get());
+            let Some(record) = record else { fatal("an undo record is damaged") };
+            persist("taking a change back", || self.put_back(store, &record, &mut value));
+            self.last_undo.set(record.previous);
+            fiber::safe_point();
+        }
+        self.scratch.replace(bytes);
+    }
+
+    fn put_back(
+        &self,
+        store: &Store,
+        record: &Record<'_>,
+        value: &mut Vec<u8>,
+    ) -> Result<(), storage::Error> {
+        let before = record.version.map_or(Before::Nothing, Before::Whole);
+        let ends = (self.last_lsn.get(), record.previous_lsn);
+        let last = restore::restore(store, &record.tree, record.key, before, record.txid, ends, value)?;
+        self.last_lsn.set(last);
+        Ok(())
+    }
+
+    pub(super) fn savepoint(&self) -> SavepointId {
+        let id = SavepointId(self.savepoints_made.get());
+        self.savepoints_made.set(id.0 + 1);
+        let savepoint = Savepoint {
+            id,
+            undo: self.last_undo.get(),
+            rows: self.held.borrow().len(),
+            tables: self.tables.borrow().len(),
+            created: self.created.borrow().len(),
+            dropped: self.dropped.borrow().len(),
+        };
+        self.savepoints.borrow_mut().push(savepoint);
+        id
+    }
+
+    fn find_savepoint(&self, id: SavepointId) -> Result<(usize, Savepoint), Error> {
+        let savepoints = self.savepoints.borrow();
+        let at = savepoints.iter().rposition(|savepoint| savepoint.id == id).ok_or(Error::NoSuchSavepoint)?;
+        Ok((at, savepoints[at]))
+    }
+
+    pub(super) fn rollback_to(&self, id: SavepointId) -> Result<(), Error> {
+        let (at, savepoint) = self.find_savepoint(id)?;
+        self.savepoints.borrow_mut().truncate(at + 1);
+        let changed = self.last_undo.get() != savepoint.undo;
+        if changed {
+            interrupt::mask(|| self.undo_until(savepoint.undo));
+        }
+        self.release_rows_after(savepoint.rows);
+        if changed {
+            // Rows that others waited for may be free again: they look anew.
+            self.engine.slots.wake_end_waiters(self.number);
+        }
+        self.unlock_tables_after(savepoint.tables);
+        self.dropped.borrow_mut().truncate(savepoint.dropped);
+        let created = self.created.borrow_mut().split_off(savepoint.created);
+        for tree in created {
+            self.free_tree(&tree);
+        }
+        Ok(())
+    }
+
+    pub(super) fn release(&self, id: SavepointId) -> Result<(), Error> {
+        let (at, _) = self.find_savepoint(id)?;
+        self.savepoints.borrow_mut().truncate(at);
+        Ok(())
+    }
+
+    pub(super) fn create_tree(&self, id: u32) -> Result<Tree, Error> {
+        let link = TxnLink { txn: self.ensure_txid()?, prev: self.last_lsn.get(), compensation: None };
+        // No undo in the log: after a crash the pages of a tree that nobody refers to are lost until they are looked for.
+        let (tree, lsn) = Tree::create(&self.engine.store, id, link, &[])?;
+        self.last_lsn.set(lsn);
+        self.created.borrow_mut().push(tree);
+        Ok(tree)
+    }
+
+    pub(super) fn drop_tree(&self, tree: &Tree) -> Result<(), Error> {
+        self.ensure_txid()?;
+        self.dropped.borrow_mut().push(*tree);
+        Ok(())
+    }
+
+    /// Frees the pages of a tree that nobody refers to. Failing loses space, no data.
+    fn free_tree(&self, tree: &Tree) {
+        let store = &self.engine.store;
+        let freed = tree.collect_pages(store).and_then(|pages| store.space.free(&pages));
+        if let Err(error) = freed {
+            eprintln!("pages of dropped tree {} could not be freed: {error}", tree.id);
+        }
+    }
+
+    /// The session is gone: takes an open transaction back and frees the slot, on a fiber of its own, since whoever drops a
+    /// session may not park. On a thread that is no worker the runtime is being torn down, and recovery does it.
+    pub(super) fn abandon(self: Box<Self>) {
+        if runtime::try_core().is_none() {
+            return;
+        }
+        if self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty() {
+            self.reset();
+            self.engine.slots.free(self.number);
+            return;
+        }
+        fiber::spawn_local(move || {
+            // Rolling back reports nothing: what can't be done ends the process.
+            let _ = self.rollback();
+            self.engine.slots.free(self.number);
+        });
+    }
+}
+
+/// Does what must be done: again after a while when it fails, and not for ever.
+fn persist(what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) {
+    for _ in 0..RETRIES {
+        match work() {
+            Ok(()) => return,
+            Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
+                fatal(&format!("{what}: {error}"));
+            }
+            Err(_) => fiber::sleep(RETRY_AFTER),
+        }
+    }
+    fatal(what)
+}
+
+/// A rollback that can't go on leaves rows that nobody may touch: end here, and let recovery put them back.
+fn fatal(why: &str) -> ! {
+    eprintln!("fatal: rollback is impossible ({why}); ending, so that recovery undoes it from the log");
+    std::process::abort()
+}

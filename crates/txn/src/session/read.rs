@@ -1,0 +1,93 @@
+//! Reading one row: the version a snapshot sees.
+
+use storage::Lsn;
+use storage::btree::Tree;
+
+use super::{Inner, Snapshot};
+use crate::undo::{self, Record};
+use crate::version::{HEADER, Stamp, UndoPointer};
+use crate::visibility::{Sight, sight, writer};
+use crate::{Engine, Error};
+
+/// What a look at a stored value came to.
+#[derive(Clone, Copy)]
+pub(super) enum Look {
+    /// This version is seen.
+    This(Stamp),
+    /// The row isn't seen.
+    Absent,
+    /// An older version may be seen.
+    Older(UndoPointer),
+    /// The value is no version.
+    Corrupt,
+}
+
+/// Judges a stored value by a snapshot.
+#[inline]
+pub(super) fn look(engine: &Engine, snapshot: &Snapshot, value: &[u8], depends: &mut Lsn) -> Look {
+    let Some(stamp) = Stamp::decode(value) else { return Look::Corrupt };
+    match sight(writer(&stamp, snapshot, &engine.status, depends), stamp.deleted) {
+        Sight::This => Look::This(stamp),
+        Sight::Absent => Look::Absent,
+        Sight::Older => Look::Older(stamp.undo),
+    }
+}
+
+/// Follows undo from `pointer` to the version that `snapshot` sees, and puts its payload into `row`.
+#[cold]
+pub(super) fn older(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    mut pointer: UndoPointer,
+    (bytes, row): (&mut Vec<u8>, &mut Vec<u8>),
+    depends: &mut Lsn,
+) -> Result<Option<Stamp>, Error> {
+    while !pointer.is_none() {
+        undo::read(&engine.store, pointer, bytes)?;
+        let Some(version) = Record::parse(bytes).and_then(|record| record.version) else { return Ok(None) };
+        match look(engine, snapshot, version, depends) {
+            Look::This(stamp) => {
+                row.clear();
+                row.extend_from_slice(&version[HEADER..]);
+                return Ok(Some(stamp));
+            }
+            Look::Absent => return Ok(None),
+            Look::Older(next) => pointer = next,
+            Look::Corrupt => return Err(Error::CorruptRow),
+        }
+    }
+    Ok(None)
+}
+
+impl Inner {
+    pub(super) fn get(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
+        let snapshot = self.snapshot.get();
+        let engine = &*self.engine;
+        let mut depends = Lsn::ZERO;
+        let found = tree.get(&engine.store, key, |value| {
+            let found = look(engine, &snapshot, value, &mut depends);
+            if let Look::This(_) = found {
+                row.clear();
+                row.extend_from_slice(&value[HEADER..]);
+            }
+            found
+        })?;
+        let stamp = match found {
+            None | Some(Look::Absent) => None,
+            Some(Look::This(stamp)) => Some(stamp),
+            Some(Look::Older(pointer)) => {
+                let mut bytes = self.scratch.take();
+                let stamp = older(engine, &snapshot, pointer, (&mut bytes, row), &mut depends);
+                self.scratch.replace(bytes);
+                stamp?
+            }
+            Some(Look::Corrupt) => return Err(Error::CorruptRow),
+        };
+        self.depend_on_commit(depends);
+        Ok(stamp)
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}

@@ -1,0 +1,210 @@
+//! Table locks, and advisory locks.
+//!
+//! The three weak modes, which every statement takes, don't conflict with each other. They are taken in the session's own
+//! slot: store the lock (sequentially consistent), then look whether anybody holds or wants a strong lock on a table of
+//! that hash. A strong locker raises that counter first, then looks at all slots (both sequentially consistent) and moves
+//! what conflicts into the lock table: one of the two always sees the other. A weak lock is given up by a compare-and-swap
+//! that fails when it has been moved.
+
+use runtime::interrupt;
+use sync::atomic::{AtomicU32, Ordering};
+
+use super::wait::Acquired;
+use super::{Inner, TableLock, Wait};
+use crate::Error;
+use crate::engine::STRONG_COUNTERS;
+use crate::locks::TagRef;
+use crate::slots::FAST_LOCKS;
+
+/// The strongest mode that conflicts with no weak one.
+const NEUTRAL: TableLock = TableLock::ShareUpdateExclusive;
+
+/// A table lock that this session holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldTable {
+    pub(super) table: u32,
+    /// All modes held, as a mask.
+    modes: u8,
+    /// Where the weak ones are in the slot, and the word that was stored there; unless they are in the lock table.
+    fast: Option<(usize, u64)>,
+    /// Whether the lock table may have an entry.
+    listed: bool,
+    /// Strong modes counted.
+    strong: u32,
+}
+
+fn word(table: u32, modes: u8) -> u64 {
+    u64::from(table) << 8 | u64::from(modes)
+}
+
+impl Inner {
+    fn strong_counter(&self, table: u32) -> &AtomicU32 {
+        &self.engine.strong[TagRef::Table(table).hash() as usize % STRONG_COUNTERS]
+    }
+
+    /// False when the lock was refused and `wait` said to go on.
+    pub(super) fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<bool, Error> {
+        let mode = lock as u8;
+        let at = self.tables.borrow().iter().position(|held| held.table == table);
+        if let Some(at) = at
+            && self.tables.borrow()[at].modes >> mode & 1 != 0
+        {
+            return Ok(true);
+        }
+        let mut held = at.map_or(HeldTable { table, modes: 0, fast: None, listed: false, strong: 0 }, |at| {
+            self.tables.borrow()[at]
+        });
+        let locked = if lock < NEUTRAL && self.lock_fast(&mut held, mode) {
+            Ok(true)
+        } else {
+            self.lock_listed(&mut held, lock, wait)
+        };
+        if locked == Ok(true) {
+            held.modes |= 1 << mode;
+        }
+        // Written back in any case: the fast word may have been moved to the lock table.
+        let mut tables = self.tables.borrow_mut();
+        match at {
+            Some(at) => tables[at] = held,
+            None if held.modes != 0 => tables.push(held),
+            None => {}
+        }
+        locked
+    }
+
+    /// Takes a weak mode in the session's slot. False when that isn't possible now.
+    fn lock_fast(&self, held: &mut HeldTable, mode: u8) -> bool {
+        let slot = self.slot();
+        let (place, before) = match held.fast {
+            Some((place, before)) => (place, before),
+            // Relaxed: only this session makes a free place used.
+            None => match (0..FAST_LOCKS).find(|&place| slot.fast[place].load(Ordering::Relaxed) == 0) {
+                Some(place) => (place, 0),
+                None => return false,
+            },
+        };
+        let after = word(held.table, before as u8 | 1 << mode);
+        // SeqCst: before the look at the counter, see above. Fails when a strong locker has moved the word away.
+        if slot.fast[place].compare_exchange(before, after, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            (held.fast, held.listed) = (None, true);
+            return false;
+        }
+        // SeqCst: after the store, see above.
+        if self.strong_counter(held.table).load(Ordering::SeqCst) == 0 {
+            held.fast = Some((place, after));
+            return true;
+        }
+        // Somebody strong is about. Take it back, unless it has been moved already: then it is held.
+        // AcqRel: pairs with the mover's exchange.
+        match slot.fast[place].compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => {
+                held.fast = (before != 0).then_some((place, before));
+                false
+            }
+            Err(_) => {
+                (held.fast, held.listed) = (None, true);
+                true
+            }
+        }
+    }
+
+    fn lock_listed(&self, held: &mut HeldTable, lock: TableLock, wait: Wait) -> Result<bool, Error> {
+        interrupt::check()?;
+        let strong = lock > NEUTRAL;
+        if strong {
+            // SeqCst: before the look at the slots, see above.
+            self.strong_counter(held.table).fetch_add(1, Ordering::SeqCst);
+            self.move_weak_locks(held.table, lock);
+        }
+        let acquired = self.lock_tag_unlisted(TagRef::Table(held.table), lock as u8, wait);
+        match acquired {
+            Ok(Acquired::New | Acquired::Before) => {
+                held.listed = true;
+                held.strong += u32::from(strong);
+                return Ok(true);
+            }
+            Ok(Acquired::Refused) | Err(_) if strong => {
+                // Release: nothing but the count itself.
+                self.strong_counter(held.table).fetch_sub(1, Ordering::Release);
+            }
+            Ok(Acquired::Refused) | Err(_) => {}
+        }
+        match acquired {
+            Ok(_) if wait == Wait::Skip => Ok(false),
+            Ok(_) => Err(Error::LockNotAvailable),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves others' weak locks that conflict with `lock` into the lock table, where their owners will release them.
+    fn move_weak_locks(&self, table: u32, lock: TableLock) {
+        let tag = TagRef::Table(table);
+        let conflicts = tag.conflicts(lock as u8);
+        for (number, slot) in self.engine.slots.iter().filter(|&(number, _)| number != self.number) {
+            for place in &slot.fast {
+                // SeqCst: after the counter was raised, see above.
+                let mut found = place.load(Ordering::SeqCst);
+                while found >> 8 == u64::from(table) && found as u8 & conflicts != 0 {
+                    let mut now = Ok(0);
+                    self.engine.locks.adopt(tag, number, found as u8, || {
+                        // AcqRel: pairs with the owner's exchange when it releases or takes more.
+                        now = place.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Acquire);
+                        now.is_ok()
+                    });
+                    match now {
+                        Ok(_) => break,
+                        Err(changed) => found = changed,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives all table locks up.
+    pub(super) fn unlock_tables(&self) {
+        while let Some(held) = self.tables.borrow_mut().pop() {
+            self.unlock_table(&held);
+        }
+    }
+
+    /// Gives the table locks up that were taken after the first `keep`.
+    pub(super) fn unlock_tables_after(&self, keep: usize) {
+        while self.tables.borrow().len() > keep {
+            let held = self.tables.borrow_mut().pop();
+            held.iter().for_each(|held| self.unlock_table(held));
+        }
+    }
+
+    fn unlock_table(&self, held: &HeldTable) {
+        let mut listed = held.listed;
+        if let Some((place, word)) = held.fast {
+            // AcqRel: pairs with the mover's exchange, and what was done under the lock comes before.
+            let freed =
+                self.slot().fast[place].compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
+            listed |= freed.is_err();
+        }
+        if listed {
+            self.engine.locks.release(TagRef::Table(held.table), self.number, &self.engine.slots);
+        }
+        if held.strong > 0 {
+            // Release: the lock is given up before.
+            self.strong_counter(held.table).fetch_sub(held.strong, Ordering::Release);
+        }
+    }
+
+    /// Takes an advisory lock for the session; it is counted by the caller and outlives the transaction.
+    pub(super) fn lock_advisory(
+        &self,
+        key: u64,
+        class: u16,
+        exclusive: bool,
+        wait: Wait,
+    ) -> Result<bool, Error> {
+        let acquired = self.lock_tag_unlisted(TagRef::Advisory(key, class), u8::from(exclusive), wait)?;
+        Ok(acquired != Acquired::Refused)
+    }
+
+    pub(super) fn unlock_advisory(&self, key: u64, class: u16) {
+        self.engine.locks.release(TagRef::Advisory(key, class), self.number, &self.engine.slots);
+    }
+}

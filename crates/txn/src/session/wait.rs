@@ -1,0 +1,186 @@
+//! Waiting for locks and for transactions to end.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::timer::{self, TimerId};
+use runtime::{fiber, interrupt};
+use storage::Lsn;
+use sync::park;
+
+use super::{Inner, RowLock, Wait};
+use crate::Error;
+use crate::locks::{Request, Tag, TagRef};
+use crate::slots::Target;
+use crate::status::Status;
+
+/// Time until a search for deadlocks is tried again that somebody else's search was in the way of.
+const SEARCH_AGAIN: Duration = Duration::from_millis(10);
+
+/// What a request for a lock came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Acquired {
+    /// Held, for the first time.
+    New,
+    /// Held already before, in this or another mode.
+    Before,
+    /// Somebody else holds it, and waiting was not wanted.
+    Refused,
+}
+
+/// What has come due while waiting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    Search,
+    Limit,
+}
+
+/// The timers of one wait, on this core. Dropping it takes them back.
+struct Alarm {
+    due: Rc<Cell<Due>>,
+    search: Cell<TimerId>,
+    limit: Option<TimerId>,
+}
+
+impl Alarm {
+    fn set(due: &Rc<Cell<Due>>, what: Due, time: Duration) -> TimerId {
+        let (due, waker) = (Rc::clone(due), park::current());
+        timer::after(time, move || {
+            due.set(what);
+            waker.wake();
+        })
+    }
+
+    fn new(search: Duration, limit: Duration) -> Alarm {
+        let due = Rc::new(Cell::new(Due::Nothing));
+        let search = Cell::new(Alarm::set(&due, Due::Search, search));
+        let limit = (!limit.is_zero()).then(|| Alarm::set(&due, Due::Limit, limit));
+        Alarm { due, search, limit }
+    }
+
+    fn search_again(&self) {
+        timer::cancel(self.search.get());
+        self.search.set(Alarm::set(&self.due, Due::Search, SEARCH_AGAIN));
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        timer::cancel(self.search.get());
+        self.limit.into_iter().for_each(timer::cancel);
+    }
+}
+
+impl Inner {
+    /// Takes a lock that is given up when the transaction ends.
+    pub(super) fn lock_tag(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
+        let (acquired, own) = self.request(tag, mode, wait)?;
+        self.held.borrow_mut().extend(own);
+        Ok(acquired)
+    }
+
+    /// Takes a lock whose release is the caller's.
+    pub(super) fn lock_tag_unlisted(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
+        self.request(tag, mode, wait).map(|(acquired, _)| acquired)
+    }
+
+    /// Asks for a lock and waits for it if need be. Gives the tag when the lock is new.
+    fn request(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<(Acquired, Option<Tag>), Error> {
+        let slot = self.slot();
+        slot.expect_grant();
+        let (locks, slots) = (&self.engine.locks, &self.engine.slots);
+        let waker = (wait == Wait::Block).then(park::current);
+        match locks.request(tag, tag.hash(), self.number, mode, waker) {
+            Request::Granted(own) => Ok((Acquired::New, Some(own))),
+            Request::Held => Ok((Acquired::Before, None)),
+            Request::Refused => Ok((Acquired::Refused, None)),
+            Request::Queued { tag: own, first } => {
+                slot.begin_wait(Target::Lock(own.clone(), mode));
+                let waited = self.block(|| locks.leave(tag, self.number, slots));
+                slot.end_wait();
+                if waited.is_err() && slot.is_granted() && first {
+                    // Granted while it was giving up.
+                    locks.release(tag, self.number, slots);
+                }
+                waited?;
+                Ok(if first { (Acquired::New, Some(own)) } else { (Acquired::Before, None) })
+            }
+        }
+    }
+
+    /// Gives an explicit lock up before the transaction ends: one that was only taken to wait.
+    pub(super) fn unlock_tag(&self, tag: TagRef<'_>) {
+        let mut held = self.held.borrow_mut();
+        if let Some(at) = held.iter().rposition(|held| held.as_ref() == tag) {
+            held.swap_remove(at);
+        }
+        drop(held);
+        self.engine.locks.release(tag, self.number, &self.engine.slots);
+    }
+
+    /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
+    /// write back. Whoever comes later queues behind.
+    pub(super) fn wait_for_writer(
+        &self,
+        tag: TagRef<'_>,
+        lock: RowLock,
+        txid: u64,
+        owner: u32,
+    ) -> Result<Acquired, Error> {
+        let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
+        if let Err(error) = self.wait_for_end(tag, txid, owner) {
+            if acquired == Acquired::New {
+                self.unlock_tag(tag);
+            }
+            return Err(error);
+        }
+        Ok(acquired)
+    }
+
+    fn wait_for_end(&self, tag: TagRef<'_>, txid: u64, owner: u32) -> Result<(), Error> {
+        let (slot, owner_slot) = (self.slot(), self.engine.slots.get(owner));
+        slot.expect_grant();
+        let finished = || self.engine.status.get(txid) != Status::Running(owner);
+        if !owner_slot.await_end(self.number, park::current(), finished) {
+            return Ok(());
+        }
+        slot.begin_wait(Target::End(owner, txid, tag.to_tag()));
+        let waited = self.block(|| owner_slot.leave_end(self.number));
+        slot.end_wait();
+        waited
+    }
+
+    /// Parks until the wait is granted. On an error `leave` has taken the session out of its queue; a grant may have come
+    /// before that.
+    fn block(&self, leave: impl Fn()) -> Result<(), Error> {
+        let alarm = Alarm::new(self.engine.deadlock_timeout(), self.lock_timeout.get());
+        let waited = loop {
+            if self.slot().is_granted() {
+                return Ok(());
+            }
+            match alarm.due.replace(Due::Nothing) {
+                Due::Nothing => {}
+                Due::Limit => break Err(Error::LockNotAvailable),
+                Due::Search => match self.engine.search_deadlock(self.number, &leave) {
+                    Some(true) => return Err(Error::Deadlock),
+                    Some(false) => {}
+                    None => alarm.search_again(),
+                },
+            }
+            if let Err(interrupted) = interrupt::park() {
+                break Err(interrupted.into());
+            }
+        };
+        leave();
+        waited
+    }
+
+    /// Waits until every commit up to `lsn` is in the status table: a matter of other cores' unfinished copies into the log.
+    pub(super) fn wait_filled(&self, lsn: Lsn) {
+        while self.engine.store.wal.filled() < lsn {
+            fiber::yield_now();
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Insert, update, delete: one change of one entry, decided under its leaf's latch.
+//!
+//! 1. Under the latch the present version is judged ([`RowWrite::judge`]). Only a judgement to write has any effect:
+//!    the version replaced goes to undo, the new one in place, both into the log.
+//! 2. Any other judgement leaves the entry alone; what it asks for (room for undo, a lock, the end of another
+//!    transaction) is done with no latch held, and the change begins again.
+//! 3. Who has to wait takes the row's lock first and keeps it: newcomers queue behind, and the row is handed over in order.
+
+use runtime::{fiber, interrupt};
+use storage::Lsn;
+use storage::btree::{Action, EntryChange, Tree};
+use storage::log::TxnLink;
+
+use super::wait::Acquired;
+use super::{Inner, InsertOutcome, Isolation, Outcome, RowLock, Wait};
+use crate::locks::TagRef;
+use crate::status::Status;
+use crate::undo::{NoRoom, Record};
+use crate::version::{HEADER, Stamp, UndoPointer};
+use crate::{Error, log_undo, purge};
+
+/// What is to be written.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    Insert(&'a [u8]),
+    Update(Stamp, &'a [u8]),
+    Delete(Stamp),
+}
+
+impl<'a> Kind<'a> {
+    /// The lock that the write amounts to.
+    fn lock(&self) -> RowLock {
+        match self {
+            Kind::Update(..) => RowLock::NoKeyUpdate,
+            Kind::Insert(_) | Kind::Delete(_) => RowLock::Update,
+        }
+    }
+
+    fn payload(&self) -> &'a [u8] {
+        match *self {
+            Kind::Insert(row) | Kind::Update(_, row) => row,
+            Kind::Delete(_) => &[],
+        }
+    }
+}
+
+/// What the present version means for the write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Judgement {
+    /// Write.
+    Write,
+    /// A live entry is in an insert's way.
+    Duplicate,
+    /// A newer version is committed; by this transaction or after its snapshot.
+    Changed(u64),
+    /// The row is gone; deleted by this transaction number, if that is known.
+    Gone(Option<u64>),
+    /// This transaction changed the row after it was read.
+    SelfChanged,
+    /// That transaction, running in that slot, wrote the present version.
+    Written(u64, u32),
+    /// Somebody holds or awaits the row's lock.
+    Locked,
+    /// There is no room for the undo record here and now.
+    NoRoom,
+    /// The stored value is no version.
+    Corrupt,
+}
+
+struct RowWrite<'a> {
+    session: &'a Inner,
+    tree: Tree,
+    key: &'a [u8],
+    hash: u64,
+    kind: Kind<'a>,
+    txid: u64,
+    core: usize,
+    /// The session holds the row's lock, or doesn't have to ask.
+    holding: bool,
+    judgement: Judgement,
+    undo: UndoPointer,
+    /// Bytes of key and version that undo had no room for.
+    room: usize,
+}
+
+impl RowWrite<'_> {
+    fn judge(&self, present: Option<&[u8]>) -> Judgement {
+        let Some(present) = present else {
+            return match self.kind {
+                Kind::Insert(_) => self.unless_locked(),
+                Kind::Update(..) | Kind::Delete(_) => Judgement::Gone(None),
+            };
+        };
+        let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
+        if stamp.txid == self.txid {
+            // The row is this transaction's own already: nobody else can hold a lock that matters.
+            return match self.kind {
+                Kind::Insert(_) if stamp.deleted => Judgement::Write,
+                Kind::Insert(_) => Judgement::Duplicate,
+                Kind::Update(seen, _) | Kind::Delete(seen) if seen == stamp && !stamp.deleted => {
+                    Judgement::Write
+                }
+                Kind::Update(..) | Kind::Delete(_) => Judgement::SelfChanged,
+            };
+        }
+        let engine = &self.session.engine;
+        if stamp.txid >= self.session.snapshot.get().horizon
+            && let Status::Running(owner) = engine.status.get(stamp.txid)
+        {
+            return Judgement::Written(stamp.txid, owner);
+        }
+        match self.kind {
+            Kind::Insert(_) if stamp.deleted => self.unless_locked(),
+            Kind::Insert(_) => Judgement::Duplicate,
+            Kind::Update(seen, _) | Kind::Delete(seen) if seen == stamp && !stamp.deleted => {
+                self.unless_locked()
+            }
+            _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
+            Kind::Update(..) | Kind::Delete(_) => Judgement::Changed(stamp.txid),
+        }
+    }
+
+    /// Under the leaf's latch, after which nobody can lock the row without seeing the write.
+    fn unless_locked(&self) -> Judgement {
+        let locks = &self.session.engine.locks;
+        if self.holding || !locks.may_be_locked(self.hash) {
+            return Judgement::Write;
+        }
+        let tag = TagRef::Row(self.tree.id, self.key);
+        match locks.must_wait(tag, self.hash, self.session.number, self.kind.lock() as u8) {
+            true => Judgement::Locked,
+            false => Judgement::Write,
+        }
+    }
+
+    fn keep_before(&mut self, present: Option<&[u8]>) -> Result<(), NoRoom> {
+        let session = self.session;
+        let record = Record {
+            tree: self.tree,
+            key: self.key,
+            txid: self.txid,
+            previous: session.last_undo.get(),
+            previous_lsn: session.last_lsn.get(),
+            version: present,
+        };
+        self.room = self.key.len() + present.map_or(0, <[u8]>::len);
+        // Should the tree ask again before it applies, this record is left behind unused: nothing names it.
+        self.undo = session.engine.undo.append(&session.engine.store, self.core, &record)?;
+        Ok(())
+    }
+}
+
+impl EntryChange for RowWrite<'_> {
+    fn decide(&mut self, present: Option<&[u8]>) -> Action {
+        self.judgement = self.judge(present);
+        if self.judgement != Judgement::Write {
+            return Action::None;
+        }
+        if self.keep_before(present) == Err(NoRoom) {
+            self.judgement = Judgement::NoRoom;
+            return Action::None;
+        }
+        Action::Put
+    }
+
+    fn value_len(&self) -> usize {
+        HEADER + self.kind.payload().len()
+    }
+
+    fn apply(&mut self, present: Option<&[u8]>, value: &mut [u8], undo: &mut Vec<u8>) -> TxnLink {
+        let payload = self.kind.payload();
+        let stamp = Stamp {
+            txid: self.txid,
+            // Nothing was there: readers that don't see this version need not look.
+            undo: if present.is_some() { self.undo } else { UndoPointer::NONE },
+            command: self.session.command.get(),
+            deleted: matches!(self.kind, Kind::Delete(_)),
+        };
+        value[..HEADER].copy_from_slice(&stamp.encode());
+        value[HEADER..].copy_from_slice(payload);
+        log_undo::encode(undo, &self.tree, self.key, present, payload);
+        TxnLink { txn: self.txid, prev: self.session.last_lsn.get(), compensation: None }
+    }
+
+    fn logged(&mut self, lsn: Lsn) {
+        self.session.last_lsn.set(lsn);
+        self.session.last_undo.set(self.undo);
+    }
+}
+
+impl Inner {
+    pub(super) fn insert(&self, tree: &Tree, key: &[u8], row: &[u8]) -> Result<InsertOutcome, Error> {
+        match self.write(tree, key, Kind::Insert(row))? {
+            Judgement::Write => Ok(InsertOutcome::Done),
+            _ => Ok(InsertOutcome::Duplicate),
+        }
+    }
+
+    pub(super) fn update(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
+        let judgement = self.write(tree, key, Kind::Update(seen, row))?;
+        self.outcome(judgement)
+    }
+
+    pub(super) fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
+        let judgement = self.write(tree, key, Kind::Delete(seen))?;
+        self.outcome(judgement)
+    }
+
+    fn outcome(&self, judgement: Judgement) -> Result<Outcome, Error> {
+        let strict = self.isolation.get() == Isolation::RepeatableRead;
+        match judgement {
+            Judgement::Write => Ok(Outcome::Done),
+            Judgement::SelfChanged => Ok(Outcome::SelfChanged),
+            Judgement::Changed(_) | Judgement::Gone(_) if strict => Err(Error::Serialization),
+            Judgement::Changed(_) => Ok(Outcome::Changed),
+            _ => Ok(Outcome::Gone),
+        }
+    }
+
+    /// Runs a write to its end: a judgement that needs nothing more.
+    fn write(&self, tree: &Tree, key: &[u8], kind: Kind<'_>) -> Result<Judgement, Error> {
+        let txid = self.ensure_txid()?;
+        let tag = TagRef::Row(tree.id, key);
+        let engine = &self.engine;
+        let mut change = RowWrite {
+            session: self,
+            tree: Tree { purge: Some(purge::dead), ..*tree },
+            key,
+            hash: tag.hash(),
+            kind,
+            txid,
+            core: runtime::core(),
+            holding: false,
+            judgement: Judgement::NoRoom,
+            undo: UndoPointer::NONE,
+            // A guess at the version replaced: about as long as the new one.
+            room: key.len() + HEADER + kind.payload().len(),
+        };
+        let mut acquired = Acquired::Before;
+        if !engine.undo.has_room(change.core, change.room) {
+            engine.undo.provide(&engine.store, change.core, change.room, engine.horizon())?;
+        }
+        loop {
+            purge::set_horizon(engine.horizon());
+            let tree = change.tree;
+            tree.change(&engine.store, key, &mut change)?;
+            let waited = match change.judgement {
+                Judgement::NoRoom => {
+                    engine.undo.provide(&engine.store, change.core, change.room, engine.horizon())?;
+                    interrupt::check()?;
+                    continue;
+                }
+                Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
+                Judgement::Written(writer, owner) => self.wait_for_writer(tag, kind.lock(), writer, owner)?,
+                _ => break,
+            };
+            change.holding = true;
+            if waited == Acquired::New {
+                acquired = Acquired::New;
+            }
+            fiber::safe_point();
+        }
+        let judgement = change.judgement;
+        if judgement == Judgement::Corrupt {
+            return Err(Error::CorruptRow);
+        }
+        if acquired == Acquired::New && !matches!(judgement, Judgement::Write | Judgement::Changed(_)) {
+            // The lock was only taken to wait.
+            self.unlock_tag(tag);
+        }
+        if let Judgement::Changed(writer) | Judgement::Gone(Some(writer)) = judgement {
+            self.depend_on(writer);
+        }
+        Ok(judgement)
+    }
+}

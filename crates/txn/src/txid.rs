@@ -1,0 +1,122 @@
+//! Transaction numbers: handed out from per-core batches, so that assigning one touches no line of another core.
+//!
+//! A core's word is the next number it will hand out; a multiple of [`BATCH`] means that its batch is used up. Numbers of
+//! a batch that an idle core doesn't use would hold the horizon back, so the horizon's keeper may take the rest of a
+//! batch away: a compare-and-swap decides between it and the core.
+
+use sync::CachePadded;
+use sync::PerCore;
+use sync::atomic::{AtomicU64, Ordering};
+
+use crate::Error;
+use crate::status::WINDOW;
+use crate::version::MAX_TXID;
+
+/// Numbers a core takes at a time: eight cache lines of the status table, so that cores don't share them.
+pub const BATCH: u64 = 64;
+
+/// The source of transaction numbers.
+pub struct Txids {
+    next: CachePadded<AtomicU64>,
+    cores: PerCore<AtomicU64>,
+}
+
+impl Txids {
+    /// Numbers from `first` on (rounded up to a whole batch).
+    pub fn new(first: u64, cores: usize) -> Txids {
+        let first = first.max(1).next_multiple_of(BATCH);
+        Txids {
+            next: CachePadded::new(AtomicU64::new(first)),
+            cores: PerCore::new(cores, |_| AtomicU64::new(0)),
+        }
+    }
+
+    /// A number never handed out before. `horizon` bounds how far numbers may run ahead.
+    #[inline]
+    pub fn assign(&self, core: usize, horizon: u64) -> Result<u64, Error> {
+        let word = self.cores.get(core);
+        // Relaxed everywhere: the number is all that is agreed on; the status word publishes the rest.
+        let mut next = word.load(Ordering::Relaxed);
+        loop {
+            if next.is_multiple_of(BATCH) {
+                return self.new_batch(word, horizon);
+            }
+            match word.compare_exchange_weak(next, next + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(next),
+                Err(found) => next = found,
+            }
+        }
+    }
+
+    #[cold]
+    fn new_batch(&self, word: &AtomicU64, horizon: u64) -> Result<u64, Error> {
+        // Relaxed: see `assign`. A few batches of slack cover the cores that ask at the same time.
+        let ahead = self.next.load(Ordering::Relaxed).saturating_sub(horizon);
+        let slack = BATCH * (self.cores.len() as u64 + 1);
+        if ahead + slack > WINDOW || self.next.load(Ordering::Relaxed) + slack > MAX_TXID {
+            return Err(Error::TooManyTransactions);
+        }
+        let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
+        // Only this core's running fiber leaves "used up", so nobody else stores now.
+        word.store(first + 1, Ordering::Relaxed);
+        Ok(first)
+    }
+
+    /// No number from here on has been handed out to a core.
+    pub fn end(&self) -> u64 {
+        // Relaxed: a bound that only grows.
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Takes away what is left of the batch that `txid` belongs to, provided `txid` itself isn't handed out: the numbers
+    /// taken, which will never be used.
+    pub fn take_rest(&self, txid: u64) -> Option<std::ops::Range<u64>> {
+        let end = (txid / BATCH + 1) * BATCH;
+        for word in self.cores.iter() {
+            // Relaxed: the compare-and-swap below decides.
+            let next = word.load(Ordering::Relaxed);
+            let same_batch = !next.is_multiple_of(BATCH) && next / BATCH == txid / BATCH;
+            if same_batch && next <= txid {
+                // Relaxed: the numbers are all that is agreed on.
+                return word
+                    .compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+                    .then_some(next..end);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique_and_batches_apart() {
+        let txids = Txids::new(1, 2);
+        let mut seen = std::collections::HashSet::new();
+        for turn in 0..1000 {
+            let core = turn % 2;
+            let txid = txids.assign(core, 1).unwrap();
+            assert!(txid >= BATCH && seen.insert(txid) && txid < txids.end());
+        }
+    }
+
+    #[test]
+    fn the_rest_of_an_idle_batch_is_taken_once() {
+        let txids = Txids::new(1, 1);
+        let first = txids.assign(0, 1).unwrap();
+        assert_eq!(txids.take_rest(first), None);
+        assert_eq!(txids.take_rest(first + 1), Some(first + 1..first + BATCH));
+        assert_eq!(txids.take_rest(first + 1), None);
+        assert_eq!(txids.assign(0, 1).unwrap(), first + BATCH);
+    }
+
+    #[test]
+    fn an_ancient_horizon_stops_numbers() {
+        let txids = Txids::new(WINDOW, 1);
+        assert_eq!(txids.assign(0, 1), Err(Error::TooManyTransactions));
+        assert!(txids.assign(0, WINDOW - BATCH).is_ok());
+    }
+}
