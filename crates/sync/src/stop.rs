@@ -38,6 +38,10 @@ pub const NAMES: &[&str] = &[
     "storage.load.read",
     "storage.writer.after_write",
     "sync.test",
+    "txn.commit.appended",
+    "txn.commit.before_append",
+    "txn.commit.before_publish",
+    "txn.rollback.step",
 ];
 
 static ARMED: AtomicBool = AtomicBool::new(false);
