@@ -1,22 +1,201 @@
 //! Rows: many values as bytes, single columns readable without touching the others.
+//!
+//! Layout: number of columns (u16), flags (u8: bit 0 = has NULLs), then, when it has, a bitmap with a 1 for each NULL;
+//! the fixed-width columns in order (NULL ones take no room); the end offsets (u32, from the start of the variable part)
+//! of the variable columns that are not NULL; their bytes. In a row without NULLs every fixed column lies at an offset
+//! known from the shape alone. A row may have fewer columns than its shape: the later ones were added after it was
+//! written and read as NULL. All integers little endian; nothing is aligned.
 
-use crate::error::SqlError;
-use crate::types::{Datum, Type};
+use crate::error::{SqlError, SqlState};
+use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, oid, registry};
 
-/// What is needed to find a column in a row's bytes: made once per table version.
-#[derive(Debug, Clone)]
-pub struct RowShape {}
+/// How a column's bytes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Char,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Oid,
+    Uuid,
+    Numeric,
+    Text,
+    Bytea,
+    Array,
+}
 
-impl RowShape {
-    /// The shape of rows of these types.
-    pub fn new(_types: &[Type]) -> RowShape {
-        todo!()
+impl Kind {
+    fn of(ty: Type) -> Kind {
+        match ty.oid {
+            oid::BOOL => Kind::Bool,
+            oid::CHAR => Kind::Char,
+            oid::INT2 => Kind::Int2,
+            oid::INT4 => Kind::Int4,
+            oid::INT8 => Kind::Int8,
+            oid::FLOAT4 => Kind::Float4,
+            oid::FLOAT8 => Kind::Float8,
+            oid::DATE => Kind::Date,
+            oid::TIME => Kind::Time,
+            oid::TIMESTAMP => Kind::Timestamp,
+            oid::TIMESTAMPTZ => Kind::Timestamptz,
+            oid::INTERVAL => Kind::Interval,
+            oid::UUID => Kind::Uuid,
+            oid::NUMERIC => Kind::Numeric,
+            oid::BYTEA => Kind::Bytea,
+            oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::VOID => Kind::Text,
+            other if registry::is_array(other) => Kind::Array,
+            _ => Kind::Oid,
+        }
+    }
+
+    /// Bytes of a fixed-width value, 0 for the variable ones.
+    fn width(self) -> u32 {
+        match self {
+            Kind::Bool | Kind::Char => 1,
+            Kind::Int2 => 2,
+            Kind::Int4 | Kind::Float4 | Kind::Date | Kind::Oid => 4,
+            Kind::Int8 | Kind::Float8 | Kind::Time | Kind::Timestamp | Kind::Timestamptz => 8,
+            Kind::Interval | Kind::Uuid => 16,
+            Kind::Numeric | Kind::Text | Kind::Bytea | Kind::Array => 0,
+        }
     }
 }
 
+/// A column of a shape.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    kind: Kind,
+    /// Of a fixed column: the bytes of fixed columns before it. Of a variable one: how many variable ones are before it.
+    before: u32,
+}
+
+/// What is needed to find a column in a row's bytes: made once per table version.
+#[derive(Debug, Clone)]
+pub struct RowShape {
+    columns: Box<[Column]>,
+}
+
+impl RowShape {
+    /// The shape of rows of these types.
+    pub fn new(types: &[Type]) -> RowShape {
+        let (mut fixed, mut variable) = (0, 0);
+        let columns = types
+            .iter()
+            .map(|ty| {
+                let kind = Kind::of(*ty);
+                let counter = if kind.width() > 0 { &mut fixed } else { &mut variable };
+                let before = *counter;
+                *counter += kind.width().max(1);
+                Column { kind, before }
+            })
+            .collect();
+        RowShape { columns }
+    }
+
+    /// How many columns it has.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Bytes of fixed columns and number of variable ones among the first `count`.
+    fn totals(&self, count: usize) -> (usize, usize) {
+        let (mut fixed, mut variable) = (0, 0);
+        for column in &self.columns[..count] {
+            fixed += column.kind.width() as usize;
+            variable += usize::from(column.kind.width() == 0);
+        }
+        (fixed, variable)
+    }
+}
+
+const HEADER: usize = 3;
+
 /// Appends the row's bytes.
-pub fn encode(_row: &[Datum<'_>], _shape: &RowShape, _out: &mut Vec<u8>) -> Result<(), SqlError> {
-    todo!()
+pub fn encode(row: &[Datum<'_>], shape: &RowShape, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    if row.len() > shape.len() {
+        return Err(SqlError::internal("a row has more columns than its shape"));
+    }
+    let has_nulls = row.iter().any(Datum::is_null);
+    out.extend_from_slice(&(row.len() as u16).to_le_bytes());
+    out.push(u8::from(has_nulls));
+    if has_nulls {
+        let start = out.len();
+        out.resize(start + row.len().div_ceil(8), 0);
+        for (index, _) in row.iter().enumerate().filter(|(_, value)| value.is_null()) {
+            out[start + index / 8] |= 1 << (index % 8);
+        }
+    }
+    let mut variable = 0;
+    for (value, column) in row.iter().zip(&shape.columns) {
+        if column.kind.width() == 0 {
+            variable += usize::from(!value.is_null());
+        } else {
+            encode_fixed(*value, column.kind, out)?;
+        }
+    }
+    let mut ends = out.len();
+    out.resize(ends + variable * 4, 0);
+    let start = out.len();
+    for (value, column) in row.iter().zip(&shape.columns).filter(|(_, column)| column.kind.width() == 0) {
+        match (*value, column.kind) {
+            (Datum::Null, _) => continue,
+            (Datum::Text(v), Kind::Text) => out.extend_from_slice(v.as_bytes()),
+            (Datum::Bytea(v), Kind::Bytea)
+            | (Datum::Numeric(NumericRef(v)), Kind::Numeric)
+            | (Datum::Array(ArrayRef(v)), Kind::Array) => out.extend_from_slice(v),
+            _ => return Err(mismatch()),
+        }
+        let end = (out.len() - start) as u32;
+        out[ends..ends + 4].copy_from_slice(&end.to_le_bytes());
+        ends += 4;
+    }
+    Ok(())
+}
+
+fn encode_fixed(value: Datum<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    match (value, kind) {
+        (Datum::Null, _) => {}
+        (Datum::Int4(v), Kind::Int4) | (Datum::Date(v), Kind::Date) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Int8(v), Kind::Int8)
+        | (Datum::Time(v), Kind::Time)
+        | (Datum::Timestamp(v), Kind::Timestamp)
+        | (Datum::Timestamptz(v), Kind::Timestamptz) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Bool(v), Kind::Bool) => out.push(u8::from(v)),
+        (Datum::Char(v), Kind::Char) => out.push(v),
+        (Datum::Int2(v), Kind::Int2) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Oid(v), Kind::Oid) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Float4(v), Kind::Float4) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Float8(v), Kind::Float8) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Uuid(v), Kind::Uuid) => out.extend_from_slice(v),
+        (Datum::Interval(v), Kind::Interval) => {
+            out.extend_from_slice(&v.micros.to_le_bytes());
+            out.extend_from_slice(&v.days.to_le_bytes());
+            out.extend_from_slice(&v.months.to_le_bytes());
+        }
+        _ => return Err(mismatch()),
+    }
+    Ok(())
+}
+
+fn mismatch() -> SqlError {
+    SqlError::internal("a value does not have its column's type")
+}
+
+fn corrupt() -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, "a row's bytes do not fit its shape")
 }
 
 /// A row's bytes with their shape.
@@ -34,13 +213,125 @@ impl<'a> RowView<'a> {
         RowView { bytes, shape }
     }
 
-    /// One column. A column the row was written without (added later) is NULL: the caller knows its default.
-    pub fn get(&self, _column: usize) -> Result<Datum<'a>, SqlError> {
-        todo!()
+    /// How many columns the row was written with.
+    #[inline]
+    pub fn columns(&self) -> usize {
+        self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// How many columns the row was written with.
-    pub fn columns(&self) -> usize {
-        todo!()
+    /// One column. A column the row was written without (added later) is NULL: the caller knows its default.
+    pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
+        let count = self.columns();
+        if column >= count {
+            return Ok(Datum::Null);
+        }
+        let shape = self.shape.columns.get(column).ok_or_else(corrupt)?;
+        self.locate(column, *shape, count).ok_or_else(corrupt)
+    }
+
+    #[inline]
+    fn locate(&self, column: usize, shape: Column, count: usize) -> Option<Datum<'a>> {
+        let mut base = HEADER;
+        let mut before = shape.before as usize;
+        // What NULLs take away before the column, in fixed bytes and variable columns.
+        let (mut fixed_missing, mut variable_missing, mut variable_missing_before) = (0, 0, 0);
+        if *self.bytes.get(2)? & 1 != 0 {
+            let bitmap = self.bytes.get(HEADER..HEADER + count.div_ceil(8))?;
+            let is_null = |index: usize| bitmap[index / 8] >> (index % 8) & 1 != 0;
+            if is_null(column) {
+                return Some(Datum::Null);
+            }
+            base += bitmap.len();
+            let upto = if shape.kind.width() > 0 { column } else { count };
+            for index in (0..upto).filter(|index| is_null(*index)) {
+                let width = self.shape.columns.get(index)?.kind.width() as usize;
+                fixed_missing += width;
+                if width == 0 {
+                    variable_missing += 1;
+                    variable_missing_before += usize::from(index < column);
+                }
+            }
+        }
+        if shape.kind.width() > 0 {
+            return read_fixed(shape.kind, self.bytes.get(base + before - fixed_missing..)?);
+        }
+        before -= variable_missing_before;
+        let (fixed, variable) = self.shape.totals(count.min(self.shape.len()));
+        let ends = base + fixed - fixed_missing;
+        let start = ends + (variable - variable_missing) * 4;
+        let end_of = |index: usize| -> Option<usize> {
+            let bytes = self.bytes.get(ends + index * 4..)?.first_chunk()?;
+            Some(u32::from_le_bytes(*bytes) as usize)
+        };
+        let from = if before == 0 { 0 } else { end_of(before - 1)? };
+        let bytes = self.bytes.get(start + from..start + end_of(before)?)?;
+        Some(match shape.kind {
+            Kind::Text => Datum::Text(std::str::from_utf8(bytes).ok()?),
+            Kind::Numeric => Datum::Numeric(NumericRef(bytes)),
+            Kind::Array => Datum::Array(ArrayRef(bytes)),
+            _ => Datum::Bytea(bytes),
+        })
+    }
+}
+
+#[inline]
+fn read_fixed(kind: Kind, bytes: &[u8]) -> Option<Datum<'_>> {
+    let int4 = || bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
+    let int8 = || bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes));
+    Some(match kind {
+        Kind::Int4 => Datum::Int4(int4()?),
+        Kind::Int8 => Datum::Int8(int8()?),
+        Kind::Bool => Datum::Bool(*bytes.first()? != 0),
+        Kind::Char => Datum::Char(*bytes.first()?),
+        Kind::Int2 => Datum::Int2(i16::from_le_bytes(*bytes.first_chunk()?)),
+        Kind::Float4 => Datum::Float4(f32::from_le_bytes(*bytes.first_chunk()?)),
+        Kind::Float8 => Datum::Float8(f64::from_le_bytes(*bytes.first_chunk()?)),
+        Kind::Date => Datum::Date(int4()?),
+        Kind::Time => Datum::Time(int8()?),
+        Kind::Timestamp => Datum::Timestamp(int8()?),
+        Kind::Timestamptz => Datum::Timestamptz(int8()?),
+        Kind::Interval => Datum::Interval(Interval {
+            micros: int8()?,
+            days: i32::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
+            months: i32::from_le_bytes(*bytes.get(12..)?.first_chunk()?),
+        }),
+        Kind::Uuid => Datum::Uuid(bytes.first_chunk()?),
+        _ => Datum::Oid(int4()? as u32),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::compare;
+
+    #[test]
+    fn every_column_reads_back_whatever_is_null() {
+        let types = [Type::INT4, Type::TEXT, Type::BOOL, Type::BYTEA, Type::INT8, Type::VARCHAR, Type::FLOAT8];
+        let shape = RowShape::new(&types);
+        let full = [
+            Datum::Int4(-7),
+            Datum::Text("héllo"),
+            Datum::Bool(true),
+            Datum::Bytea(&[1, 0, 2]),
+            Datum::Int8(1 << 40),
+            Datum::Text(""),
+            Datum::Float8(2.5),
+        ];
+        for nulls in 0u32..1 << full.len() {
+            let row: Vec<Datum<'_>> = (0..full.len())
+                .map(|index| if nulls >> index & 1 == 1 { Datum::Null } else { full[index] })
+                .collect();
+            for written in 0..=row.len() {
+                let mut bytes = Vec::new();
+                encode(&row[..written], &shape, &mut bytes).unwrap();
+                let view = RowView::new(&bytes, &shape);
+                for (index, value) in row.iter().enumerate() {
+                    let expected = if index < written { *value } else { Datum::Null };
+                    assert!(compare(view.get(index).unwrap(), expected).is_eq());
+                }
+            }
+        }
+        assert!(RowView::new(&[9, 0, 0, 1], &shape).get(4).is_err());
     }
 }

@@ -179,3 +179,13 @@ pub fn cast(_expr: Expr, _to: Type, _context: CastContext) -> Result<Expr, SqlEr
 pub fn can_cast(_from: Type, _to: Type, _context: CastContext) -> bool {
     todo!()
 }
+
+/// The name of the function with this OID.
+pub fn name_by_oid(_oid: u32) -> Option<&'static str> {
+    None
+}
+
+/// The OID of the function of this name.
+pub fn oid_by_name(_name: &str) -> Option<u32> {
+    None
+}

@@ -1,12 +1,123 @@
-//! Arrays in their packed form, which is also what rows hold.
+//! Arrays in their packed form, which is also what rows hold: element type (u32), number of dimensions (u8), length and
+//! lower bound of each (two i32), then each element: a tag and its bytes, as [`super::tagged`] writes them.
+
+use super::tagged;
+use super::{Datum, oid};
 
 /// A packed array.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayRef<'a>(pub &'a [u8]);
 
+impl<'a> ArrayRef<'a> {
+    /// OID of the element type.
+    pub fn element_type(self) -> u32 {
+        self.0.first_chunk().map_or(oid::UNKNOWN, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// Number of dimensions; 0 for an empty array.
+    pub fn dimensions(self) -> usize {
+        self.0.get(4).copied().unwrap_or(0).into()
+    }
+
+    /// Length and lower bound of a dimension, from 0.
+    pub fn dimension(self, index: usize) -> Option<(i32, i32)> {
+        if index >= self.dimensions() {
+            return None;
+        }
+        let bytes = self.0.get(5 + index * 8..13 + index * 8)?;
+        let word = |at: usize| i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Some((word(0), word(4)))
+    }
+
+    /// How many elements there are, in all dimensions.
+    pub fn len(self) -> usize {
+        if self.dimensions() == 0 {
+            return 0;
+        }
+        (0..self.dimensions()).map(|index| self.dimension(index).map_or(0, |(length, _)| length as usize)).product()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in storage order.
+    pub fn iter(self) -> impl Iterator<Item = Datum<'a>> + Clone {
+        let mut bytes = self.0.get(5 + self.dimensions() * 8..).unwrap_or_default();
+        let mut left = self.len();
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            tagged::read(&mut bytes)
+        })
+    }
+
+    /// The element at these subscripts; None outside the bounds.
+    pub fn get(self, subscripts: &[i32]) -> Option<Datum<'a>> {
+        if subscripts.len() != self.dimensions() || subscripts.is_empty() {
+            return None;
+        }
+        let mut position = 0;
+        for (index, subscript) in subscripts.iter().enumerate() {
+            let (length, lower) = self.dimension(index)?;
+            let offset = subscript.checked_sub(lower)?;
+            if !(0..length).contains(&offset) {
+                return None;
+            }
+            position = position * length as usize + offset as usize;
+        }
+        self.iter().nth(position)
+    }
+}
+
 /// Builds a packed array element by element.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ArrayBuilder {
-    /// The packed bytes so far.
-    pub bytes: Vec<u8>,
+    element: u32,
+    count: usize,
+    elements: Vec<u8>,
+}
+
+impl ArrayBuilder {
+    /// An empty array of this element type.
+    pub fn new(element: u32) -> ArrayBuilder {
+        ArrayBuilder { element, count: 0, elements: Vec::new() }
+    }
+
+    /// Appends an element.
+    pub fn push(&mut self, value: Datum<'_>) {
+        tagged::write(value, &mut self.elements);
+        self.count += 1;
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The packed array with one dimension from 1, or none when it is empty.
+    pub fn finish(&self) -> Vec<u8> {
+        if self.count == 0 {
+            return self.finish_with(&[]);
+        }
+        self.finish_with(&[(self.count as i32, 1)])
+    }
+
+    /// The packed array with these lengths and lower bounds, whose product is the number of elements.
+    pub fn finish_with(&self, dimensions: &[(i32, i32)]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(5 + dimensions.len() * 8 + self.elements.len());
+        bytes.extend_from_slice(&self.element.to_le_bytes());
+        bytes.push(dimensions.len() as u8);
+        for (length, lower) in dimensions {
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&lower.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.elements);
+        bytes
+    }
 }

@@ -2,15 +2,195 @@
 
 use bumpalo::Bump;
 
-use super::{Datum, Type};
-use crate::error::SqlError;
+use super::numeric::Numeric;
+use super::{ArrayBuilder, ArrayRef, Datum, Interval, Type, oid, registry};
+use crate::error::{SqlError, SqlState};
 
-/// Appends the value's bytes.
-pub fn write(_value: Datum<'_>, _type: Type, _out: &mut Vec<u8>) {
-    todo!()
+/// Appends the value's bytes (nothing for NULL).
+pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
+            out.extend_from_slice(&v.to_be_bytes());
+        }
+        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Bool(v) => out.push(u8::from(v)),
+        Datum::Char(v) => out.push(v),
+        Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Numeric(v) => v.write_binary(out),
+        Datum::Bytea(v) => out.extend_from_slice(v),
+        Datum::Interval(v) => {
+            out.extend_from_slice(&v.micros.to_be_bytes());
+            out.extend_from_slice(&v.days.to_be_bytes());
+            out.extend_from_slice(&v.months.to_be_bytes());
+        }
+        Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Uuid(v) => out.extend_from_slice(v),
+        Datum::Array(v) => write_array(v, out),
+        Datum::Record(v) => {
+            out.extend_from_slice(&(v.fields.len() as i32).to_be_bytes());
+            for (field, ty) in v.fields.iter().zip(v.types) {
+                out.extend_from_slice(&ty.oid.to_be_bytes());
+                write_sized(*field, *ty, out);
+            }
+        }
+    }
+}
+
+/// Appends length word and bytes; -1 for NULL.
+pub fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return;
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    write(value, ty, out);
+    let length = (out.len() - start - 4) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) {
+    let has_null = array.iter().any(|value| value.is_null());
+    out.extend_from_slice(&(array.dimensions() as i32).to_be_bytes());
+    out.extend_from_slice(&i32::from(has_null).to_be_bytes());
+    out.extend_from_slice(&array.element_type().to_be_bytes());
+    for (length, lower) in (0..array.dimensions()).filter_map(|index| array.dimension(index)) {
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(&lower.to_be_bytes());
+    }
+    for value in array.iter() {
+        write_sized(value, Type::new(array.element_type()), out);
+    }
+}
+
+fn bad_length() -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+}
+
+fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
+    bytes.try_into().map_err(|_| bad_length())
+}
+
+fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
+    let text = std::str::from_utf8(bytes).map_err(|problem| {
+        let at = problem.valid_up_to();
+        let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
+        SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
+        )
+    })?;
+    if text.contains('\0') {
+        return Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(text)
 }
 
 /// Reads a value of a type.
-pub fn parse<'a>(_bytes: &'a [u8], _type: Type, _arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
-    todo!()
+pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+    let int8 = || exact(bytes).map(i64::from_be_bytes);
+    let value = match ty.oid {
+        oid::INT4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),
+        oid::INT8 => Datum::Int8(int8()?),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => Datum::Text(valid_text(bytes)?),
+        oid::NAME => Datum::Text(super::text::truncate_name(valid_text(bytes)?)),
+        oid::BOOL => Datum::Bool(exact::<1>(bytes)?[0] != 0),
+        oid::CHAR => Datum::Char(exact::<1>(bytes)?[0]),
+        oid::INT2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
+        oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(exact(bytes)?)),
+        oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(exact(bytes)?)),
+        oid::NUMERIC => Datum::Numeric(Numeric::parse_binary(bytes)?.with_modifier(ty.modifier)?.store(arena)?),
+        oid::BYTEA => Datum::Bytea(bytes),
+        oid::DATE => Datum::Date(i32::from_be_bytes(exact(bytes)?)),
+        oid::TIME => Datum::Time(int8()?),
+        oid::TIMESTAMP => Datum::Timestamp(checked(int8()?)?),
+        oid::TIMESTAMPTZ => Datum::Timestamptz(checked(int8()?)?),
+        oid::INTERVAL => {
+            let [micros @ .., _, _, _, _, _, _, _, _] = exact::<16>(bytes)?;
+            let rest = &bytes[8..];
+            Datum::Interval(Interval {
+                micros: i64::from_be_bytes(micros),
+                days: i32::from_be_bytes(exact(&rest[..4])?),
+                months: i32::from_be_bytes(exact(&rest[4..])?),
+            })
+        }
+        oid::UUID => Datum::Uuid(bytes.try_into().map_err(|_| bad_length())?),
+        oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE
+        | oid::REGROLE => Datum::Oid(u32::from_be_bytes(exact(bytes)?)),
+        oid::VOID => Datum::Text(""),
+        _ if registry::is_array(ty.oid) => parse_array(bytes, ty, arena)?,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("no binary input function available for type {ty}"),
+            ));
+        }
+    };
+    if ty.modifier < 0 || ty.oid == oid::NUMERIC {
+        return Ok(value);
+    }
+    super::length::apply(value, ty, false, arena)
+}
+
+fn checked(micros: i64) -> Result<i64, SqlError> {
+    if super::datetime::is_infinite(micros) { Ok(micros) } else { super::datetime::checked_timestamp(Some(micros)) }
+}
+
+fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+    let mut rest = bytes;
+    let mut word = || -> Result<i32, SqlError> {
+        let (head, tail) = rest.split_first_chunk().ok_or_else(bad_length)?;
+        rest = tail;
+        Ok(i32::from_be_bytes(*head))
+    };
+    let count = word()?;
+    word()?;
+    let element = Type::with_modifier(word()? as u32, ty.modifier);
+    if !(0..=6).contains(&count) {
+        return Err(bad_length());
+    }
+    if Some(element.oid) != registry::element_of(ty.oid) {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "binary data has array element type {} ({}) instead of expected {} ({})",
+                element.oid,
+                Type::new(element.oid),
+                registry::element_of(ty.oid).unwrap_or(0),
+                Type::new(registry::element_of(ty.oid).unwrap_or(0))
+            ),
+        ));
+    }
+    let mut dimensions = Vec::new();
+    for _ in 0..count {
+        let (length, lower) = (word()?, word()?);
+        if length < 0 {
+            return Err(bad_length());
+        }
+        dimensions.push((length, lower));
+    }
+    let total = dimensions.iter().try_fold(i64::from(count > 0), |total, (length, _)| total.checked_mul(i64::from(*length)));
+    let total = total.filter(|total| *total <= rest.len() as i64 / 4).ok_or_else(bad_length)?;
+    let mut builder = ArrayBuilder::new(element.oid);
+    for _ in 0..total {
+        let (head, tail) = rest.split_first_chunk().ok_or_else(bad_length)?;
+        let length = i32::from_be_bytes(*head);
+        rest = tail;
+        if length < 0 {
+            builder.push(Datum::Null);
+            continue;
+        }
+        let (value, tail) = rest.split_at_checked(length as usize).ok_or_else(bad_length)?;
+        builder.push(parse(value, element, arena)?);
+        rest = tail;
+    }
+    let dimensions = if total == 0 { Vec::new() } else { dimensions };
+    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&dimensions)))))
 }

@@ -4,17 +4,24 @@
 use std::fmt;
 
 pub mod array;
+mod array_text;
 pub mod binary;
+pub mod bytes;
+pub mod compare;
 pub mod datum;
 pub mod datetime;
+pub mod float;
 pub mod interval;
+pub mod length;
 pub mod numeric;
 pub mod oid;
 pub mod registry;
 pub mod settings;
+pub mod tagged;
 pub mod text;
 
 pub use array::{ArrayBuilder, ArrayRef};
+pub use compare::compare;
 pub use datum::{Datum, RecordRef, Value};
 pub use interval::Interval;
 pub use numeric::NumericRef;

@@ -1,17 +1,278 @@
-//! Values as text, in and out.
+//! Values as text, in and out, exactly as PostgreSQL's input and output functions have them.
 
 use bumpalo::Bump;
 
-use super::{Datum, Type};
-use crate::error::SqlError;
+use super::datetime::{
+    parse_date, parse_time, parse_timestamp, parse_timestamptz, write_date, write_time, write_timestamp, write_timestamptz,
+};
+use super::numeric::Numeric;
+use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
+use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
 
 /// Appends the value's text (nothing for NULL).
-pub fn write(_value: Datum<'_>, _type: Type, _session: &dyn Environment, _out: &mut Vec<u8>) {
-    todo!()
+pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Int4(v) => write_i64(v.into(), out),
+        Datum::Int8(v) => write_i64(v, out),
+        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Bool(v) => out.push(if v { b't' } else { b'f' }),
+        Datum::Char(v) => bytes::write_char(v, out),
+        Datum::Int2(v) => write_i64(v.into(), out),
+        Datum::Float4(v) => float::write_f32(v, session.settings().extra_float_digits, out),
+        Datum::Float8(v) => float::write_f64(v, session.settings().extra_float_digits, out),
+        Datum::Numeric(v) => v.write(out),
+        Datum::Bytea(v) => bytes::write_bytea(v, session.settings().bytea_escape, out),
+        Datum::Date(v) => write_date(v, session.settings(), out),
+        Datum::Time(v) => write_time(v, out),
+        Datum::Timestamp(v) => write_timestamp(v, session.settings(), out),
+        Datum::Timestamptz(v) => write_timestamptz(v, session.settings(), out),
+        Datum::Interval(v) => v.write(session.settings().interval_style, out),
+        Datum::Oid(v) => write_oid(v, ty.oid, session, out),
+        Datum::Uuid(v) => bytes::write_uuid(v, out),
+        Datum::Array(v) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => {
+            for (index, element) in v.iter().enumerate() {
+                if index > 0 {
+                    out.push(b' ');
+                }
+                write_i64(element.as_i64().unwrap_or(0), out);
+            }
+        }
+        Datum::Array(v) => array_text::write(v, session, out),
+        Datum::Record(v) => array_text::write_record(v, session, out),
+    }
+}
+
+/// Appends an integer's digits.
+#[inline]
+pub fn write_i64(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn write_oid(value: u32, type_oid: u32, session: &dyn Environment, out: &mut Vec<u8>) {
+    let name = match type_oid {
+        oid::OID | oid::XID | oid::CID => None,
+        _ if value == 0 => Some("-".to_owned()),
+        oid::REGCLASS => session.class_name(value),
+        oid::REGTYPE => registry::info(value).map(|_| registry::format_type(Type::new(value))),
+        oid::REGNAMESPACE => session.schema_name(value),
+        oid::REGROLE => session.role_name(value),
+        oid::REGPROC => crate::functions::name_by_oid(value).map(str::to_owned),
+        _ => None,
+    };
+    match name {
+        Some(name) => out.extend_from_slice(name.as_bytes()),
+        None => write_i64(value.into(), out),
+    }
+}
+
+/// 22P02: the text is no value of the type.
+pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {type_name}: \"{text}\""),
+    )
+}
+
+/// 22003: the number is too big for the type.
+pub fn out_of_range(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value \"{text}\" is out of range for type {type_name}"),
+    )
 }
 
 /// Reads a value of a type; applies its modifier as an assignment does (too long text is an error).
-pub fn parse<'a>(_text: &'a str, _type: Type, _session: &dyn Environment, _arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
-    todo!()
+pub fn parse<'a>(
+    text: &'a str,
+    ty: Type,
+    session: &dyn Environment,
+    arena: &'a Bump,
+) -> Result<Datum<'a>, SqlError> {
+    let settings = || session.settings();
+    let value = match ty.oid {
+        oid::INT4 => Datum::Int4(parse_integer(text, "integer")? as i32),
+        oid::INT8 => Datum::Int8(parse_integer(text, "bigint")?),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING | oid::VOID => Datum::Text(text),
+        oid::NAME => Datum::Text(truncate_name(text)),
+        oid::BOOL => Datum::Bool(parse_bool(text)?),
+        oid::INT2 => Datum::Int2(parse_integer(text, "smallint")? as i16),
+        oid::FLOAT4 => Datum::Float4(float::parse_f32(text)?),
+        oid::FLOAT8 => Datum::Float8(float::parse_f64(text)?),
+        oid::NUMERIC => Datum::Numeric(Numeric::parse(text)?.with_modifier(ty.modifier)?.store(arena)?),
+        oid::CHAR => Datum::Char(bytes::parse_char(text)),
+        oid::BYTEA => Datum::Bytea(arena.alloc_slice_copy(&bytes::parse_bytea(text)?)),
+        oid::DATE => Datum::Date(parse_date(text, settings())?),
+        oid::TIME => Datum::Time(parse_time(text, settings())?),
+        oid::TIMESTAMP => Datum::Timestamp(parse_timestamp(text, settings())?),
+        oid::TIMESTAMPTZ => Datum::Timestamptz(parse_timestamptz(text, settings())?),
+        oid::INTERVAL => Datum::Interval(Interval::parse(text)?),
+        oid::UUID => Datum::Uuid(arena.alloc(bytes::parse_uuid(text)?)),
+        oid::OID | oid::XID | oid::CID => Datum::Oid(parse_oid(text, registry::name(ty.oid))?),
+        oid::REGCLASS | oid::REGTYPE | oid::REGNAMESPACE | oid::REGROLE | oid::REGPROC => {
+            Datum::Oid(parse_reg(text, ty.oid, session)?)
+        }
+        oid::INT2VECTOR | oid::OIDVECTOR => parse_vector(text, ty.oid, arena)?,
+        _ if registry::is_array(ty.oid) => {
+            Datum::Array(ArrayRef(arena.alloc_slice_copy(&array_text::parse(text, ty, session)?)))
+        }
+        oid::RECORD => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "input of anonymous composite types is not implemented",
+            ));
+        }
+        _ => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot accept a value of type {}", registry::name(ty.oid)),
+            ));
+        }
+    };
+    if ty.modifier < 0 || ty.oid == oid::NUMERIC {
+        return Ok(value);
+    }
+    super::length::apply(value, ty, false, arena)
+}
+
+/// `name` holds 63 bytes.
+pub fn truncate_name(text: &str) -> &str {
+    let mut end = text.len().min(63);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn parse_vector<'a>(text: &str, vector: u32, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+    let element = registry::element_of(vector).unwrap_or(oid::OID);
+    let mut builder = super::ArrayBuilder::new(element);
+    for part in text.split_ascii_whitespace() {
+        builder.push(if element == oid::OID {
+            Datum::Oid(parse_oid(part, "oid")?)
+        } else {
+            Datum::Int2(parse_integer(part, "smallint")? as i16)
+        });
+    }
+    let count = builder.len() as i32;
+    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&[(count, 0)])))))
+}
+
+/// Reads an integer for one of the three widths, named as the message names them.
+pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
+    let (least, greatest) = match type_name {
+        "smallint" => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        "integer" => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    let (negative, digits) = match trimmed.as_bytes().first() {
+        Some(b'-') => (true, &trimmed[1..]),
+        Some(b'+') => (false, &trimmed[1..]),
+        _ => (false, trimmed),
+    };
+    let (radix, digits) = match digits.get(..2) {
+        Some("0x" | "0X") => (16, &digits[2..]),
+        Some("0o" | "0O") => (8, &digits[2..]),
+        Some("0b" | "0B") => (2, &digits[2..]),
+        _ => (10, digits),
+    };
+    let mut magnitude: i128 = 0;
+    let mut previous_digit = radix != 10;
+    for (index, byte) in digits.bytes().enumerate() {
+        if byte == b'_' && previous_digit && index + 1 < digits.len() {
+            previous_digit = false;
+            continue;
+        }
+        let digit = char::from(byte).to_digit(radix).ok_or_else(|| invalid_syntax(type_name, text))?;
+        previous_digit = true;
+        // Stays far beyond every range once it is there, without overflowing.
+        magnitude = (magnitude * i128::from(radix) + i128::from(digit)).min(1 << 100);
+    }
+    if digits.is_empty() || !previous_digit {
+        return Err(invalid_syntax(type_name, text));
+    }
+    let value = if negative { -magnitude } else { magnitude };
+    i64::try_from(value)
+        .ok()
+        .filter(|value| (least..=greatest).contains(value))
+        .ok_or_else(|| out_of_range(type_name, text))
+}
+
+fn parse_oid(text: &str, type_name: &str) -> Result<u32, SqlError> {
+    let trimmed = text.trim();
+    let value: i64 = trimmed.parse().map_err(|_| match trimmed.bytes().all(|b| b.is_ascii_digit()) && !trimmed.is_empty() {
+        true => out_of_range(type_name, text),
+        false => invalid_syntax(type_name, text),
+    })?;
+    // A negative number wraps, as C's strtoul does.
+    u32::try_from(value)
+        .or_else(|_| i32::try_from(value).map(|value| value as u32))
+        .map_err(|_| out_of_range(type_name, text))
+}
+
+/// Reads bool's spellings: unique prefixes of true, false, yes, no, and on, off, 1, 0.
+pub fn parse_bool(text: &str) -> Result<bool, SqlError> {
+    let lower = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b').to_ascii_lowercase();
+    let prefix = |word: &str| !lower.is_empty() && word.starts_with(&lower);
+    match lower.as_str() {
+        "on" | "1" => Ok(true),
+        "off" | "of" | "0" => Ok(false),
+        _ if prefix("true") || prefix("yes") => Ok(true),
+        _ if prefix("false") || prefix("no") => Ok(false),
+        _ => Err(invalid_syntax("boolean", text)),
+    }
+}
+
+/// The name inside an OID alias type's text: unquoted, folded.
+fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32, SqlError> {
+    let name = text.trim();
+    if name == "-" {
+        return Ok(0);
+    }
+    if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) {
+        return parse_oid(name, "oid");
+    }
+    let (found, what, code) = match type_oid {
+        oid::REGCLASS => (session.class_oid(name), "relation", SqlState::UNDEFINED_TABLE),
+        oid::REGNAMESPACE => (session.schema_oid(&unquote(name)), "schema", SqlState::INVALID_SCHEMA_NAME),
+        oid::REGROLE => (session.role_oid(&unquote(name)), "role", SqlState::UNDEFINED_OBJECT),
+        oid::REGPROC => {
+            (crate::functions::oid_by_name(&unquote(name)), "function", SqlState::UNDEFINED_FUNCTION)
+        }
+        _ => {
+            let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
+            (registry::by_name(&plain).map(|info| info.oid), "type", SqlState::UNDEFINED_OBJECT)
+        }
+    };
+    found.ok_or_else(|| SqlError::new(code, format!("{what} \"{name}\" does not exist")))
+}
+
+fn unquote(name: &str) -> String {
+    match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => name.to_lowercase(),
+    }
+}
+
+/// The value's text as a string.
+pub fn to_string(value: Datum<'_>, ty: Type, session: &dyn Environment) -> String {
+    let mut out = Vec::new();
+    write(value, ty, session, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }

@@ -17,7 +17,6 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
 pub use arithmetic::{Operation, combine, combine_small, pow10};
-pub(crate) use arithmetic::division_by_zero;
 
 use crate::error::{SqlError, SqlState};
 

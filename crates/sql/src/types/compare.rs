@@ -1,0 +1,84 @@
+//! The order of values: what `<` and `=` mean for each type, and what sorting, grouping and keys go by.
+
+use std::cmp::Ordering;
+
+use super::{ArrayRef, Datum};
+
+/// float8's order: NaN equals itself and is greater than everything else; the zeros are equal.
+#[inline]
+pub fn compare_floats(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+}
+
+/// Order of two values of one type. NULLs are equal to each other and come last; text compares by bytes (C collation).
+/// Values of different integer or text representations compare by value.
+pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
+    match (left, right) {
+        (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
+        (Datum::Int8(a), Datum::Int8(b)) => a.cmp(&b),
+        (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Datum::Null, Datum::Null) => Ordering::Equal,
+        (Datum::Null, _) => Ordering::Greater,
+        (_, Datum::Null) => Ordering::Less,
+        (Datum::Bool(a), Datum::Bool(b)) => a.cmp(&b),
+        (Datum::Char(a), Datum::Char(b)) => a.cmp(&b),
+        (Datum::Int2(a), Datum::Int2(b)) => a.cmp(&b),
+        (Datum::Float4(a), Datum::Float4(b)) => compare_floats(a.into(), b.into()),
+        (Datum::Float8(a), Datum::Float8(b)) => compare_floats(a, b),
+        (Datum::Numeric(a), Datum::Numeric(b)) => a.compare(b),
+        (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+        (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
+        (Datum::Time(a), Datum::Time(b))
+        | (Datum::Timestamp(a), Datum::Timestamp(b))
+        | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(&b),
+        (Datum::Interval(a), Datum::Interval(b)) => a.compare(b),
+        (Datum::Oid(a), Datum::Oid(b)) => a.cmp(&b),
+        (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+        (Datum::Array(a), Datum::Array(b)) => compare_arrays(a, b),
+        (Datum::Record(a), Datum::Record(b)) => a
+            .fields
+            .iter()
+            .zip(b.fields)
+            .map(|(a, b)| compare(*a, *b))
+            .find(|order| order.is_ne())
+            .unwrap_or_else(|| a.fields.len().cmp(&b.fields.len())),
+        _ => match (left.as_i64(), right.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => rank(left).cmp(&rank(right)),
+        },
+    }
+}
+
+/// Elements first, then lengths, then dimensions.
+fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Ordering {
+    left.iter()
+        .zip(right.iter())
+        .map(|(a, b)| compare(a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or_else(|| left.len().cmp(&right.len()))
+        .then_with(|| left.dimensions().cmp(&right.dimensions()))
+        .then_with(|| {
+            (0..left.dimensions()).map(|index| left.dimension(index)).cmp((0..right.dimensions()).map(|index| right.dimension(index)))
+        })
+}
+
+/// A fixed order of the representations, so that comparing what should never meet is still a total order.
+fn rank(value: Datum<'_>) -> u8 {
+    let mut tag = Vec::new();
+    super::tagged::write(value, &mut tag);
+    tag.first().copied().unwrap_or(0)
+}
+
+impl Datum<'_> {
+    /// The value of an integer of any width, or of an OID.
+    #[inline]
+    pub fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Datum::Int2(v) => Some(v.into()),
+            Datum::Int4(v) => Some(v.into()),
+            Datum::Int8(v) => Some(v),
+            Datum::Oid(v) => Some(v.into()),
+            _ => None,
+        }
+    }
+}

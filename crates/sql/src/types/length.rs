@@ -1,0 +1,82 @@
+//! Type modifiers applied to values: character lengths, numeric precision, fractions of seconds.
+
+use bumpalo::Bump;
+
+use super::{Datum, Type, oid};
+use crate::error::{SqlError, SqlState};
+
+/// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
+pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+    if ty.modifier < 0 {
+        return Ok(value);
+    }
+    match value {
+        Datum::Text(text) if ty.oid == oid::VARCHAR => {
+            let Some(end) = end_of(text, ty.modifier - 4) else { return Ok(value) };
+            check_cut(text, end, explicit, "character varying", ty.modifier - 4)?;
+            Ok(Datum::Text(&text[..end]))
+        }
+        Datum::Text(text) if ty.oid == oid::BPCHAR => {
+            let length = (ty.modifier - 4) as usize;
+            if let Some(end) = end_of(text, ty.modifier - 4) {
+                check_cut(text, end, explicit, "character", ty.modifier - 4)?;
+                return Ok(Datum::Text(&text[..end]));
+            }
+            let characters = text.chars().count();
+            if characters == length {
+                return Ok(value);
+            }
+            let mut padded = bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
+            padded.push_str(text);
+            padded.extend(std::iter::repeat_n(' ', length - characters));
+            Ok(Datum::Text(padded.into_bump_str()))
+        }
+        Datum::Numeric(number) => Ok(Datum::Numeric(number.load().with_modifier(ty.modifier)?.store(arena)?)),
+        Datum::Timestamp(micros) => Ok(Datum::Timestamp(round_micros(micros, ty.modifier))),
+        Datum::Timestamptz(micros) => Ok(Datum::Timestamptz(round_micros(micros, ty.modifier))),
+        Datum::Time(micros) => Ok(Datum::Time(round_micros(micros, ty.modifier))),
+        Datum::Interval(mut interval) if !interval.is_infinite() && (ty.modifier & 0xffff) <= 6 => {
+            interval.micros = round_micros(interval.micros, ty.modifier & 0xffff);
+            Ok(Datum::Interval(interval))
+        }
+        Datum::Array(array) => {
+            let mut builder = super::ArrayBuilder::new(array.element_type());
+            let element = Type::with_modifier(array.element_type(), ty.modifier);
+            for value in array.iter() {
+                builder.push(apply(value, element, explicit, arena)?);
+            }
+            let dimensions: Vec<_> = (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
+            Ok(Datum::Array(super::ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&dimensions)))))
+        }
+        other => Ok(other),
+    }
+}
+
+/// Where the text must end to have so many characters; None when it has no more.
+fn end_of(text: &str, characters: i32) -> Option<usize> {
+    let characters = characters.max(0) as usize;
+    if text.len() <= characters {
+        return None;
+    }
+    text.char_indices().nth(characters).map(|(at, _)| at)
+}
+
+/// Only spaces may be cut off without being asked to.
+fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) -> Result<(), SqlError> {
+    if explicit || text[end..].bytes().all(|byte| byte == b' ') {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::STRING_DATA_RIGHT_TRUNCATION,
+        format!("value too long for type {name}({length})"),
+    ))
+}
+
+fn round_micros(micros: i64, digits: i32) -> i64 {
+    if !(0..6).contains(&digits) || super::datetime::is_infinite(micros) {
+        return micros;
+    }
+    let unit = 10i64.pow(6 - digits as u32);
+    let half = if micros < 0 { -unit / 2 } else { unit / 2 };
+    (micros + half) / unit * unit
+}

@@ -1,0 +1,86 @@
+//! Values with a tag that says their representation: how arrays hold their elements and aggregates their states.
+
+use super::{ArrayRef, Datum, Interval, NumericRef};
+
+/// Appends a value. A record becomes NULL: arrays of records are not built.
+pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
+    let mut fixed = |tag: u8, bytes: &[u8]| {
+        out.push(tag);
+        out.extend_from_slice(bytes);
+    };
+    match value {
+        Datum::Null | Datum::Record(_) => fixed(0, &[]),
+        Datum::Bool(v) => fixed(1, &[u8::from(v)]),
+        Datum::Char(v) => fixed(2, &[v]),
+        Datum::Int2(v) => fixed(3, &v.to_le_bytes()),
+        Datum::Int4(v) => fixed(4, &v.to_le_bytes()),
+        Datum::Int8(v) => fixed(5, &v.to_le_bytes()),
+        Datum::Float4(v) => fixed(6, &v.to_le_bytes()),
+        Datum::Float8(v) => fixed(7, &v.to_le_bytes()),
+        Datum::Numeric(v) => variable(8, v.0, out),
+        Datum::Text(v) => variable(9, v.as_bytes(), out),
+        Datum::Bytea(v) => variable(10, v, out),
+        Datum::Date(v) => fixed(11, &v.to_le_bytes()),
+        Datum::Time(v) => fixed(12, &v.to_le_bytes()),
+        Datum::Timestamp(v) => fixed(13, &v.to_le_bytes()),
+        Datum::Timestamptz(v) => fixed(14, &v.to_le_bytes()),
+        Datum::Interval(v) => {
+            fixed(15, &v.micros.to_le_bytes());
+            out.extend_from_slice(&v.days.to_le_bytes());
+            out.extend_from_slice(&v.months.to_le_bytes());
+        }
+        Datum::Oid(v) => fixed(16, &v.to_le_bytes()),
+        Datum::Uuid(v) => fixed(17, v),
+        Datum::Array(v) => variable(18, v.0, out),
+    }
+}
+
+fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(head)
+}
+
+fn take_variable<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u32::from_le_bytes(*take(bytes)?) as usize;
+    let (head, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(head)
+}
+
+/// Reads a value off the front; None when the bytes are not what [`write`] made.
+pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
+    let [tag] = *take(bytes)?;
+    Some(match tag {
+        0 => Datum::Null,
+        1 => Datum::Bool(take::<1>(bytes)?[0] != 0),
+        2 => Datum::Char(take::<1>(bytes)?[0]),
+        3 => Datum::Int2(i16::from_le_bytes(*take(bytes)?)),
+        4 => Datum::Int4(i32::from_le_bytes(*take(bytes)?)),
+        5 => Datum::Int8(i64::from_le_bytes(*take(bytes)?)),
+        6 => Datum::Float4(f32::from_le_bytes(*take(bytes)?)),
+        7 => Datum::Float8(f64::from_le_bytes(*take(bytes)?)),
+        8 => Datum::Numeric(NumericRef(take_variable(bytes)?)),
+        9 => Datum::Text(std::str::from_utf8(take_variable(bytes)?).ok()?),
+        10 => Datum::Bytea(take_variable(bytes)?),
+        11 => Datum::Date(i32::from_le_bytes(*take(bytes)?)),
+        12 => Datum::Time(i64::from_le_bytes(*take(bytes)?)),
+        13 => Datum::Timestamp(i64::from_le_bytes(*take(bytes)?)),
+        14 => Datum::Timestamptz(i64::from_le_bytes(*take(bytes)?)),
+        15 => Datum::Interval(Interval {
+            micros: i64::from_le_bytes(*take(bytes)?),
+            days: i32::from_le_bytes(*take(bytes)?),
+            months: i32::from_le_bytes(*take(bytes)?),
+        }),
+        16 => Datum::Oid(u32::from_le_bytes(*take(bytes)?)),
+        17 => Datum::Uuid(take(bytes)?),
+        18 => Datum::Array(ArrayRef(take_variable(bytes)?)),
+        _ => return None,
+    })
+}
