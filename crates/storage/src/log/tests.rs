@@ -539,3 +539,45 @@ fn no_room_for_a_segment_is_an_error_and_passes() {
     wal.wait_durable(wal.position()).unwrap();
     assert_eq!(contents(&folder).0.len(), appended + 1 + 3000);
 }
+
+/// What an append of 200 bytes costs: `cargo test -p storage --release append_cost -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn append_cost() {
+    const RECORDS: u64 = 40_000;
+    for cores in [1, 2] {
+        let folder = Folder::new("cost");
+        let options = WalOptions { ring_bytes: 64 << 20, ..WalOptions::new(cores) };
+        let wal = Wal::create(folder.path(), options).unwrap();
+        let spent = Count::new(0);
+        std::thread::scope(|scope| {
+            for core in 0..cores {
+                let (wal, spent) = (&wal, &spent);
+                scope.spawn(move || {
+                    act_as_core(core);
+                    let mut page = TestPage::new(core as u32, 1 << 40);
+                    let begun = processor_time();
+                    for _ in 0..RECORDS {
+                        wal.ensure(200).unwrap();
+                        let mut change = wal.change();
+                        change.page(&mut page, 40, &[&[1; 20], &[2; 60]]);
+                        change.undo(&[3; 60]);
+                        change.commit(TxnLink { txn: 7, prev: Lsn(8), compensation: None });
+                        page.set_page_lsn(Lsn(1 << 40));
+                    }
+                    spent.fetch_add(processor_time() - begun, Order::Relaxed);
+                });
+            }
+        });
+        let each = spent.into_inner() / RECORDS / cores as u64;
+        println!("{cores} cores: {each} ns for each append on each core");
+    }
+}
+
+/// Nanoseconds this thread has run.
+fn processor_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
