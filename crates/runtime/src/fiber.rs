@@ -1,28 +1,406 @@
 //! Fibers: what engine code runs on.
+//!
+//! A fiber is a stack that runs one job after the other; between jobs it waits in its core's pool. It never changes
+//! core. Its atomics (`state`) may be used by any thread, everything else by its home worker alone. What must hold:
+//!
+//! 1. A fiber that parks is resumed after a wake-up, never lost: a wake-up that comes before the park is kept.
+//! 2. It suspends with no latch held, not while panicking, and not from the worker's stack.
+//! 3. Before it suspends, the replies it has collected are sent.
+//! 4. A panic ends the job alone.
 
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
 
-/// Runs `body` on a new fiber of this core.
-pub fn spawn_local(_body: impl FnOnce() + 'static) {
-    todo!()
+use corosensei::{Coroutine, Yielder};
+use sync::atomic::{AtomicU32, Ordering};
+use sync::held;
+use sync::park::ParkHook;
+
+use crate::interrupt::Interrupt;
+use crate::mailbox::Link;
+use crate::net::{Buffers, Outbox};
+use crate::stack::Stack;
+use crate::start::Shared;
+use crate::worker::{self, Worker};
+use crate::{time, timer};
+
+/// A wake-up came that no park has taken yet.
+const NOTIFIED: u32 = 1;
+/// The fiber's link lies in its core's mailbox.
+const QUEUED: u32 = 2;
+
+/// A fiber that has run this long gives way at its next safe point.
+const SLICE_NANOS: u64 = 1_000_000;
+/// Safe points between two looks at the clock.
+const POINTS_PER_LOOK: u32 = 32;
+
+/// What a pooled fiber is given to do.
+pub(crate) enum Job {
+    /// Run a closure.
+    Run(Box<dyn FnOnce()>),
+    /// Serve the core's readable sessions until there are none.
+    Serve,
 }
 
-/// Lets every other fiber of this core that can run do so first.
+/// Where a fiber stands; kept by its home worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// In the pool, without a job.
+    Idle,
+    /// In the ready queue.
+    Ready,
+    Running,
+    /// Waits for a wake-up.
+    Parked,
+}
+
+#[repr(C)]
+pub(crate) struct Fiber {
+    link: Link,
+    state: AtomicU32,
+    home: usize,
+    shared: Arc<Shared>,
+    pub(crate) local: Local,
+}
+
+/// What only the home worker's thread touches.
+pub(crate) struct Local {
+    phase: Cell<Phase>,
+    coroutine: UnsafeCell<Option<Coroutine<(), (), (), Stack>>>,
+    yielder: Cell<*const Yielder<(), ()>>,
+    job: Cell<Option<Job>>,
+    /// Whose interrupts are obeyed; kept alive by `interrupt_owner` or by the session being served.
+    pub(crate) interrupt: Cell<*const Interrupt>,
+    pub(crate) interrupt_owner: RefCell<Option<Arc<Interrupt>>>,
+    pub(crate) masked: Cell<u32>,
+    points: Cell<u32>,
+    slice_end: Cell<u64>,
+    on_worker_stack: Cell<bool>,
+    /// Replies of this round that are not sent yet.
+    pub(crate) outbox: RefCell<Outbox>,
+    /// Receive and send buffers, kept from round to round.
+    pub(crate) buffers: Cell<Option<Box<Buffers>>>,
+}
+
+// SAFETY: `link` and `state` are made for any thread, `home` and `shared` never change, and `local` is touched by the
+// home worker's thread alone: every access goes through that worker (checked by `notify`) or runs on the fiber itself.
+unsafe impl Sync for Fiber {}
+// SAFETY: as above. Another thread may drop the last reference only after `retire` emptied what is local.
+unsafe impl Send for Fiber {}
+
+impl Fiber {
+    /// A new fiber of this worker, idle. It holds a reference to itself until it is retired.
+    pub(crate) fn create(worker: &Worker, stack: Stack) -> *const Fiber {
+        let fiber = Arc::new(Fiber {
+            link: Link::new(deliver),
+            state: AtomicU32::new(0),
+            home: worker.core,
+            shared: worker.shared.clone(),
+            local: Local {
+                phase: Cell::new(Phase::Idle),
+                coroutine: UnsafeCell::new(None),
+                yielder: Cell::new(ptr::null()),
+                job: Cell::new(None),
+                interrupt: Cell::new(ptr::null()),
+                interrupt_owner: RefCell::new(None),
+                masked: Cell::new(0),
+                points: Cell::new(0),
+                slice_end: Cell::new(0),
+                on_worker_stack: Cell::new(false),
+                outbox: RefCell::default(),
+                buffers: Cell::new(None),
+            },
+        });
+        let fiber = Arc::into_raw(fiber);
+        let address = fiber as usize;
+        let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            // SAFETY: the fiber's own reference keeps it alive until its coroutine has returned and `retire` ran.
+            run(unsafe { &*(address as *const Fiber) }, yielder);
+        });
+        // SAFETY: new, so nobody else refers to it.
+        unsafe { *(*fiber).local.coroutine.get() = Some(coroutine) };
+        fiber
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.local.phase.get()
+    }
+
+    pub(crate) fn set_ready(&self) {
+        self.local.phase.set(Phase::Ready);
+    }
+
+    pub(crate) fn give(&self, job: Job) {
+        self.local.job.set(Some(job));
+    }
+
+    /// Runs the fiber until it suspends. Only by its worker's loop.
+    pub(crate) fn resume(&self) {
+        self.local.phase.set(Phase::Running);
+        self.local.slice_end.set(0);
+        // SAFETY: only the home worker's loop comes here, and never from within the fiber, so the reference is alone.
+        let coroutine = unsafe { (*self.local.coroutine.get()).as_mut() };
+        coroutine.expect("a pooled fiber has its coroutine").resume(());
+    }
+
+    /// Ends an idle fiber and gives its stack back.
+    ///
+    /// # Safety
+    /// `fiber` came from [`Fiber::create`] of this worker, is idle, and is not used afterwards.
+    pub(crate) unsafe fn retire(fiber: *const Fiber) -> Stack {
+        // SAFETY: by contract; this takes over the reference the fiber held to itself.
+        let fiber = unsafe { Arc::from_raw(fiber) };
+        fiber.local.job.set(None);
+        fiber.resume(); // no job: the coroutine returns
+        fiber.local.buffers.set(None);
+        // SAFETY: the coroutine has returned, so nothing else refers to it.
+        let coroutine = unsafe { (*fiber.local.coroutine.get()).take() };
+        coroutine.expect("a pooled fiber has its coroutine").into_stack()
+    }
+
+    /// What must hold at every suspend point; asserted before anything is changed, so that a panic leaves all in order.
+    pub(crate) fn assert_may_suspend(&self) {
+        held::assert_none();
+        assert!(!std::thread::panicking(), "a fiber must not suspend while it panics");
+        assert!(!self.local.on_worker_stack.get(), "a fiber must not suspend on the worker's stack");
+    }
+
+    /// Gives control back to the worker's loop. Only on the fiber itself.
+    fn suspend(&self) {
+        // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
+        unsafe { (*self.local.yielder.get()).suspend(()) };
+    }
+
+    /// Parks until notified.
+    pub(crate) fn park(&self) {
+        self.assert_may_suspend();
+        self.send_replies();
+        // Acquire: what the waker wrote before it woke is seen.
+        if self.state.fetch_and(!NOTIFIED, Ordering::Acquire) & NOTIFIED == 0 {
+            // A wake-up between here and the suspension waits in the mailbox: only the loop looks at the phase.
+            self.local.phase.set(Phase::Parked);
+            self.suspend();
+            // Acquire: as above.
+            self.state.fetch_and(!NOTIFIED, Ordering::Acquire);
+        }
+    }
+
+    fn yield_now(&self, worker: &Worker) {
+        self.assert_may_suspend();
+        self.send_replies();
+        worker.make_ready(self);
+        self.suspend();
+    }
+
+    fn send_replies(&self) {
+        let mut outbox = self.local.outbox.borrow_mut();
+        if !outbox.is_empty() {
+            outbox.send();
+        }
+    }
+
+    /// Wakes the fiber, from any thread.
+    pub(crate) fn notify(this: &Arc<Fiber>) {
+        if let Some(worker) = worker::current()
+            && worker.core == this.home
+            && Arc::ptr_eq(&worker.shared, &this.shared)
+        {
+            this.notify_here(worker);
+            return;
+        }
+        // AcqRel: what was written before the wake-up is seen by the park that takes it.
+        if this.state.fetch_or(NOTIFIED | QUEUED, Ordering::AcqRel) & QUEUED == 0 {
+            let link = Arc::into_raw(this.clone()).cast_mut().cast::<Link>();
+            // SAFETY: the reference given away keeps the fiber until `deliver` takes it back, QUEUED says that it is
+            // in no mailbox, and `deliver` fits a fiber.
+            unsafe { this.shared.mailbox(this.home).push(link) };
+        }
+    }
+
+    /// Wakes the fiber, on its own core.
+    pub(crate) fn notify_here(&self, worker: &Worker) {
+        // Relaxed: same thread as the park.
+        self.state.fetch_or(NOTIFIED, Ordering::Relaxed);
+        if self.phase() == Phase::Parked {
+            worker.make_ready(self);
+        }
+    }
+}
+
+/// # Safety
+/// `link` is the first field of a fiber whose reference was given away by [`Fiber::notify`], delivered once.
+unsafe fn deliver(link: *mut Link, worker: &Worker) {
+    // SAFETY: by contract; `repr(C)` puts the link first.
+    let fiber = unsafe { Arc::from_raw(link.cast_const().cast::<Fiber>()) };
+    // AcqRel: a waker that still saw QUEUED wrote before this; its NOTIFIED is in the old value.
+    let old = fiber.state.fetch_and(!QUEUED, Ordering::AcqRel);
+    if old & NOTIFIED != 0 && fiber.phase() == Phase::Parked {
+        worker.make_ready(&fiber);
+    }
+}
+
+/// A fiber's life: one job after the other, until it is resumed without one.
+fn run(fiber: &Fiber, yielder: &Yielder<(), ()>) {
+    fiber.local.yielder.set(yielder);
+    while let Some(job) = fiber.local.job.take() {
+        let ended = catch_unwind(AssertUnwindSafe(|| match job {
+            Job::Run(body) => body(),
+            Job::Serve => crate::net::serve_round(fiber),
+        }));
+        if ended.is_err() {
+            // The panic hook has logged it. What the job held is dropped; the fiber itself is as good as new.
+            fiber.local.on_worker_stack.set(false);
+        }
+        fiber.local.interrupt.set(ptr::null());
+        fiber.local.interrupt_owner.take();
+        fiber.local.masked.set(0);
+        fiber.send_replies();
+        fiber.local.phase.set(Phase::Idle);
+        yielder.suspend(());
+    }
+}
+
+/// The running fiber, on a worker.
+pub(crate) fn current() -> Option<(&'static Worker, &'static Fiber)> {
+    let worker = worker::current()?;
+    // SAFETY: the pointer is set while the fiber runs, and the caller is that fiber: it lives as long as it runs. The
+    // reference stays on this thread, since a `&Worker` is not Send and comes along.
+    let fiber = unsafe { worker.running.get().as_ref() }?;
+    Some((worker, fiber))
+}
+
+/// The running fiber, to be notified later. Panics outside a fiber.
+pub(crate) fn current_arc() -> Arc<Fiber> {
+    let (_, fiber) = current().expect("only a fiber waits on a worker");
+    // SAFETY: the fiber is alive (it runs) and was made by an Arc; the count is raised for the new reference.
+    unsafe {
+        Arc::increment_strong_count(fiber);
+        Arc::from_raw(fiber)
+    }
+}
+
+/// Runs `body` on a new fiber of this core. Panics outside a worker.
+pub fn spawn_local(body: impl FnOnce() + 'static) {
+    worker::here().start_job(Job::Run(Box::new(body)));
+}
+
+/// Lets every other fiber of this core that can run do so first. Outside a fiber it yields the thread.
 pub fn yield_now() {
-    todo!()
+    match current() {
+        Some((worker, fiber)) => fiber.yield_now(worker),
+        None => std::thread::yield_now(),
+    }
 }
 
 /// Parks the fiber for a time; an interrupt does not end it early.
-pub fn sleep(_time: Duration) {
-    todo!()
+pub fn sleep(time: Duration) {
+    if current().is_none() {
+        std::thread::sleep(time);
+        return;
+    }
+    let waker = sync::park::current();
+    let over = std::rc::Rc::new(Cell::new(false));
+    let tell = over.clone();
+    timer::after(time, move || {
+        tell.set(true);
+        waker.wake();
+    });
+    while !over.get() {
+        sync::park::park();
+    }
 }
 
 /// Yields when the fiber's time slice (about 1 ms) is used up; cheap otherwise.
+#[inline]
 pub fn safe_point() {
-    todo!()
+    if let Some((worker, fiber)) = current() {
+        let points = fiber.local.points.get().wrapping_add(1);
+        fiber.local.points.set(points);
+        if points.is_multiple_of(POINTS_PER_LOOK) {
+            look_at_the_clock(worker, fiber);
+        }
+    }
+}
+
+#[cold]
+fn look_at_the_clock(worker: &Worker, fiber: &Fiber) {
+    let now = time::precise();
+    worker.now.set(now);
+    match fiber.local.slice_end.get() {
+        0 => fiber.local.slice_end.set(now + SLICE_NANOS),
+        end if now >= end => fiber.yield_now(worker),
+        _ => {}
+    }
 }
 
 /// Runs `body` on the worker's own big stack: for deep recursion (parser, planner). It must not park.
-pub fn on_worker_stack<R>(_body: impl FnOnce() -> R + Send) -> R {
-    todo!()
+pub fn on_worker_stack<R>(body: impl FnOnce() -> R) -> R {
+    struct Unsendable<F>(F);
+    // SAFETY: corosensei asks for Send only to keep the yielder off the parent's stack. The yielder is private to this
+    // module, and suspending from there is refused by the flag; the thread stays the same.
+    unsafe impl<F> Send for Unsendable<F> {}
+    impl<R, F: FnOnce() -> R> Unsendable<F> {
+        fn run(self) -> R {
+            (self.0)()
+        }
+    }
+    struct Back<'a>(&'a Cell<bool>);
+    impl Drop for Back<'_> {
+        fn drop(&mut self) {
+            self.0.set(false);
+        }
+    }
+    match current() {
+        Some((_, fiber)) if !fiber.local.on_worker_stack.get() => {
+            fiber.local.on_worker_stack.set(true);
+            let _back = Back(&fiber.local.on_worker_stack);
+            let body = Unsendable(body);
+            // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
+            unsafe { (*fiber.local.yielder.get()).on_parent_stack(move || body.run()) }
+        }
+        _ => body(),
+    }
 }
+
+/// How code on a worker parks: see `sync::park`.
+pub(crate) struct Hook;
+
+impl ParkHook for Hook {
+    fn current(&self) -> Waker {
+        let (_, fiber) = current().expect("only a fiber waits on a worker");
+        // SAFETY: the fiber is alive (it runs) and was made by an Arc; the new reference belongs to the waker.
+        unsafe {
+            Arc::increment_strong_count(fiber);
+            Waker::from_raw(RawWaker::new(ptr::from_ref(fiber).cast(), &VTABLE))
+        }
+    }
+
+    fn park(&self) {
+        current().expect("only a fiber parks on a worker").1.park();
+    }
+
+    fn yield_now(&self) {
+        yield_now();
+    }
+}
+
+static VTABLE: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        // SAFETY: a waker's data is a reference to a fiber made by an Arc; the clone gets one of its own.
+        unsafe { Arc::increment_strong_count(data.cast::<Fiber>()) };
+        RawWaker::new(data, &VTABLE)
+    },
+    // SAFETY: takes over the waker's reference.
+    |data| Fiber::notify(&unsafe { Arc::from_raw(data.cast::<Fiber>()) }),
+    |data| {
+        // SAFETY: borrows the waker's reference; ManuallyDrop leaves it in place.
+        let fiber = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(data.cast::<Fiber>()) });
+        Fiber::notify(&fiber);
+    },
+    // SAFETY: takes over the waker's reference.
+    |data| drop(unsafe { Arc::from_raw(data.cast::<Fiber>()) }),
+);

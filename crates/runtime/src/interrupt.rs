@@ -1,8 +1,21 @@
 //! Interrupts: how a running or waiting statement is asked to give up.
+//!
+//! A session has one [`Interrupt`]: a word of pending reasons, and the waker of its fiber while that waits in a way that
+//! may be given up. Raising sets the bit first and wakes afterwards; waiting registers the waker first and looks at the
+//! bits afterwards, both under the waker's lock, so no interrupt is slept through.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
 
-/// Why a session is interrupted.
+use sync::SpinLock;
+use sync::atomic::{AtomicU8, Ordering};
+
+use crate::fiber::{self, Fiber};
+use crate::net::WakeHandle;
+
+/// Why a session is interrupted, most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
@@ -20,6 +33,24 @@ pub enum Reason {
     IdleTimeout = 5,
 }
 
+impl Reason {
+    const ALL: [Reason; 6] = [
+        Reason::Shutdown,
+        Reason::Terminate,
+        Reason::Cancel,
+        Reason::StatementTimeout,
+        Reason::LockTimeout,
+        Reason::IdleTimeout,
+    ];
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// The reasons that end the session, not only its statement.
+const ENDING: u8 = 1 << Reason::Shutdown as u8 | 1 << Reason::Terminate as u8;
+
 /// The running statement was interrupted and gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted(pub Reason);
@@ -34,51 +65,147 @@ impl std::error::Error for Interrupted {}
 
 /// What one session is interrupted by.
 #[derive(Debug, Default)]
-pub struct Interrupt {}
+pub struct Interrupt {
+    pending: AtomicU8,
+    parked: SpinLock<Option<Waker>>,
+    /// Wakes the session when no fiber serves it.
+    session: OnceLock<WakeHandle>,
+}
 
 impl Interrupt {
     /// Nothing pending.
     pub fn new() -> Arc<Self> {
-        todo!()
+        Arc::default()
+    }
+
+    /// Ties the interrupt to a session, which it then wakes too.
+    pub(crate) fn attach(&self, session: WakeHandle) {
+        // Set once, when the session is made.
+        let _ = self.session.set(session);
     }
 
     /// Interrupts from any core or thread: sets the flag and wakes the fiber or session.
-    pub fn raise(&self, _reason: Reason) {
-        todo!()
+    pub fn raise(&self, reason: Reason) {
+        // Release: whoever takes the reason sees what led to it. The lock below orders it against a registration.
+        self.pending.fetch_or(reason.bit(), Ordering::Release);
+        let waker = self.parked.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        if let Some(session) = self.session.get() {
+            session.wake();
+        }
     }
 
-    /// Takes back a reason that has not been taken.
-    pub fn clear(&self, _reason: Reason) {
-        todo!()
+    /// Takes back a reason that has not been taken (a cancel that came too late).
+    pub fn clear(&self, reason: Reason) {
+        // Relaxed: nothing is decided from what it replaces.
+        self.pending.fetch_and(!reason.bit(), Ordering::Relaxed);
     }
 
     /// Takes the most urgent pending reason.
     pub fn take(&self) -> Option<Reason> {
-        todo!()
+        // Relaxed: the common case of none; the bits are taken below.
+        let pending = self.pending.load(Ordering::Relaxed);
+        let reason = Reason::ALL.into_iter().find(|reason| pending & reason.bit() != 0)?;
+        // Acquire: pairs with `raise`.
+        let old = self.pending.fetch_and(!reason.bit(), Ordering::Acquire);
+        (old & reason.bit() != 0).then_some(reason)
     }
 
     /// Whether any reason is pending.
+    #[inline]
     pub fn is_pending(&self) -> bool {
-        todo!()
+        // Relaxed: a look; taking acquires.
+        self.pending.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a reason is pending that ends the session.
+    pub(crate) fn is_ending(&self) -> bool {
+        // Relaxed: as above.
+        self.pending.load(Ordering::Relaxed) & ENDING != 0
+    }
+
+    /// Parks the running fiber once, unless `gives_up` holds; returns whether it does then.
+    pub(crate) fn park_unless(&self, gives_up: impl Fn(&Self) -> bool) -> bool {
+        let waker = sync::park::current();
+        let unregister = Unregister(self);
+        let previous = self.parked.lock().replace(waker);
+        drop(previous);
+        // The lock orders this look after any raise that did not see our waker.
+        if !gives_up(self) {
+            sync::park::park();
+        }
+        drop(unregister);
+        gives_up(self)
     }
 }
 
-/// Says whose interrupts the running fiber obeys from now on.
-pub fn set_current(_interrupt: Option<Arc<Interrupt>>) {
-    todo!()
+struct Unregister<'a>(&'a Interrupt);
+
+impl Drop for Unregister<'_> {
+    fn drop(&mut self) {
+        let waker = self.0.parked.lock().take();
+        drop(waker);
+    }
+}
+
+/// Says whose interrupts the running fiber obeys from now on. Does nothing outside a fiber.
+pub fn set_current(interrupt: Option<Arc<Interrupt>>) {
+    if let Some((_, fiber)) = fiber::current() {
+        fiber.local.interrupt.set(interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr));
+        let previous = fiber.local.interrupt_owner.replace(interrupt);
+        drop(previous);
+    }
+}
+
+/// The interrupt the fiber obeys now: none while masked.
+#[inline]
+fn obeyed(fiber: &Fiber) -> Option<&Interrupt> {
+    if fiber.local.masked.get() != 0 {
+        return None;
+    }
+    // SAFETY: kept alive by the fiber's `interrupt_owner` or by the session it serves; both are changed together with
+    // the pointer, on this thread, and no caller keeps the reference across such a change.
+    unsafe { fiber.local.interrupt.get().as_ref() }
 }
 
 /// Takes the pending reason of the running fiber's interrupt, if any and not masked.
+#[inline]
 pub fn check() -> Result<(), Interrupted> {
-    todo!()
+    match fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
+        Some(interrupt) if interrupt.is_pending() => {
+            interrupt.take().map_or(Ok(()), |reason| Err(Interrupted(reason)))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Parks as `sync::park::park`, but gives up on an interrupt.
+/// Parks as `sync::park::park` (may return for no reason), but gives up on an interrupt.
 pub fn park() -> Result<(), Interrupted> {
-    todo!()
+    match fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
+        Some(interrupt) => {
+            interrupt.park_unless(Interrupt::is_pending);
+            interrupt.take().map_or(Ok(()), |reason| Err(Interrupted(reason)))
+        }
+        None => {
+            sync::park::park();
+            Ok(())
+        }
+    }
 }
 
-/// Runs `body` without being interrupted: for what must finish (commit, rollback).
-pub fn mask<R>(_body: impl FnOnce() -> R) -> R {
-    todo!()
+/// Runs `body` without being interrupted: for what must finish (commit, rollback). What is raised meanwhile stays
+/// pending.
+pub fn mask<R>(body: impl FnOnce() -> R) -> R {
+    struct Unmask<'a>(&'a Cell<u32>);
+    impl Drop for Unmask<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() - 1);
+        }
+    }
+    let Some((_, fiber)) = fiber::current() else { return body() };
+    fiber.local.masked.set(fiber.local.masked.get() + 1);
+    let _unmask = Unmask(&fiber.local.masked);
+    body()
 }

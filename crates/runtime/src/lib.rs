@@ -16,6 +16,14 @@ pub mod random;
 pub mod time;
 pub mod timer;
 
+mod mailbox;
+mod os;
+mod reactor;
+mod stack;
 mod start;
+mod worker;
 
-pub use start::{Facts, FileIo, Options, Runtime, core, core_count, try_core};
+pub use start::{Facts, FileIo, Options, Runtime, core, core_count, shutting_down, try_core};
+
+#[cfg(test)]
+mod tests;

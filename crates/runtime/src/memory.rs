@@ -2,8 +2,12 @@
 
 use std::io;
 use std::ops::Range;
+use std::ptr;
 
-use sync::atomic::{AtomicU32, AtomicU64};
+use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const PAGE: usize = 4096;
+const HUGE_PAGE: usize = 2 << 20;
 
 /// Whether huge pages are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,8 +45,22 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Memory for `bytes` (rounded up to whole pages of the kind granted).
-    pub fn frames(_bytes: usize, _pages: HugePages) -> io::Result<Region> {
-        todo!()
+    pub fn frames(bytes: usize, pages: HugePages) -> io::Result<Region> {
+        if pages == HugePages::Try {
+            let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
+            let flags = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+            if let Ok(start) = map(len, flags) {
+                return Ok(Region { start, len, kind: RegionKind::Huge });
+            }
+            // An aligned start lets the kernel use huge pages from the first byte on.
+            let start = map_aligned(len, HUGE_PAGE)?;
+            // SAFETY: our own new mapping; advice changes no contents.
+            let advised = unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) } == 0;
+            let kind = if advised { RegionKind::Transparent } else { RegionKind::Ordinary };
+            return Ok(Region { start, len, kind });
+        }
+        let len = bytes.max(1).next_multiple_of(PAGE);
+        Ok(Region { start: map(len, 0)?, len, kind: RegionKind::Ordinary })
     }
 
     /// First byte: aligned to the page size.
@@ -62,13 +80,76 @@ impl Region {
     }
 
     /// Touches every page with several threads, so that serving never faults.
-    pub fn prefault(&self, _threads: usize) {
-        todo!()
+    pub fn prefault(&self, threads: usize) {
+        let step = if self.kind == RegionKind::Ordinary { PAGE } else { HUGE_PAGE };
+        let share = self.len.div_ceil(threads.max(1)).next_multiple_of(HUGE_PAGE);
+        std::thread::scope(|scope| {
+            for first in (0..self.len).step_by(share) {
+                scope.spawn(move || {
+                    let end = self.len.min(first + share);
+                    // SAFETY: inside our mapping; populating changes no contents.
+                    let populated = unsafe {
+                        libc::madvise(self.start.add(first).cast(), end - first, libc::MADV_POPULATE_WRITE)
+                    };
+                    if populated != 0 {
+                        touch(self.start, first..end, step); // a kernel before 5.14
+                    }
+                });
+            }
+        });
     }
 }
 
+impl Drop for Region {
+    fn drop(&mut self) {
+        unmap(self.start, self.len);
+    }
+}
+
+/// Makes each page present without changing it.
+fn touch(start: *mut u8, range: Range<usize>, step: usize) {
+    for offset in range.step_by(step) {
+        // SAFETY: the caller's range is inside its mapping; an atomic add of zero changes nothing even if somebody
+        // writes there at the same time.
+        unsafe { AtomicU32::from_ptr(start.add(offset).cast()) }.fetch_add(0, Ordering::Relaxed); // Relaxed: no order
+    }
+}
+
+fn map(len: usize, flags: libc::c_int) -> io::Result<*mut u8> {
+    // Explicit huge pages are reserved at once, so that a shortage shows here; others come as they are touched.
+    let reserve = if flags & libc::MAP_HUGETLB != 0 { 0 } else { libc::MAP_NORESERVE };
+    let flags = flags | reserve | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new anonymous mapping touches no existing memory.
+    let start = unsafe { libc::mmap(ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
+}
+
+/// Maps more and gives back what is before and after the aligned part.
+fn map_aligned(len: usize, alignment: usize) -> io::Result<*mut u8> {
+    let start = map(len + alignment, 0)?;
+    let before = start.align_offset(alignment);
+    // SAFETY: `before` is below `alignment`, so the aligned part lies inside the mapping.
+    let aligned = unsafe { start.add(before) };
+    if before > 0 {
+        unmap(start, before);
+    }
+    if before < alignment {
+        // SAFETY: the end of the aligned part is inside the mapping.
+        unmap(unsafe { aligned.add(len) }, alignment - before);
+    }
+    Ok(aligned)
+}
+
+fn unmap(start: *mut u8, len: usize) {
+    // SAFETY: called with parts of mappings made here that nothing refers to any more.
+    unsafe { libc::munmap(start.cast(), len) };
+}
+
 /// The atomics an [`AtomicArray`] may hold: valid when all their bytes are zero.
-pub trait ZeroAtomic: sealed::Sealed + Send + Sync + 'static {}
+pub trait ZeroAtomic: sealed::Sealed + Send + Sync + 'static {
+    /// Sets it to zero.
+    fn clear(&self);
+}
 
 mod sealed {
     /// Only the atomics of this crate's choice.
@@ -77,8 +158,17 @@ mod sealed {
     impl Sealed for super::AtomicU64 {}
 }
 
-impl ZeroAtomic for AtomicU32 {}
-impl ZeroAtomic for AtomicU64 {}
+impl ZeroAtomic for AtomicU32 {
+    fn clear(&self) {
+        self.store(0, Ordering::Relaxed); // Relaxed: whoever releases orders it, as for the pages given back whole
+    }
+}
+
+impl ZeroAtomic for AtomicU64 {
+    fn clear(&self) {
+        self.store(0, Ordering::Relaxed); // Relaxed: as above
+    }
+}
 
 /// A zeroed array of atomics in reserved virtual memory, backed lazily.
 #[derive(Debug)]
@@ -94,8 +184,10 @@ unsafe impl<T: ZeroAtomic> Sync for AtomicArray<T> {}
 
 impl<T: ZeroAtomic> AtomicArray<T> {
     /// Reserves room for `len` zeroed elements.
-    pub fn reserve(_len: usize) -> io::Result<Self> {
-        todo!()
+    pub fn reserve(len: usize) -> io::Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = map(bytes.max(1).next_multiple_of(PAGE), 0)?;
+        Ok(Self { start: start.cast(), len })
     }
 
     /// Element `index`. Panics out of bounds.
@@ -117,7 +209,64 @@ impl<T: ZeroAtomic> AtomicArray<T> {
     }
 
     /// Gives memory back: elements of the range read zero again (whole pages only; the rest is set to zero singly).
-    pub fn release(&self, _range: Range<usize>) {
-        todo!()
+    pub fn release(&self, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        let each_page = PAGE / size_of::<T>();
+        let pages = range.start.next_multiple_of(each_page)..range.end / each_page * each_page;
+        if pages.start >= pages.end {
+            range.for_each(|index| self.get(index).clear());
+            return;
+        }
+        (range.start..pages.start).chain(pages.end..range.end).for_each(|index| self.get(index).clear());
+        // SAFETY: whole pages inside our mapping. They read zero afterwards, which is a value of `T`; to whoever reads
+        // or writes them meanwhile it looks like stores of zero.
+        let released = unsafe {
+            let start = self.start.add(pages.start);
+            libc::madvise(start.cast(), pages.len() * size_of::<T>(), libc::MADV_DONTNEED)
+        };
+        if released != 0 {
+            pages.for_each(|index| self.get(index).clear());
+        }
+    }
+}
+
+impl<T: ZeroAtomic> Drop for AtomicArray<T> {
+    fn drop(&mut self) {
+        unmap(self.start.cast(), (self.len * size_of::<T>()).max(1).next_multiple_of(PAGE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_zeroed_writable_and_aligned() {
+        for pages in [HugePages::Try, HugePages::Off] {
+            let region = Region::frames(5 << 20, pages).unwrap();
+            assert!(region.len() >= 5 << 20);
+            region.prefault(3);
+            let alignment = if pages == HugePages::Try { HUGE_PAGE } else { PAGE };
+            assert!(region.as_ptr().addr().is_multiple_of(alignment));
+            // SAFETY: inside the region, which nobody else uses.
+            unsafe {
+                let last = region.as_ptr().add(region.len() - 1);
+                assert_eq!(*last, 0);
+                *last = 7;
+                assert_eq!(*last, 7);
+            }
+        }
+    }
+
+    #[test]
+    fn an_array_is_lazy_and_released_parts_read_zero() {
+        let array = AtomicArray::<AtomicU64>::reserve(1 << 30).unwrap();
+        let touched = [0, 511, 512, 5000, 10_239, 10_240, (1 << 30) - 1];
+        touched.iter().for_each(|&index| array.get(index).store(9, Ordering::Relaxed));
+        array.release(511..10_240);
+        let left: Vec<u64> = touched.iter().map(|&index| array.get(index).load(Ordering::Relaxed)).collect();
+        assert_eq!(left, [9, 0, 0, 0, 0, 9, 9]);
+        array.release(0..1);
+        assert_eq!(array.get(0).load(Ordering::Relaxed), 0);
     }
 }

@@ -1,8 +1,23 @@
-//! Starting and stopping the runtime.
+//! Starting and stopping the runtime, and running things on its cores from outside.
 
 use std::io;
-use std::sync::Arc;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Once};
+use std::thread::JoinHandle;
 use std::time::Duration;
+
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sync::{Mutex, PerCore};
+
+use crate::fiber::Job;
+use crate::file::{Disk, Pool};
+use crate::mailbox::{self, Link, Mailbox};
+use crate::worker::{self, Worker};
+use crate::{os, time};
+
+/// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
+const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// How files are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +36,7 @@ pub enum FileIo {
 pub struct Options {
     /// Number of workers; `None` = one for each core this process may use.
     pub cores: Option<usize>,
-    /// Pin each worker to its core (best effort).
+    /// Pin each worker to its core (best effort, and only when there are no more workers than cores).
     pub pin: bool,
     /// How files are read and written.
     pub file_io: FileIo,
@@ -50,58 +65,290 @@ pub struct Facts {
     pub io_uring_refused: Option<String>,
 }
 
+/// What all workers of a runtime share.
+pub(crate) struct Shared {
+    mailboxes: Box<[Mailbox]>,
+    /// Sessions placed on each core.
+    pub(crate) sessions: PerCore<AtomicUsize>,
+    /// Sessions are told to end and new ones are refused.
+    pub(crate) draining: AtomicBool,
+    /// Workers end once nothing runs on them.
+    pub(crate) exiting: AtomicBool,
+    pub(crate) exit_deadline: AtomicU64,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn mailbox(&self, core: usize) -> &Mailbox {
+        &self.mailboxes[core]
+    }
+
+    pub(crate) fn core_count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Sessions on all cores.
+    pub(crate) fn session_count(&self) -> usize {
+        // Relaxed: a count orders nothing else.
+        self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
 /// A running set of workers.
-#[derive(Debug)]
-pub struct Runtime {}
+pub struct Runtime {
+    pub(crate) shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    facts: Facts,
+    grace: Duration,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Runtime").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
 
 impl Runtime {
     /// Starts the workers.
-    pub fn start(_options: Options) -> io::Result<Arc<Runtime>> {
-        todo!()
+    pub fn start(options: Options) -> io::Result<Arc<Runtime>> {
+        sync::stop::arm_from_environment()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        install_panic_hook();
+        let processors = os::processors();
+        let cores = options.cores.unwrap_or(processors.len()).max(1);
+        let (disks, refused) = Disk::for_cores(cores, options.file_io)?;
+        let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
+        let shared = Arc::new(Shared {
+            mailboxes: (0..cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
+            sessions: PerCore::new(cores, |_| AtomicUsize::new(0)),
+            draining: AtomicBool::new(false),
+            exiting: AtomicBool::new(false),
+            exit_deadline: AtomicU64::new(u64::MAX),
+            pool: Pool::new(),
+        });
+        let pin = options.pin && cores <= processors.len();
+        let (started, answers) = std::sync::mpsc::channel();
+        let mut threads = Vec::new();
+        for (core, disk) in disks.into_iter().enumerate() {
+            let (shared, started) = (shared.clone(), started.clone());
+            let processor = pin.then(|| processors[core]);
+            let body = move || {
+                let pinned = processor.is_some_and(os::pin);
+                match Worker::new(core, shared, disk) {
+                    Ok(worker) => {
+                        let _ = started.send(Ok(pinned));
+                        drop(started);
+                        worker.run();
+                    }
+                    Err(error) => drop(started.send(Err(error))),
+                }
+            };
+            let builder =
+                std::thread::Builder::new().name(format!("core-{core}")).stack_size(WORKER_STACK_BYTES);
+            threads.push(builder.spawn(body)?);
+        }
+        drop(started);
+        let pinned: Vec<bool> = answers.iter().collect::<io::Result<_>>()?;
+        let facts = Facts {
+            cores,
+            pinned: pinned.iter().filter(|&&pinned| pinned).count(),
+            numa_nodes: os::numa_nodes(),
+            file_io,
+            io_uring_refused: refused,
+        };
+        Ok(Arc::new(Runtime { shared, threads: Mutex::new(threads), facts, grace: options.grace }))
     }
 
     /// Runs `body` on a new fiber of `core`.
-    pub fn spawn(&self, _core: usize, _body: impl FnOnce() + Send + 'static) {
-        todo!()
+    pub fn spawn(&self, core: usize, body: impl FnOnce() + Send + 'static) {
+        let start = move |worker: &Worker| worker.start_job(Job::Run(Box::new(body)));
+        match worker::current() {
+            Some(worker) if worker.core == core && Arc::ptr_eq(&worker.shared, &self.shared) => start(worker),
+            _ => mailbox::send(self.shared.mailbox(core), start),
+        }
     }
 
-    /// Runs `body` on a new fiber of `core` and waits for its result. A panic of `body` goes on in the caller.
-    pub fn call<R: Send>(&self, _core: usize, _body: impl FnOnce() -> R + Send) -> R {
-        todo!()
+    /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a fiber parks. A panic of
+    /// `body` goes on in the caller. Nothing is allocated for the way there and back but the fiber's job.
+    pub fn call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> R {
+        // Relaxed: a guard against misuse; a call that comes after the workers' end would never return.
+        assert!(!self.shared.exiting.load(Ordering::Relaxed), "the runtime has been shut down");
+        let mut call = Call::new(body);
+        // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
+        // no mailbox yet; the function fits its type.
+        unsafe { self.shared.mailbox(core).push((&raw mut call).cast()) };
+        // SAFETY: a plain borrow by raw pointer: the other side writes `result` while we only look at `done`.
+        let done = unsafe { &*(&raw const call.done) };
+        for _ in 0..CALL_SPINS {
+            // Acquire: the result written before is seen.
+            if done.load(Ordering::Acquire) {
+                break;
+            }
+            sync::atomic::spin_loop();
+        }
+        // Acquire: as above.
+        while !done.load(Ordering::Acquire) {
+            sync::park::park();
+        }
+        match call.result.take().expect("a call that is done has its result") {
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
     }
 
     /// Number of workers.
     pub fn core_count(&self) -> usize {
-        todo!()
+        self.shared.core_count()
+    }
+
+    /// Sessions on all cores.
+    pub fn session_count(&self) -> usize {
+        self.shared.session_count()
     }
 
     /// What was chosen at start.
     pub fn facts(&self) -> &Facts {
-        todo!()
+        &self.facts
     }
 
-    /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all have.
+    /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all have. Only from a
+    /// thread that is no worker.
     pub fn drain(&self) {
-        todo!()
+        assert!(worker::current().is_none(), "a worker can't wait for its own end");
+        // SeqCst: a session that is attached after it is seen by the worker's message below, or sees it.
+        self.shared.draining.store(true, Ordering::SeqCst);
+        for core in 0..self.core_count() {
+            mailbox::send(self.shared.mailbox(core), |worker| worker.net.drain(worker));
+        }
+        let deadline = time::precise() + self.grace.as_nanos() as u64;
+        while self.session_count() > 0 && time::precise() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
-    /// Drains, then ends and joins the workers. Does nothing the second time.
+    /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace time is over (then
+    /// what still waits is left behind). Does nothing the second time. Only from a thread that is no worker.
     pub fn shutdown(&self) {
-        todo!()
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        if threads.is_empty() {
+            return;
+        }
+        self.drain();
+        self.tell_to_exit();
+        for thread in threads {
+            if thread.join().is_err() {
+                eprintln!("a worker's loop panicked");
+            }
+        }
+        self.shared.pool.close();
     }
+
+    fn tell_to_exit(&self) {
+        let deadline = time::precise() + self.grace.as_nanos() as u64;
+        // Relaxed: published by the store of `exiting`.
+        self.shared.exit_deadline.store(deadline, Ordering::Relaxed);
+        // Release: the deadline is seen with it.
+        self.shared.exiting.store(true, Ordering::Release);
+        for core in 0..self.core_count() {
+            mailbox::send(self.shared.mailbox(core), |_| {});
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        match worker::current() {
+            None => self.shutdown(),
+            // The last reference went on a worker, which can't join itself: the workers end on their own.
+            Some(_) => self.tell_to_exit(),
+        }
+    }
+}
+
+/// How often a caller looks for its result before it parks: a few microseconds, what a short statement takes.
+const CALL_SPINS: u32 = 200;
+
+/// A call on its caller's stack.
+#[repr(C)]
+struct Call<R, F> {
+    link: Link,
+    body: ManuallyDrop<F>,
+    result: Option<std::thread::Result<R>>,
+    waker: std::task::Waker,
+    done: AtomicBool,
+}
+
+impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
+    fn new(body: F) -> Self {
+        Self {
+            link: Link::new(accept_call::<R, F>),
+            body: ManuallyDrop::new(body),
+            result: None,
+            waker: sync::park::current(),
+            done: AtomicBool::new(false),
+        }
+    }
+}
+
+/// # Safety
+/// `link` is the first field of a `Call<R, F>` that waits for its `done`, delivered once.
+unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker: &Worker) {
+    let address = link as usize;
+    let job: Box<dyn FnOnce() + '_> = Box::new(move || {
+        let call = address as *mut Call<R, F>;
+        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is alive and ours. The
+        // body is taken once. The waker is cloned before `done`, after which the call may be gone.
+        unsafe {
+            let body = ManuallyDrop::take(&mut (*call).body);
+            (*call).result = Some(catch_unwind(AssertUnwindSafe(body)));
+            let waker = (*call).waker.clone();
+            // Release: the result is seen with it.
+            (*call).done.store(true, Ordering::Release);
+            waker.wake();
+        }
+    });
+    // SAFETY: only the lifetime changes: what the job borrows (through the address) outlives it, since the caller waits.
+    let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(job) };
+    worker.start_job(Job::Run(job));
 }
 
 /// The core this code runs on. Panics outside a worker.
+#[inline]
 pub fn core() -> usize {
-    todo!()
+    worker::here().core
 }
 
 /// The core this code runs on, or `None` outside a worker.
+#[inline]
 pub fn try_core() -> Option<usize> {
-    todo!()
+    worker::current().map(|worker| worker.core)
 }
 
 /// Number of workers of the runtime this code runs in. Panics outside a worker.
+#[inline]
 pub fn core_count() -> usize {
-    todo!()
+    worker::here().shared.core_count()
+}
+
+/// Whether the runtime this code runs in is being shut down: background fibers end then.
+pub fn shutting_down() -> bool {
+    // Relaxed: a flag that is looked at again.
+    worker::here().shared.draining.load(Ordering::Relaxed)
+}
+
+/// Panics on a worker are logged with their backtrace; elsewhere the previous hook stays in charge.
+fn install_panic_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| match worker::current() {
+            Some(worker) => {
+                let trace = std::backtrace::Backtrace::force_capture();
+                eprintln!("core {}: {panic}\n{trace}", worker.core);
+            }
+            None => previous(panic),
+        }));
+    });
 }

@@ -1,17 +1,121 @@
-//! This core's timers.
+//! This core's timers: a heap of deadlines over a slab of actions.
+//!
+//! Cancelling empties the slab's entry; the deadline stays in the heap until it passes or until dead deadlines are the
+//! majority and the heap is rebuilt, so set-and-cancel per statement costs O(log n) and bounded memory.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// A timer that was set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimerId(u64);
+use crate::{time, worker};
 
-/// Calls `action` on this core after `time`, on the worker's loop: it must not park.
-pub fn after(_time: Duration, _action: impl FnOnce() + 'static) -> TimerId {
-    todo!()
+/// A timer that was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimerId {
+    index: u32,
+    generation: u32,
+}
+
+type Action = Box<dyn FnOnce()>;
+
+#[derive(Default)]
+struct Entry {
+    generation: u32,
+    action: Option<Action>,
+}
+
+/// The timers of one core.
+#[derive(Default)]
+pub(crate) struct Timers {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    deadlines: BinaryHeap<Reverse<(u64, TimerId)>>,
+}
+
+impl Timers {
+    fn set(&mut self, deadline: u64, action: Action) -> TimerId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            u32::try_from(self.entries.len() - 1).expect("fewer timers than memory")
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.action = Some(action);
+        let id = TimerId { index, generation: entry.generation };
+        self.deadlines.push(Reverse((deadline, id)));
+        id
+    }
+
+    fn take(&mut self, id: TimerId) -> Option<Action> {
+        let entry =
+            self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
+        let action = entry.action.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(id.index);
+        Some(action)
+    }
+
+    fn cancel(&mut self, id: TimerId) -> Option<Action> {
+        let action = self.take(id);
+        let live = self.entries.len() - self.free.len();
+        if self.deadlines.len() > 2 * live + 64 {
+            let entries = &self.entries;
+            self.deadlines.retain(|Reverse((_, id))| entries[id.index as usize].generation == id.generation);
+        }
+        action
+    }
+
+    /// The next timer that is due, taken out.
+    pub(crate) fn due(&mut self, now: u64) -> Option<Action> {
+        while let Some(&Reverse((deadline, id))) = self.deadlines.peek() {
+            if deadline > now {
+                return None;
+            }
+            self.deadlines.pop();
+            if let Some(action) = self.take(id) {
+                return Some(action);
+            }
+        }
+        None
+    }
+
+    /// When to look again.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
+    }
+}
+
+/// Calls `action` on this core after `time`, on the worker's loop: it must not park. Panics outside a worker.
+pub fn after(time: Duration, action: impl FnOnce() + 'static) -> TimerId {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
+    // The turn's time may be stale after long work: a timer never goes off early by it, so ask the precise clock.
+    let deadline = time::precise().saturating_add(nanos);
+    worker::here().timers.borrow_mut().set(deadline, Box::new(action))
 }
 
 /// Takes a timer back; nothing happens when it has gone off. Only on the core that set it.
-pub fn cancel(_timer: TimerId) {
-    todo!()
+pub fn cancel(timer: TimerId) {
+    let action = worker::here().timers.borrow_mut().cancel(timer);
+    drop(action); // after the borrow: what it owns may cancel timers too
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn due_in_order_and_cancelled_ones_never() {
+        let mut timers = Timers::default();
+        let late = timers.set(30, Box::new(|| {}));
+        let early = timers.set(10, Box::new(|| {}));
+        assert_eq!(timers.next_deadline(), Some(10));
+        assert!(timers.due(9).is_none());
+        assert!(timers.cancel(early).is_some() && timers.cancel(early).is_none());
+        assert!(timers.due(29).is_none() && timers.due(30).is_some() && timers.due(99).is_none());
+        assert!(timers.cancel(late).is_none());
+        for round in 0..10_000 {
+            let id = timers.set(1_000_000 + round, Box::new(|| {}));
+            timers.cancel(id);
+        }
+        assert!(timers.deadlines.len() < 100 && timers.entries.len() < 5);
+    }
 }

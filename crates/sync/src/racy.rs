@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn compares_like_slices() {
-        let words: Vec<&[u8]> = vec![b"", b"a", b"ab", b"abcdefgh", b"abcdefgi", b"abcdefghx", b"b\xff", b"b\x00"];
+        let words: Vec<&[u8]> =
+            vec![b"", b"a", b"ab", b"abcdefgh", b"abcdefgi", b"abcdefghx", b"b\xff", b"b\x00"];
         for ours in &words {
             for theirs in &words {
                 assert_eq!(view(ours).compare(0, ours.len(), theirs), Some(ours.cmp(theirs)));

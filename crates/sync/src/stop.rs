@@ -83,7 +83,10 @@ impl std::fmt::Display for ParseError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::UnknownName(name) => write!(out, "no stop point is named {name:?}"),
-            Self::UnknownAction(text) => write!(out, "{text:?} is no stop action (kill, yield, sleep:MS, park, each with or without @nth)"),
+            Self::UnknownAction(text) => write!(
+                out,
+                "{text:?} is no stop action (kill, yield, sleep:MS, park, each with or without @nth)"
+            ),
         }
     }
 }

@@ -1,11 +1,34 @@
 //! Files: a fiber that reads or writes parks while the kernel works; a thread that is no worker just blocks.
+//!
+//! Two ways behind one surface, chosen at start: a ring (io_uring) for each core, or a pool of I/O threads. What is rare
+//! (open, rename, folders) goes through the pool in both. What must hold: an operation's buffer outlives it, because its
+//! fiber does not leave before the operation has ended, whatever interrupts it.
 
 mod buffer;
+mod folder;
+mod operation;
+mod pool;
+mod ring;
 
 pub use buffer::AlignedBuf;
+pub use folder::{FileLock, create_dir, exists, list, lock_exclusive, remove, rename, sync_dir};
+pub(crate) use pool::Pool;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use operation::Operation;
+use pool::blocking;
+use ring::Ring;
+
+use crate::fiber;
+use crate::start::FileIo;
+use crate::worker::Worker;
+
+/// Pieces of one batch kept in flight at once.
+const IN_FLIGHT: usize = 64;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,52 +47,117 @@ pub struct OpenOptions {
 
 /// An open file.
 #[derive(Debug)]
-pub struct File {}
+pub struct File {
+    file: std::fs::File,
+    direct: bool,
+}
 
 impl File {
-    /// Opens a file.
-    pub fn open(_path: &Path, _options: OpenOptions) -> io::Result<File> {
-        todo!()
+    /// Opens a file. Where the file system refuses direct I/O (tmpfs), the file is opened without.
+    pub fn open(path: &Path, options: OpenOptions) -> io::Result<File> {
+        let open = |direct: bool| {
+            let mut how = std::fs::OpenOptions::new();
+            how.read(true).write(!options.read_only).create(options.create).create_new(options.create_new);
+            how.truncate(options.truncate).custom_flags(if direct { libc::O_DIRECT } else { 0 });
+            let file = how.open(path)?;
+            io::Result::Ok(File { file, direct })
+        };
+        blocking(|| match open(options.direct) {
+            Err(error) if options.direct && error.raw_os_error() == Some(libc::EINVAL) => open(false),
+            opened => opened,
+        })
     }
 
     /// Fills `to` from `offset`; `UnexpectedEof` when the file ends before.
-    pub fn read_at(&self, _to: &mut [u8], _offset: u64) -> io::Result<()> {
-        todo!()
+    pub fn read_at(&self, to: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.read_some_at(to, offset)? {
+            read if read == to.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Reads up to `to.len()` bytes from `offset`: less only at the end of the file.
-    pub fn read_some_at(&self, _to: &mut [u8], _offset: u64) -> io::Result<usize> {
-        todo!()
+    pub fn read_some_at(&self, to: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut read = 0;
+        while read < to.len() {
+            let got =
+                self.run(Operation::read(self.file.as_raw_fd(), &mut to[read..], offset + read as u64))?;
+            read += got;
+            // A direct read ends off a block boundary only at the end of the file, and can't be continued there.
+            if got == 0 || (self.direct && !got.is_multiple_of(512)) {
+                break;
+            }
+        }
+        Ok(read)
     }
 
     /// Writes all of `from` at `offset`.
-    pub fn write_at(&self, _from: &[u8], _offset: u64) -> io::Result<()> {
-        todo!()
+    pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all(from, offset, false)
     }
 
     /// Writes all of `from` at `offset`, durable when it returns.
-    pub fn write_at_durable(&self, _from: &[u8], _offset: u64) -> io::Result<()> {
-        todo!()
+    pub fn write_at_durable(&self, from: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all(from, offset, true)
+    }
+
+    fn write_all(&self, from: &[u8], offset: u64, durable: bool) -> io::Result<()> {
+        let mut written = 0;
+        while written < from.len() {
+            let rest = &from[written..];
+            match self.run(Operation::write(self.file.as_raw_fd(), rest, offset + written as u64, durable))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => written += count,
+            }
+        }
+        Ok(())
     }
 
     /// Writes several pieces, keeping several in flight; the first error is returned once all have ended.
-    pub fn write_many(&self, _pieces: &[(u64, &[u8])]) -> io::Result<()> {
-        todo!()
+    pub fn write_many(&self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
+        let fd = self.file.as_raw_fd();
+        let mut first_error = None;
+        for batch in pieces.chunks(IN_FLIGHT) {
+            let operations: Vec<_> =
+                batch.iter().map(|(offset, piece)| Operation::write(fd, piece, *offset, false)).collect();
+            let mut results = vec![0; operations.len()];
+            run_all(&operations, &mut results);
+            for ((offset, piece), &result) in batch.iter().zip(&results) {
+                // A short or interrupted write goes on by itself.
+                let written = match operation::outcome(result) {
+                    Ok(written) => self.write_at(&piece[written..], offset + written as u64),
+                    Err(error) if operation::is_transient(&error) => self.write_at(piece, *offset),
+                    Err(error) => Err(error),
+                };
+                first_error = first_error.or(written.err());
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     /// Makes everything written durable, and what is needed to read it back.
     pub fn sync_data(&self) -> io::Result<()> {
-        todo!()
+        self.run(Operation::Sync { fd: self.file.as_raw_fd() }).map(|_| ())
     }
 
     /// Makes room on disk for `len` bytes from `offset`, growing the file; `StorageFull` when there is none.
-    pub fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        todo!()
+    pub fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        match self.run(Operation::Allocate { fd: self.file.as_raw_fd(), offset, len }) {
+            // A file system that can't reserve: grow the file at least.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                if self.len()? < offset + len {
+                    self.set_len(offset + len)
+                } else {
+                    Ok(())
+                }
+            }
+            done => done.map(|_| ()),
+        }
     }
 
     /// Present length.
     pub fn len(&self) -> io::Result<u64> {
-        todo!()
+        self.file.metadata().map(|about| about.len())
     }
 
     /// Whether the file is empty.
@@ -78,46 +166,79 @@ impl File {
     }
 
     /// Cuts or extends (with a hole) to `len`.
-    pub fn set_len(&self, _len: u64) -> io::Result<()> {
-        todo!()
+    pub fn set_len(&self, len: u64) -> io::Result<()> {
+        blocking(|| self.file.set_len(len))
+    }
+
+    /// Runs one operation until it has an outcome that is final.
+    fn run(&self, operation: Operation) -> io::Result<usize> {
+        loop {
+            let mut result = [0];
+            run_all(std::slice::from_ref(&operation), &mut result);
+            match operation::outcome(result[0]) {
+                Err(error) if operation::is_transient(&error) => {}
+                outcome => return outcome,
+            }
+        }
     }
 }
 
-/// Holds a file's exclusive lock until dropped; the kernel drops it when the process dies.
-#[derive(Debug)]
-pub struct FileLock {}
-
-/// Creates the file if needed and locks it; `WouldBlock` when another process holds it.
-pub fn lock_exclusive(_path: &Path) -> io::Result<FileLock> {
-    todo!()
+/// Runs operations at the same time and waits for all: `results` are counts, or negated error numbers.
+fn run_all(operations: &[Operation], results: &mut [i32]) {
+    match fiber::current() {
+        None => operations.iter().zip(results).for_each(|(operation, result)| *result = operation.execute()),
+        Some((worker, fiber)) => match &worker.disk.ring {
+            Some(ring) => ring.run_all(fiber, operations, results),
+            None => worker.shared.pool.execute_all(fiber, operations, results),
+        },
+    }
 }
 
-/// Names in a folder, sorted.
-pub fn list(_folder: &Path) -> io::Result<Vec<PathBuf>> {
-    todo!()
+/// One core's way to its files.
+pub(crate) struct Disk {
+    ring: Option<Ring>,
 }
 
-/// Creates a folder and what leads to it.
-pub fn create_dir(_folder: &Path) -> io::Result<()> {
-    todo!()
+impl Disk {
+    /// One for each core, and why io_uring was refused if it was wanted.
+    pub(crate) fn for_cores(cores: usize, file_io: FileIo) -> io::Result<(Vec<Disk>, Option<String>)> {
+        let threads = || (0..cores).map(|_| Disk { ring: None }).collect();
+        if file_io == FileIo::Threads {
+            return Ok((threads(), None));
+        }
+        let rings: io::Result<Vec<_>> =
+            (0..cores).map(|_| Ring::new().map(|ring| Disk { ring: Some(ring) })).collect();
+        match rings {
+            Ok(disks) => Ok((disks, None)),
+            Err(error) if file_io == FileIo::Auto => Ok((threads(), Some(error.to_string()))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What to poll for completions.
+    pub(crate) fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(Ring::event)
+    }
+
+    /// Gives the kernel what was queued this turn.
+    pub(crate) fn submit(&self) {
+        if let Some(ring) = &self.ring {
+            ring.submit();
+        }
+    }
+
+    /// Whether operations have ended that nobody has been told of.
+    pub(crate) fn has_completions(&self) -> bool {
+        self.ring.as_ref().is_some_and(Ring::has_completions)
+    }
+
+    /// Wakes the fibers whose operations have ended.
+    pub(crate) fn complete(&self, worker: &Worker) {
+        if let Some(ring) = &self.ring {
+            ring.complete(worker);
+        }
+    }
 }
 
-/// Whether something is at the path.
-pub fn exists(_path: &Path) -> io::Result<bool> {
-    todo!()
-}
-
-/// Renames within a file system; durable after `sync_dir`.
-pub fn rename(_from: &Path, _to: &Path) -> io::Result<()> {
-    todo!()
-}
-
-/// Removes a file; durable after `sync_dir`.
-pub fn remove(_path: &Path) -> io::Result<()> {
-    todo!()
-}
-
-/// Makes the folder's entries durable.
-pub fn sync_dir(_folder: &Path) -> io::Result<()> {
-    todo!()
-}
+#[cfg(test)]
+mod tests;

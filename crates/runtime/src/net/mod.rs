@@ -1,12 +1,35 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
+//!
+//! A core's readable sessions form a list; a pooled fiber serves one after the other, collects their small replies, and
+//! sends them together once the list is exhausted, before it parks, or at 64 KiB (`round.rs`). When it parks, the loop
+//! goes on with another fiber. So an idle connection costs its state alone, and a busy core runs all its sessions on
+//! one warm stack. What must hold:
+//!
+//! 1. A session is served by one fiber at a time, and stays on its core.
+//! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
+//! 3. `closed` is called exactly once for every session that was accepted, then its socket is closed.
 
-use std::io;
+mod listener;
+mod round;
+mod session;
+
+pub use listener::{Accept, Accepted, Address, Listener, listen};
+pub use round::SessionIo;
+pub(crate) use round::{Buffers, Outbox, serve_round};
+pub use session::WakeHandle;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
-use crate::Runtime;
-use crate::interrupt::Interrupt;
+use sync::atomic::Ordering;
+
+use crate::interrupt::Reason;
+use crate::worker::Worker;
+use listener::Listening;
+use session::Session;
 
 /// What a session wants after it has served what had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +42,12 @@ pub enum Next {
 
 /// One client's side of a connection, as a state machine that owns no fiber while it waits.
 pub trait Serve: Send + 'static {
-    /// Called on a pooled fiber of the session's core when bytes have come, or the session was woken, or interrupted.
-    /// Handles every whole message there is; may park.
+    /// Called on a pooled fiber of the session's core when bytes have come, or the session was woken, or interrupted,
+    /// or the peer has closed ([`SessionIo::at_end`]). Handles every whole message there is; may park.
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
 
-    /// The peer is gone, or [`Next::Close`] was returned: releases what is held. Runs on a fiber; may park.
+    /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is held. Runs on a fiber;
+    /// may park.
     fn closed(&mut self);
 }
 
@@ -41,114 +65,129 @@ pub enum Peer {
     },
 }
 
-/// Where to listen.
-#[derive(Debug, Clone)]
-pub enum Address {
-    /// A TCP address; port 0 takes any.
-    Tcp(SocketAddr),
-    /// A Unix socket with these permissions; a stale socket at the path is removed.
-    Unix {
-        /// Where the socket is made.
-        path: PathBuf,
-        /// Its permission bits, as 0o777.
-        mode: u32,
-    },
+/// The sockets of one core.
+#[derive(Default)]
+pub(crate) struct Net {
+    slots: RefCell<Vec<Slot>>,
+    free: RefCell<Vec<u32>>,
+    /// Sessions to be served, in the order they became so.
+    ready: RefCell<VecDeque<Rc<Session>>>,
+    listeners: RefCell<Vec<Option<Rc<Listening>>>>,
+    draining: Cell<bool>,
 }
 
-/// A connection that has just been accepted.
-#[derive(Debug)]
-pub struct Accepted {
-    /// Where it comes from.
-    pub peer: Peer,
-    /// Sessions open on all cores, without this one.
-    pub sessions: usize,
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    session: Option<Rc<Session>>,
 }
 
-/// Makes the session of an accepted connection; `None` refuses it.
-pub type Accept = dyn Fn(&Accepted) -> Option<Box<dyn Serve>> + Send + Sync;
+impl Net {
+    /// Takes over a connection placed on this core.
+    fn attach(&self, worker: &Worker, socket: OwnedFd, peer: Peer, handler: Box<dyn Serve>) {
+        let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            let mut slots = self.slots.borrow_mut();
+            slots.push(Slot::default());
+            u32::try_from(slots.len() - 1).expect("fewer sessions than memory")
+        });
+        let mut slots = self.slots.borrow_mut();
+        let slot = &mut slots[index as usize];
+        let key = (u64::from(slot.generation) << 32) | u64::from(index);
+        let session = Rc::new(Session::new(worker, socket, key, peer, handler));
+        slot.session = Some(session.clone());
+        drop(slots);
+        if session.watch_first(worker).is_err() {
+            // The kernel can't watch it (out of memory): to be closed at once.
+            session.dead.set(true);
+            self.make_ready(&session);
+        } else if self.draining.get() {
+            session.interrupt.raise(Reason::Shutdown);
+        }
+    }
 
-/// A place being listened at; closed when dropped.
-#[derive(Debug)]
-pub struct Listener {}
+    /// Forgets a session, closing its socket once nobody serves it.
+    fn detach(&self, worker: &Worker, session: &Session) {
+        let (index, generation) = (session.key as u32, (session.key >> 32) as u32);
+        let mut slots = self.slots.borrow_mut();
+        let slot = &mut slots[index as usize];
+        if slot.generation != generation {
+            return;
+        }
+        let gone = slot.session.take();
+        slot.generation = (generation + 1) & 0x3fff_ffff; // keys stay below the reactor's other tokens
+        drop(slots);
+        self.free.borrow_mut().push(index);
+        worker.reactor.remove(session.socket());
+        drop(gone);
+        // Relaxed: a count orders nothing else.
+        worker.shared.sessions.get(worker.core).fetch_sub(1, Ordering::Relaxed);
+    }
 
-/// Listens at `address`. Works until the listener is dropped or the runtime shuts down.
-pub fn listen(_runtime: &Arc<Runtime>, _address: Address, _accept: Arc<Accept>) -> io::Result<Listener> {
-    todo!()
-}
+    fn find(&self, key: u64) -> Option<Rc<Session>> {
+        let slots = self.slots.borrow();
+        let slot = slots.get(key as u32 as usize)?;
+        slot.session.as_ref().filter(|_| slot.generation == (key >> 32) as u32).cloned()
+    }
 
-impl Listener {
-    /// Where it listens, with the port that was taken.
-    pub fn address(&self) -> &Address {
-        todo!()
+    /// An event of a session's socket.
+    pub(crate) fn event(&self, worker: &Worker, key: u64, flags: u32) {
+        if let Some(session) = self.find(key)
+            && session.event(worker, flags)
+        {
+            self.make_ready(&session);
+        }
+    }
+
+    /// A session was woken from outside.
+    fn woken(&self, key: u64) {
+        if let Some(session) = self.find(key) {
+            session.woken.set(true);
+            self.make_ready(&session);
+        }
+    }
+
+    fn make_ready(&self, session: &Rc<Session>) {
+        // A session being served is looked at again when that ends.
+        if !session.busy.get() && !session.queued.replace(true) {
+            self.ready.borrow_mut().push_back(session.clone());
+        }
+    }
+
+    fn next_ready(&self) -> Option<Rc<Session>> {
+        let session = self.ready.borrow_mut().pop_front()?;
+        session.queued.set(false);
+        Some(session)
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.borrow().is_empty()
+    }
+
+    /// A listener has connections.
+    pub(crate) fn accept(&self, worker: &Worker, token: u64) {
+        let listening = self.listeners.borrow().get(token as usize).cloned().flatten();
+        if let Some(listening) = listening {
+            listening.accept_all(worker, token);
+        }
+    }
+
+    /// Stops listening and tells every session to end.
+    pub(crate) fn drain(&self, worker: &Worker) {
+        self.draining.set(true);
+        for listening in self.listeners.borrow_mut().drain(..).flatten() {
+            worker.reactor.remove(listening.socket());
+        }
+        let sessions: Vec<_> = self.slots.borrow().iter().filter_map(|slot| slot.session.clone()).collect();
+        sessions.iter().for_each(|session| session.interrupt.raise(Reason::Shutdown));
+    }
+
+    /// At the worker's end: closes what is left.
+    pub(crate) fn close_all(&self) {
+        self.listeners.borrow_mut().clear();
+        self.ready.borrow_mut().clear();
+        self.slots.borrow_mut().clear();
     }
 }
 
-/// Wakes a session from outside, so that its `serve` is called.
-#[derive(Debug, Clone)]
-pub struct WakeHandle {}
-
-impl WakeHandle {
-    /// Calls the session's `serve` soon, even if no bytes have come. From any core or thread.
-    pub fn wake(&self) {
-        todo!()
-    }
-}
-
-/// A session's bytes in and out, while it is served.
-#[derive(Debug)]
-pub struct SessionIo<'a> {
-    _life: std::marker::PhantomData<&'a mut ()>,
-}
-
-impl SessionIo<'_> {
-    /// What was received and not consumed, contiguous.
-    pub fn input(&self) -> &[u8] {
-        todo!()
-    }
-
-    /// Drops the first `count` bytes of the input.
-    pub fn consume(&mut self, _count: usize) {
-        todo!()
-    }
-
-    /// Parks until `input()` holds `at_least` bytes; sends what is in the output first. `UnexpectedEof` when the peer
-    /// has closed, `Interrupted` (not taken) when an interrupt is pending.
-    pub fn fill(&mut self, _at_least: usize) -> io::Result<()> {
-        todo!()
-    }
-
-    /// The reply: append to it. It is sent at the end of the round.
-    pub fn output(&mut self) -> &mut Vec<u8> {
-        todo!()
-    }
-
-    /// Input and output at once.
-    pub fn both(&mut self) -> (&[u8], &mut Vec<u8>) {
-        todo!()
-    }
-
-    /// Sends the output now; parks while the socket is full. Call it when the output is over 64 KiB.
-    pub fn flush(&mut self) -> io::Result<()> {
-        todo!()
-    }
-
-    /// The session's interrupt.
-    pub fn interrupt(&self) -> &Arc<Interrupt> {
-        todo!()
-    }
-
-    /// Where the client comes from.
-    pub fn peer(&self) -> &Peer {
-        todo!()
-    }
-
-    /// Whether the peer has closed its side: nothing more will come.
-    pub fn at_end(&self) -> bool {
-        todo!()
-    }
-
-    /// A handle that wakes this session from outside.
-    pub fn wake_handle(&self) -> WakeHandle {
-        todo!()
-    }
-}
+#[cfg(test)]
+mod tests;

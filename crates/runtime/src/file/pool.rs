@@ -1,0 +1,170 @@
+//! Threads for what blocks: all file operations where there is no io_uring, and the rare ones everywhere.
+//!
+//! Threads start when there is work and nobody idle, up to a bound, and stay. A fiber that hands work over parks until
+//! it has ended, so what the work borrows stays alive.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use sync::atomic::{AtomicUsize, Ordering};
+use sync::{Condvar, Mutex};
+
+use super::operation::Operation;
+use crate::fiber::{self, Fiber};
+
+const THREADS_MAX: usize = 8;
+
+/// The pool of one runtime.
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Work>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+/// Pieces of work of one fiber, which waits for all of them.
+struct Group {
+    left: AtomicUsize,
+    waker: Waker,
+}
+
+/// One piece of work.
+struct Work {
+    body: *mut (dyn FnMut() + Send),
+    group: *const Group,
+}
+
+// SAFETY: body and group lie with a fiber that waits for the group's end, and each body is run by one thread.
+unsafe impl Send for Work {}
+
+impl Pool {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), work: Condvar::new() })
+    }
+
+    /// Lets the threads end once the queue is empty.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Runs all bodies on threads of the pool and parks until all have ended. The bodies must not panic.
+    fn run_all(self: &Arc<Self>, fiber: &Fiber, bodies: &mut [&mut (dyn FnMut() + Send)]) {
+        // Nothing may unwind from here once a thread knows of our stack, so what a park asserts is asserted before.
+        fiber.assert_may_suspend();
+        let group = Group { left: AtomicUsize::new(bodies.len()), waker: sync::park::current() };
+        {
+            let mut state = self.lock();
+            for body in bodies {
+                let body: *mut (dyn FnMut() + Send + '_) = *body;
+                // SAFETY: only the lifetime changes; we wait below until no thread uses the body any more.
+                let body = unsafe {
+                    std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(body)
+                };
+                state.queue.push_back(Work { body, group: &group });
+            }
+            while state.queue.len() > state.idle && state.threads < THREADS_MAX {
+                match self.start_thread() {
+                    Ok(()) => {
+                        state.threads += 1;
+                        state.idle += 1;
+                    }
+                    Err(error) if state.threads == 0 => fatal(&error),
+                    Err(_) => break, // the threads there are will do it all, later
+                }
+            }
+        }
+        self.work.notify_all();
+        // Acquire: what the bodies did is seen.
+        while group.left.load(Ordering::Acquire) > 0 {
+            fiber.park();
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+        let pool = self.clone();
+        std::thread::Builder::new().name("file-io".to_owned()).spawn(move || pool.work()).map(drop)
+    }
+
+    /// A thread's life. It starts counted as idle.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(work) = state.queue.pop_front() {
+                state.idle -= 1;
+                drop(state);
+                // SAFETY: the fiber waits until `left` is zero, so body and group are alive until the subtraction; the
+                // waker is cloned before. The body is ours alone: it was in the queue once.
+                unsafe {
+                    (*work.body)();
+                    let waker = (*work.group).waker.clone();
+                    // Release: what the body did is seen by the fiber.
+                    if (*work.group).left.fetch_sub(1, Ordering::Release) == 1 {
+                        waker.wake();
+                    }
+                }
+                state = self.lock();
+                state.idle += 1;
+            } else if state.closed {
+                return;
+            } else {
+                state = self.work.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Carries file operations out at the same time.
+    pub(super) fn execute_all(
+        self: &Arc<Self>,
+        fiber: &Fiber,
+        operations: &[Operation],
+        results: &mut [i32],
+    ) {
+        if let ([operation], [result]) = (operations, &mut *results) {
+            return self.run_all(fiber, &mut [&mut || *result = operation.execute()]);
+        }
+        let mut bodies: Vec<_> = operations
+            .iter()
+            .zip(results)
+            .map(|(operation, result)| move || *result = operation.execute())
+            .collect();
+        let mut bodies: Vec<&mut (dyn FnMut() + Send)> =
+            bodies.iter_mut().map(|body| body as &mut (dyn FnMut() + Send)).collect();
+        self.run_all(fiber, &mut bodies);
+    }
+}
+
+/// No thread at all can be had for files: the work is queued and could never end.
+fn fatal(error: &io::Error) -> ! {
+    eprintln!("no thread for file I/O can be started: {error}");
+    std::process::abort();
+}
+
+/// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is no fiber.
+pub(super) fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
+    let Some((worker, fiber)) = fiber::current() else { return body() };
+    let mut body = Some(body);
+    let mut result = None;
+    worker.shared.pool.run_all(
+        fiber,
+        &mut [&mut || {
+            let body = body.take().expect("work is run once");
+            result = Some(catch_unwind(AssertUnwindSafe(body)));
+        }],
+    );
+    result.expect("work that has ended has its result").unwrap_or_else(|panic| resume_unwind(panic))
+}

@@ -1,0 +1,144 @@
+//! One core's io_uring: operations of a turn are submitted by one system call at its end; completions signal an eventfd
+//! in the core's epoll set.
+//!
+//! A completion finds its ticket, on the stack of the fiber that waits, by the address the entry carries. The fiber
+//! does not leave before its last ticket is in, so the address is good.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+
+use io_uring::{IoUring, Probe, opcode};
+
+use super::operation::Operation;
+use crate::fiber::Fiber;
+use crate::os;
+use crate::worker::Worker;
+
+/// Entries of the submission queue: more operations in one turn are submitted in several calls.
+const ENTRIES: u32 = 256;
+
+pub(super) struct Ring {
+    ring: RefCell<IoUring>,
+    event: OwnedFd,
+    /// Entries pushed and not submitted.
+    queued: Cell<usize>,
+    /// Operations whose completion has not been seen.
+    in_flight: Cell<usize>,
+}
+
+/// A fiber that waits for several operations.
+struct Wait {
+    left: Cell<usize>,
+    fiber: *const Fiber,
+}
+
+/// One operation of a [`Wait`].
+struct Ticket {
+    result: *mut i32,
+    wait: *const Wait,
+}
+
+impl Ring {
+    /// A ring, if the kernel grants one that can do what is needed.
+    pub(super) fn new() -> io::Result<Self> {
+        let ring = IoUring::new(ENTRIES)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
+        if !needed.into_iter().all(|code| probe.is_supported(code)) || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kernel's io_uring lacks file operations",
+            ));
+        }
+        let event = os::eventfd()?;
+        ring.submitter().register_eventfd(event.as_raw_fd())?;
+        Ok(Self { ring: RefCell::new(ring), event, queued: Cell::new(0), in_flight: Cell::new(0) })
+    }
+
+    pub(super) fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    /// Runs the operations and parks `fiber`, which calls, until all have ended.
+    pub(super) fn run_all(&self, fiber: &Fiber, operations: &[Operation], results: &mut [i32]) {
+        // Nothing may unwind from here once the kernel knows of our stack, so what a park asserts is asserted before.
+        fiber.assert_may_suspend();
+        let wait = Wait { left: Cell::new(operations.len()), fiber };
+        let start = |operation: &Operation, result: &mut i32, ticket: &mut Option<Ticket>| {
+            let ticket = ticket.insert(Ticket { result, wait: &wait });
+            self.push(&operation.entry().user_data(ptr::from_mut(ticket) as u64));
+        };
+        let mut one = None;
+        let mut many = Vec::new();
+        if let ([operation], [result]) = (operations, &mut *results) {
+            start(operation, result, &mut one);
+        } else {
+            many.resize_with(operations.len(), || None);
+            for ((operation, result), ticket) in operations.iter().zip(results).zip(&mut many) {
+                start(operation, result, ticket);
+            }
+        }
+        while wait.left.get() > 0 {
+            fiber.park();
+        }
+    }
+
+    fn push(&self, entry: &io_uring::squeue::Entry) {
+        loop {
+            // SAFETY: the caller waits for the completion, so what the entry points to stays valid until then.
+            let pushed = unsafe { self.ring.borrow_mut().submission().push(entry) };
+            if pushed.is_ok() {
+                self.queued.set(self.queued.get() + 1);
+                self.in_flight.set(self.in_flight.get() + 1);
+                return;
+            }
+            self.submit();
+        }
+    }
+
+    /// Gives the kernel what is queued. When it can't take it now (out of memory), the next turn tries again.
+    pub(super) fn submit(&self) {
+        if self.queued.get() == 0 {
+            return;
+        }
+        if let Ok(taken) = self.ring.borrow().submit() {
+            self.queued.set(self.queued.get() - taken.min(self.queued.get()));
+        }
+    }
+
+    pub(super) fn has_completions(&self) -> bool {
+        if self.in_flight.get() == 0 {
+            return false;
+        }
+        // Entries that could not be submitted keep the loop awake, too.
+        self.queued.get() > 0 || !self.ring.borrow_mut().completion().is_empty()
+    }
+
+    /// Takes all completions and wakes the fibers that wait for them.
+    pub(super) fn complete(&self, worker: &Worker) {
+        if self.in_flight.get() == 0 {
+            return;
+        }
+        let mut ring = self.ring.borrow_mut();
+        let mut seen = 0;
+        for completion in ring.completion() {
+            seen += 1;
+            // SAFETY: the address of a ticket whose fiber waits for this completion; each completes once.
+            let ticket = unsafe { &*(completion.user_data() as *const Ticket) };
+            // SAFETY: as for the ticket: result and wait lie in frames of the same waiting fiber, on this thread.
+            let wait = unsafe {
+                *ticket.result = completion.result();
+                &*ticket.wait
+            };
+            wait.left.set(wait.left.get() - 1);
+            if wait.left.get() == 0 {
+                // SAFETY: the fiber waits, so it is alive.
+                unsafe { &*wait.fiber }.notify_here(worker);
+            }
+        }
+        self.in_flight.set(self.in_flight.get() - seen);
+    }
+}

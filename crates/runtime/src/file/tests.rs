@@ -1,0 +1,122 @@
+//! Files through both ways, from fibers and from plain threads.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::*;
+use crate::{Options, Runtime};
+
+/// A folder of one test, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("allcore-runtime-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(file_io: FileIo) -> Option<Arc<Runtime>> {
+    let options = Options { cores: Some(2), pin: false, file_io, ..Options::default() };
+    match Runtime::start(options) {
+        Ok(runtime) => Some(runtime),
+        Err(_) if file_io == FileIo::IoUring => None, // refused here: nothing to test
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn whole_life(folder: &Path, direct: bool) {
+    let path = folder.join(if direct { "direct" } else { "plain" });
+    let options = OpenOptions { create: true, direct, ..OpenOptions::default() };
+    let file = File::open(&path, options).unwrap();
+    assert!(file.is_empty().unwrap());
+    file.allocate(0, 1 << 20).unwrap();
+    assert_eq!(file.len().unwrap(), 1 << 20);
+    let mut block = AlignedBuf::new(8192);
+    block.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+    file.write_at(&block, 8192).unwrap();
+    file.write_at_durable(&block, 1 << 20).unwrap();
+    let pieces: Vec<(u64, &[u8])> = (0..100).map(|i| (65536 + i * 8192, &block[..])).collect();
+    file.write_many(&pieces).unwrap();
+    file.sync_data().unwrap();
+    let mut read = AlignedBuf::new(8192);
+    for offset in [8192, 65536, 65536 + 99 * 8192, 1 << 20] {
+        read.fill(0);
+        file.read_at(&mut read, offset).unwrap();
+        assert!(read[..] == block[..]);
+    }
+    let end = file.len().unwrap();
+    assert_eq!(end, (1 << 20) + 8192);
+    assert_eq!(file.read_some_at(&mut read, end - 4096).unwrap(), 4096);
+    assert_eq!(file.read_at(&mut read, end).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    file.set_len(8192).unwrap();
+    assert_eq!(file.len().unwrap(), 8192);
+    let read_only = File::open(&path, OpenOptions { read_only: true, ..OpenOptions::default() }).unwrap();
+    assert!(read_only.write_at(&block, 0).is_err());
+    let other = folder.join("renamed");
+    rename(&path, &other).unwrap();
+    sync_dir(folder).unwrap();
+    assert_eq!(list(folder).unwrap(), std::slice::from_ref(&other));
+    assert!(exists(&other).unwrap() && !exists(&path).unwrap());
+    remove(&other).unwrap();
+    let missing = File::open(&path, OpenOptions::default()).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn every_operation_on_each_way() {
+    let folder = Folder::new("life");
+    for direct in [false, true] {
+        whole_life(&folder.0, direct);
+        for file_io in [FileIo::Threads, FileIo::IoUring, FileIo::Auto] {
+            let Some(runtime) = start(file_io) else { continue };
+            if file_io != FileIo::Auto {
+                assert_eq!(runtime.facts().file_io, file_io);
+            }
+            runtime.call(1, || whole_life(&folder.0, direct));
+            runtime.shutdown();
+        }
+    }
+}
+
+#[test]
+fn many_fibers_at_once() {
+    let folder = Folder::new("many");
+    for file_io in [FileIo::Threads, FileIo::IoUring] {
+        let Some(runtime) = start(file_io) else { continue };
+        let options = OpenOptions { create: true, ..OpenOptions::default() };
+        let file = Arc::new(File::open(&folder.0.join("shared"), options).unwrap());
+        let (done, ends) = std::sync::mpsc::channel();
+        for fiber in 0..400u64 {
+            let (file, done) = (file.clone(), done.clone());
+            runtime.spawn(fiber as usize % 2, move || {
+                let bytes = [fiber as u8; 512];
+                file.write_at(&bytes, fiber * 512).unwrap();
+                let mut back = [0; 512];
+                file.read_at(&mut back, fiber * 512).unwrap();
+                done.send(back == bytes).unwrap();
+            });
+        }
+        drop(done);
+        assert_eq!(ends.iter().filter(|&good| good).count(), 400);
+        runtime.shutdown();
+    }
+}
+
+#[test]
+fn a_lock_excludes() {
+    let folder = Folder::new("lock");
+    let path = folder.0.join("lock");
+    let lock = lock_exclusive(&path).unwrap();
+    assert_eq!(lock_exclusive(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    drop(lock);
+    lock_exclusive(&path).unwrap();
+}

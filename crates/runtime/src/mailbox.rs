@@ -1,0 +1,151 @@
+//! How other cores and threads hand something to a core: a lock-free list that the core takes whole, and an eventfd
+//! written only when the core sleeps.
+//!
+//! What is sent embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the sleeper: the core says
+//! that it sleeps, then looks into its mailbox again; a sender pushes, then looks whether the core sleeps. Both steps
+//! are SeqCst, so one of the two sees the other.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr;
+
+use sync::CachePadded;
+use sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use crate::os;
+use crate::worker::Worker;
+
+/// The part of a message that the mailbox needs; the first field of whatever is sent.
+#[repr(C)]
+pub(crate) struct Link {
+    next: AtomicPtr<Link>,
+    /// Takes over what the link is part of, on the core it was sent to.
+    deliver: unsafe fn(*mut Link, &Worker),
+}
+
+impl Link {
+    pub(crate) fn new(deliver: unsafe fn(*mut Link, &Worker)) -> Self {
+        Self { next: AtomicPtr::new(ptr::null_mut()), deliver }
+    }
+}
+
+/// One core's mailbox.
+pub(crate) struct Mailbox {
+    first: CachePadded<AtomicPtr<Link>>,
+    sleeping: CachePadded<AtomicBool>,
+    event: OwnedFd,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            first: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            sleeping: CachePadded::new(AtomicBool::new(false)),
+            event: os::eventfd()?,
+        })
+    }
+
+    /// The eventfd to poll while sleeping.
+    pub(crate) fn event(&self) -> &OwnedFd {
+        &self.event
+    }
+
+    /// Hands over what `link` is the first field of, and wakes the core if it sleeps.
+    ///
+    /// # Safety
+    /// `link` is valid until it is delivered, is in no mailbox now, and its `deliver` fits what it is part of.
+    pub(crate) unsafe fn push(&self, link: *mut Link) {
+        // Relaxed: the exchange below brings the order.
+        let mut first = self.first.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: ours until it is pushed. Relaxed: published by the exchange.
+            unsafe { (*link).next.store(first, Ordering::Relaxed) };
+            // SeqCst: publishes the message, and comes before the look at `sleeping`.
+            match self.first.compare_exchange_weak(first, link, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(present) => first = present,
+            }
+        }
+        self.wake();
+    }
+
+    /// Wakes the core if it sleeps.
+    pub(crate) fn wake(&self) {
+        // SeqCst: see the module's law. The swap lets only one of many senders pay for the system call.
+        if self.sleeping.load(Ordering::SeqCst) && self.sleeping.swap(false, Ordering::SeqCst) {
+            os::signal(&self.event);
+        }
+    }
+
+    /// Says that the core is about to sleep; false when there is mail, so that it must not.
+    pub(crate) fn sleep(&self) -> bool {
+        // SeqCst: see the module's law.
+        self.sleeping.store(true, Ordering::SeqCst);
+        if self.first.load(Ordering::SeqCst).is_null() {
+            return true;
+        }
+        self.awake();
+        false
+    }
+
+    /// Says that the core is awake.
+    pub(crate) fn awake(&self) {
+        // Relaxed: a sender that still sees it asleep only writes the eventfd in vain.
+        self.sleeping.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there is mail.
+    pub(crate) fn has_mail(&self) -> bool {
+        // Relaxed: a hint; `deliver_all` acquires.
+        !self.first.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Delivers all mail, in the order it was sent.
+    pub(crate) fn deliver_all(&self, worker: &Worker) {
+        if !self.has_mail() {
+            return;
+        }
+        // Acquire: what the senders wrote is seen.
+        let mut newest = self.first.swap(ptr::null_mut(), Ordering::Acquire);
+        let mut oldest: *mut Link = ptr::null_mut();
+        while !newest.is_null() {
+            // SAFETY: links in the list are valid until delivered, and the list is ours alone now.
+            unsafe {
+                let next = (*newest).next.load(Ordering::Relaxed);
+                (*newest).next.store(oldest, Ordering::Relaxed);
+                oldest = newest;
+                newest = next;
+            }
+        }
+        while !oldest.is_null() {
+            // SAFETY: as above; `next` is read before the delivery, after which the link may be gone.
+            unsafe {
+                let next = (*oldest).next.load(Ordering::Relaxed);
+                ((*oldest).deliver)(oldest, worker);
+                oldest = next;
+            }
+        }
+    }
+}
+
+/// A boxed message: a closure for the loop of the core.
+#[repr(C)]
+struct Letter {
+    link: Link,
+    action: Box<dyn FnOnce(&Worker) + Send>,
+}
+
+/// Sends a closure that the core's loop runs (on the worker's stack: it must not park).
+pub(crate) fn send(to: &Mailbox, action: impl FnOnce(&Worker) + Send + 'static) {
+    let letter = Box::new(Letter { link: Link::new(open), action: Box::new(action) });
+    // SAFETY: the box is valid until `open` takes it back, it is new, and `open` fits a `Letter`.
+    unsafe { to.push(Box::into_raw(letter).cast()) };
+}
+
+/// # Safety
+/// `link` is the first field of a `Letter` from [`send`], delivered once.
+unsafe fn open(link: *mut Link, worker: &Worker) {
+    // SAFETY: by contract, a box given away by `send`; `repr(C)` puts the link first.
+    let letter = unsafe { Box::from_raw(link.cast::<Letter>()) };
+    (letter.action)(worker);
+}

@@ -1,0 +1,381 @@
+//! A round: a pooled fiber serves the core's readable sessions one after the other and sends their replies together.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::session::Session;
+use super::{Next, Peer, Serve, WakeHandle};
+use crate::fiber::{self, Fiber};
+use crate::interrupt::Interrupt;
+use crate::timer;
+use crate::worker::{self, Worker};
+
+/// Room for receiving; also where a round's replies are sent.
+const BUFFER: usize = 64 * 1024;
+/// A reply longer than this is sent by itself instead of being collected.
+const COLLECTED_MAX: usize = 8 * 1024;
+/// A left-over part of a message longer than this keeps its buffer instead of being copied.
+const COPIED_MAX: usize = 16 * 1024;
+/// Buffers that grew beyond this are not kept.
+const KEPT_MAX: usize = 512 * 1024;
+/// A closed session whose peer does not take the last reply is dropped after this.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// A fiber's receive and send buffers, kept from round to round.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    input: Input,
+    output: Vec<u8>,
+}
+
+/// Received bytes: consumed at the front, received at the end.
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+/// Replies of a round that wait to be sent together.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    /// Whose the bytes are, up to which offset.
+    replies: Vec<(Rc<Session>, usize)>,
+}
+
+impl Outbox {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.replies.is_empty()
+    }
+
+    fn add(&mut self, session: &Rc<Session>, reply: &[u8]) {
+        self.bytes.extend_from_slice(reply);
+        self.replies.push((session.clone(), self.bytes.len()));
+    }
+
+    /// Sends everything, without waiting: what a socket does not take is left with its session.
+    pub(crate) fn send(&mut self) {
+        let worker = worker::here();
+        let mut start = 0;
+        for (session, end) in self.replies.drain(..) {
+            session.send_or_keep(worker, &self.bytes[start..end]);
+            start = end;
+            if session.dead.get() {
+                worker.net.make_ready(&session);
+            }
+        }
+        self.bytes.clear();
+    }
+}
+
+impl Input {
+    /// Takes what the session kept of a message.
+    fn load(&mut self, partial: Vec<u8>) {
+        self.start = 0;
+        if partial.len() > COPIED_MAX {
+            self.bytes = partial;
+        } else {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(&partial);
+        }
+        self.bytes.reserve(BUFFER - self.bytes.len().min(BUFFER - 1));
+    }
+
+    /// What is not consumed, to be kept by the session; the buffer stays where that is little.
+    fn unload(&mut self) -> Vec<u8> {
+        let rest = self.bytes.len() - self.start;
+        if rest == 0 {
+            if self.bytes.capacity() > KEPT_MAX {
+                self.bytes = Vec::new();
+            }
+            return Vec::new();
+        }
+        if rest <= COPIED_MAX {
+            return self.bytes[self.start..].to_vec();
+        }
+        self.compact();
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn compact(&mut self) {
+        self.bytes.drain(..self.start);
+        self.start = 0;
+    }
+
+    /// Makes room to receive, so that `at_least` bytes fit in all.
+    fn make_room(&mut self, at_least: usize) {
+        if self.bytes.capacity() - self.start < at_least.max(self.bytes.len() - self.start + 1)
+            || self.start > BUFFER
+        {
+            self.compact();
+        }
+        let missing = at_least.saturating_sub(self.bytes.len()).max(1);
+        self.bytes.reserve(missing);
+    }
+}
+
+/// The job of a serving fiber: sessions until there are none, then their replies.
+pub(crate) fn serve_round(fiber: &Fiber) {
+    let worker = worker::here();
+    let mut buffers = fiber.local.buffers.take().unwrap_or_default();
+    while let Some(session) = worker.net.next_ready() {
+        serve_one(worker, fiber, &session, &mut buffers);
+        if fiber.local.outbox.borrow().bytes.len() >= BUFFER {
+            fiber.local.outbox.borrow_mut().send();
+        }
+    }
+    fiber.local.outbox.borrow_mut().send();
+    if buffers.output.capacity() > KEPT_MAX {
+        buffers.output = Vec::new();
+    }
+    fiber.local.buffers.set(Some(buffers));
+}
+
+/// Serves one session once: everything that has come.
+fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mut Buffers) {
+    let blocked = !session.unsent.borrow().is_empty() && !session.dead.get();
+    if blocked && !session.interrupt.is_ending() {
+        return; // it comes again when the socket has taken its replies
+    }
+    let Some(mut handler) = session.handler.take() else {
+        return finish_closed(worker, session);
+    };
+    session.busy.set(true);
+    let next = serve_input(fiber, session, &mut *handler, buffers);
+    if next == Next::Close {
+        close(worker, fiber, session, handler, &mut buffers.output);
+        return;
+    }
+    session.partial.set(buffers.input.unload());
+    session.handler.set(Some(handler));
+    session.busy.set(false);
+    if !buffers.output.is_empty() {
+        reply(worker, fiber, session, &mut buffers.output);
+    }
+    if session.readable.get() || session.woken.get() || session.dead.get() {
+        worker.net.make_ready(session);
+    }
+}
+
+/// Receives and lets the handler serve; what the session wants next.
+fn serve_input(fiber: &Fiber, session: &Rc<Session>, handler: &mut dyn Serve, buffers: &mut Buffers) -> Next {
+    let Buffers { input, output } = buffers;
+    input.load(session.partial.take());
+    output.clear();
+    let mut has_news = session.woken.replace(false);
+    if session.readable.get() && !session.dead.get() {
+        match session.receive(&mut input.bytes) {
+            Ok(0) => {
+                session.at_end.set(true);
+                session.readable.set(false);
+                has_news = true;
+            }
+            Ok(_) => has_news = true,
+            Err(error) if is_transient(&error) => {}
+            Err(_) => session.dead.set(true),
+        }
+    }
+    if session.dead.get() {
+        return Next::Close;
+    }
+    if !has_news {
+        return Next::Wait;
+    }
+    fiber.local.interrupt.set(Arc::as_ptr(&session.interrupt));
+    let mut io = SessionIo { session, input, output, fiber };
+    let served = catch_unwind(AssertUnwindSafe(|| handler.serve(&mut io)));
+    leave(fiber);
+    match served {
+        Ok(Next::Wait) if session.at_end.get() || worker::here().net.draining.get() => Next::Close,
+        Ok(next) => next,
+        Err(_) => {
+            output.clear(); // half a reply would only confuse the client
+            Next::Close
+        }
+    }
+}
+
+/// The fiber obeys no session's interrupt any more.
+fn leave(fiber: &Fiber) {
+    fiber.local.interrupt.set(std::ptr::null());
+    fiber.local.masked.set(0);
+    let owned = fiber.local.interrupt_owner.take();
+    drop(owned);
+}
+
+/// Collects a small reply for the end of the round, sends a big one now.
+fn reply(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, output: &mut Vec<u8>) {
+    let mut outbox = fiber.local.outbox.borrow_mut();
+    if output.len() <= COLLECTED_MAX {
+        outbox.add(session, output);
+    } else {
+        outbox.send(); // an earlier reply of this session may be in it
+        session.send_or_keep(worker, output);
+    }
+    output.clear();
+}
+
+/// Ends a session: its last words are sent, the handler lets go, the socket is closed once it took them.
+fn close(
+    worker: &Worker,
+    fiber: &Fiber,
+    session: &Rc<Session>,
+    mut handler: Box<dyn Serve>,
+    output: &mut Vec<u8>,
+) {
+    fiber.local.outbox.borrow_mut().send();
+    session.send_or_keep(worker, output);
+    output.clear();
+    let closed = catch_unwind(AssertUnwindSafe(|| {
+        handler.closed();
+        drop(handler);
+    }));
+    leave(fiber);
+    drop(closed); // a panic has been logged by the hook
+    session.busy.set(false);
+    finish_closed(worker, session);
+    if !session.unsent.borrow().is_empty() && !session.dead.get() {
+        let key = session.key;
+        timer::after(LINGER, move || {
+            let worker = worker::here();
+            if let Some(session) = worker.net.find(key) {
+                worker.net.detach(worker, &session);
+            }
+        });
+    }
+}
+
+/// Forgets a closed session once nothing is left to send.
+fn finish_closed(worker: &Worker, session: &Rc<Session>) {
+    if session.unsent.borrow().is_empty() || session.dead.get() {
+        worker.net.detach(worker, session);
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// A session's bytes in and out, while it is served.
+pub struct SessionIo<'a> {
+    session: &'a Rc<Session>,
+    input: &'a mut Input,
+    output: &'a mut Vec<u8>,
+    fiber: &'a Fiber,
+}
+
+impl std::fmt::Debug for SessionIo<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (input, output) = (self.input().len(), self.output.len());
+        out.debug_struct("SessionIo").field("input", &input).field("output", &output).finish_non_exhaustive()
+    }
+}
+
+impl SessionIo<'_> {
+    /// What was received and not consumed, contiguous.
+    #[inline]
+    pub fn input(&self) -> &[u8] {
+        &self.input.bytes[self.input.start..]
+    }
+
+    /// Drops the first `count` bytes of the input. Panics when it has fewer.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.input.bytes.len() - self.input.start, "more is consumed than was received");
+        self.input.start += count;
+    }
+
+    /// Parks until `input()` holds `at_least` bytes; sends what is in the output first. `UnexpectedEof` when the peer
+    /// has closed, `Interrupted` (not taken) when an interrupt is pending.
+    pub fn fill(&mut self, at_least: usize) -> io::Result<()> {
+        while self.input().len() < at_least {
+            self.input.make_room(at_least);
+            match self.session.receive(&mut self.input.bytes) {
+                Ok(0) => {
+                    self.session.at_end.set(true);
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.flush()?;
+                    self.wait_for_socket(Interrupt::is_pending, |session| session.readable.get())?;
+                }
+                Err(error) => {
+                    self.session.dead.set(true);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply: append to it. It is sent at the end of the round. Holds nothing but what this call of `serve` has
+    /// appended and not flushed.
+    #[inline]
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        self.output
+    }
+
+    /// Input and output at once.
+    #[inline]
+    pub fn both(&mut self) -> (&[u8], &mut Vec<u8>) {
+        (&self.input.bytes[self.input.start..], self.output)
+    }
+
+    /// Sends the output now; parks while the socket is full. Call it when the output is over 64 KiB. Only an interrupt
+    /// that ends the session ends the wait (`Interrupted`, not taken): half a message can't be taken back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let worker = worker::here();
+        self.fiber.local.outbox.borrow_mut().send();
+        self.session.send_or_keep(worker, self.output);
+        self.output.clear();
+        while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
+            self.wait_for_socket(Interrupt::is_ending, |session| session.unsent.borrow().is_empty())?;
+        }
+        if self.session.dead.get() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+    }
+
+    /// Parks until the socket's state is as wanted, or it is broken, or an interrupt says to give up.
+    fn wait_for_socket(
+        &self,
+        gives_up: impl Fn(&Interrupt) -> bool + Copy,
+        wanted: impl Fn(&Session) -> bool,
+    ) -> io::Result<()> {
+        // A masked fiber (a commit that reports) waits whatever is raised.
+        let gives_up = |interrupt: &Interrupt| self.fiber.local.masked.get() == 0 && gives_up(interrupt);
+        while !wanted(self.session) && !self.session.dead.get() {
+            self.session.waiter.set(Some(fiber::current_arc()));
+            let interrupted = self.session.interrupt.park_unless(gives_up);
+            self.session.waiter.set(None);
+            if interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The session's interrupt.
+    pub fn interrupt(&self) -> &Arc<Interrupt> {
+        &self.session.interrupt
+    }
+
+    /// Where the client comes from.
+    pub fn peer(&self) -> &Peer {
+        &self.session.peer
+    }
+
+    /// Whether the peer has closed its side: nothing more will come.
+    pub fn at_end(&self) -> bool {
+        self.session.at_end.get()
+    }
+
+    /// A handle that wakes this session from outside.
+    pub fn wake_handle(&self) -> WakeHandle {
+        self.session.wake.clone()
+    }
+}

@@ -1,0 +1,263 @@
+//! One connection's state on its core.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sync::atomic::{AtomicBool, Ordering};
+
+use super::{Peer, Serve};
+use crate::fiber::Fiber;
+use crate::interrupt::Interrupt;
+use crate::mailbox::Link;
+use crate::os::check_len;
+use crate::reactor::Watch;
+use crate::start::Shared;
+use crate::worker::{self, Worker};
+
+/// A session; touched by its core's thread alone, so its fields are plain cells.
+pub(super) struct Session {
+    socket: OwnedFd,
+    /// Slot and generation, the token of its events.
+    pub(super) key: u64,
+    pub(super) peer: Peer,
+    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) wake: WakeHandle,
+    /// Taken while it is served, and for good once it is closed.
+    pub(super) handler: Cell<Option<Box<dyn Serve>>>,
+    /// The socket may have bytes.
+    pub(super) readable: Cell<bool>,
+    /// The peer has closed or the connection is broken: reading will find the end.
+    pub(super) hung_up: Cell<bool>,
+    /// The end was read.
+    pub(super) at_end: Cell<bool>,
+    /// The connection failed: nothing more can be sent.
+    pub(super) dead: Cell<bool>,
+    /// To be served although no bytes have come.
+    pub(super) woken: Cell<bool>,
+    /// In the ready list.
+    pub(super) queued: Cell<bool>,
+    /// A fiber serves it.
+    pub(super) busy: Cell<bool>,
+    /// A message whose rest has not come yet.
+    pub(super) partial: Cell<Vec<u8>>,
+    /// Replies the socket has not taken yet; while there are any, the session is not served.
+    pub(super) unsent: RefCell<Vec<u8>>,
+    /// The fiber that serves it and waits for the socket.
+    pub(super) waiter: Cell<Option<Arc<Fiber>>>,
+}
+
+impl Session {
+    pub(super) fn new(
+        worker: &Worker,
+        socket: OwnedFd,
+        key: u64,
+        peer: Peer,
+        handler: Box<dyn Serve>,
+    ) -> Self {
+        let remote = Remote {
+            link: Link::new(deliver),
+            queued: AtomicBool::new(false),
+            core: worker.core,
+            key,
+            shared: worker.shared.clone(),
+        };
+        let wake = WakeHandle(Arc::new(remote));
+        let interrupt = Interrupt::new();
+        interrupt.attach(wake.clone());
+        Self {
+            socket,
+            key,
+            peer,
+            interrupt,
+            wake,
+            handler: Cell::new(Some(handler)),
+            readable: Cell::new(false),
+            hung_up: Cell::new(false),
+            at_end: Cell::new(false),
+            dead: Cell::new(false),
+            woken: Cell::new(false),
+            queued: Cell::new(false),
+            busy: Cell::new(false),
+            partial: Cell::default(),
+            unsent: RefCell::default(),
+            waiter: Cell::new(None),
+        }
+    }
+
+    pub(super) fn socket(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub(super) fn watch_first(&self, worker: &Worker) -> io::Result<()> {
+        worker.reactor.add_session(self.socket(), self.key)
+    }
+
+    /// Notes an event; whether the session is to be served.
+    pub(super) fn event(self: &Rc<Self>, worker: &Worker, flags: u32) -> bool {
+        let has = |flag: i32| flags & flag as u32 != 0;
+        if has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+            self.hung_up.set(true);
+        }
+        if has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+            self.readable.set(true);
+        }
+        if has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) && !self.unsent.borrow().is_empty() {
+            self.send_unsent(worker);
+        }
+        if let Some(fiber) = self.waiter.take() {
+            fiber.notify_here(worker);
+        }
+        true
+    }
+
+    /// Sends what was left over, as far as the socket takes it.
+    pub(super) fn send_unsent(&self, worker: &Worker) {
+        let mut unsent = self.unsent.borrow_mut();
+        match send(self.socket(), &unsent) {
+            Ok(sent) => drop(unsent.drain(..sent)),
+            Err(_) => {
+                self.dead.set(true);
+                unsent.clear();
+            }
+        }
+        if unsent.is_empty() {
+            unsent.shrink_to(0);
+            drop(unsent);
+            self.watch(worker, Watch::Input);
+        }
+    }
+
+    /// Sends `bytes`, after what was left over before; the rest is left over.
+    pub(super) fn send_or_keep(&self, worker: &Worker, bytes: &[u8]) {
+        if self.dead.get() || bytes.is_empty() {
+            return;
+        }
+        let mut unsent = self.unsent.borrow_mut();
+        if !unsent.is_empty() {
+            unsent.extend_from_slice(bytes);
+            return;
+        }
+        match send(self.socket(), bytes) {
+            Ok(sent) if sent == bytes.len() => {}
+            Ok(sent) => {
+                unsent.extend_from_slice(&bytes[sent..]);
+                drop(unsent);
+                self.watch(worker, Watch::InputAndOutput);
+            }
+            Err(_) => self.dead.set(true),
+        }
+    }
+
+    fn watch(&self, worker: &Worker, watch: Watch) {
+        if worker.reactor.watch_session(self.socket(), self.key, watch).is_err() {
+            self.dead.set(true);
+        }
+    }
+
+    /// Receives into the room `bytes` has; `Ok(0)` is the peer's end, `WouldBlock` nothing for now.
+    pub(super) fn receive(&self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let room = bytes.spare_capacity_mut();
+        let asked = room.len();
+        // SAFETY: the room is writable for its length.
+        let received =
+            unsafe { libc::recv(self.socket(), room.as_mut_ptr().cast(), asked, libc::MSG_DONTWAIT) };
+        match check_len(received) {
+            Ok(received) => {
+                // SAFETY: the kernel has written that many bytes behind the old length.
+                unsafe { bytes.set_len(bytes.len() + received) };
+                // Less than asked for: the kernel has no more now, and will tell when it has. After a hang-up it will
+                // not tell again, so the end is still to be read.
+                if received < asked && !self.hung_up.get() {
+                    self.readable.set(false);
+                }
+                Ok(received)
+            }
+            Err(error) => {
+                if error.kind() == io::ErrorKind::WouldBlock {
+                    self.readable.set(false);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Sends as much as the socket takes; `Ok(0)` when it is full.
+fn send(socket: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let rest = &bytes[sent..];
+        // SAFETY: `rest` is readable for its length.
+        let count = unsafe {
+            libc::send(socket, rest.as_ptr().cast(), rest.len(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+        };
+        match check_len(count) {
+            Ok(count) => sent += count,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => break,
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(sent)
+}
+
+/// Wakes a session from outside, so that its `serve` is called.
+#[derive(Clone)]
+pub struct WakeHandle(Arc<Remote>);
+
+/// What other threads hold of a session.
+#[repr(C)]
+struct Remote {
+    link: Link,
+    /// In its core's mailbox.
+    queued: AtomicBool,
+    core: usize,
+    key: u64,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for WakeHandle {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "WakeHandle(core {}, session {:x})", self.0.core, self.0.key)
+    }
+}
+
+// SAFETY: the link is made for any thread, the flag is atomic, the rest never changes.
+unsafe impl Send for Remote {}
+// SAFETY: as above.
+unsafe impl Sync for Remote {}
+
+impl WakeHandle {
+    /// Calls the session's `serve` soon, even if no bytes have come. From any core or thread; nothing happens when the
+    /// session has ended.
+    pub fn wake(&self) {
+        if let Some(worker) = worker::current()
+            && worker.core == self.0.core
+            && Arc::ptr_eq(&worker.shared, &self.0.shared)
+        {
+            return worker.net.woken(self.0.key);
+        }
+        // AcqRel: what was written before the wake-up is seen when it is delivered.
+        if !self.0.queued.swap(true, Ordering::AcqRel) {
+            let link = Arc::into_raw(self.0.clone()).cast_mut().cast::<Link>();
+            // SAFETY: the reference given away keeps it until `deliver` takes it back, the flag says that it is in no
+            // mailbox, and `deliver` fits a `Remote`.
+            unsafe { self.0.shared.mailbox(self.0.core).push(link) };
+        }
+    }
+}
+
+/// # Safety
+/// `link` is the first field of a `Remote` whose reference was given away by [`WakeHandle::wake`], delivered once.
+unsafe fn deliver(link: *mut Link, worker: &Worker) {
+    // SAFETY: by contract; `repr(C)` puts the link first.
+    let remote = unsafe { Arc::from_raw(link.cast_const().cast::<Remote>()) };
+    // AcqRel: a waker that still saw it queued wrote before this.
+    remote.queued.swap(false, Ordering::AcqRel);
+    worker.net.woken(remote.key);
+}

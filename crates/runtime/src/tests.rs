@@ -1,0 +1,202 @@
+//! Fibers, wake-ups, timers, interrupts, calls, shutdown.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use sync::WaitQueue;
+use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::interrupt::{self, Interrupt, Interrupted, Reason};
+use crate::{FileIo, Options, Runtime, core, fiber, time, timer, try_core};
+
+pub(crate) fn start(cores: usize) -> Arc<Runtime> {
+    let options =
+        Options { cores: Some(cores), pin: false, file_io: FileIo::Threads, grace: Duration::from_secs(3) };
+    Runtime::start(options).unwrap()
+}
+
+#[test]
+fn calls_come_back_from_their_core() {
+    let runtime = start(3);
+    assert_eq!(try_core(), None);
+    for round in 0..300 {
+        let text = format!("round {round}");
+        let (ran_on, len) = runtime.call(round % 3, || (core(), text.len()));
+        assert_eq!((ran_on, len), (round % 3, text.len()));
+    }
+    // From a fiber to another core, and to its own.
+    let sum = runtime.call(0, || runtime.call(1, || core() + 10) + runtime.call(0, || core() + 100));
+    assert_eq!(sum, 111);
+    runtime.shutdown();
+    runtime.shutdown();
+}
+
+#[test]
+fn a_panic_ends_its_fiber_alone() {
+    let runtime = start(1);
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.call(0, || panic!("expected"))));
+    assert_eq!(*caught.unwrap_err().downcast_ref::<&str>().unwrap(), "expected");
+    runtime.spawn(0, || panic!("expected too"));
+    runtime.call(0, || {
+        fiber::spawn_local(|| fiber::on_worker_stack(|| panic!("expected on the worker's stack")));
+        fiber::yield_now();
+        fiber::yield_now();
+        sync::park::yield_now();
+    });
+    assert_eq!(runtime.call(0, || 7), 7);
+}
+
+#[test]
+fn fibers_take_turns_and_wait_for_each_other() {
+    let runtime = start(2);
+    let (queue, count) = (Arc::new(WaitQueue::new()), Arc::new(AtomicUsize::new(0)));
+    let (done, ends) = channel();
+    for fiber in 0..500 {
+        let (queue, count, done) = (queue.clone(), count.clone(), done.clone());
+        runtime.spawn(fiber % 2, move || {
+            queue.wait_until(|| count.load(Ordering::Acquire) == fiber);
+            assert_eq!(core(), fiber % 2);
+            count.store(fiber + 1, Ordering::Release);
+            queue.wake_all();
+            done.send(()).unwrap();
+        });
+    }
+    drop(done);
+    assert_eq!(ends.iter().count(), 500);
+    assert!(!queue.has_waiters());
+    // Long computations share a core.
+    let others = runtime.call(0, || {
+        let ran = std::rc::Rc::new(std::cell::Cell::new(0));
+        let own = ran.clone();
+        fiber::spawn_local(move || own.set(own.get() + 1));
+        let began = time::precise();
+        while time::precise() - began < 5_000_000 {
+            fiber::safe_point();
+        }
+        ran.get()
+    });
+    assert_eq!(others, 1);
+}
+
+#[test]
+fn the_worker_stack_is_deep() {
+    fn depth(left: u32) -> u32 {
+        let room = std::hint::black_box([left as u8; 1024]);
+        if left == 0 { 0 } else { depth(left - 1) + u32::from(room[7] == left as u8) }
+    }
+    let runtime = start(1);
+    assert_eq!(runtime.call(0, || fiber::on_worker_stack(|| fiber::on_worker_stack(|| depth(2000)))), 2000);
+    assert_eq!(fiber::on_worker_stack(|| depth(10)), 10);
+}
+
+#[test]
+fn timers_go_off_in_time_or_never() {
+    let runtime = start(1);
+    runtime.call(0, || {
+        let began = time::precise();
+        fiber::sleep(Duration::from_millis(20));
+        let slept = time::precise() - began;
+        assert!((20_000_000..2_000_000_000).contains(&slept), "{slept}");
+        assert!(time::now() >= began + 20_000_000);
+        let fired = std::rc::Rc::new(std::cell::Cell::new(0));
+        let (first, second) = (fired.clone(), fired.clone());
+        let cancelled = timer::after(Duration::from_millis(1), move || first.set(100));
+        timer::after(Duration::from_millis(2), move || second.set(second.get() + 1));
+        timer::cancel(cancelled);
+        fiber::sleep(Duration::from_millis(10));
+        assert_eq!(fired.get(), 1);
+    });
+    assert!(time::wall() > 1_700_000_000_000_000);
+}
+
+#[test]
+fn interrupts_end_waits_and_are_taken_once() {
+    let runtime = start(2);
+    let interrupt = Interrupt::new();
+    let waiting = Arc::new(AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (own, says) = (interrupt.clone(), waiting.clone());
+        let waiter = scope.spawn(|| {
+            runtime.call(1, move || {
+                interrupt::set_current(Some(own));
+                let queue = WaitQueue::new();
+                says.store(true, Ordering::Release);
+                let gave_up = queue.wait_until_with(|| false, interrupt::park);
+                assert!(!queue.has_waiters());
+                (gave_up, interrupt::check())
+            })
+        });
+        while !waiting.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        interrupt.raise(Reason::Cancel);
+        assert_eq!(waiter.join().unwrap(), (Err(Interrupted(Reason::Cancel)), Ok(())));
+    });
+    let own = interrupt.clone();
+    runtime.call(0, move || {
+        interrupt::set_current(Some(own.clone()));
+        own.raise(Reason::StatementTimeout);
+        own.raise(Reason::Terminate);
+        interrupt::mask(|| assert_eq!(interrupt::check(), Ok(())));
+        assert_eq!(interrupt::check(), Err(Interrupted(Reason::Terminate)));
+        own.clear(Reason::StatementTimeout);
+        assert_eq!(interrupt::check(), Ok(()));
+        // Raised before the wait: not slept through.
+        own.raise(Reason::LockTimeout);
+        assert_eq!(interrupt::park(), Err(Interrupted(Reason::LockTimeout)));
+    });
+}
+
+#[test]
+fn many_parked_fibers_and_all_wake() {
+    let runtime = start(2);
+    let open = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+    let (done, ends) = channel();
+    for fiber in 0..3000 {
+        let (open, done) = (open.clone(), done.clone());
+        runtime.spawn(fiber % 2, move || {
+            open.0.wait_until(|| open.1.load(Ordering::Acquire));
+            done.send(()).unwrap();
+        });
+    }
+    drop(done);
+    assert_eq!(runtime.call(0, || 1), 1);
+    open.1.store(true, Ordering::Release);
+    while ends.recv_timeout(Duration::from_millis(1)).is_err() {
+        open.0.wake_all();
+    }
+    open.0.wake_all();
+    assert_eq!(ends.iter().count(), 2999);
+}
+
+#[test]
+fn a_latch_across_a_park_is_refused() {
+    let runtime = start(1);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        runtime.call(0, || {
+            let lock = sync::SpinLock::new(());
+            let _guard = lock.lock();
+            fiber::yield_now();
+        });
+    }));
+    assert!(caught.is_err());
+    assert_eq!(runtime.call(0, sync::held::count), 0);
+}
+
+#[test]
+fn shutdown_leaves_a_fiber_behind_that_never_ends() {
+    let options =
+        Options { grace: Duration::from_millis(100), cores: Some(1), pin: false, ..Options::default() };
+    let runtime = Runtime::start(options).unwrap();
+    runtime.spawn(0, || {
+        loop {
+            sync::park::park();
+        }
+    });
+    runtime.call(0, || ());
+    let began = time::precise();
+    runtime.shutdown();
+    assert!(time::precise() - began < 3_000_000_000);
+}
