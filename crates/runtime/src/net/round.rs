@@ -249,9 +249,9 @@ fn close(
     }
 }
 
-/// Forgets a closed session once nothing is left to send.
+/// Forgets a closed session once nothing is left to send; at shutdown it isn't waited for.
 fn finish_closed(worker: &Worker, session: &Rc<Session>) {
-    if session.unsent.borrow().is_empty() || session.dead.get() {
+    if session.unsent.borrow().is_empty() || session.dead.get() || worker.net.draining.get() {
         worker.net.detach(worker, session);
     }
 }

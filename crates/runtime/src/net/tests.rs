@@ -1,1 +1,278 @@
+//! Sessions over real sockets: many at once, partial and large messages, backpressure, wake-ups, shutdown.
 
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::interrupt::{self, Interrupted, Reason};
+use crate::tests::start;
+use crate::{Runtime, fiber};
+
+/// Answers messages of `[length u32][kind u8][body]` with the same bytes; the kind says what happens before.
+struct Echo {
+    closed: Arc<AtomicUsize>,
+    wakes: usize,
+}
+
+impl Serve for Echo {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        match interrupt::check() {
+            Err(Interrupted(Reason::Terminate | Reason::Shutdown)) => {
+                io.output().extend_from_slice(b"bye!");
+                return Next::Close;
+            }
+            Err(Interrupted(_)) => self.wakes += 1,
+            Ok(()) => {}
+        }
+        while io.input().len() >= 5 {
+            let len = u32::from_le_bytes(io.input()[..4].try_into().unwrap()) as usize + 4;
+            if io.input().len() < len {
+                if len < 1 << 20 {
+                    break;
+                }
+                io.fill(len).unwrap();
+            }
+            match io.input()[4] {
+                b'p' => fiber::sleep(Duration::from_millis(5)),
+                b'y' => fiber::yield_now(),
+                b'x' => panic!("expected: a session panics"),
+                b'q' => return Next::Close,
+                b'w' => {
+                    let raised = io.interrupt().clone();
+                    crate::timer::after(Duration::from_millis(5), move || raised.raise(Reason::IdleTimeout));
+                }
+                b'c' => {
+                    let wakes = self.wakes as u8;
+                    io.output().push(wakes);
+                }
+                b'l' => {
+                    // A long wait that a shutdown must end.
+                    while interrupt::park().is_ok() {}
+                    return Next::Close;
+                }
+                _ => {}
+            }
+            let (input, output) = io.both();
+            output.extend_from_slice(&input[..len]);
+            io.consume(len);
+            if io.output().len() > 1 << 16 && io.flush().is_err() {
+                return Next::Close;
+            }
+        }
+        Next::Wait
+    }
+
+    fn closed(&mut self) {
+        self.closed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Server {
+    runtime: Arc<Runtime>,
+    listener: Listener,
+    closed: Arc<AtomicUsize>,
+}
+
+fn serve(cores: usize, address: Address) -> Server {
+    let runtime = start(cores);
+    let closed = Arc::new(AtomicUsize::new(0));
+    let count = closed.clone();
+    let accept = move |accepted: &Accepted| -> Option<Box<dyn Serve>> {
+        (accepted.sessions < 3000)
+            .then(|| Box::new(Echo { closed: count.clone(), wakes: 0 }) as Box<dyn Serve>)
+    };
+    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    Server { runtime, listener, closed }
+}
+
+fn tcp() -> Address {
+    Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap())
+}
+
+impl Server {
+    fn connect(&self) -> TcpStream {
+        let Address::Tcp(at) = self.listener.address() else { panic!("not over TCP") };
+        let client = TcpStream::connect(at).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        client
+    }
+
+    fn wait_closed(&self, count: usize) {
+        for _ in 0..5000 {
+            if self.closed.load(Ordering::Relaxed) >= count {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{} of {count} sessions closed", self.closed.load(Ordering::Relaxed));
+    }
+}
+
+fn message(kind: u8, body: usize) -> Vec<u8> {
+    let mut bytes = (body as u32 + 1).to_le_bytes().to_vec();
+    bytes.push(kind);
+    bytes.extend((0..body).map(|i| (i * 31) as u8));
+    bytes
+}
+
+fn exchange(client: &mut (impl Read + Write), sent: &[u8]) {
+    client.write_all(sent).unwrap();
+    expect(client, sent);
+}
+
+fn expect(client: &mut impl Read, wanted: &[u8]) {
+    let mut got = vec![0; wanted.len()];
+    client.read_exact(&mut got).unwrap();
+    assert!(got == wanted);
+}
+
+#[test]
+fn messages_whole_in_parts_in_rows_and_large() {
+    let server = serve(2, tcp());
+    let mut client = server.connect();
+    client.set_nodelay(true).unwrap();
+    exchange(&mut client, &message(b'e', 10));
+    let parts = message(b'e', 300);
+    for part in parts.chunks(7) {
+        client.write_all(part).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    expect(&mut client, &parts);
+    let row: Vec<u8> = (0..500).flat_map(|i| message(if i % 50 == 0 { b'y' } else { b'e' }, i)).collect();
+    exchange(&mut client, &row);
+    for size in [20_000, 65_531, 70_000, 900_000] {
+        exchange(&mut client, &message(b'e', size));
+    }
+    let mut other = client.try_clone().unwrap();
+    let large = message(b'e', 5 << 20);
+    std::thread::scope(|scope| {
+        scope.spawn(|| other.write_all(&large).unwrap());
+        expect(&mut client, &large);
+    });
+    exchange(&mut client, &message(b'e', 1));
+    drop((client, other));
+    server.wait_closed(1);
+    assert_eq!(server.runtime.session_count(), 0);
+}
+
+#[test]
+fn backpressure_holds_back_and_loses_nothing() {
+    let server = serve(1, tcp());
+    let mut client = server.connect();
+    let mut writer = client.try_clone().unwrap();
+    let one = message(b'e', 30_000);
+    std::thread::scope(|scope| {
+        // The replies are not read for a while: the session fills the socket, parks, and is held back.
+        scope.spawn(|| (0..600).for_each(|_| writer.write_all(&one).unwrap()));
+        std::thread::sleep(Duration::from_millis(200));
+        let mut other = server.connect();
+        exchange(&mut other, &message(b'e', 5)); // the core serves others meanwhile
+        (0..600).for_each(|_| expect(&mut client, &one));
+    });
+}
+
+#[test]
+fn a_thousand_sessions_at_once() {
+    let server = serve(2, tcp());
+    let mut clients: Vec<_> = (0..1000).map(|_| server.connect()).collect();
+    for round in 0..5 {
+        for (i, client) in clients.iter_mut().enumerate() {
+            client.write_all(&message(if i % 10 == round { b'p' } else { b'e' }, i)).unwrap();
+        }
+        for (i, client) in clients.iter_mut().enumerate() {
+            expect(client, &message(if i % 10 == round { b'p' } else { b'e' }, i));
+        }
+    }
+    let counts: Vec<_> =
+        server.runtime.shared.sessions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert_eq!(counts, [500, 500]);
+    drop(clients);
+    server.wait_closed(1000);
+}
+
+#[test]
+fn endings_of_every_kind() {
+    let server = serve(1, tcp());
+    let end_of = |kind: u8| {
+        let mut client = server.connect();
+        exchange(&mut client, &message(b'e', 1));
+        client.write_all(&message(kind, 1)).unwrap();
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"");
+    };
+    end_of(b'x');
+    end_of(b'q');
+    // A half-closed client still gets its reply.
+    let mut client = server.connect();
+    client.write_all(&message(b'p', 9)).unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    expect(&mut client, &message(b'p', 9));
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    server.wait_closed(3);
+    assert_eq!(server.runtime.session_count(), 0);
+}
+
+#[test]
+fn an_idle_session_is_woken_by_its_interrupt() {
+    let server = serve(1, tcp());
+    let mut client = server.connect();
+    exchange(&mut client, &message(b'w', 1));
+    std::thread::sleep(Duration::from_millis(50));
+    client.write_all(&message(b'c', 0)).unwrap();
+    expect(&mut client, &[1]);
+    expect(&mut client, &message(b'c', 0));
+}
+
+#[test]
+fn unix_sockets_permissions_stale_files_and_refusal() {
+    let path: PathBuf = std::env::temp_dir().join(format!("allcore-net-{}", std::process::id()));
+    let address = || Address::Unix { path: path.clone(), mode: 0o600 };
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // leaves a stale socket
+    let server = serve(1, address());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut client = UnixStream::connect(&path).unwrap();
+    exchange(&mut client, &message(b'e', 77));
+    let taken = listen(&server.runtime, address(), Arc::new(|_: &Accepted| None));
+    assert_eq!(taken.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    // A listener that refuses everybody, and its removal.
+    let refusing = listen(&server.runtime, tcp(), Arc::new(|_: &Accepted| None)).unwrap();
+    let Address::Tcp(at) = *refusing.address() else { panic!("not over TCP") };
+    assert_eq!(TcpStream::connect(at).unwrap().read(&mut [0]).unwrap_or(0), 0);
+    drop(refusing);
+    assert!(TcpStream::connect(at).is_err());
+    exchange(&mut client, &message(b'e', 78));
+    drop(server);
+    assert!(!path.exists());
+}
+
+#[test]
+fn shutdown_ends_idle_waiting_and_blocked_sessions() {
+    let server = serve(2, tcp());
+    let mut idle: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    idle.iter_mut().for_each(|client| exchange(client, &message(b'e', 3)));
+    let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    waiting.iter_mut().for_each(|client| client.write_all(&message(b'l', 3)).unwrap());
+    // A client that sends and never reads.
+    let mut blocked = server.connect();
+    blocked.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let one = message(b'e', 60_000);
+    while blocked.write_all(&one).is_ok() {}
+    let began = crate::time::precise();
+    server.runtime.shutdown();
+    assert!(crate::time::precise() - began < 2_000_000_000);
+    assert_eq!(server.runtime.session_count(), 0);
+    assert_eq!(server.closed.load(Ordering::Relaxed), 61);
+    for mut client in idle {
+        let mut last = Vec::new();
+        client.read_to_end(&mut last).unwrap();
+        assert_eq!(last, b"bye!");
+    }
+}
