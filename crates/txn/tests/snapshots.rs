@@ -1,0 +1,341 @@
+//! What transactions see: of others, of themselves, after rollbacks, deletes and restarts.
+
+mod common;
+
+use std::ops::Bound;
+
+use common::{Bench, Short, table, text, until};
+use txn::{Direction, Engine, Error, InsertOutcome, Isolation, Outcome, Range};
+
+use Isolation::{ReadCommitted, RepeatableRead};
+
+#[test]
+fn changes_are_seen_once_committed() {
+    Bench::new("seen").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.start(ReadCommitted);
+        assert_eq!(a.put("k", "1"), InsertOutcome::Done);
+        assert_eq!(a.read("k"), None, "a statement does not see its own changes");
+        a.statement_start().unwrap();
+        assert_eq!(a.read("k").as_deref(), Some("1"));
+        b.start(ReadCommitted);
+        assert_eq!(b.read("k"), None);
+        a.commit(true).unwrap();
+        assert_eq!(b.read("k"), None, "the statement's snapshot stands");
+        b.statement_start().unwrap();
+        assert_eq!(b.read("k").as_deref(), Some("1"));
+        b.commit(true).unwrap();
+    });
+}
+
+#[test]
+fn repeatable_read_keeps_its_snapshot_and_refuses_newer_rows() {
+    Bench::new("repeatable").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| a.put("k", "1"));
+        b.start(RepeatableRead);
+        assert_eq!(b.read("k").as_deref(), Some("1"));
+        a.alone(|| a.set("k", "2"));
+        a.alone(|| a.set("k", "3"));
+        a.alone(|| a.put("new", "x"));
+        b.statement_start().unwrap();
+        assert_eq!(b.all(), [("k".to_owned(), "1".to_owned())]);
+        let seen = b.stamp("k").unwrap();
+        assert_eq!(b.update(&table(), b"k", seen, b"4"), Err(Error::Serialization));
+        b.rollback().unwrap();
+        assert_eq!(b.alone(|| b.read("k")).as_deref(), Some("3"));
+    });
+}
+
+#[test]
+fn read_committed_is_told_that_a_row_has_changed() {
+    Bench::new("changed").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| (a.put("k", "1"), a.put("gone", "1")));
+        b.start(ReadCommitted);
+        let (k, gone) = (b.stamp("k").unwrap(), b.stamp("gone").unwrap());
+        a.alone(|| (a.set("k", "2"), a.remove("gone")));
+        assert_eq!(b.update(&table(), b"k", k, b"3"), Ok(Outcome::Changed));
+        assert_eq!(b.delete(&table(), b"gone", gone), Ok(Outcome::Gone));
+        b.commit(true).unwrap();
+    });
+}
+
+#[test]
+fn deleted_rows_come_back_as_new_ones_and_old_snapshots_see_the_old() {
+    Bench::new("reborn").run(|engine| {
+        let (a, old) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| a.put("k", "1"));
+        old.start(RepeatableRead);
+        assert_eq!(old.read("k").as_deref(), Some("1"));
+        a.alone(|| a.remove("k"));
+        assert_eq!(a.alone(|| a.read("k")), None);
+        assert_eq!(a.alone(|| a.put("k", "2")), InsertOutcome::Done);
+        assert_eq!(a.alone(|| a.put("k", "3")), InsertOutcome::Duplicate);
+        assert_eq!(old.read("k").as_deref(), Some("1"));
+        old.commit(true).unwrap();
+        // Twice within one transaction, over its own deletion.
+        a.start(ReadCommitted);
+        for row in ["4", "5"] {
+            assert_eq!(a.remove("k"), Outcome::Done);
+            assert_eq!(a.put("k", row), InsertOutcome::Done);
+            a.statement_start().unwrap();
+        }
+        assert_eq!(a.read("k").as_deref(), Some("5"));
+        a.rollback().unwrap();
+        assert_eq!(a.alone(|| a.read("k")).as_deref(), Some("2"));
+    });
+}
+
+#[test]
+fn rollback_and_savepoints_take_back_exactly_what_came_after() {
+    Bench::new("savepoints").run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| (s.put("a", "1"), s.put("b", "1")));
+        s.start(ReadCommitted);
+        s.set("a", "2");
+        s.statement_start().unwrap();
+        let first = s.savepoint();
+        s.set("a", "3");
+        s.put("c", "1");
+        s.statement_start().unwrap();
+        let second = s.savepoint();
+        s.remove("b");
+        s.set("a", "4");
+        s.statement_start().unwrap();
+        assert_eq!(s.all(), pairs(&[("a", "4"), ("c", "1")]));
+        s.rollback_to(second).unwrap();
+        s.statement_start().unwrap();
+        assert_eq!(s.all(), pairs(&[("a", "3"), ("b", "1"), ("c", "1")]));
+        s.rollback_to(first).unwrap();
+        assert_eq!(s.rollback_to(second), Err(Error::NoSuchSavepoint));
+        s.statement_start().unwrap();
+        assert_eq!(s.all(), pairs(&[("a", "2"), ("b", "1")]));
+        s.release(first).unwrap();
+        assert_eq!(s.release(first), Err(Error::NoSuchSavepoint));
+        s.put("d", "1");
+        s.rollback().unwrap();
+        assert_eq!(s.alone(|| s.all()), pairs(&[("a", "1"), ("b", "1")]));
+    });
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|&(key, row)| (key.to_owned(), row.to_owned())).collect()
+}
+
+#[test]
+fn scans_keep_to_their_bounds_in_both_directions() {
+    Bench::new("bounds").run(|engine| {
+        let s = engine.session().unwrap();
+        s.start(ReadCommitted);
+        for n in 0..2000 {
+            s.put(&format!("{n:04}"), &format!("row {n}"));
+        }
+        s.statement_start().unwrap();
+        let bounds = |n: usize, which: usize| match which {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(format!("{n:04}")),
+            _ => Bound::Excluded(format!("{n:04}")),
+        };
+        for (lower, upper) in [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (0, 2), (1, 0)] {
+            let (from, to) = (bounds(700, lower), bounds(1300, upper));
+            let low = [0, 700, 701][lower];
+            let high = [2000, 1301, 1300][upper];
+            for direction in [Direction::Forward, Direction::Backward] {
+                let lower = from.as_ref().map(|key| key.as_bytes());
+                let range = Range { lower, upper: to.as_ref().map(|key| key.as_bytes()) };
+                let mut scan = s.scan(&table(), range, direction);
+                let mut found = Vec::new();
+                while let Some((key, _, _)) = scan.next(&s).unwrap() {
+                    found.push(text(key).parse::<usize>().unwrap());
+                }
+                let expected: Vec<usize> = match direction {
+                    Direction::Forward => (low..high).collect(),
+                    Direction::Backward => (low..high).rev().collect(),
+                };
+                assert_eq!(found, expected);
+            }
+        }
+        s.rollback().unwrap();
+        assert!(s.alone(|| s.all()).is_empty());
+    });
+}
+
+#[test]
+fn an_update_over_a_scan_meets_each_row_once() {
+    Bench::new("halloween").run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| (0..500).for_each(|n| assert_eq!(s.put(&format!("{n:05}"), "0"), InsertOutcome::Done)));
+        s.start(ReadCommitted);
+        let mut scan = s.scan(&table(), Range::ALL, Direction::Forward);
+        let mut moved = 0;
+        while let Some((key, stamp)) = scan.next_with(&s, |key, _, stamp| (key.to_vec(), stamp)).unwrap() {
+            assert_eq!(s.delete(&table(), &key, stamp), Ok(Outcome::Done));
+            // Further on in the scan's way.
+            let later = format!("{}x", text(&key));
+            assert_eq!(s.put(&later, "1"), InsertOutcome::Done);
+            moved += 1;
+        }
+        assert_eq!(moved, 500);
+        s.commit(true).unwrap();
+        assert_eq!(s.alone(|| s.all()).len(), 500);
+    });
+}
+
+#[test]
+fn pinned_snapshots_outlive_their_statement() {
+    Bench::new("pins").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| a.put("k", "0"));
+        b.start(ReadCommitted);
+        let pinned = b.pin();
+        b.statement_end();
+        for n in 1..200 {
+            a.alone(|| a.set("k", &n.to_string()));
+        }
+        b.statement_start().unwrap();
+        assert_eq!(b.read("k").as_deref(), Some("199"));
+        let present = b.swap_snapshot(pinned);
+        assert_eq!(b.read("k").as_deref(), Some("0"));
+        b.swap_snapshot(present);
+        b.unpin(&pinned);
+        b.commit(true).unwrap();
+    });
+}
+
+fn settle(engine: &Engine) {
+    until(|| engine.horizon() == engine.next_txid());
+}
+
+#[test]
+fn the_horizon_follows_and_undo_and_deletions_go_away() {
+    Bench::new("horizon").run(|engine| {
+        let (a, old) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| (0..300).for_each(|n| assert_eq!(a.put(&format!("{n:04}"), "0"), InsertOutcome::Done)));
+        old.start(RepeatableRead);
+        let before = engine.horizon();
+        for round in 0..10 {
+            a.alone(|| (0..300).for_each(|n| assert_eq!(a.set(&format!("{n:04}"), &round.to_string()), Outcome::Done)));
+        }
+        a.alone(|| (0..150).for_each(|n| assert_eq!(a.remove(&format!("{n:04}")), Outcome::Done)));
+        assert_eq!(engine.vacuum(&table()), Ok(0), "the old snapshot still sees them");
+        assert_eq!(old.all().len(), 300);
+        assert!(old.all().iter().all(|(_, row)| row == "0"));
+        assert!(engine.horizon() <= before + 64);
+        let pages = engine.undo_pages();
+        assert!(pages > 10);
+        old.commit(true).unwrap();
+        settle(engine);
+        until(|| engine.undo_pages() <= 6);
+        assert_eq!(engine.vacuum(&table()), Ok(150));
+        assert_eq!(a.alone(|| a.all()).len(), 150);
+        assert_eq!(table().count(engine.store()), Ok(150));
+    });
+}
+
+#[test]
+fn asynchronous_commits_are_seen_by_the_next_snapshot() {
+    Bench::new("asynchronous").run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| s.put("k", "0"));
+        for n in 1..500 {
+            s.start(ReadCommitted);
+            assert_eq!(s.set("k", &n.to_string()), Outcome::Done);
+            s.commit(false).unwrap();
+            s.start(ReadCommitted);
+            assert_eq!(s.read("k"), Some(n.to_string()));
+            s.commit(false).unwrap();
+        }
+        s.wait_seen().unwrap();
+    });
+}
+
+#[test]
+fn a_dropped_session_is_rolled_back() {
+    Bench::new("dropped").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| a.put("k", "1"));
+        a.start(ReadCommitted);
+        a.set("k", "2");
+        a.put("new", "2");
+        drop(a);
+        b.start(ReadCommitted);
+        // Waits until the row has been put back.
+        assert_eq!(b.set("k", "3"), Outcome::Done);
+        b.commit(true).unwrap();
+        assert_eq!(b.alone(|| b.all()), pairs(&[("k", "3")]));
+    });
+}
+
+#[test]
+fn rows_and_numbers_survive_a_restart() {
+    let mut bench = Bench::new("restart");
+    let next = bench.run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| (s.put("a", "1"), s.put("b", "1")));
+        s.alone(|| s.remove("b"));
+        engine.next_txid()
+    });
+    for _ in 0..3 {
+        bench.reopen();
+        bench.run(|engine| {
+            assert!(engine.next_txid() >= next);
+            let s = engine.session().unwrap();
+            assert_eq!(s.alone(|| s.all()), pairs(&[("a", "1")]));
+        });
+    }
+}
+
+#[test]
+fn read_only_transactions_change_nothing() {
+    Bench::new("readonly").run(|engine| {
+        let s = engine.session().unwrap();
+        s.begin(ReadCommitted, true);
+        s.statement_start().unwrap();
+        assert_eq!(s.insert(&table(), b"k", b"1"), Err(Error::ReadOnly));
+        s.rollback().unwrap();
+    });
+}
+
+#[test]
+fn undo_spills_and_comes_back_in_a_small_pool() {
+    Bench::with_frames("small", 64).run(|engine| {
+        let (a, old) = (engine.session().unwrap(), engine.session().unwrap());
+        let row = "x".repeat(1000);
+        a.alone(|| (0..1000).for_each(|n| assert_eq!(a.put(&format!("{n:05}"), &row), InsertOutcome::Done)));
+        old.start(RepeatableRead);
+        a.start(ReadCommitted);
+        for n in 0..1000 {
+            assert_eq!(a.set(&format!("{n:05}"), "short"), Outcome::Done);
+        }
+        assert!(old.all().iter().all(|(_, seen)| *seen == row));
+        a.rollback().unwrap();
+        let all = a.alone(|| a.all());
+        assert!(all.len() == 1000 && all.iter().all(|(_, seen)| *seen == row));
+        old.commit(true).unwrap();
+    });
+}
+
+#[test]
+fn trees_made_in_a_transaction_go_with_it() {
+    Bench::new("trees").run(|engine| {
+        let s = engine.session().unwrap();
+        let free = || engine.store().space.pages().1;
+        s.start(ReadCommitted);
+        let before = free();
+        let tree = s.create_tree(9).unwrap();
+        s.insert(&tree, b"k", b"1").unwrap();
+        s.rollback().unwrap();
+        assert_eq!(free(), before);
+        s.start(ReadCommitted);
+        let tree = s.create_tree(10).unwrap();
+        s.insert(&tree, b"k", b"1").unwrap();
+        s.commit(true).unwrap();
+        assert!(free() < before);
+        s.start(ReadCommitted);
+        assert_eq!(s.get(&tree, b"k", &mut Vec::new()).map(|seen| seen.is_some()), Ok(true));
+        s.drop_tree(&tree).unwrap();
+        s.commit(true).unwrap();
+        assert_eq!(free(), before);
+    });
+}
