@@ -36,6 +36,7 @@ pub const NAMES: &[&str] = &[
     "storage.evict.before_write",
     "storage.evict.chosen",
     "storage.load.read",
+    "storage.space.grown",
     "storage.writer.after_write",
     "sync.test",
     "txn.commit.appended",
