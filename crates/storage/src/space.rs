@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{WaitQueue, park};
+use sync::{WaitQueue, park, stop};
 
 use crate::Error;
 use crate::bitmap::PageNumbers;
@@ -266,7 +266,8 @@ impl Space {
         clear_bit(map.bytes_mut(), bit);
     }
 
-    /// Frees pages that nobody refers to any more, durably: for a dropped tree. Parks.
+    /// Frees pages that nobody refers to any more, durably: for a dropped tree. Parks. After an error some of the pages
+    /// stay in use, lost to everybody; which ones is not known, so it must not be tried again.
     pub fn free(&self, pages: &[PageNo]) -> Result<(), Error> {
         let mut pages = pages.to_vec();
         pages.sort_unstable();
@@ -286,8 +287,9 @@ impl Space {
     fn clear(&self, map: &Pinned<'_>, pages: &[PageNo]) -> Result<(), Error> {
         let bits: Vec<u8> = pages.iter().flat_map(|&page_no| map_page_of(page_no).1.to_le_bytes()).collect();
         let mut map = loop {
-            // Room in the log is the core's, so it is ensured anew after each park.
-            self.wal.ensure(RECORD_BYTES)?;
+            // Room in the log is the core's, so it is ensured anew after each park. Freeing must work while the disk is
+            // full, so the log's reserve may be used.
+            self.wal.ensure_reserved(RECORD_BYTES)?;
             match map.lock() {
                 Ok(map) => break map,
                 Err(Restart) => park::yield_now(),
@@ -320,6 +322,7 @@ impl Space {
             }
             grown => grown?,
         }
+        stop::point("storage.space.grown");
         let first_group = now.div_ceil(PAGES_PER_MAP);
         for group in (first_group..).take_while(|group| group * PAGES_PER_MAP < pages) {
             self.make_map(PageNo(group * PAGES_PER_MAP + MAP_INDEX))?;
