@@ -1,0 +1,211 @@
+//! Trees on a real store against a `BTreeMap`, with a pool too small for them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::*;
+use crate::btree::{Cursor, MAX_ENTRY, MAX_KEY};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn sorted(model: &Model) -> Vec<(Vec<u8>, Vec<u8>)> {
+    model.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn random_key(random: &mut Random, space: u64) -> Vec<u8> {
+    match random.below(8) {
+        0 => format!("text {:05}", random.below(space)).into_bytes(),
+        1 => vec![b'x'; random.below(MAX_KEY as u64) as usize],
+        _ => (random.below(space) * 7919).to_be_bytes().to_vec(),
+    }
+}
+
+fn random_value(random: &mut Random, key: &[u8]) -> Vec<u8> {
+    let most = if random.below(50) == 0 { MAX_ENTRY - key.len() } else { 150 };
+    let len = random.below(most as u64 + 1) as usize;
+    vec![random.next() as u8; len]
+}
+
+fn probe(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
+    let mut value = Vec::new();
+    assert_eq!(tree.get_into(store, key, &mut value).unwrap(), model.contains_key(key));
+    assert_eq!(model.get(key).is_none_or(|expected| *expected == value), true);
+    let mut cursor = Cursor::new(tree);
+    let own = |entry: Option<(&[u8], &[u8])>| entry.map(|(key, value)| (key.to_vec(), value.to_vec()));
+    let pair = |entry: Option<(&Vec<u8>, &Vec<u8>)>| entry.map(|(key, value)| (key.clone(), value.clone()));
+    cursor.seek(store, key).unwrap();
+    let at = pair(model.range(key.to_vec()..).next());
+    assert_eq!(own(cursor.next(store).unwrap()), at);
+    if at.is_some() {
+        assert_eq!(own(cursor.prev(store).unwrap()), at, "the gap is between entries");
+    }
+    assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..key.to_vec()).next_back()));
+    cursor.seek_after(store, key).unwrap();
+    let after = pair(model.range((Bound::Excluded(key.to_vec()), Bound::Unbounded)).next());
+    assert_eq!(own(cursor.next(store).unwrap()), after);
+    cursor.seek_after(store, key).unwrap();
+    assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..=key.to_vec()).next_back()));
+}
+
+fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
+    let (mut random, mut model) = (Random(seed), Model::new());
+    for step in 0..steps {
+        // Phases of growing and of shrinking, so that merges and lower roots happen too.
+        let shrinking = step * 6 / steps % 2 == 1;
+        let key = random_key(&mut random, 3000);
+        if random.below(10) < if shrinking { 8 } else { 2 } {
+            let key = match model.range(key.clone()..).next() {
+                Some((key, _)) if shrinking => key.clone(),
+                _ => key,
+            };
+            assert_eq!(take(store, tree, &key).0, model.remove(&key));
+        } else {
+            let value = random_value(&mut random, &key);
+            assert_eq!(put(store, tree, &key, &value).0, model.insert(key, value));
+        }
+        if step % 50 == 0 {
+            let key = random_key(&mut random, 3000);
+            probe(store, tree, &model, &key);
+        }
+        if step % 2000 == 0 {
+            assert_sound(store, tree);
+        }
+    }
+    let report = assert_sound(store, tree);
+    assert_eq!(report.entries, model.len() as u64);
+    assert_eq!(tree.count(store).unwrap(), model.len() as u64);
+    assert_eq!(tree.pages(store).unwrap(), report.pages);
+    let mut pages = tree.collect_pages(store).unwrap();
+    pages.sort_unstable();
+    pages.dedup();
+    assert_eq!(pages.len() as u64, report.pages);
+    assert_eq!(scan(store, tree), sorted(&model));
+    assert_eq!(scan_back(store, tree), sorted(&model));
+    for key in model.keys() {
+        take(store, tree, key);
+    }
+    let report = assert_sound(store, tree);
+    assert_eq!((report.entries, report.pages), (0, 1), "an emptied tree has given its pages back");
+    store.space.free(&tree.collect_pages(store).unwrap()).unwrap();
+}
+
+#[test]
+fn a_tree_is_a_map() {
+    let bench = Bench::new(1, 64);
+    let (store, first) = bench.create();
+    let used = |store: &Store| store.space.pages().0 - store.space.pages().1;
+    let before = used(&store);
+    for seed in 0..3 {
+        bench.run(&store, |store| {
+            let tree = match seed {
+                0 => first,
+                _ => Tree::create(store, TREE, TxnLink::NONE, &[]).unwrap().0,
+            };
+            random_steps(store, tree, seed, 12_000);
+        });
+    }
+    assert_eq!(used(&store), before - 1, "every page came back");
+    bench.close(store);
+}
+
+#[test]
+fn ascending_loads_are_dense_and_statistics_right() {
+    let bench = Bench::new(1, 128);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        for number in 0u64..20_000 {
+            put(store, tree, &number.to_be_bytes(), &[number as u8; 100]);
+        }
+        let report = assert_sound(store, tree);
+        let fill = report.leaf_bytes as f64 / (report.leaves as f64 * 8128.0);
+        assert!(fill > 0.9, "fill {fill}");
+        let statistics = tree.statistics(store).unwrap();
+        assert_eq!((statistics.pages, statistics.leaves), (report.pages, report.leaves));
+        assert!(statistics.entries.abs_diff(20_000) < 1000, "{statistics:?}");
+        assert_eq!(tree.height(store).unwrap(), report.height);
+    });
+    bench.close(store);
+}
+
+#[test]
+fn hints_serve_while_the_leaf_is_unchanged() {
+    let bench = Bench::new(1, 64);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        let mut value = Vec::new();
+        for number in 0u64..1000 {
+            put(store, tree, &number.to_be_bytes(), b"old");
+        }
+        for number in 0u64..1000 {
+            let key = number.to_be_bytes();
+            let (found, hint) = tree.get_hint(store, &key, &mut value).unwrap();
+            assert!(found);
+            if number % 3 == 0 {
+                // The leaf changes, or is split, under the hint.
+                for more in 0..80u8 {
+                    put(store, tree, &[&key[..], &[more]].concat(), &[more; 90]);
+                }
+            }
+            let mut change = Put { value: b"new value", before: None, lsn: Lsn::ZERO };
+            tree.change_at(store, hint, &key, &mut change).unwrap();
+            assert_eq!(change.before.as_deref(), Some(&b"old"[..]));
+            assert_eq!(tree.get(store, &key, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new value"[..]));
+        }
+        assert_sound(store, tree);
+    });
+    bench.close(store);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_a_change_of_mind_changes_nothing() {
+    struct Decline;
+    impl EntryChange for Decline {
+        fn decide(&mut self, present: Option<&[u8]>) -> Action {
+            assert_eq!(present, Some(&b"there"[..]));
+            Action::None
+        }
+        fn value_len(&self) -> usize {
+            unreachable!()
+        }
+        fn apply(&mut self, _: Option<&[u8]>, _: &mut [u8], _: &mut Vec<u8>) -> TxnLink {
+            unreachable!()
+        }
+        fn logged(&mut self, _: Lsn) {
+            unreachable!()
+        }
+    }
+    let bench = Bench::new(1, 64);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        put(store, tree, b"key", b"there");
+        let mut long = Put { value: &[0; MAX_ENTRY], before: None, lsn: Lsn::ZERO };
+        let refused = tree.change(store, b"key", &mut long);
+        assert_eq!(refused, Err(Error::TooLarge { bytes: MAX_ENTRY + 3, limit: MAX_ENTRY }));
+        let refused = tree.change(store, &[0; MAX_KEY + 1], &mut long);
+        assert_eq!(refused, Err(Error::TooLarge { bytes: MAX_KEY + 1, limit: MAX_KEY }));
+        let position = store.wal.position();
+        tree.change(store, b"key", &mut Decline).unwrap();
+        assert_eq!(take(store, tree, b"no such key").0, None);
+        assert_eq!(store.wal.position(), position);
+        assert_eq!(scan(store, tree), [(b"key".to_vec(), b"there".to_vec())]);
+    });
+    bench.close(store);
+}
+
+#[test]
+fn dead_entries_go_before_a_leaf_is_split() {
+    let bench = Bench::new(1, 64);
+    let (store, tree) = bench.create();
+    let tree = Tree { purge: Some(|value| value.first() == Some(&b'd')), ..tree };
+    bench.run(&store, |store| {
+        for number in 0u64..4000 {
+            let value = if number % 100 == 0 { [b'l'; 100] } else { [b'd'; 100] };
+            put(store, tree, &number.to_be_bytes(), &value);
+        }
+        let report = assert_sound(store, tree);
+        assert_eq!(report.leaves, 1, "{report:?}");
+        let live = scan(store, tree).iter().filter(|(_, value)| value[0] == b'l').count();
+        assert_eq!(live, 40);
+    });
+    bench.close(store);
+}
