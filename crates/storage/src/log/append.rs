@@ -11,7 +11,7 @@ use sync::atomic::Ordering;
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
-use super::{BLOCK, TxnLink, Wal, fail_stop};
+use super::{BLOCK, Critical, TxnLink, Wal, fail_stop};
 use crate::Error;
 use crate::page::Lsn;
 
@@ -86,7 +86,9 @@ impl Wal {
     }
 
     /// As [`Wal::ensure`] for compensation records and ends of transactions: may use what is kept in reserve for them
-    /// when the disk is full, and waits for space when that is used up too.
+    /// when the disk is full, and waits for space when that is used up too. The room is this core's: a change that
+    /// asks for no more by [`Wal::ensure`] without a park in between gets it. One that may park tries again from here
+    /// when it meets `DiskFull`.
     pub fn ensure_reserved(&self, bytes: usize) -> Result<(), Error> {
         let need = Self::need(bytes);
         if self.with_core(|_, state| state.credit >= need) {
@@ -105,7 +107,11 @@ impl Wal {
     fn draw(&self, need: u64, share: Share) -> Result<(), Error> {
         loop {
             match self.try_draw(need, share) {
-                Drawn::Enough => return Ok(()),
+                Drawn::Enough => {
+                    // Relaxed: a bound that moves on anyway.
+                    self.prepare_segments(self.granted.load(Ordering::Relaxed));
+                    return Ok(());
+                }
                 Drawn::RingFull { durable_needed } => {
                     self.wait_durable(Lsn(durable_needed.min(self.position().0)))?
                 }
@@ -138,10 +144,7 @@ impl Wal {
                 }
                 // Relaxed: as above.
                 match self.granted.compare_exchange_weak(granted, end, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => {
-                        state.credit += end - granted;
-                        self.prepare_segments(end);
-                    }
+                    Ok(_) => state.credit += end - granted,
                     Err(seen) => granted = seen,
                 }
             }
@@ -173,6 +176,7 @@ impl Wal {
             state.credit -= length;
             (core, state.last_end)
         });
+        let critical = Critical("panic between reserving and filling log space");
         let Reservation { start, epoch } = self.fill.reserve(core, bound, length);
         let stands = built_for.is_none_or(|number| number == epoch.number);
         record::place(buffer, sealed, start, if stands { kind } else { Kind::Void });
@@ -185,6 +189,7 @@ impl Wal {
             filled(lsn);
         }
         self.fill.complete(core);
+        std::mem::forget(critical);
         self.with_core(|_, state| state.last_end = lsn.0);
         if stands { Ok(lsn) } else { Err(epoch.into()) }
     }

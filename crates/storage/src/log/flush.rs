@@ -19,13 +19,13 @@ use runtime::file::{AlignedBuf, File};
 use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
 use sync::{CachePadded, PerCore, SpinLock};
 
-use super::{BLOCK, Wal, fail_stop};
+use super::{BLOCK, Critical, Wal, fail_stop};
 use crate::Error;
 use crate::page::Lsn;
 
 /// Up to this much is written from a private copy, last partial block included, in one write; more goes straight from the
 /// ring in whole blocks, and the rest with the next write.
-const COPIED: u64 = 64 << 10;
+const COPIED: u64 = 256 << 10;
 /// The most in one write, so that `durable` moves on during a burst.
 const MOST: u64 = 4 << 20;
 /// An asynchronous commit is durable about this much later.
@@ -134,10 +134,12 @@ impl Wal {
 
     /// Flushes until `lsn` is durable; what others wait for then is left to a fiber.
     fn lead(&self, lsn: Lsn) {
-        let mut tools = self.flush.tools.lock().take().expect("the flusher alone has the tools");
+        let mut tools = self.take_tools();
+        let critical = Critical("panic while flushing the log");
         while self.durable() < lsn {
             self.write_group(&mut tools);
         }
+        std::mem::forget(critical);
         match (runtime::try_core(), self.this.upgrade()) {
             (Some(_), Some(wal)) if self.anybody_waits() => {
                 runtime::fiber::spawn_local(move || wal.serve_others(tools))
@@ -149,9 +151,11 @@ impl Wal {
     /// Flushes while anybody waits, then stops being the flusher.
     fn serve_others(&self, mut tools: Tools) {
         loop {
+            let critical = Critical("panic while flushing the log");
             while self.anybody_waits() {
                 self.write_group(&mut tools);
             }
+            std::mem::forget(critical);
             *self.flush.tools.lock() = Some(tools);
             // Release: the next flusher sees the tools and `durable`.
             self.flush.active.store(false, Ordering::Release);
@@ -160,8 +164,12 @@ impl Wal {
             if !self.anybody_waits() || !self.try_lead() {
                 return;
             }
-            tools = self.flush.tools.lock().take().expect("the flusher alone has the tools");
+            tools = self.take_tools();
         }
+    }
+
+    fn take_tools(&self) -> Tools {
+        self.flush.tools.lock().take().expect("the flusher alone has the tools")
     }
 
     fn anybody_waits(&self) -> bool {
@@ -174,7 +182,8 @@ impl Wal {
         let from = self.durable().0;
         let filled = self.wait_filled_past(from);
         if filled <= from {
-            // Somebody who reserved and has not filled was preempted: let others run, and look again.
+            // Whoever reserved and has not filled was preempted, or only entries are left of waiters that found their
+            // LSN durable without parking: take those out, let others run, and look again.
             self.wake_covered(tools, from);
             sync::park::yield_now();
             return;

@@ -180,8 +180,10 @@ impl Wal {
     ) -> Result<Arc<Wal>, Error> {
         options.segment_bytes = control.segment_bytes;
         options.ring_bytes = ring_bytes(&options);
-        let segments =
-            Segments::open(&folder.join(FOLDER), control.segment_bytes, end.0 / control.segment_bytes)?;
+        let segments = {
+            let size = control.segment_bytes;
+            Segments::open(&folder.join(FOLDER), size, control.floor.0 / size, end.0 / size)?
+        };
         // The reserve and the one that is filled; more are made as they are needed.
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
             segments.make()?;
@@ -322,6 +324,16 @@ fn this_core() -> usize {
 pub(crate) fn fail_stop(why: &str) -> ! {
     eprintln!("PANIC: {why}; the process ends, the next start recovers from the log");
     std::process::exit(FAIL_STOP_STATUS)
+}
+
+/// Ends the process if what it guards panics: a reservation that stays unfilled, or a flusher that never comes back, would
+/// stop every commit without a word. Forgotten when all went well.
+struct Critical(&'static str);
+
+impl Drop for Critical {
+    fn drop(&mut self) {
+        fail_stop(self.0)
+    }
 }
 
 /// Exit status of [`fail_stop`] (EX_IOERR of sysexits.h).

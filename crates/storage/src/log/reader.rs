@@ -34,9 +34,10 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Begins at `start`, where a record must begin or the log end.
+    /// Begins at `start`, where a record must begin or the log end. What is before its segment is not looked at.
     pub fn new(folder: &Path, segment_bytes: u64, salt: u32, start: Lsn) -> Result<LogReader, Error> {
-        let numbers = segments::list(folder)?;
+        let mut numbers = segments::list(folder)?;
+        numbers.retain(|number| *number >= start.0 / segment_bytes);
         if numbers.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
             return Err(Error::Format(FormatProblem::Missing("log segment between others")));
         }

@@ -2,7 +2,7 @@
 //!
 //! A segment gets its name only when all its blocks are allocated and written (zeros, or the bytes of an older segment), so
 //! that a flush never changes a file's metadata. Segments are made ahead of need by whichever core notices; those that no
-//! recovery needs any more are renamed to the end or removed. The names on disk are always consecutive.
+//! recovery needs any more are renamed to the end or removed. From the floor on, the names on disk are always consecutive.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use sync::{SpinLock, WaitQueue};
 
 use super::{BLOCK, Wal, fail_stop};
 use crate::Error;
-use crate::error::{FormatProblem, IoContext, IoFailure};
+use crate::error::{FormatProblem, IoContext};
 
 /// Segments that are ready beyond what has been granted: one is the reserve for ends of transactions, one is being filled,
 /// one is ahead.
@@ -57,16 +57,20 @@ pub(super) struct Segments {
     /// Somebody changes the set of files.
     busy: AtomicBool,
     not_busy: WaitQueue,
-    /// Counts tries to make a segment, failed ones included.
-    tries: AtomicU64,
-    tried: WaitQueue,
-    /// Why the last try failed.
-    failure: SpinLock<Option<IoFailure>>,
+    /// Counts the times somebody was busy.
+    turns: AtomicU64,
+    /// Those who wait for a segment, or for a turn to end without one.
+    changed: WaitQueue,
+    /// Why the last segment could not be made.
+    failure: SpinLock<Option<Error>>,
 }
 
 impl Segments {
-    /// The segments that exist, up to `last` (none beyond it, since nothing is known of them).
-    pub(super) fn open(folder: &Path, size: u64, last: u64) -> Result<Segments, Error> {
+    /// The segments that exist from `first` to `last`. Older ones, which a crash kept from being let go, are removed.
+    pub(super) fn open(folder: &Path, size: u64, first: u64, last: u64) -> Result<Segments, Error> {
+        for older in list(folder)?.into_iter().filter(|number| *number < first) {
+            file::remove(&folder.join(name(older))).during("removing an old log segment")?;
+        }
         let mut files = VecDeque::new();
         for number in list(folder)?.into_iter().filter(|number| *number <= last) {
             let path = folder.join(name(number));
@@ -83,8 +87,8 @@ impl Segments {
             ready_end: AtomicU64::new(ready_end),
             busy: AtomicBool::new(false),
             not_busy: WaitQueue::new(),
-            tries: AtomicU64::new(0),
-            tried: WaitQueue::new(),
+            turns: AtomicU64::new(0),
+            changed: WaitQueue::new(),
             failure: SpinLock::new(None),
         })
     }
@@ -130,25 +134,15 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes segments until there are enough beyond `end`; whoever waits for them is told after each try.
+    /// Makes segments until there are enough for `end`, or one can't be made.
     fn make_until(&self, end: u64) {
         let mut result = Ok(());
         while result.is_ok() && self.ready_end() < end {
             sync::stop::point("log.segment.make");
             result = self.make();
-            *self.failure.lock() = match &result {
-                Ok(()) => None,
-                Err(Error::Io(failure) | Error::DiskFull(failure)) => Some(*failure),
-                Err(_) => Some(IoFailure {
-                    what: "making a log segment",
-                    kind: std::io::ErrorKind::Other,
-                    code: None,
-                }),
-            };
-            // Release: the failure is seen by who sees the count.
-            self.tries.fetch_add(1, Ordering::Release);
-            self.tried.wake_all();
+            self.changed.wake_all();
         }
+        *self.failure.lock() = result.err();
     }
 
     fn try_busy(&self) -> bool {
@@ -156,9 +150,13 @@ impl Segments {
         !self.busy.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::Acquire)
     }
 
+    /// Ends a turn. Whoever found somebody busy and waits looks again after this.
     fn end_busy(&self) {
         // Release: pairs with `try_busy`.
         self.busy.store(false, Ordering::Release);
+        // Release: who sees the count finds nobody busy, and the failure.
+        self.turns.fetch_add(1, Ordering::Release);
+        self.changed.wake_all();
         self.not_busy.wake_one();
     }
 
@@ -166,6 +164,7 @@ impl Segments {
     pub(super) fn recycle(&self, floor: u64, keep_until: u64) -> Result<(), Error> {
         self.not_busy.wait_until(|| self.try_busy());
         let result = self.recycle_busy(floor, keep_until);
+        *self.failure.lock() = None;
         self.end_busy();
         result
     }
@@ -218,21 +217,21 @@ impl Wal {
         }
     }
 
-    /// Parks until segments reach `end`; an error when one can't be made.
+    /// Parks until segments reach `end`, or a turn has ended; an error when one can't be made.
     pub(super) fn wait_for_segments(&self, end: u64) -> Result<(), Error> {
         let segments = &self.segments;
-        // Acquire: pairs with the count's release.
-        let before = segments.tries.load(Ordering::Acquire);
+        // Acquire: pairs with the count's release. Before the try below: a turn that made it fail ends after this.
+        let before = segments.turns.load(Ordering::Acquire);
         if segments.ready_end() >= end {
             return Ok(());
         }
         self.make_segments();
         // Acquire: the failure is seen with the count.
-        segments
-            .tried
-            .wait_until(|| segments.ready_end() >= end || segments.tries.load(Ordering::Acquire) != before);
-        match *segments.failure.lock() {
-            Some(failure) if segments.ready_end() < end => Err(Error::DiskFull(failure)),
+        let turned = || segments.turns.load(Ordering::Acquire) != before;
+        segments.changed.wait_until(|| segments.ready_end() >= end || turned());
+        let failure = segments.failure.lock().clone();
+        match failure {
+            Some(failure) if segments.ready_end() < end => Err(failure),
             _ => Ok(()),
         }
     }
@@ -266,6 +265,7 @@ pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error
     // From the last one down, so that a crash in between leaves consecutive names.
     for later in list(folder)?.into_iter().rev().take_while(|later| *later > number) {
         file::remove(&folder.join(name(later))).during("removing a log segment past the log's end")?;
+        file::sync_dir(folder).during("syncing the log's folder")?;
     }
     let path = folder.join(name(number));
     if !list(folder)?.contains(&number) {
