@@ -1,7 +1,8 @@
 //! What callers hold of a page: an optimistic view, the exclusive latch, or a pin.
 //!
 //! A [`PageRef`] holds nothing: its bytes count only once [`PageRef::validate`] has succeeded after they were read.
-//! A [`PageMut`] holds the latch and may not live across a park; dropping it gives the latch back. A [`Pinned`] keeps
+//! A [`PageMut`] holds the latch and may not live across a park; dropping it gives the latch back, and a panic that
+//! drops it after it was written to ends the process: recovery restores what the log has. A [`Pinned`] keeps
 //! the page in its frame, and nothing else; it may live across parks, but few may be held at a time.
 
 use std::marker::PhantomData;
@@ -152,6 +153,10 @@ impl Drop for PageMut<'_> {
     fn drop(&mut self) {
         let header = self.pool.header(self.frame);
         if self.changed {
+            if std::thread::panicking() {
+                // Half a change, which the log knows nothing of: nobody may see it.
+                crate::log::fail_stop(&format!("a panic while page {} was changed", self.page_no()));
+            }
             header.unlatch_changed();
         } else {
             header.unlatch_unchanged();
