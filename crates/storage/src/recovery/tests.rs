@@ -476,3 +476,22 @@ fn highest_transaction_and_losers_are_found() {
     assert_eq!((recovery.losers(), recovery.highest_txn()), (STRIPS - 3, model.next_txn));
     assert_eq!(recovery.end(), model.wal.position());
 }
+
+#[test]
+fn a_page_newer_than_the_log_is_refused() {
+    let options = runtime::Options { cores: Some(1), pin: false, ..Default::default() };
+    let machine = runtime::Runtime::start(options).unwrap();
+    let folder = Folder::new("newer");
+    let found = machine.call(0, || {
+        let mut options = crate::store::StoreOptions::new(256, 1);
+        options.wal = small(1);
+        let store = crate::Store::create(folder.path(), &machine, &options).unwrap();
+        let redone = |end, lsn| PoolPages::new(&store.pool, end).redo(PageNo(0), false, lsn, &mut |_| Ok(()));
+        let found = (redone(store.wal.position(), Lsn(1)), redone(Lsn(1), Lsn(1)));
+        store.close().unwrap();
+        found
+    });
+    let refused = Err(Error::Corrupt { page: PageNo(0), what: "newer than the end of the log" });
+    assert_eq!(found, (Ok(()), refused));
+    machine.shutdown();
+}

@@ -1,0 +1,152 @@
+//! What is no record is never taken for one: damage, recycled segments, records beyond a gap, segments that can't be made.
+
+use super::*;
+
+/// Where records end, and the log's bytes, of a log of random records.
+fn random_log(folder: &Folder, seed: u64, records: usize) -> Vec<u64> {
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let mut random = Random(seed);
+    let mut ends = vec![FIRST.0];
+    for _ in 0..records {
+        let longest = if random.below(20) == 0 { 30_000 } else { 300 };
+        let length = random.below(longest);
+        let undo = random.bytes(length);
+        ends.push(append_change(&wal, 1, Lsn::ZERO, &undo).0);
+        if random.below(10) == 0 {
+            wal.wait_durable(wal.position()).unwrap();
+        }
+    }
+    wal.wait_durable(wal.position()).unwrap();
+    ends
+}
+
+#[test]
+fn any_damage_ends_the_log_at_the_record_before() {
+    let folder = Folder::new("damage");
+    let ends = random_log(&folder, 11, 1500);
+    let last = *ends.last().unwrap();
+    assert!(last > 1 << 20, "it covers more than a segment");
+    let mut random = Random(12);
+    for _ in 0..60 {
+        let damaged = FIRST.0 + random.next() % (last - FIRST.0);
+        let expected = *ends.iter().rev().find(|end| **end <= damaged).unwrap();
+        let (segment, at) = (damaged >> 20, (damaged & ((1 << 20) - 1)) as usize);
+        let path = folder.path().join(FOLDER).join(format!("{segment:016x}"));
+        let good = std::fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        match random.below(3) {
+            0 => bad[at] ^= 1 << random.below(8),
+            // A write that never came: zeros to the end.
+            1 => bad[at..].fill(0),
+            // Rubbish from there on.
+            _ => bad[at..].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1 + random.below(255) as u8)),
+        }
+        std::fs::write(&path, &bad).unwrap();
+        let end = contents(&folder).1.0;
+        // Padding and zeros that were zeros before are no damage.
+        assert!(
+            end == expected || bad == good || end > expected && good[at] == 0,
+            "damage at {damaged}: {end} for {expected}"
+        );
+        std::fs::write(&path, &good).unwrap();
+    }
+    assert_eq!(contents(&folder).1.0, last);
+}
+
+#[test]
+fn recycled_segments_hold_no_records() {
+    let folder = Folder::new("recycle");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let mut control = ControlFile::open(folder.path()).unwrap().1;
+    for round in 0..12 {
+        // Every record has the same length, so that old ones lie where new ones could begin.
+        for _ in 0..4000 {
+            append_change(&wal, round, Lsn::ZERO, &[round as u8; 84]);
+        }
+        wal.wait_durable(wal.position()).unwrap();
+        control.floor = wal.position();
+        wal.control.write(&control).unwrap();
+        wal.truncate(control.floor).unwrap();
+        append_change(&wal, 99, Lsn::ZERO, b"after");
+        wal.wait_durable(wal.position()).unwrap();
+        let (found, end) = contents(&folder);
+        assert_eq!(found, [(99, Kind::Change, b"after".to_vec())]);
+        assert_eq!(end, wal.position());
+    }
+    let segments = segments::list(&folder.path().join(FOLDER)).unwrap();
+    assert!(segments[0] == wal.position().0 >> 20 && segments.len() <= 6, "{segments:?}");
+}
+
+#[test]
+fn records_beyond_a_gap_never_come_back() {
+    let folder = Folder::new("gap");
+    let salt = {
+        let wal = Wal::create(folder.path(), small(1)).unwrap();
+        act_as_core(0);
+        for number in 0..9000u64 {
+            let mut undo = [1; 84];
+            undo[..8].copy_from_slice(&number.to_le_bytes());
+            append_change(&wal, 1, Lsn::ZERO, &undo);
+        }
+        wal.wait_durable(wal.position()).unwrap();
+        wal.salt
+    };
+    // A block of the first segment never reached the disk.
+    let path = folder.path().join(FOLDER).join(format!("{:016x}", 0));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40_960..45_056].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let (before, end) = contents(&folder);
+    assert!(end.0 <= 40_960);
+    let (file, control) = ControlFile::open(folder.path()).unwrap();
+    let wal = Wal::resume(folder.path(), file, &control, end, small(1)).unwrap();
+    assert_eq!(wal.salt, salt);
+    // The new records have the old ones' length: the old would fit right behind them.
+    for count in 1..=300 {
+        append_change(&wal, 2, Lsn::ZERO, &[2; 84]);
+        wal.wait_durable(wal.position()).unwrap();
+        if count % 50 == 1 {
+            let (found, end) = contents(&folder);
+            assert_eq!((found.len(), end), (before.len() + count, wal.position()));
+        }
+    }
+}
+
+#[test]
+fn no_room_for_a_segment_is_an_error_and_passes() {
+    let folder = Folder::new("full");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    // A folder in the way of the segment being made: as good as a full disk.
+    let obstacle = folder.path().join(FOLDER).join("unfinished");
+    std::fs::create_dir(&obstacle).unwrap();
+    let mut appended = 0;
+    let error = loop {
+        match wal.ensure(1000) {
+            Ok(()) => {}
+            Err(error) => break error,
+        }
+        let mut change = wal.change();
+        change.undo(&[3; 1000]);
+        change.commit(TxnLink::NONE);
+        appended += 1;
+        assert!(appended < 10_000);
+        if appended % 50 == 0 {
+            wal.wait_durable(wal.position()).unwrap();
+        }
+    };
+    assert!(matches!(error, Error::DiskFull(_) | Error::Io(_)), "{error:?}");
+    // Ends of transactions still have room.
+    wal.ensure_reserved(0).unwrap();
+    let lsn = wal.append_commit(4, Lsn::ZERO, |_| {});
+    wal.wait_durable(lsn).unwrap();
+    assert!(wal.ensure(1000).is_err() || wal.with_core(|_, state| state.credit) > 0);
+    std::fs::remove_dir(&obstacle).unwrap();
+    for _ in 0..3000 {
+        append_change(&wal, 5, Lsn::ZERO, &[4; 1000]);
+    }
+    wal.wait_durable(wal.position()).unwrap();
+    assert_eq!(contents(&folder).0.len(), appended + 1 + 3000);
+}
