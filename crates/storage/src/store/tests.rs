@@ -9,7 +9,7 @@ use super::*;
 use crate::log::TxnLink;
 use crate::page::{self, PageKind, PageNo};
 use crate::pool::Restart;
-use crate::space::{OP_MAP_SET, SYSTEM_ROOT, map_page_of};
+use crate::space::{OP_MAP_SET, PAGES_PER_MAP, SYSTEM_ROOT, map_page_of};
 
 /// A test's data folder and runtime.
 struct Bench {
@@ -200,4 +200,36 @@ fn folders_that_are_no_store_are_refused() {
     bench.close(store);
     fs::write(bench.folder.join(FORMAT_FILE), "allcore 99\n").unwrap();
     assert_eq!(refused(bench.open()), FormatProblem::Version("allcore 99".to_owned()));
+}
+
+#[test]
+fn a_second_group_begins_with_its_map() {
+    let bench = Bench::new("groups");
+    let store = bench.create().unwrap();
+    bench.recover(&store);
+    bench.close(store);
+    // As if the file had grown into the second group when the process died: no map is there yet. (A hole: no room is used.)
+    let file = fs::OpenOptions::new().write(true).open(bench.folder.join(PAGES_FILE)).unwrap();
+    file.set_len(PageNo(PAGES_PER_MAP + 10).offset()).unwrap();
+    drop(file);
+    let store = bench.open().unwrap();
+    bench.recover(&store);
+    let last = bench.run(&store, |store| {
+        assert_eq!(store.space.pages(), (PAGES_PER_MAP, PAGES_PER_MAP - 3), "the first group alone");
+        (0..PAGES_PER_MAP - 3).for_each(|_| assert!(store.space.claim().unwrap().0 < PAGES_PER_MAP));
+        let (first, second) = (make_page(store, 5), make_page(store, 6));
+        assert_eq!((first, second), (PageNo(PAGES_PER_MAP), PageNo(PAGES_PER_MAP + 2)));
+        second
+    });
+    bench.run(&store, |store| store.wal.wait_durable(store.wal.position()).unwrap());
+    bench.crash(store);
+    let store = bench.open().unwrap();
+    bench.recover(&store);
+    bench.run(&store, |store| {
+        assert_eq!(content(store, last), 6);
+        assert!(store.space.is_used(last).unwrap() && !store.space.is_used(PageNo(last.0 + 1)).unwrap());
+        // What was claimed and not used before the crash is free again.
+        assert!(store.space.pages().1 > PAGES_PER_MAP - 10);
+    });
+    bench.close(store);
 }
