@@ -178,8 +178,9 @@ impl Runtime {
         // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
         // no mailbox yet; the function fits its type.
         unsafe { self.shared.mailbox(core).push((&raw mut call).cast()) };
-        // SAFETY: a plain borrow by raw pointer: the other side writes `result` while we only look at `done`.
-        let done = unsafe { &*(&raw const call.done) };
+        let done = &raw const call.done;
+        // SAFETY: `call` lives here; the other side writes its other fields while we look at this atomic alone.
+        let done = unsafe { done.as_ref() }.expect("a local is not null");
         for _ in 0..CALL_SPINS {
             // Acquire: the result written before is seen.
             if done.load(Ordering::Acquire) {

@@ -5,13 +5,13 @@
 
 use std::cell::Cell;
 
-#[cfg(loom)]
-use loom::thread_local;
-
+#[cfg(not(loom))]
 thread_local! {
-    #[cfg(not(loom))]
     static HELD: Cell<u32> = const { Cell::new(0) };
-    #[cfg(loom)]
+}
+
+#[cfg(loom)]
+loom::thread_local! {
     static HELD: Cell<u32> = Cell::new(0);
 }
 

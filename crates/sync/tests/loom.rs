@@ -1,0 +1,177 @@
+//! Model checks of what two cores agree through: every interleaving loom can find within its bounds.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p sync --test loom --release`
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::thread;
+
+use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use sync::{BatchCursor, SpinLock, VersionLatch, WaitQueue};
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    model_within(3, check);
+}
+
+fn model_within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 10_000;
+    builder.check(check);
+}
+
+#[test]
+fn spin_lock_excludes() {
+    model(|| {
+        let lock = Arc::new(SpinLock::new(0));
+        let other = lock.clone();
+        let thread = thread::spawn(move || *other.lock() += 1);
+        *lock.lock() += 1;
+        thread.join().unwrap();
+        assert_eq!(*lock.lock(), 2);
+    });
+}
+
+/// A validated reader never sees half a change.
+#[test]
+fn version_latch_readers_see_whole_changes() {
+    model(|| {
+        let shared = Arc::new((VersionLatch::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let writer = shared.clone();
+        let thread = thread::spawn(move || {
+            let (latch, left, right) = &*writer;
+            assert!(latch.try_lock());
+            left.store(1, Ordering::Relaxed);
+            right.store(1, Ordering::Relaxed);
+            latch.unlock();
+        });
+        let (latch, left, right) = &*shared;
+        if let Some(version) = latch.read() {
+            let seen = (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
+            if latch.validate(version) {
+                assert_eq!(seen.0, seen.1);
+            }
+        }
+        thread.join().unwrap();
+    });
+}
+
+/// Two writers that upgrade from the same version: one wins, and the loser's version is void.
+#[test]
+fn version_latch_upgrade_has_one_winner() {
+    model(|| {
+        let shared = Arc::new((VersionLatch::new(), AtomicU64::new(0)));
+        let upgrade = |shared: &(VersionLatch, AtomicU64)| {
+            let Some(version) = shared.0.read() else { return 0 };
+            let seen = shared.1.load(Ordering::Relaxed);
+            if !shared.0.try_upgrade(version) {
+                return 0;
+            }
+            assert_eq!(shared.1.load(Ordering::Relaxed), seen);
+            shared.1.store(seen + 1, Ordering::Relaxed);
+            shared.0.unlock();
+            1
+        };
+        let other = shared.clone();
+        let thread = thread::spawn(move || upgrade(&other));
+        let won = upgrade(&shared) + thread.join().unwrap();
+        assert_eq!(shared.1.load(Ordering::Relaxed), won);
+        assert!(won >= 1);
+    });
+}
+
+/// A wake-up that follows the change of state is never lost (loom reports the deadlock if it is).
+#[test]
+fn wait_queue_loses_no_wake_up() {
+    model(|| {
+        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+        let waiter = shared.clone();
+        let thread = thread::spawn(move || waiter.0.wait_until(|| waiter.1.load(Ordering::Acquire)));
+        shared.1.store(true, Ordering::Release);
+        shared.0.wake_one();
+        thread.join().unwrap();
+        assert!(!shared.0.has_waiters());
+    });
+}
+
+/// One token, two takers in turn: whoever takes it gives it back and wakes the other.
+#[test]
+fn wait_queue_hands_over() {
+    model(|| {
+        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(true)));
+        let turn = |shared: &(WaitQueue, AtomicBool)| {
+            // An exchange, not a swap: loom lets a swap that fails overwrite a later store, which no machine does.
+            let take = || shared.1.compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            shared.0.wait_until(take);
+            shared.1.store(true, Ordering::Release);
+            shared.0.wake_one();
+        };
+        let other = shared.clone();
+        let thread = thread::spawn(move || turn(&other));
+        turn(&shared);
+        thread.join().unwrap();
+    });
+}
+
+/// An interrupted waiter that was chosen passes its wake-up on.
+#[test]
+fn wait_queue_interrupt_passes_the_wake_up_on() {
+    model_within(2, || {
+        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+        let take = |token: &AtomicBool| {
+            token.compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        };
+        let give = |shared: &(WaitQueue, AtomicBool)| {
+            shared.1.store(true, Ordering::Release);
+            shared.0.wake_one();
+        };
+        let (patient, hasty) = (shared.clone(), shared.clone());
+        let first = thread::spawn(move || {
+            // Gives up at its first park, as if interrupted; if it got the token before, it gives it back.
+            if hasty.0.wait_until_with(|| take(&hasty.1), || Err(())).is_ok() {
+                give(&hasty);
+            }
+        });
+        let second = thread::spawn(move || patient.0.wait_until(|| take(&patient.1)));
+        give(&shared);
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+}
+
+/// Every place is claimed once a pass, and hand and passes agree at every moment.
+#[test]
+fn clock_hand_claims_once_and_counts_passes() {
+    model(|| {
+        let cursor = Arc::new(BatchCursor::new(4, 3));
+        let other = cursor.clone();
+        let thread = thread::spawn(move || other.claim().chain(other.claim()).collect::<Vec<_>>());
+        let mut places: Vec<_> = cursor.claim().chain(cursor.claim()).collect();
+        let position = cursor.position();
+        assert!(position.passes * 4 + position.hand as u64 >= 6);
+        places.extend(thread.join().unwrap());
+        places.sort_unstable();
+        assert_eq!(places, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+        let position = cursor.position();
+        assert_eq!((position.passes, position.hand), (3, 0));
+    });
+}
+
+/// The law of the sleeper, as the runtime's mailboxes follow it: say "asleep", look again; push, look for sleepers.
+#[test]
+fn sleeper_and_sender_see_each_other() {
+    model(|| {
+        let shared = Arc::new((AtomicBool::new(false), AtomicBool::new(false)));
+        let sender = shared.clone();
+        let thread = thread::spawn(move || {
+            sender.0.store(true, Ordering::SeqCst); // mail
+            fence(Ordering::SeqCst);
+            sender.1.load(Ordering::SeqCst) // asleep?
+        });
+        shared.1.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let saw_mail = shared.0.load(Ordering::SeqCst);
+        let saw_sleeper = thread.join().unwrap();
+        assert!(saw_mail || saw_sleeper);
+    });
+}
