@@ -38,7 +38,11 @@ impl Scratch {
     /// Takes one.
     pub fn take() -> Scratch {
         let kept = FREE.with(|free| free.borrow_mut().pop());
-        let make = || Scratch { value: Vec::with_capacity(MAX_ENTRY), undo: Vec::with_capacity(MAX_ENTRY), kept: true };
+        let make = || Scratch {
+            value: Vec::with_capacity(MAX_ENTRY),
+            undo: Vec::with_capacity(MAX_ENTRY),
+            kept: true,
+        };
         let mut scratch = kept.unwrap_or_else(make);
         scratch.kept = true;
         scratch
@@ -55,7 +59,11 @@ impl Drop for Scratch {
         if !std::mem::take(&mut self.kept) {
             return;
         }
-        let back = Scratch { value: std::mem::take(&mut self.value), undo: std::mem::take(&mut self.undo), kept: false };
+        let back = Scratch {
+            value: std::mem::take(&mut self.value),
+            undo: std::mem::take(&mut self.undo),
+            kept: false,
+        };
         // A thread that is ending has no pool any more; then the buffers are simply freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
@@ -228,7 +236,8 @@ fn unchanged_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
     let mut back = 0;
     let most = shorter - front;
     while back + 8 <= most {
-        let (a, b) = (&old[old.len() - back - 8..old.len() - back], &new[new.len() - back - 8..new.len() - back]);
+        let (a, b) =
+            (&old[old.len() - back - 8..old.len() - back], &new[new.len() - back - 8..new.len() - back]);
         if a != b {
             break;
         }

@@ -6,10 +6,10 @@
 
 use std::collections::HashSet;
 
+use super::Tree;
 use super::buffer::PageBuffer;
 use super::descend::{Retry, Stop, look};
 use super::node::{COUNT, HEAP, KeyBuffer, LIVE, MAX_LEVEL, Node, PREFIX_INLINE, SLOT, SLOTS};
-use super::Tree;
 use crate::page::{self, PAGE_SIZE, PageKind};
 use crate::{Error, PageNo, Store};
 
@@ -53,7 +53,8 @@ struct Visit {
 impl Tree {
     /// Checks the whole tree. An error is one of reading that isn't the tree's fault; damage goes into the report.
     pub fn check(&self, store: &Store) -> Result<Report, Error> {
-        let mut check = Check { tree: *self, report: Report::default(), seen: HashSet::new(), visits: Vec::new() };
+        let mut check =
+            Check { tree: *self, report: Report::default(), seen: HashSet::new(), visits: Vec::new() };
         check.visits.push(Visit { page_no: self.root, level: None, lower: Vec::new(), upper: None });
         while let Some(visit) = check.visits.pop() {
             if check.report.problems.len() >= PROBLEMS_MAX {
@@ -124,8 +125,15 @@ impl Check {
         if page::tree(bytes) != self.tree.id {
             return Err(format!("belongs to tree {}", page::tree(bytes)));
         }
-        if level > MAX_LEVEL || visit.level.is_some_and(|wanted| wanted != level) || page::kind(bytes) != Some(expected) {
-            return Err(format!("level {level}, kind {:?}, under level {:?}", page::kind(bytes), visit.level));
+        if level > MAX_LEVEL
+            || visit.level.is_some_and(|wanted| wanted != level)
+            || page::kind(bytes) != Some(expected)
+        {
+            return Err(format!(
+                "level {level}, kind {:?}, under level {:?}",
+                page::kind(bytes),
+                visit.level
+            ));
         }
         self.report.pages += 1;
         self.report.height = self.report.height.max(level);
@@ -140,7 +148,8 @@ impl Check {
         }
         for position in 0..=keys.len() {
             let page_no = node.child(position).ok_or("unreadable child")?;
-            let lower = position.checked_sub(1).map_or_else(|| visit.lower.clone(), |index| keys[index].clone());
+            let lower =
+                position.checked_sub(1).map_or_else(|| visit.lower.clone(), |index| keys[index].clone());
             let upper = keys.get(position).cloned().or_else(|| visit.upper.clone());
             self.visits.push(Visit { page_no, level: Some(level - 1), lower, upper });
         }

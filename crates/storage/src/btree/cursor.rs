@@ -12,6 +12,9 @@ use super::node::{KeyBuffer, Node};
 use super::{LeafHint, Tree};
 use crate::{Error, PageNo, Store};
 
+/// Key and value, lent until the cursor moves on.
+pub type Entry<'c> = (&'c [u8], &'c [u8]);
+
 /// A scan: copies whole leaves privately and yields entries from the copy. It stands in a gap between two entries.
 pub struct Cursor {
     tree: Tree,
@@ -64,8 +67,7 @@ impl Cursor {
     }
 
     /// The entry after the gap, moving past it.
-    #[expect(clippy::should_implement_trait, reason = "it lends from the cursor and needs the store")]
-    pub fn next(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
+    pub fn next(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
         if self.hint.is_none() {
             self.seek(store, &[])?;
         }
@@ -83,7 +85,7 @@ impl Cursor {
     }
 
     /// The entry before the gap, moving before it.
-    pub fn prev(&mut self, store: &Store) -> Result<Option<(&[u8], &[u8])>, Error> {
+    pub fn prev(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
         if self.hint.is_none() {
             return Ok(None);
         }
@@ -100,7 +102,7 @@ impl Cursor {
     }
 
     #[inline]
-    fn entry(&mut self, index: usize) -> Result<(&[u8], &[u8]), Error> {
+    fn entry(&mut self, index: usize) -> Result<Entry<'_>, Error> {
         let node = Node::of(&*self.leaf);
         self.key.clear();
         let parts = node.prefix().zip(node.suffix(index)).zip(node.value(index));

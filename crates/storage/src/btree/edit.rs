@@ -173,7 +173,12 @@ fn copy_entries(source: &[u8], range: Range<usize>, builder: &mut Builder<'_>) -
 }
 
 /// Makes `page` a node of the entries `range` of `source`. Kind, level and first child are the caller's.
-pub(super) fn copy_range(source: &[u8], range: Range<usize>, fences: Fences<'_>, page: &mut [u8]) -> Option<bool> {
+pub(super) fn copy_range(
+    source: &[u8],
+    range: Range<usize>,
+    fences: Fences<'_>,
+    page: &mut [u8],
+) -> Option<bool> {
     let prefix = best_prefix(source, &range, fences)?;
     let first_child = Node::of(source).child(0)?;
     let mut builder = Builder::start(page, fences, prefix.as_slice())?;

@@ -14,7 +14,12 @@ impl Tree {
 
     /// As [`Tree::get_into`], and gives the place for a [`Tree::change_at`] of the same key.
     #[inline]
-    pub fn get_hint(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Error> {
+    pub fn get_hint(
+        &self,
+        store: &Store,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<(bool, LeafHint), Error> {
         match self.try_get(&store.pool, key, value) {
             Ok(found) => Ok(found),
             Err(stop) => self.get_again(&store.pool, key, value, stop),
@@ -22,7 +27,12 @@ impl Tree {
     }
 
     /// Calls `read` with a validated private copy of the value of `key`; `None` when there is no such key.
-    pub fn get<R>(&self, store: &Store, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+    pub fn get<R>(
+        &self,
+        store: &Store,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Error> {
         let mut scratch = super::change::Scratch::take();
         let found = self.get_into(store, key, scratch.value())?;
         Ok(found.then(|| read(scratch.value())))

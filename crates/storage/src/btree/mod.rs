@@ -31,7 +31,7 @@ mod walk;
 mod tests;
 
 pub use check::{Problem, Report};
-pub use cursor::Cursor;
+pub use cursor::{Cursor, Entry};
 pub use redo::{op, redo};
 pub use walk::Statistics;
 

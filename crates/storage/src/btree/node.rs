@@ -52,7 +52,8 @@ pub(super) const UNBOUNDED: usize = 0xffff;
 pub(super) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 /// More slots than a page has room for.
 const MAX_COUNT: usize = CAPACITY / SLOT;
-const _: () = assert!(COUNT == crate::page::HEADER_SIZE && PREFIX + PREFIX_INLINE == SLOTS && SLOTS.is_multiple_of(64));
+const _: () =
+    assert!(COUNT == crate::page::HEADER_SIZE && PREFIX + PREFIX_INLINE == SLOTS && SLOTS.is_multiple_of(64));
 /// Highest level a node may have: with a fanout of at least 3, far beyond 2^31 pages.
 pub(super) const MAX_LEVEL: u8 = 24;
 
@@ -180,7 +181,10 @@ impl<'a> Node<'a> {
     }
 
     /// Where the upper fence lies; `Some(None)` when there is none.
-    #[expect(clippy::option_option, reason = "the outer one says damaged, as everywhere here; the inner one unbounded")]
+    #[expect(
+        clippy::option_option,
+        reason = "the outer one says damaged, as everywhere here; the inner one unbounded"
+    )]
     pub fn upper(&self) -> Option<Option<Range<usize>>> {
         match self.u16_at(UPPER_LEN)? {
             UNBOUNDED => Some(None),

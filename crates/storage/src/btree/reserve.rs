@@ -60,8 +60,13 @@ pub(super) struct MapBits<'p> {
 }
 
 /// Latches the map pages of `pages` (in order of their numbers, each once), after all nodes.
-pub(super) fn latch_maps<'p>(store: &Store, pool: &'p Pool, pages: &[PageNo]) -> Result<Vec<MapBits<'p>>, Stop> {
-    let mut bits: Vec<(PageNo, u16)> = pages.iter().map(|&page_no| store.space.map_page_of(page_no)).collect();
+pub(super) fn latch_maps<'p>(
+    store: &Store,
+    pool: &'p Pool,
+    pages: &[PageNo],
+) -> Result<Vec<MapBits<'p>>, Stop> {
+    let mut bits: Vec<(PageNo, u16)> =
+        pages.iter().map(|&page_no| store.space.map_page_of(page_no)).collect();
     bits.sort_unstable();
     let mut maps = Vec::new();
     for group in bits.chunk_by(|one, other| one.0 == other.0) {

@@ -11,6 +11,7 @@
 
 use sync::stop;
 
+use super::Tree;
 use super::buffer::PageBuffer;
 use super::descend::{Aim, Place, Stop, descend};
 use super::edit::{self, Fences};
@@ -18,7 +19,6 @@ use super::node::{KeyBuffer, MAX_LEVEL, Node};
 use super::redo::{NodePayload, install, op};
 use super::reserve::{MapBits, Reservation, attempt, latch_maps};
 use super::shape::{self, Cut};
-use super::Tree;
 use crate::log::TxnLink;
 use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
@@ -36,7 +36,7 @@ enum Outcome {
     /// There is room now, or more than before.
     Done,
     /// The parent must be split first, to take this separator.
-    ParentFull(KeyBuffer),
+    ParentFull(Box<KeyBuffer>),
 }
 
 /// Sees to it that the leaf of `key` can take an entry with `payload_len` bytes beside the key (or gets nearer to it: the
@@ -44,12 +44,15 @@ enum Outcome {
 #[cold]
 pub(super) fn make_room(tree: &Tree, store: &Store, key: &[u8], payload_len: usize) -> Result<(), Error> {
     let corrupt = |what| Error::Corrupt { page: tree.root, what };
-    let mut need = Need { level: 0, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
+    let mut need =
+        Need { level: 0, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
     loop {
         match attempt(store, 2, |reservation| try_split(tree, store, reservation, &need))? {
             Outcome::Done => return Ok(()),
             Outcome::ParentFull(_) if need.level >= MAX_LEVEL => return Err(corrupt("tree too high")),
-            Outcome::ParentFull(separator) => need = Need { level: need.level + 1, key: separator, payload_len: 4 },
+            Outcome::ParentFull(separator) => {
+                need = Need { level: need.level + 1, key: *separator, payload_len: 4 }
+            }
         }
     }
 }
@@ -86,7 +89,7 @@ fn try_split<'s>(
     let separator = halves.cut.separator.as_slice();
     let parent_corrupt = || Stop::Corrupt(parent_page.page_no(), "unreadable inner node");
     if !edit::has_room(parent_page.bytes(), separator, 4).ok_or_else(parent_corrupt)? {
-        return Ok(Outcome::ParentFull(halves.cut.separator));
+        return Ok(Outcome::ParentFull(Box::new(halves.cut.separator)));
     }
     split_below(tree, store, reservation, parent_page, &mut page, halves)?;
     Ok(Outcome::Done)

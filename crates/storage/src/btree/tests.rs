@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod node;
+mod speed;
 mod stress;
 mod tree;
 
@@ -44,7 +45,8 @@ impl Bench {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("allcore-btree-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let runtime = Runtime::start(Options { cores: Some(cores), pin: false, ..Options::default() }).unwrap();
+        let runtime =
+            Runtime::start(Options { cores: Some(cores), pin: false, ..Options::default() }).unwrap();
         let wal = WalOptions { segment_bytes: 4 << 20, ..WalOptions::new(cores) };
         let options = StoreOptions { huge_pages: HugePages::Off, wal, ..StoreOptions::new(frames, cores) };
         Bench { runtime, folder, options }

@@ -3,10 +3,10 @@
 //! A walk goes on by the upper fence of the node it has copied, so it may run while the tree changes: what is there
 //! throughout is met once.
 
+use super::Tree;
 use super::buffer::PageBuffer;
 use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{KeyBuffer, Node};
-use super::Tree;
 use crate::{Error, PageNo, Store};
 
 /// Leaves sampled for an estimate.
@@ -18,7 +18,8 @@ impl Tree {
         let mut pages = vec![self.root];
         for level in 1..=self.height(store)? {
             self.walk_level(store, level, |_, node| {
-                (0..=node.count()?).try_for_each(|position| node.child(position).map(|child| pages.push(child)))
+                (0..=node.count()?)
+                    .try_for_each(|position| node.child(position).map(|child| pages.push(child)))
             })?;
         }
         Ok(pages)
@@ -89,7 +90,12 @@ impl Tree {
     }
 
     /// Copies a node; `None` when the tree is not that high.
-    fn copy_node(&self, store: &Store, aim: Aim<'_>, level: u8) -> Result<Option<(PageNo, PageBuffer)>, Error> {
+    fn copy_node(
+        &self,
+        store: &Store,
+        aim: Aim<'_>,
+        level: u8,
+    ) -> Result<Option<(PageNo, PageBuffer)>, Error> {
         let mut retry = Retry::new(&store.pool);
         let mut copy = PageBuffer::take();
         loop {
@@ -116,7 +122,9 @@ impl Tree {
     ) -> Result<(), Error> {
         let mut bound = KeyBuffer::new();
         loop {
-            let Some((page, copy)) = self.copy_node(store, Aim::At(bound.as_slice()), level)? else { return Ok(()) };
+            let Some((page, copy)) = self.copy_node(store, Aim::At(bound.as_slice()), level)? else {
+                return Ok(());
+            };
             let node = Node::of(&*copy);
             let next = visit(&*copy, node).and_then(|()| match node.upper()? {
                 Some(upper) => Some(Some(KeyBuffer::of(copy.get(upper)?)?)),

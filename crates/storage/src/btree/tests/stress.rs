@@ -98,7 +98,7 @@ fn own_keys(store: &Store, tree: Tree, owner: u64, owners: u64, keys: u64, steps
         runtime::fiber::safe_point();
         let number = random.below(keys);
         let key = key_of(number);
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             assert!(tree.get_into(store, &key, &mut value).unwrap(), "{number} is always there");
             assert_whole(number, &value);
             let before = put(store, tree, &key, &value_of(number, step)).0;
@@ -115,7 +115,7 @@ fn own_keys(store: &Store, tree: Tree, owner: u64, owners: u64, keys: u64, steps
         let expected = there.get(&number).map(|&version| value_of(number, version));
         assert_eq!(found.then_some(&value), expected.as_ref(), "step {step}, key {number}");
         // Whole ranges come and go, so that leaves are split and merged again.
-        if (step / 500 + number / 64) % 2 == 0 {
+        if (step / 500 + number / 64).is_multiple_of(2) {
             let new = value_of(number, step);
             let mut change = Put { value: &new, before: None, lsn: Lsn::ZERO };
             tree.change_at(store, hint, &key, &mut change).unwrap();
@@ -137,7 +137,7 @@ fn scan_all(store: &Store, tree: Tree, keys: u64) {
         assert!(last.is_none_or(|last| last < number), "{number} after {last:?}");
         assert_whole(number, value);
         last = Some(number);
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             assert_eq!(number, next, "a key that is always there was skipped");
             next += 4;
         }
@@ -155,7 +155,7 @@ fn scan_all_back(store: &Store, tree: Tree, keys: u64) {
         assert!(last.is_none_or(|last| last > number), "{number} before {last:?}");
         assert_whole(number, value);
         last = Some(number);
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             next -= 4;
             assert_eq!(number, next, "a key that is always there was skipped");
         }
@@ -165,10 +165,10 @@ fn scan_all_back(store: &Store, tree: Tree, keys: u64) {
 
 #[test]
 fn two_cores_and_a_pool_too_small() {
-    run(2, 64, 8_000, 4_000);
+    run(2, 64, 8_000, 8_000);
 }
 
 #[test]
 fn four_cores_on_one_hot_range() {
-    run(4, 256, 400, 4_000);
+    run(4, 256, 400, 8_000);
 }

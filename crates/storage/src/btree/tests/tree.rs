@@ -29,7 +29,7 @@ fn random_value(random: &mut Random, key: &[u8]) -> Vec<u8> {
 fn probe(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
     let mut value = Vec::new();
     assert_eq!(tree.get_into(store, key, &mut value).unwrap(), model.contains_key(key));
-    assert_eq!(model.get(key).is_none_or(|expected| *expected == value), true);
+    assert!(model.get(key).is_none_or(|expected| *expected == value));
     let mut cursor = Cursor::new(tree);
     let own = |entry: Option<(&[u8], &[u8])>| entry.map(|(key, value)| (key.to_vec(), value.to_vec()));
     let pair = |entry: Option<(&Vec<u8>, &Vec<u8>)>| entry.map(|(key, value)| (key.clone(), value.clone()));

@@ -1,0 +1,49 @@
+//! How long the hot paths take, on demand: `cargo test --release -p storage btree::tests::speed -- --ignored --nocapture`.
+
+use std::time::Instant;
+
+use super::*;
+
+/// Rows of the measured table: three levels, as the product's select by primary key has.
+const ROWS: u64 = 2_000_000;
+
+fn timed(what: &str, times: u64, mut body: impl FnMut(u64)) {
+    let start = Instant::now();
+    for time in 0..times {
+        body(time);
+    }
+    println!("{what:40} {:7.0} ns", start.elapsed().as_nanos() as f64 / times as f64);
+}
+
+#[test]
+#[ignore = "measures; takes seconds and 400 MB"]
+fn hot_paths() {
+    let bench = Bench::new(1, 48_000);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        let mut random = Random(1);
+        let mut value = Vec::new();
+        timed("load in key order", ROWS, |number| {
+            put(store, tree, &number.to_be_bytes(), &[number as u8; 110]);
+        });
+        for rows in [1000, 100_000, ROWS] {
+            timed(&format!("get, {rows} rows"), ROWS, |_| {
+                let key = random.below(rows).to_be_bytes();
+                assert!(tree.get_into(store, &key, &mut value).unwrap());
+            });
+        }
+        timed("get and replace by hint", ROWS / 4, |number| {
+            let key = random.below(ROWS).to_be_bytes();
+            let (_, hint) = tree.get_hint(store, &key, &mut value).unwrap();
+            let new = [number as u8; 110];
+            let mut change = Put { value: &new, before: None, lsn: Lsn::ZERO };
+            tree.change_at(store, hint, &key, &mut change).unwrap();
+        });
+        let mut cursor = super::super::Cursor::new(tree);
+        timed("next of a scan", ROWS, |_| {
+            cursor.next(store).unwrap().unwrap();
+        });
+        println!("{:?}", tree.statistics(store).unwrap());
+    });
+    bench.close(store);
+}
