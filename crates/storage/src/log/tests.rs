@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64 as Count, Ordering as Order};
+use sync::atomic::{AtomicU64 as Count, Ordering as Order};
 
 use super::record::{Head, PartForm};
 use super::*;

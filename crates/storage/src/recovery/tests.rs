@@ -186,7 +186,7 @@ struct Model {
     folder: Folder,
     wal: Arc<Wal>,
     pages: Pages,
-    floor: Arc<std::sync::atomic::AtomicU64>,
+    floor: Arc<sync::atomic::AtomicU64>,
     live: Vec<Option<Live>>,
     next_txn: u64,
     committed: Vec<(Lsn, Vec<Done>)>,
@@ -209,9 +209,9 @@ impl Model {
             change.new_page(page, OP_FILL, &[&[0]]);
             change.commit(TxnLink::NONE);
         }
-        let floor = Arc::new(std::sync::atomic::AtomicU64::new(u64::MAX));
+        let floor = Arc::new(sync::atomic::AtomicU64::new(u64::MAX));
         let source = floor.clone();
-        wal.set_floor_source(move || Lsn(source.load(std::sync::atomic::Ordering::SeqCst)));
+        wal.set_floor_source(move || Lsn(source.load(sync::atomic::Ordering::SeqCst)));
         wal.set_checkpoint_info(|| b"info".to_vec());
         let live = vec![None; STRIPS];
         Model { folder, wal, pages, floor, live, next_txn: 1, committed: Vec::new(), acknowledged: Lsn::ZERO }
@@ -224,7 +224,7 @@ impl Model {
             1 => self.wal.wait_durable(self.wal.position()).unwrap(),
             2 if random.below(12) == 0 => {
                 let oldest = self.live.iter().flatten().map(|live| live.first.0).min().unwrap_or(u64::MAX);
-                self.floor.store(oldest, std::sync::atomic::Ordering::SeqCst);
+                self.floor.store(oldest, sync::atomic::Ordering::SeqCst);
                 checkpoint::run(&self.wal, &Writing(&self.pages, &self.wal)).unwrap();
             }
             3 | 4 => self.commit(strip, random),
@@ -386,7 +386,7 @@ fn sample() -> (Folder, Vec<Vec<u8>>) {
     for step in 0..9000 {
         model.change(step % STRIPS, &mut random);
         if step == 4000 {
-            model.floor.store(u64::MAX, std::sync::atomic::Ordering::SeqCst);
+            model.floor.store(u64::MAX, sync::atomic::Ordering::SeqCst);
             checkpoint::run(&model.wal, &Writing(&model.pages, &model.wal)).unwrap();
         }
     }
