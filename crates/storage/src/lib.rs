@@ -29,4 +29,4 @@ pub use error::Error;
 pub use page::{Lsn, PageKind, PageNo};
 pub use pool::{Miss, PageMut, PageRef, Pinned, Pool, Restart};
 pub use space::Space;
-pub use store::Store;
+pub use store::{Store, StoreOptions};

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use runtime::memory::{AtomicArray, HugePages, Region};
+use runtime::memory::{AtomicArray, HugePages, Region, RegionKind};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::{ShardedCounter, WaitQueue, park, stop};
 
@@ -182,6 +182,11 @@ impl Pool {
             writers: AtomicUsize::new(0),
             writers_ended: WaitQueue::new(),
         }))
+    }
+
+    /// What kind of memory the frames were granted.
+    pub fn memory(&self) -> RegionKind {
+        self.region.kind()
     }
 
     /// Cores that use the pool.

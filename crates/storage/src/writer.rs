@@ -267,6 +267,21 @@ impl PageWriter<'_> {
     }
 }
 
+/// A page writer that has not ended. One that panics leaves pages marked as being written, which nobody would ever write
+/// or evict again: the process ends.
+struct Running<'p>(&'p Pool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            crate::log::fail_stop("a page writer panicked");
+        }
+        // AcqRel: who sees zero sees the writers' work done.
+        self.0.writers.fetch_sub(1, Ordering::AcqRel);
+        self.0.writers_ended.wake_all();
+    }
+}
+
 impl Pool {
     /// Pages a batch may hold: a writer may not have a large part of a small pool under way.
     fn batch_pages(&self) -> usize {
@@ -280,11 +295,9 @@ impl Pool {
             self.writers.fetch_add(1, Ordering::AcqRel);
             let pool = Arc::clone(self);
             runtime.spawn(core, move || {
+                let _running = Running(&pool);
                 let batch = Batch::new(pool.batch_pages());
                 PageWriter { pool: &pool, core, batch }.run();
-                // AcqRel: who sees zero sees the writers' work done.
-                pool.writers.fetch_sub(1, Ordering::AcqRel);
-                pool.writers_ended.wake_all();
             });
         }
     }
