@@ -215,7 +215,10 @@ fn the_horizon_follows_and_undo_and_deletions_go_away() {
         old.start(RepeatableRead);
         let before = engine.horizon();
         for round in 0..10 {
-            a.alone(|| (0..300).for_each(|n| assert_eq!(a.set(&format!("{n:04}"), &round.to_string()), Outcome::Done)));
+            a.alone(|| {
+                (0..300)
+                    .for_each(|n| assert_eq!(a.set(&format!("{n:04}"), &round.to_string()), Outcome::Done))
+            });
         }
         a.alone(|| (0..150).for_each(|n| assert_eq!(a.remove(&format!("{n:04}")), Outcome::Done)));
         assert_eq!(engine.vacuum(&table()), Ok(0), "the old snapshot still sees them");

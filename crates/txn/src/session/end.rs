@@ -35,7 +35,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(50);
 impl Inner {
     pub(super) fn commit(&self, sync: bool) -> Result<(), Error> {
         let committed = match self.txid.get() {
-            0 => Ok(()),
+            0 => {
+                // Row locks are held without a number, and nobody waits for the end of a transaction that has none.
+                self.release_rows_after(0);
+                Ok(())
+            }
             txid if self.last_lsn.get() == Lsn::ZERO => {
                 self.finish_without_changes(txid);
                 Ok(())

@@ -1,0 +1,416 @@
+//! Who waits for whom: row locks, table locks, queues, deadlocks, timeouts, interrupts.
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, Short, table, text, until};
+use runtime::fiber;
+use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
+use txn::{
+    Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome, RowLock, TableLock,
+    TxnSession, Wait,
+};
+
+use Isolation::{ReadCommitted, RepeatableRead};
+
+/// A fiber's result, once it has one.
+struct Later<T>(Rc<RefCell<Option<T>>>);
+
+impl<T> Later<T> {
+    fn is_done(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    fn wait(self) -> T {
+        until(|| self.is_done());
+        self.0.take().expect("done")
+    }
+}
+
+/// Runs `body` in another fiber of this core, on a session of its own.
+fn aside<T: 'static>(engine: &Arc<Engine>, body: impl FnOnce(&TxnSession) -> T + 'static) -> Later<T> {
+    let result = Rc::new(RefCell::new(None));
+    let (place, session) = (Rc::clone(&result), engine.session().unwrap());
+    fiber::spawn_local(move || *place.borrow_mut() = Some(body(&session)));
+    Later(result)
+}
+
+fn waiters(engine: &Engine) -> usize {
+    engine.locks().iter().filter(|lock| !lock.granted).count()
+}
+
+fn lock(session: &TxnSession, key: &str, lock: RowLock, wait: Wait) -> Result<Option<String>, Error> {
+    let mut row = Vec::new();
+    session.lock_row(&table(), key.as_bytes(), lock, wait, &mut row).map(|outcome| match outcome {
+        LockOutcome::Locked(_) => Some(text(&row)),
+        LockOutcome::Gone => Some("gone".to_owned()),
+        LockOutcome::Skipped => None,
+    })
+}
+
+#[test]
+fn an_insert_waits_for_another_of_the_same_key() {
+    Bench::new("insert").run(|engine| {
+        let a = engine.session().unwrap();
+        for (commit, expected) in [(true, InsertOutcome::Duplicate), (false, InsertOutcome::Done)] {
+            let key = format!("k{commit}");
+            a.start(ReadCommitted);
+            a.put(&key, "1");
+            let other = key.clone();
+            let b = aside(engine, move |b| b.alone(|| b.put(&other, "2")));
+            until(|| waiters(engine) == 1);
+            assert!(!b.is_done());
+            if commit {
+                a.commit(true).unwrap()
+            } else {
+                a.rollback().unwrap()
+            }
+            assert_eq!(b.wait(), expected);
+        }
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn an_insert_waits_for_a_deletion_of_the_same_key() {
+    Bench::new("delete").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| (a.put("k1", "1"), a.put("k2", "1")));
+        for (key, commit) in [("k1", true), ("k2", false)] {
+            a.start(ReadCommitted);
+            a.remove(key);
+            let b = aside(engine, move |b| b.alone(|| b.put(key, "2")));
+            until(|| waiters(engine) == 1);
+            if commit {
+                a.commit(true).unwrap()
+            } else {
+                a.rollback().unwrap()
+            }
+            assert_eq!(b.wait(), if commit { InsertOutcome::Done } else { InsertOutcome::Duplicate });
+        }
+    });
+}
+
+#[test]
+fn an_update_waits_and_then_looks_again() {
+    Bench::new("update").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| a.put("k", "0"));
+        a.start(ReadCommitted);
+        a.set("k", "1");
+        let b = aside(engine, |b| {
+            b.start(ReadCommitted);
+            let outcome = b.set("k", "2");
+            let newest = lock(b, "k", RowLock::NoKeyUpdate, Wait::NoWait).unwrap();
+            b.statement_start().unwrap();
+            let again = b.set("k", "2");
+            b.commit(true).unwrap();
+            (outcome, newest, again)
+        });
+        let c = aside(engine, |c| {
+            c.start(RepeatableRead);
+            let seen = c.stamp("k").unwrap();
+            let result = c.update(&table(), b"k", seen, b"3");
+            c.rollback().unwrap();
+            result
+        });
+        until(|| waiters(engine) == 2);
+        a.commit(true).unwrap();
+        assert_eq!(b.wait(), (Outcome::Changed, Some("1".to_owned()), Outcome::Done));
+        assert_eq!(c.wait(), Err(Error::Serialization));
+        assert_eq!(a.alone(|| a.read("k")).as_deref(), Some("2"));
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn a_row_goes_from_waiter_to_waiter_in_order() {
+    Bench::new("fifo").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| a.put("k", "0"));
+        a.start(ReadCommitted);
+        a.set("k", "0");
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let writers: Vec<_> = (0..20)
+            .map(|n| {
+                let order = Rc::clone(&order);
+                let writer = aside(engine, move |s| {
+                    s.start(ReadCommitted);
+                    let newest = lock(s, "k", RowLock::Update, Wait::Block).unwrap();
+                    order.borrow_mut().push(n);
+                    s.statement_start().unwrap();
+                    assert_eq!(s.read("k"), newest);
+                    let next = newest.unwrap().parse::<u32>().unwrap() + 1;
+                    assert_eq!(s.set("k", &next.to_string()), Outcome::Done);
+                    s.commit(true).unwrap();
+                });
+                until(|| waiters(engine) == n as usize + 1);
+                writer
+            })
+            .collect();
+        a.commit(true).unwrap();
+        writers.into_iter().for_each(Later::wait);
+        assert_eq!(*order.borrow(), (0..20).collect::<Vec<i32>>());
+        assert_eq!(a.alone(|| a.read("k")).as_deref(), Some("20"));
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn row_locks_conflict_as_postgresql_says() {
+    Bench::new("modes").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| a.put("k", "1"));
+        let modes = [RowLock::KeyShare, RowLock::Share, RowLock::NoKeyUpdate, RowLock::Update];
+        let compatible =
+            [[true, true, true, false], [true, true, false, false], [true, false, false, false], [false; 4]];
+        for (held, row) in modes.iter().zip(compatible) {
+            for (asked, compatible) in modes.iter().zip(row) {
+                a.start(ReadCommitted);
+                assert_eq!(lock(&a, "k", *held, Wait::Block).unwrap().as_deref(), Some("1"));
+                b.start(ReadCommitted);
+                let skipped = lock(&b, "k", *asked, Wait::Skip).unwrap();
+                assert_eq!(skipped.is_some(), compatible, "{held:?} {asked:?}");
+                let refused = lock(&b, "k", *asked, Wait::NoWait);
+                assert_eq!(
+                    refused,
+                    if compatible { Ok(Some("1".to_owned())) } else { Err(Error::LockNotAvailable) }
+                );
+                b.rollback().unwrap();
+                a.rollback().unwrap();
+            }
+        }
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn writers_respect_explicit_locks_and_the_other_way_round() {
+    Bench::new("explicit").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| (a.put("k", "1"), a.put("d", "1")));
+        // A share lock stops an update; a key share lock stops a deletion only.
+        a.start(ReadCommitted);
+        lock(&a, "k", RowLock::Share, Wait::Block).unwrap();
+        lock(&a, "d", RowLock::KeyShare, Wait::Block).unwrap();
+        let update = aside(engine, |b| b.alone(|| b.set("k", "2")));
+        let allowed = aside(engine, |b| b.alone(|| b.set("d", "2")));
+        assert_eq!(allowed.wait(), Outcome::Done);
+        let delete = aside(engine, |b| b.alone(|| b.remove("d")));
+        until(|| waiters(engine) == 2);
+        a.commit(true).unwrap();
+        assert_eq!((update.wait(), delete.wait()), (Outcome::Done, Outcome::Done));
+        // A running update lets a key share lock through to the committed version behind it, but no share lock.
+        a.start(ReadCommitted);
+        a.set("k", "3");
+        a.statement_start().unwrap();
+        a.set("k", "4");
+        let b = engine.session().unwrap();
+        b.start(ReadCommitted);
+        assert_eq!(lock(&b, "k", RowLock::KeyShare, Wait::NoWait), Ok(Some("2".to_owned())));
+        assert_eq!(lock(&b, "k", RowLock::Share, Wait::NoWait), Err(Error::LockNotAvailable));
+        assert_eq!(lock(&b, "k", RowLock::Share, Wait::Skip), Ok(None));
+        b.rollback().unwrap();
+        assert_eq!(lock(&a, "k", RowLock::Update, Wait::NoWait), Ok(Some("4".to_owned())), "its own row");
+        a.commit(true).unwrap();
+        assert!(engine.locks().is_empty());
+    });
+}
+
+/// Two transactions that each hold a row and want the other's.
+fn embrace(engine: &Arc<Engine>, first: &'static str, second: &'static str) -> Later<Result<Outcome, Error>> {
+    let met = Rc::new(Cell::new(0));
+    let run = |own: &'static str, other: &'static str| {
+        let met = Rc::clone(&met);
+        aside(engine, move |s| {
+            s.start(ReadCommitted);
+            s.set(own, "x");
+            met.set(met.get() + 1);
+            until(|| met.get() == 2);
+            s.statement_start().unwrap();
+            let seen = s.stamp(other).unwrap();
+            let result = s.update(&table(), other.as_bytes(), seen, b"y");
+            match result {
+                Ok(_) => s.commit(true).unwrap(),
+                Err(_) => s.rollback().unwrap(),
+            }
+            result
+        })
+    };
+    let (a, b) = (run(first, second), run(second, first));
+    until(|| a.is_done() && b.is_done());
+    let (a, b) = (a.wait(), b.wait());
+    assert!(a.is_ok() != b.is_ok(), "one victim: {a:?} {b:?}");
+    Later(Rc::new(RefCell::new(Some(a.and(b)))))
+}
+
+#[test]
+fn deadlocks_are_found_and_have_one_victim() {
+    Bench::new("deadlock").run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| (s.put("a", "0"), s.put("b", "0")));
+        for _ in 0..3 {
+            assert_eq!(embrace(engine, "a", "b").wait(), Err(Error::Deadlock));
+        }
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn waits_end_at_their_limit_and_at_an_interrupt() {
+    Bench::new("limits").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| a.put("k", "0"));
+        a.start(ReadCommitted);
+        a.set("k", "1");
+        let limited = aside(engine, |b| {
+            b.set_lock_timeout(Duration::from_millis(20));
+            b.start(ReadCommitted);
+            let seen = b.stamp("k").unwrap();
+            let result = b.update(&table(), b"k", seen, b"2");
+            b.rollback().unwrap();
+            result
+        });
+        assert_eq!(limited.wait(), Err(Error::LockNotAvailable));
+        let interrupt = Interrupt::new();
+        let own = Arc::clone(&interrupt);
+        let cancelled = aside(engine, move |b| {
+            interrupt::set_current(Some(own));
+            b.start(ReadCommitted);
+            let seen = b.stamp("k").unwrap();
+            let result = b.update(&table(), b"k", seen, b"2");
+            b.rollback().unwrap();
+            interrupt::set_current(None);
+            result
+        });
+        let behind = aside(engine, |b| b.alone(|| b.put("k", "3")));
+        until(|| waiters(engine) == 2);
+        interrupt.raise(Reason::Cancel);
+        assert_eq!(cancelled.wait(), Err(Error::Interrupted(Interrupted(Reason::Cancel))));
+        a.commit(true).unwrap();
+        assert_eq!(behind.wait(), InsertOutcome::Duplicate);
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn rolling_back_to_a_savepoint_frees_what_was_locked_after_it() {
+    Bench::new("savepoint").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| (a.put("k", "0"), a.put("l", "0")));
+        a.start(ReadCommitted);
+        a.put("own", "0");
+        let savepoint = a.savepoint();
+        a.set("k", "1");
+        lock(&a, "l", RowLock::Update, Wait::Block).unwrap();
+        assert_eq!(a.lock_table(7, TableLock::AccessExclusive, Wait::Block), Ok(true));
+        let b = aside(engine, |b| {
+            b.alone(|| {
+                b.lock_table(7, TableLock::AccessShare, Wait::Block).unwrap();
+                (b.set("k", "2"), b.set("l", "2"))
+            })
+        });
+        until(|| waiters(engine) == 1);
+        a.rollback_to(savepoint).unwrap();
+        assert_eq!(b.wait(), (Outcome::Done, Outcome::Done));
+        a.commit(true).unwrap();
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+const TABLE_MODES: [TableLock; 8] = [
+    TableLock::AccessShare,
+    TableLock::RowShare,
+    TableLock::RowExclusive,
+    TableLock::ShareUpdateExclusive,
+    TableLock::Share,
+    TableLock::ShareRowExclusive,
+    TableLock::Exclusive,
+    TableLock::AccessExclusive,
+];
+
+#[test]
+fn table_locks_conflict_as_postgresql_says() {
+    // PostgreSQL's table, one string for each held mode: x where the asked mode conflicts.
+    let conflicts =
+        [".......x", "......xx", "....xxxx", "...xxxxx", "..xx.xxx", "..xxxxxx", ".xxxxxxx", "xxxxxxxx"];
+    Bench::new("tables").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        for (held, row) in TABLE_MODES.into_iter().zip(conflicts) {
+            for (asked, conflict) in TABLE_MODES.into_iter().zip(row.chars()) {
+                a.begin(ReadCommitted, false);
+                b.begin(ReadCommitted, false);
+                assert_eq!(a.lock_table(5, held, Wait::Block), Ok(true));
+                assert_eq!(b.lock_table(5, asked, Wait::Skip), Ok(conflict == '.'), "{held:?} {asked:?}");
+                assert_eq!(b.lock_table(6, asked, Wait::NoWait), Ok(true), "another table is free");
+                b.commit(true).unwrap();
+                a.commit(true).unwrap();
+                assert!(engine.locks().is_empty(), "{held:?} {asked:?}: {:?}", engine.locks());
+            }
+        }
+    });
+}
+
+#[test]
+fn strong_table_locks_wait_for_weak_ones_and_hold_newcomers_back() {
+    Bench::new("strong").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.set_label(71);
+        a.begin(ReadCommitted, false);
+        a.lock_table(5, TableLock::AccessShare, Wait::Block).unwrap();
+        let fast = engine.locks();
+        assert_eq!(fast.len(), 1);
+        assert!(fast[0].fast_path && fast[0].session == 71 && fast[0].object == LockedObject::Table(5));
+        let strong = aside(engine, |s| {
+            s.begin(ReadCommitted, false);
+            s.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
+            s.commit(true).unwrap();
+        });
+        until(|| waiters(engine) == 1);
+        b.begin(ReadCommitted, false);
+        assert_eq!(b.lock_table(5, TableLock::AccessShare, Wait::Skip), Ok(false));
+        assert_eq!(a.lock_table(5, TableLock::RowExclusive, Wait::Skip), Ok(true), "a holder may take more");
+        a.commit(true).unwrap();
+        strong.wait();
+        assert_eq!(b.lock_table(5, TableLock::AccessShare, Wait::Skip), Ok(true));
+        b.commit(true).unwrap();
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn more_table_locks_than_fit_the_slot() {
+    Bench::new("many").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.begin(ReadCommitted, false);
+        b.begin(ReadCommitted, false);
+        for table in 1..100 {
+            assert_eq!(a.lock_table(table, TableLock::RowExclusive, Wait::Block), Ok(true));
+            assert_eq!(b.lock_table(table, TableLock::Share, Wait::Skip), Ok(false));
+        }
+        a.commit(true).unwrap();
+        for table in 1..100 {
+            assert_eq!(b.lock_table(table, TableLock::AccessExclusive, Wait::Skip), Ok(true));
+        }
+        b.rollback().unwrap();
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn advisory_locks_outlive_transactions() {
+    Bench::new("advisory").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        assert_eq!(a.lock_advisory(1, 0, false, Wait::Block), Ok(true));
+        assert_eq!(b.lock_advisory(1, 0, false, Wait::Skip), Ok(true));
+        assert_eq!(b.lock_advisory(1, 0, true, Wait::Skip), Ok(false));
+        a.unlock_advisory(1, 0);
+        assert_eq!(b.lock_advisory(1, 0, true, Wait::Skip), Ok(true));
+        b.unlock_advisory(1, 0);
+        assert!(engine.locks().is_empty());
+    });
+}
