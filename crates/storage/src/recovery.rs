@@ -183,6 +183,7 @@ impl Recovery {
         }
         // Redone pages are dirty from the log's end on: with a record there, the next checkpoint's redo position is past
         // it, and these pages are among those it writes.
+        wal.ensure_reserved(0)?;
         wal.append_void();
         wal.wait_durable(wal.position())
     }

@@ -129,7 +129,8 @@ pub(crate) struct Sealed {
 /// Ends the record: padding, trailer, header. The body is in `buffer` after the header's room.
 pub(crate) fn seal(buffer: &mut Vec<u8>, head: Head, salt: u32) -> Sealed {
     let length = (buffer.len() + TRAILER).next_multiple_of(ALIGNMENT);
-    debug_assert!(length <= LONGEST);
+    // Recovery would take a longer one for the end of the log.
+    assert!(length <= LONGEST, "a record of {length} bytes");
     buffer.resize(length - TRAILER, 0);
     buffer.extend_from_slice(&(length as u32).to_le_bytes());
     let flags = if head.link.compensation.is_some() { COMPENSATION } else { 0 };
