@@ -94,7 +94,8 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
 
 /// Bytes of the buffer pool: what was said, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
-    let memory = runtime::memory::physical_bytes();
+    let memory =
+        runtime::memory::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
     let wanted = settings.buffers.unwrap_or(Bytes(memory / 4));
     if wanted.0 > memory / 10 * 9 {
         return Err(format!(

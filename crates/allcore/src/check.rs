@@ -1,0 +1,57 @@
+//! `allcore check`: verifies a data folder whose server is down.
+
+use crate::logger;
+use indicatif::{ProgressBar, ProgressStyle};
+use sql::database::{CheckProgress, Database, Options};
+use std::path::Path;
+
+/// Faults printed one by one; the rest are counted.
+const SHOWN: usize = 20;
+
+/// Checks the folder and prints what was found; an error when anything is wrong.
+pub fn run(data: &Path) -> Result<(), String> {
+    logger::install();
+    if !data.join("ALLCORE").is_file() {
+        return Err(format!("{} is no data folder of allcore", data.display()));
+    }
+    let fault = |fault: &dyn std::fmt::Display| format!("{}: {fault}", data.display());
+    let database = Database::open(data, Options::default()).map_err(|e| fault(&e))?;
+    let bar = ProgressBar::new(0);
+    bar.set_style(
+        ProgressStyle::with_template("[{bar:30}] {pos}/{len} pages, {elapsed} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let report = database.check(&mut |progress| match progress {
+        CheckProgress::Pages(done, total) => {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+        CheckProgress::Object(name) => bar.set_message(name),
+    });
+    bar.finish_and_clear();
+    let closed = database.shutdown().map_err(|e| fault(&e));
+    let report = report.map_err(|e| fault(&e))?;
+    closed?;
+    for line in report.faults.iter().take(SHOWN) {
+        println!("{line}");
+    }
+    if report.faults.len() > SHOWN {
+        println!("and {} more", report.faults.len() - SHOWN);
+    }
+    if !report.faults.is_empty() {
+        return Err(format!(
+            "{}: {} faults found; restore the folder from a backup",
+            data.display(),
+            report.faults.len()
+        ));
+    }
+    println!(
+        "{}: all is well: {} pages, {} trees, {} rows, {} index entries",
+        data.display(),
+        report.pages,
+        report.trees,
+        report.rows,
+        report.entries
+    );
+    Ok(())
+}
