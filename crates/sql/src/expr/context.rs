@@ -17,6 +17,18 @@ pub struct EvalContext<'a, 'r> {
     pub session: &'r dyn Environment,
 }
 
+impl<'a, 'r> EvalContext<'a, 'r> {
+    /// A context.
+    pub fn new(
+        registers: &'r [Datum<'a>],
+        params: &'r [Datum<'a>],
+        arena: &'a Bump,
+        session: &'r dyn Environment,
+    ) -> EvalContext<'a, 'r> {
+        EvalContext { registers, params, arena, session }
+    }
+}
+
 /// What functions ask of the session. Times are microseconds since 2000-01-01 UTC. The methods with a default answer
 /// as a session without catalog would; they take `&self`, so a session that changes keeps its state in cells.
 pub trait Environment {

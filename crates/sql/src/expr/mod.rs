@@ -9,9 +9,12 @@ use crate::types::{Datum, Type, Value};
 
 mod context;
 mod eval;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use context::{Environment, EvalContext};
+pub use eval::{call_function, convert, output};
 
 /// An expression.
 #[derive(Clone, Debug)]
@@ -187,6 +190,12 @@ pub enum QuantifiedOver {
     Array(Expr),
     /// The expressions of an IN list.
     List(Vec<Expr>),
+}
+
+/// The value that decides an AND (false) or an OR (true) at once.
+#[derive(Clone, Copy)]
+struct BoolOperand {
+    decisive: bool,
 }
 
 impl Expr {

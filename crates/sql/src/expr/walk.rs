@@ -1,16 +1,56 @@
 //! Walking and rewriting expressions.
 
-use super::Expr;
+use super::{Expr, QuantifiedOver};
+use crate::functions::Volatility;
+use crate::types::Type;
+
+/// The direct parts of an expression, by shared or mutable reference.
+macro_rules! children {
+    ($self:expr, $visit:expr, $iter:ident $(, $mutable:tt)?) => {
+        match $self {
+            Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } => {}
+            Expr::Call(call) | Expr::NullIf(call) | Expr::Distinct { equal: call, .. } => call.arguments.$iter().for_each($visit),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Row(parts) | Expr::Coalesce(parts, _) | Expr::Array { elements: parts, .. } => {
+                parts.$iter().for_each($visit)
+            }
+            Expr::Not(input)
+            | Expr::NullTest { input, .. }
+            | Expr::BoolTest { input, .. }
+            | Expr::Field { record: input, .. } => $visit(input),
+            Expr::Cast(cast) => $visit(&$($mutable)? cast.input),
+            Expr::Case(case) => {
+                for (condition, result) in case.branches.$iter() {
+                    $visit(condition);
+                    $visit(result);
+                }
+                $visit(&$($mutable)? case.otherwise);
+            }
+            Expr::Extreme(extreme) => extreme.arguments.$iter().for_each($visit),
+            Expr::Quantified(quantified) => {
+                let quantified = &$($mutable)? **quantified;
+                $visit(&$($mutable)? quantified.left);
+                match &$($mutable)? quantified.right {
+                    QuantifiedOver::Array(array) => $visit(array),
+                    QuantifiedOver::List(list) => list.$iter().for_each($visit),
+                }
+            }
+            Expr::Subscript { array, indexes, .. } => {
+                $visit(array);
+                indexes.$iter().for_each($visit);
+            }
+        }
+    };
+}
 
 impl Expr {
     /// Calls `visit` for each direct part.
-    pub fn for_each_child<'e>(&'e self, _visit: &mut dyn FnMut(&'e Expr)) {
-        todo!()
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        children!(self, &mut *visit, iter);
     }
 
     /// Calls `visit` for each direct part, to change it.
-    pub fn for_each_child_mut(&mut self, _visit: &mut dyn FnMut(&mut Expr)) {
-        todo!()
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        children!(self, &mut *visit, iter_mut, mut);
     }
 
     /// Calls `visit` for itself and every part, parents first.
@@ -19,8 +59,43 @@ impl Expr {
         self.for_each_child(&mut |child| child.walk(visit));
     }
 
+    /// How much its value may change between evaluations with the same registers and parameters.
+    pub fn volatility(&self) -> Volatility {
+        let mut worst = Volatility::Immutable;
+        self.walk(&mut |part| {
+            let own = match part {
+                Expr::Call(call) => call.function.volatility,
+                Expr::Cast(cast) => crate::functions::cast_volatility(cast),
+                Expr::Quantified(quantified) => quantified.function.volatility,
+                _ => Volatility::Immutable,
+            };
+            worst = worst.max(own);
+        });
+        worst
+    }
+
     /// Whether its value depends on nothing but its text: no registers, parameters, session, time, randomness.
     pub fn is_constant(&self) -> bool {
-        todo!()
+        let mut constant = true;
+        self.walk(&mut |part| constant &= !matches!(part, Expr::Column { .. } | Expr::Param { .. }));
+        constant && self.volatility() == Volatility::Immutable
+    }
+
+    /// Whether it reads no register.
+    pub fn is_row_free(&self) -> bool {
+        let mut free = true;
+        self.walk(&mut |part| free &= !matches!(part, Expr::Column { .. }));
+        free
+    }
+
+    /// The parameters in it and the types they have taken.
+    pub fn params(&self) -> Vec<(u32, Type)> {
+        let mut params = Vec::new();
+        self.walk(&mut |part| {
+            if let Expr::Param { index, type_ } = part {
+                params.push((*index, *type_));
+            }
+        });
+        params
     }
 }

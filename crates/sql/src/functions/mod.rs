@@ -2,14 +2,34 @@
 //! themselves. The binder builds every call through [`operator`], [`function`], [`cast`] and their kin, which resolve the
 //! overload and insert the casts.
 
+use std::cmp::Ordering;
+
 use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{SetFunction, WindowFunction};
 use crate::types::{Datum, Type};
 
 pub mod aggregate;
+mod arguments;
+mod arrays;
+mod build;
+mod casts;
+mod catalog;
+mod convert;
+mod datetimes;
+mod maths;
+mod numbers;
+mod operators;
+mod patterns;
+mod registry;
+mod resolve;
+mod sets;
+mod strings;
 
-pub use aggregate::{Accumulator, Aggregate};
+pub use aggregate::{Accumulator, Aggregate, AggregateKind};
+pub use build::{distinct, function, in_list, null_if, operator, operator_any};
+pub use casts::{can_cast, cast, cast_volatility, common_type, unify};
+pub use registry::{name_by_oid, oid_by_name};
 
 /// A function's code. Arguments are of the declared types; of a strict function none is NULL.
 pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;
@@ -43,6 +63,19 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// Whether it holds for sides in this order.
+    #[inline]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterEqual => order.is_ge(),
+        }
+    }
+
     /// The comparison with its sides exchanged.
     pub fn commuted(self) -> Comparison {
         match self {
@@ -55,7 +88,19 @@ impl Comparison {
     }
 }
 
+/// What the evaluator does itself for two arguments, without a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fast {
+    /// A comparison by [`crate::types::compare`].
+    Compare(Comparison),
+    /// Integer addition.
+    Add,
+    /// Integer subtraction.
+    Subtract,
+}
+
 /// A function, or the function of an operator.
+#[derive(Clone, Copy)]
 pub struct Function {
     /// Its name in `pg_proc` ("int4pl"; the common name for functions called by name).
     pub name: &'static str,
@@ -73,6 +118,8 @@ pub struct Function {
     pub volatility: Volatility,
     /// The comparison it is, if it is one.
     pub comparison: Option<Comparison>,
+    /// What the evaluator does itself.
+    pub fast: Option<Fast>,
     /// The code.
     pub code: Code,
 }
@@ -126,66 +173,57 @@ pub enum Bound {
     },
 }
 
-/// Resolves `name(arguments)`; `name` is lower case and unqualified (pg_catalog). `variadic`: the last argument is an
-/// array given with VARIADIC. 42883 with PostgreSQL's hint when there is none, 42725 when several fit equally well.
-pub fn function(_name: &str, _arguments: Vec<Expr>, _variadic: bool) -> Result<Bound, SqlError> {
-    todo!()
+
+/// A strict, immutable function called by name.
+const fn func(name: &'static str, arguments: &'static [u32], result: u32, code: Code) -> Function {
+    Function {
+        name,
+        operator: "",
+        arguments,
+        result,
+        strict: true,
+        variadic: false,
+        volatility: Volatility::Immutable,
+        comparison: None,
+        fast: None,
+        code,
+    }
 }
 
-/// Resolves `left op right`, or `op right` when left is None.
-pub fn operator(_name: &str, _left: Option<Expr>, _right: Expr) -> Result<Expr, SqlError> {
-    todo!()
+impl Function {
+    /// It is the function of an operator.
+    const fn op(mut self, operator: &'static str) -> Function {
+        self.operator = operator;
+        self
+    }
+
+    /// It is called with NULLs.
+    const fn lax(mut self) -> Function {
+        self.strict = false;
+        self
+    }
+
+    /// Its last argument repeats.
+    const fn any_number(mut self) -> Function {
+        self.variadic = true;
+        self
+    }
+
+    /// Its result holds for a statement.
+    const fn stable(mut self) -> Function {
+        self.volatility = Volatility::Stable;
+        self
+    }
+
+    /// Its result holds for a call.
+    const fn volatile(mut self) -> Function {
+        self.volatility = Volatility::Volatile;
+        self
+    }
 }
 
-/// Resolves `left op ANY (right)` / ALL over an array.
-pub fn operator_any(_name: &str, _left: Expr, _right: Expr, _all: bool) -> Result<Expr, SqlError> {
-    todo!()
-}
-
-/// Resolves `left IN (list)`: one comparison over a list of one common type, else ORed comparisons.
-pub fn in_list(_left: Expr, _list: Vec<Expr>, _negated: bool) -> Result<Expr, SqlError> {
-    todo!()
-}
-
-/// IS [NOT] DISTINCT FROM.
-pub fn distinct(_left: Expr, _right: Expr, _negated: bool) -> Result<Expr, SqlError> {
-    todo!()
-}
-
-/// NULLIF(left, right).
-pub fn null_if(_left: Expr, _right: Expr) -> Result<Expr, SqlError> {
-    todo!()
-}
-
-/// The type of CASE's results, COALESCE's arguments, a UNION's column, VALUES, ARRAY[] ...; `context` names it in the
-/// message ("CASE", "UNION"). UNKNOWN alone becomes text.
-pub fn common_type(_context: &str, _types: &[Type]) -> Result<Type, SqlError> {
-    todo!()
-}
-
-/// Casts all to their common type.
-pub fn unify(_context: &str, _exprs: Vec<Expr>) -> Result<(Vec<Expr>, Type), SqlError> {
-    todo!()
-}
-
-/// Casts to a type with its modifier, or 42846 "cannot cast type a to b" (42804 for an assignment without a cast is the
-/// caller's message: it knows the column; see [`can_cast`]). An UNKNOWN literal is read by the type's input at once where
-/// the session's settings don't matter; an UNKNOWN parameter takes the type, to be collected by walking the result.
-pub fn cast(_expr: Expr, _to: Type, _context: CastContext) -> Result<Expr, SqlError> {
-    todo!()
-}
-
-/// Whether there is a cast in this context.
-pub fn can_cast(_from: Type, _to: Type, _context: CastContext) -> bool {
-    todo!()
-}
-
-/// The name of the function with this OID.
-pub fn name_by_oid(_oid: u32) -> Option<&'static str> {
-    None
-}
-
-/// The OID of the function of this name.
-pub fn oid_by_name(_name: &str) -> Option<u32> {
-    None
+/// A function met a datum of another representation than its signature says.
+#[cold]
+fn bad_argument(function: &str) -> SqlError {
+    SqlError::internal(format!("function {function} was called with arguments of other types"))
 }

@@ -113,6 +113,35 @@ impl Datum<'_> {
         matches!(self, Datum::Null)
     }
 
+    /// A copy whose memory is the arena's.
+    pub fn copy_in<'b>(&self, arena: &'b bumpalo::Bump) -> Datum<'b> {
+        match *self {
+            Datum::Null => Datum::Null,
+            Datum::Bool(v) => Datum::Bool(v),
+            Datum::Char(v) => Datum::Char(v),
+            Datum::Int2(v) => Datum::Int2(v),
+            Datum::Int4(v) => Datum::Int4(v),
+            Datum::Int8(v) => Datum::Int8(v),
+            Datum::Float4(v) => Datum::Float4(v),
+            Datum::Float8(v) => Datum::Float8(v),
+            Datum::Numeric(v) => Datum::Numeric(NumericRef(arena.alloc_slice_copy(v.0))),
+            Datum::Text(v) => Datum::Text(arena.alloc_str(v)),
+            Datum::Bytea(v) => Datum::Bytea(arena.alloc_slice_copy(v)),
+            Datum::Date(v) => Datum::Date(v),
+            Datum::Time(v) => Datum::Time(v),
+            Datum::Timestamp(v) => Datum::Timestamp(v),
+            Datum::Timestamptz(v) => Datum::Timestamptz(v),
+            Datum::Interval(v) => Datum::Interval(v),
+            Datum::Oid(v) => Datum::Oid(v),
+            Datum::Uuid(v) => Datum::Uuid(arena.alloc(*v)),
+            Datum::Array(v) => Datum::Array(ArrayRef(arena.alloc_slice_copy(v.0))),
+            Datum::Record(v) => Datum::Record(arena.alloc(RecordRef {
+                types: arena.alloc_slice_copy(v.types),
+                fields: arena.alloc_slice_fill_iter(v.fields.iter().map(|field| field.copy_in(arena))),
+            })),
+        }
+    }
+
     /// An owned copy.
     pub fn to_value(&self) -> Value {
         match *self {

@@ -1,0 +1,90 @@
+//! Taking arguments as what the signature says they are.
+
+use bumpalo::Bump;
+
+use super::bad_argument;
+use crate::error::{SqlError, SqlState};
+use crate::types::numeric::Numeric;
+use crate::types::{ArrayRef, Datum, Interval};
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+/// The text family.
+pub(super) fn text<'a>(value: Datum<'a>) -> Result<&'a str> {
+    match value {
+        Datum::Text(value) => Ok(value),
+        _ => Err(bad_argument("(text)")),
+    }
+}
+
+/// Integers of any width, OIDs.
+pub(super) fn int(value: Datum<'_>) -> Result<i64> {
+    value.as_i64().ok_or_else(|| bad_argument("(integer)"))
+}
+
+/// Any number as float8.
+pub(super) fn float(value: Datum<'_>) -> Result<f64> {
+    super::convert::float(value).ok_or_else(|| bad_argument("(float8)"))
+}
+
+/// numeric, unpacked.
+pub(super) fn numeric(value: Datum<'_>) -> Result<Numeric> {
+    match value {
+        Datum::Numeric(value) => Ok(value.load()),
+        other => other.as_i64().map(Numeric::from).ok_or_else(|| bad_argument("(numeric)")),
+    }
+}
+
+/// bytea
+pub(super) fn bytes<'a>(value: Datum<'a>) -> Result<&'a [u8]> {
+    match value {
+        Datum::Bytea(value) => Ok(value),
+        _ => Err(bad_argument("(bytea)")),
+    }
+}
+
+/// bool
+pub(super) fn boolean(value: Datum<'_>) -> Result<bool> {
+    match value {
+        Datum::Bool(value) => Ok(value),
+        _ => Err(bad_argument("(bool)")),
+    }
+}
+
+/// Any array.
+pub(super) fn array<'a>(value: Datum<'a>) -> Result<ArrayRef<'a>> {
+    match value {
+        Datum::Array(value) => Ok(value),
+        _ => Err(bad_argument("(array)")),
+    }
+}
+
+/// interval
+pub(super) fn interval(value: Datum<'_>) -> Result<Interval> {
+    match value {
+        Datum::Interval(value) => Ok(value),
+        _ => Err(bad_argument("(interval)")),
+    }
+}
+
+/// A text result.
+pub(super) fn give_text<'a>(text: &str, arena: &'a Bump) -> Datum<'a> {
+    Datum::Text(arena.alloc_str(text))
+}
+
+/// A numeric result.
+pub(super) fn give_numeric<'a>(number: &Numeric, arena: &'a Bump) -> Result<Datum<'a>> {
+    Ok(Datum::Numeric(number.store(arena)?))
+}
+
+/// 22003 for an integer type.
+#[cold]
+pub(super) fn out_of_range(name: &str) -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+}
+
+/// 22023
+#[cold]
+pub(super) fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}

@@ -1,0 +1,479 @@
+//! Functions and operators over dates, times and intervals.
+
+use super::arguments::{float, give_numeric, give_text, int, interval, invalid, text};
+use super::convert::local_time;
+use super::{Function, bad_argument, func};
+use crate::error::{SqlError, SqlState};
+use crate::expr::EvalContext;
+use crate::types::datetime::{
+    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_date, checked_timestamp, days_of, is_infinite, month_days,
+};
+use crate::types::numeric::Numeric;
+use crate::types::{Datum, Interval, oid};
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+const DATE: u32 = oid::DATE;
+const TIME: u32 = oid::TIME;
+const STAMP: u32 = oid::TIMESTAMP;
+const STAMPTZ: u32 = oid::TIMESTAMPTZ;
+const SPAN: u32 = oid::INTERVAL;
+const TEXT: u32 = oid::TEXT;
+const F8: u32 = oid::FLOAT8;
+
+/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds.
+pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
+    if is_infinite(local) || span.is_infinite() {
+        let infinite = if span == Interval::INFINITY { i64::MAX } else { i64::MIN };
+        return match (is_infinite(local), span.is_infinite()) {
+            (true, true) if local != infinite => Err(datetime::timestamp_out_of_range()),
+            (true, _) => Ok(local),
+            _ => Ok(infinite),
+        };
+    }
+    checked_timestamp(move_months(local, span.months).checked_add(i64::from(span.days) * DAY).and_then(|v| v.checked_add(span.micros)))
+}
+
+fn move_months(local: i64, months: i32) -> i64 {
+    if months == 0 {
+        return local;
+    }
+    let civil = Civil::of(local);
+    let index = civil.year * 12 + civil.month - 1 + i64::from(months);
+    let (year, month) = (index.div_euclid(12), index.rem_euclid(12) + 1);
+    let day = civil.day.min(month_days(year, month));
+    // Out of range values saturate and are refused by the caller's check.
+    days_of(year, month, day).saturating_mul(DAY).saturating_add(civil.micros)
+}
+
+/// A timestamptz moved: months and days by the session's calendar, the rest by the clock.
+pub fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -> Result<i64> {
+    if is_infinite(instant) || span.is_infinite() || (span.months == 0 && span.days == 0) {
+        return add_interval(instant, span);
+    }
+    let zone = &cx.session.settings().time_zone;
+    let local = datetime::to_local(zone, instant);
+    let moved = add_interval(local, Interval { micros: 0, ..span })?;
+    checked_timestamp(datetime::to_instant(zone, moved)?.checked_add(span.micros))
+}
+
+fn stamp(value: Datum<'_>) -> Result<i64> {
+    match value {
+        Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) => Ok(v),
+        Datum::Date(v) => datetime::date_to_timestamp(v),
+        _ => Err(bad_argument("(timestamp)")),
+    }
+}
+
+fn date(value: Datum<'_>) -> Result<i64> {
+    match value {
+        Datum::Date(v) => Ok(v.into()),
+        _ => Err(bad_argument("(date)")),
+    }
+}
+
+fn date_plus<'a>(value: Datum<'a>, days: i64) -> Result<Datum<'a>> {
+    let base = date(value)?;
+    if base == i64::from(i32::MIN) || base == i64::from(i32::MAX) {
+        return Ok(value);
+    }
+    checked_date(base + days).map(Datum::Date)
+}
+
+fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let (left, right) = (stamp(a[0])?, stamp(a[1])?);
+    if is_infinite(left) || is_infinite(right) {
+        return match (is_infinite(left), left == right) {
+            (true, true) => Err(crate::types::interval::interval_out_of_range()),
+            (true, false) => Ok(Datum::Interval(if left > 0 { Interval::INFINITY } else { Interval::NEG_INFINITY })),
+            _ => Ok(Datum::Interval(if right > 0 { Interval::NEG_INFINITY } else { Interval::INFINITY })),
+        };
+    }
+    let micros = left.checked_sub(right).ok_or_else(crate::types::interval::interval_out_of_range)?;
+    Interval { months: 0, days: 0, micros }.justify_hours().map(Datum::Interval)
+}
+
+/// Symbolic difference: years, months, days and clock, as age() counts them.
+fn age(left: i64, right: i64) -> Interval {
+    let (a, b) = if left >= right { (Civil::of(left), Civil::of(right)) } else { (Civil::of(right), Civil::of(left)) };
+    let mut months = (a.year - b.year) * 12 + a.month - b.month;
+    let mut days = a.day - b.day;
+    let mut micros = a.micros - b.micros;
+    if micros < 0 {
+        micros += DAY;
+        days -= 1;
+    }
+    if days < 0 {
+        // The month that is borrowed from is the earlier date's.
+        days += if left >= right { month_days(b.year, b.month) } else { month_days(a.year, a.month) };
+        months -= 1;
+    }
+    let sign = if left >= right { 1 } else { -1 };
+    Interval { months: (months * sign) as i32, days: (days * sign) as i32, micros: micros * sign }
+}
+
+fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unit \"{unit}\" not recognized for type {type_name}"))
+}
+
+fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
+    if is_infinite(local) {
+        return Ok(local);
+    }
+    let civil = Civil::of(local);
+    let floor = |unit: i64| local.div_euclid(unit) * unit;
+    let start_of_year = |year: i64| days_of(year, 1, 1) * DAY;
+    Ok(match unit.to_ascii_lowercase().trim_end_matches('s') {
+        "microsecond" => local,
+        "millisecond" => floor(1000),
+        "second" => floor(SECOND),
+        "minute" => floor(MINUTE),
+        "hour" => floor(HOUR),
+        "day" => floor(DAY),
+        // 2000-01-01 was a Saturday: Monday is 5 days before.
+        "week" => ((local.div_euclid(DAY) + 5).div_euclid(7) * 7 - 5) * DAY,
+        "month" => days_of(civil.year, civil.month, 1) * DAY,
+        "quarter" => days_of(civil.year, (civil.month - 1) / 3 * 3 + 1, 1) * DAY,
+        "year" => start_of_year(civil.year),
+        "decade" => start_of_year(civil.year.div_euclid(10) * 10),
+        "century" | "centurie" => start_of_year((civil.year - 1).div_euclid(100) * 100 + 1),
+        "millennium" | "millennia" => start_of_year((civil.year - 1).div_euclid(1000) * 1000 + 1),
+        _ => return Err(unknown_unit(unit, type_name)),
+    })
+}
+
+/// A decimal number of units from microseconds.
+fn scaled(micros: i64, scale: u32) -> Numeric {
+    Numeric::finite(micros.into(), scale)
+}
+
+/// Week number and year of ISO 8601.
+fn iso_week(days: i64, year: i64) -> (i64, i64) {
+    let monday_of_week_1 = |year: i64| {
+        let fourth = days_of(year, 1, 4);
+        fourth - (fourth + 5).rem_euclid(7)
+    };
+    let iso_year = if days < monday_of_week_1(year) {
+        year - 1
+    } else if days >= monday_of_week_1(year + 1) {
+        year + 1
+    } else {
+        year
+    };
+    ((days - monday_of_week_1(iso_year)) / 7 + 1, iso_year)
+}
+
+/// A field of a local timestamp; `offset` in seconds for timestamptz.
+fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
+    let civil = Civil::of(local);
+    let days = local.div_euclid(DAY);
+    let shown_year = if civil.year > 0 { civil.year } else { civil.year - 1 };
+    let whole = |value: i64| Ok(Numeric::from(value));
+    match unit.to_ascii_lowercase().as_str() {
+        "epoch" => Ok(Numeric::finite((i128::from(instant) + i128::from(EPOCH_MICROS)).into(), 6)),
+        "year" => whole(shown_year),
+        "month" => whole(civil.month),
+        "day" => whole(civil.day),
+        "hour" => whole(civil.micros / HOUR),
+        "minute" => whole(civil.micros / MINUTE % 60),
+        "second" => Ok(scaled(civil.micros % MINUTE, 6)),
+        "milliseconds" | "millisecond" => Ok(scaled(civil.micros % MINUTE, 3)),
+        "microseconds" | "microsecond" => whole(civil.micros % MINUTE),
+        "dow" => whole((days + 6).rem_euclid(7)),
+        "isodow" => whole((days + 5).rem_euclid(7) + 1),
+        "doy" => whole(days - days_of(civil.year, 1, 1) + 1),
+        "quarter" => whole((civil.month - 1) / 3 + 1),
+        "week" => whole(iso_week(days, civil.year).0),
+        "isoyear" => whole(iso_week(days, civil.year).1),
+        "decade" => whole(civil.year.div_euclid(10)),
+        "century" => whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) }),
+        "millennium" => whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) }),
+        "julian" => Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?)),
+        "timezone" if offset.is_some() => whole(offset.unwrap_or(0)),
+        "timezone_hour" if offset.is_some() => whole(offset.unwrap_or(0) / 3600),
+        "timezone_minute" if offset.is_some() => whole(offset.unwrap_or(0) / 60 % 60),
+        _ => Err(unknown_unit(unit, type_name)),
+    }
+}
+
+fn interval_field(unit: &str, span: Interval) -> Result<Numeric> {
+    let whole = |value: i64| Ok(Numeric::from(value));
+    let (years, months) = (i64::from(span.months / 12), i64::from(span.months % 12));
+    match unit.to_ascii_lowercase().as_str() {
+        "epoch" => {
+            // A year counts 365.25 days here.
+            let days = i128::from(years) * 36_525 + (i128::from(months) * 30 + i128::from(span.days)) * 100;
+            Ok(Numeric::finite((days * i128::from(DAY) / 100 + i128::from(span.micros)).into(), 6))
+        }
+        "year" => whole(years),
+        "month" => whole(months),
+        "day" => whole(span.days.into()),
+        "hour" => whole(span.micros / HOUR),
+        "minute" => whole(span.micros / MINUTE % 60),
+        "second" => Ok(scaled(span.micros % MINUTE, 6)),
+        "milliseconds" | "millisecond" => Ok(scaled(span.micros % MINUTE, 3)),
+        "microseconds" | "microsecond" => whole(span.micros % MINUTE),
+        "quarter" => whole(months / 3 + 1),
+        "week" => whole(i64::from(span.days / 7)),
+        "decade" => whole(years / 10),
+        "century" => whole(years / 100),
+        "millennium" => whole(years / 1000),
+        _ => Err(unknown_unit(unit, "interval")),
+    }
+}
+
+fn extract(cx: &EvalContext<'_, '_>, unit: Datum<'_>, value: Datum<'_>) -> Result<Option<Numeric>> {
+    let unit = text(unit)?;
+    let infinite = |micros: i64| match unit.to_ascii_lowercase().as_str() {
+        "epoch" | "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" => {
+            Some(if micros > 0 { Numeric::Infinity } else { Numeric::NegInfinity })
+        }
+        _ => None,
+    };
+    match value {
+        Datum::Interval(span) => interval_field(unit, span).map(Some),
+        Datum::Time(micros) => match unit.to_ascii_lowercase().as_str() {
+            "epoch" => Ok(Some(scaled(micros, 6))),
+            "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
+                field(unit, micros, micros, None, "time without time zone").map(Some)
+            }
+            _ => Err(unknown_unit(unit, "time without time zone")),
+        },
+        Datum::Date(days) => {
+            let local = datetime::date_to_timestamp(days)?;
+            if is_infinite(local) {
+                return Ok(infinite(local));
+            }
+            if unit.eq_ignore_ascii_case("epoch") {
+                return Ok(Some(Numeric::from((local + EPOCH_MICROS) / SECOND)));
+            }
+            if matches!(unit.to_ascii_lowercase().as_str(), "hour" | "minute" | "second" | "milliseconds" | "microseconds") {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("unit \"{unit}\" not supported for type date"),
+                ));
+            }
+            field(unit, local, local, None, "date").map(Some)
+        }
+        Datum::Timestamp(local) if is_infinite(local) => Ok(infinite(local)),
+        Datum::Timestamp(local) => field(unit, local, local, None, "timestamp without time zone").map(Some),
+        Datum::Timestamptz(instant) if is_infinite(instant) => Ok(infinite(instant)),
+        Datum::Timestamptz(instant) => {
+            let offset = datetime::offset_at(&cx.session.settings().time_zone, instant);
+            field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone").map(Some)
+        }
+        _ => Err(bad_argument("extract")),
+    }
+}
+
+fn code_extract<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    match extract(cx, a[0], a[1])? {
+        Some(number) => give_numeric(&number, cx.arena),
+        None => Ok(Datum::Null),
+    }
+}
+
+fn code_date_part<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    Ok(extract(cx, a[0], a[1])?.map_or(Datum::Null, |number| Datum::Float8(number.to_f64())))
+}
+
+fn zone(name: &str) -> Result<jiff::tz::TimeZone> {
+    datetime::zone_by_name(name).ok_or_else(|| invalid(format!("time zone \"{name}\" not recognized")))
+}
+
+fn make_date(a: &[Datum<'_>]) -> Result<i64> {
+    let (year, month, day) = (int(a[0])?, int(a[1])?, int(a[2])?);
+    let astronomical = if year < 0 { year + 1 } else { year };
+    if year == 0 || !(1..=12).contains(&month) || day < 1 || day > month_days(astronomical, month) {
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date field value out of range: {year}-{month:02}-{day:02}"),
+        ));
+    }
+    Ok(days_of(astronomical, month, day))
+}
+
+fn make_clock(hour: i64, minute: i64, second: f64) -> Result<i64> {
+    let micros = (second * 1e6).round_ties_even() as i64;
+    let total = hour * HOUR + minute * MINUTE + micros;
+    if !(0..=24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..=60.0).contains(&second) || total > DAY {
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("time field value out of range: {hour}:{minute:02}:{second:02}"),
+        ));
+    }
+    Ok(total)
+}
+
+fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval) -> Result<Datum<'a>> {
+    Ok(match value {
+        Datum::Timestamptz(instant) => Datum::Timestamptz(add_interval_tz(cx, instant, span)?),
+        Datum::Time(micros) => Datum::Time((micros + span.micros % DAY).rem_euclid(DAY)),
+        other => Datum::Timestamp(add_interval(stamp(other)?, span)?),
+    })
+}
+
+/// value + interval and its mirror, value - interval.
+macro_rules! moved {
+    ($type:expr, $result:expr) => {
+        [
+            func("plus_interval", &[$type, SPAN], $result, |cx, a| span_plus(cx, a[0], interval(a[1])?)).stable().op("+"),
+            func("interval_plus", &[SPAN, $type], $result, |cx, a| span_plus(cx, a[1], interval(a[0])?)).stable().op("+"),
+            func("minus_interval", &[$type, SPAN], $result, |cx, a| span_plus(cx, a[0], interval(a[1])?.negate()?))
+                .stable()
+                .op("-"),
+        ]
+    };
+}
+
+const DATE_MOVED: [Function; 3] = moved!(DATE, STAMP);
+const STAMP_MOVED: [Function; 3] = moved!(STAMP, STAMP);
+const STAMPTZ_MOVED: [Function; 3] = moved!(STAMPTZ, STAMPTZ);
+const TIME_MOVED: [Function; 3] = moved!(TIME, TIME);
+
+/// The current time in the forms functions give it.
+macro_rules! current {
+    ($name:literal, $time:expr) => {
+        func($name, &[], STAMPTZ, |cx, _| {
+            let time: fn(&EvalContext<'_, '_>) -> i64 = $time;
+            Ok(Datum::Timestamptz(time(cx)))
+        })
+    };
+}
+
+fn now(cx: &EvalContext<'_, '_>) -> i64 {
+    cx.session.settings().transaction_time
+}
+
+fn local_now(cx: &EvalContext<'_, '_>) -> i64 {
+    datetime::to_local(&cx.session.settings().time_zone, now(cx))
+}
+
+fn code_age<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    Ok(Datum::Interval(age(local_time(cx, a[0])?, local_time(cx, a[1])?)))
+}
+
+fn code_age_today<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let today = local_now(cx).div_euclid(DAY) * DAY;
+    Ok(Datum::Interval(age(today, local_time(cx, a[0])?)))
+}
+
+fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let seconds = float(a[0])?;
+    if seconds.is_infinite() {
+        return Ok(Datum::Timestamptz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
+    }
+    let micros = (seconds * 1e6).round_ties_even();
+    let in_i64 = micros.abs() < 9.2e18;
+    checked_timestamp(in_i64.then(|| micros as i64 - EPOCH_MICROS)).map(Datum::Timestamptz)
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    current!("now", now).stable(),
+    current!("current_timestamp", now).stable(),
+    current!("transaction_timestamp", now).stable(),
+    current!("statement_timestamp", |cx| cx.session.statement_time()).stable(),
+    current!("clock_timestamp", |cx| cx.session.clock_time()).volatile(),
+    func("current_date", &[], DATE, |cx, _| Ok(Datum::Date(datetime::timestamp_to_date(local_now(cx))))).stable(),
+    func("localtimestamp", &[], STAMP, |cx, _| Ok(Datum::Timestamp(local_now(cx)))).stable(),
+    func("localtime", &[], TIME, |cx, _| Ok(Datum::Time(local_now(cx).rem_euclid(DAY)))).stable(),
+    DATE_MOVED[0],
+    DATE_MOVED[1],
+    DATE_MOVED[2],
+    STAMP_MOVED[0],
+    STAMP_MOVED[1],
+    STAMP_MOVED[2],
+    STAMPTZ_MOVED[0],
+    STAMPTZ_MOVED[1],
+    STAMPTZ_MOVED[2],
+    TIME_MOVED[0],
+    TIME_MOVED[1],
+    TIME_MOVED[2],
+    func("date_pli", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], int(a[1])?)).op("+"),
+    func("integer_pl_date", &[oid::INT4, DATE], DATE, |_, a| date_plus(a[1], int(a[0])?)).op("+"),
+    func("date_mii", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], -int(a[1])?)).op("-"),
+    func("date_mi", &[DATE, DATE], oid::INT4, |_, a| Ok(Datum::Int4((date(a[0])? - date(a[1])?) as i32))).op("-"),
+    func("datetime_pl", &[DATE, TIME], STAMP, |_, a| {
+        checked_timestamp(stamp(a[0])?.checked_add(stamp(a[1])?)).map(Datum::Timestamp)
+    })
+    .op("+"),
+    func("timestamp_mi", &[STAMP, STAMP], SPAN, |_, a| difference(a)).op("-"),
+    func("timestamptz_mi", &[STAMPTZ, STAMPTZ], SPAN, |_, a| difference(a)).op("-"),
+    func("time_mi_time", &[TIME, TIME], SPAN, |_, a| {
+        Ok(Datum::Interval(Interval { months: 0, days: 0, micros: stamp(a[0])? - stamp(a[1])? }))
+    })
+    .op("-"),
+    func("interval_pl", &[SPAN, SPAN], SPAN, |_, a| interval(a[0])?.add(interval(a[1])?).map(Datum::Interval)).op("+"),
+    func("interval_mi", &[SPAN, SPAN], SPAN, |_, a| {
+        interval(a[0])?.add(interval(a[1])?.negate()?).map(Datum::Interval)
+    })
+    .op("-"),
+    func("interval_um", &[SPAN], SPAN, |_, a| interval(a[0])?.negate().map(Datum::Interval)).op("-"),
+    func("interval_mul", &[SPAN, F8], SPAN, |_, a| interval(a[0])?.multiply(float(a[1])?).map(Datum::Interval)).op("*"),
+    func("mul_d_interval", &[F8, SPAN], SPAN, |_, a| interval(a[1])?.multiply(float(a[0])?).map(Datum::Interval)).op("*"),
+    func("interval_div", &[SPAN, F8], SPAN, |_, a| {
+        let divisor = float(a[1])?;
+        if divisor == 0.0 {
+            return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
+        }
+        interval(a[0])?.multiply(1.0 / divisor).map(Datum::Interval)
+    })
+    .op("/"),
+    func("extract", &[TEXT, DATE], oid::NUMERIC, code_extract),
+    func("extract", &[TEXT, TIME], oid::NUMERIC, code_extract),
+    func("extract", &[TEXT, STAMP], oid::NUMERIC, code_extract),
+    func("extract", &[TEXT, STAMPTZ], oid::NUMERIC, code_extract).stable(),
+    func("extract", &[TEXT, SPAN], oid::NUMERIC, code_extract),
+    func("date_part", &[TEXT, DATE], F8, code_date_part),
+    func("date_part", &[TEXT, TIME], F8, code_date_part),
+    func("date_part", &[TEXT, STAMP], F8, code_date_part),
+    func("date_part", &[TEXT, STAMPTZ], F8, code_date_part).stable(),
+    func("date_part", &[TEXT, SPAN], F8, code_date_part),
+    func("date_trunc", &[TEXT, STAMP], STAMP, |_, a| {
+        truncated(text(a[0])?, stamp(a[1])?, "timestamp without time zone").map(Datum::Timestamp)
+    }),
+    func("date_trunc", &[TEXT, STAMPTZ], STAMPTZ, |cx, a| {
+        let zone = &cx.session.settings().time_zone;
+        let local = truncated(text(a[0])?, datetime::to_local(zone, stamp(a[1])?), "timestamp with time zone")?;
+        datetime::to_instant(zone, local).map(Datum::Timestamptz)
+    })
+    .stable(),
+    func("date_trunc", &[TEXT, STAMPTZ, TEXT], STAMPTZ, |_, a| {
+        let zone = zone(text(a[2])?)?;
+        let local = truncated(text(a[0])?, datetime::to_local(&zone, stamp(a[1])?), "timestamp with time zone")?;
+        datetime::to_instant(&zone, local).map(Datum::Timestamptz)
+    })
+    .stable(),
+    func("age", &[STAMP, STAMP], SPAN, code_age),
+    func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
+    func("age", &[STAMP], SPAN, code_age_today).stable(),
+    func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
+    func("timezone", &[TEXT, STAMP], STAMPTZ, |_, a| {
+        datetime::to_instant(&zone(text(a[0])?)?, stamp(a[1])?).map(Datum::Timestamptz)
+    }),
+    func("timezone", &[TEXT, STAMPTZ], STAMP, |_, a| {
+        Ok(Datum::Timestamp(datetime::to_local(&zone(text(a[0])?)?, stamp(a[1])?)))
+    }),
+    func("justify_hours", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_hours().map(Datum::Interval)),
+    func("justify_days", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_days().map(Datum::Interval)),
+    func("justify_interval", &[SPAN], SPAN, |_, a| interval(a[0])?.justify().map(Datum::Interval)),
+    func("isfinite", &[DATE], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
+    func("isfinite", &[STAMP], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
+    func("isfinite", &[STAMPTZ], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
+    func("isfinite", &[SPAN], oid::BOOL, |_, a| Ok(Datum::Bool(!interval(a[0])?.is_infinite()))),
+    func("make_date", &[oid::INT4, oid::INT4, oid::INT4], DATE, |_, a| checked_date(make_date(a)?).map(Datum::Date)),
+    func("make_time", &[oid::INT4, oid::INT4, F8], TIME, |_, a| {
+        make_clock(int(a[0])?, int(a[1])?, float(a[2])?).map(Datum::Time)
+    }),
+    func("make_timestamp", &[oid::INT4, oid::INT4, oid::INT4, oid::INT4, oid::INT4, F8], STAMP, |_, a| {
+        let clock = make_clock(int(a[3])?, int(a[4])?, float(a[5])?)?;
+        checked_timestamp(make_date(a)?.checked_mul(DAY).and_then(|days| days.checked_add(clock))).map(Datum::Timestamp)
+    }),
+    func("to_timestamp", &[F8], STAMPTZ, |_, a| to_timestamp(a)),
+    func("timeofday", &[], TEXT, |cx, _| {
+        let mut out = Vec::new();
+        datetime::write_timestamptz(cx.session.clock_time(), cx.session.settings(), &mut out);
+        Ok(give_text(&String::from_utf8_lossy(&out), cx.arena))
+    })
+    .volatile(),
+];

@@ -1,0 +1,61 @@
+//! The lists of all functions and operators, by name.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::{Function, arrays, catalog, datetimes, maths, numbers, operators, patterns, strings};
+
+/// Everything by name and by operator.
+struct Registry {
+    functions: HashMap<&'static str, Vec<&'static Function>>,
+    operators: HashMap<&'static str, Vec<&'static Function>>,
+}
+
+/// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
+const FIRST_OID: u32 = 9000;
+
+static LISTS: [&[Function]; 7] = [
+    arrays::FUNCTIONS,
+    catalog::FUNCTIONS,
+    datetimes::FUNCTIONS,
+    maths::FUNCTIONS,
+    numbers::FUNCTIONS,
+    patterns::FUNCTIONS,
+    strings::FUNCTIONS,
+];
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+    let mut registry = Registry { functions: HashMap::new(), operators: HashMap::new() };
+    let integers = numbers::INTEGERS.iter().flatten();
+    for function in LISTS.iter().copied().flatten().chain(integers).chain(operators::COMPARISONS.iter()) {
+        if function.operator.is_empty() {
+            registry.functions.entry(function.name).or_default().push(function);
+        } else {
+            registry.operators.entry(function.operator).or_default().push(function);
+        }
+    }
+    registry
+});
+
+/// The functions of a name.
+pub(super) fn functions(name: &str) -> &'static [&'static Function] {
+    REGISTRY.functions.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// The functions of an operator with so many sides.
+pub(super) fn operators(name: &str, sides: usize) -> Vec<&'static Function> {
+    let all = REGISTRY.operators.get(name).map_or(&[][..], Vec::as_slice);
+    all.iter().copied().filter(|function| function.arguments.len() == sides).collect()
+}
+
+/// The name of the function with this OID.
+pub fn name_by_oid(oid: u32) -> Option<&'static str> {
+    let index = oid.checked_sub(FIRST_OID)? as usize;
+    LISTS.iter().copied().flatten().nth(index).map(|function| function.name)
+}
+
+/// The OID of the function of this name.
+pub fn oid_by_name(name: &str) -> Option<u32> {
+    let index = LISTS.iter().copied().flatten().position(|function| function.name == name)?;
+    Some(FIRST_OID + index as u32)
+}

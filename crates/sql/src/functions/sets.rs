@@ -1,0 +1,106 @@
+//! Set-returning and window functions: which plan node a call becomes.
+
+use super::casts::{cast, common_type, implicit_ok};
+use super::{Bound, CastContext};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::plan::{SetFunction, WindowFunction};
+use crate::types::{Type, oid, registry};
+
+/// The set-returning or window function a call names; None when there is none of that name.
+pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
+    match name {
+        "generate_series" => generate_series(arguments),
+        "unnest" if arguments.len() == 1 => unnest(&arguments[0]).map(Some),
+        "row_number" | "rank" | "dense_rank" if arguments.is_empty() => {
+            let function = match name {
+                "rank" => WindowFunction::Rank,
+                "dense_rank" => WindowFunction::DenseRank,
+                _ => WindowFunction::RowNumber,
+            };
+            Ok(Some(Bound::Window { function, arguments: Vec::new(), type_: Type::INT8 }))
+        }
+        "lag" | "lead" if (1..=3).contains(&arguments.len()) => offset_function(name, arguments).map(Some),
+        "first_value" | "last_value" if arguments.len() == 1 => {
+            let function = if name == "first_value" { WindowFunction::FirstValue } else { WindowFunction::LastValue };
+            let argument = settle(arguments[0].clone())?;
+            let type_ = argument.type_();
+            Ok(Some(Bound::Window { function, arguments: vec![argument], type_ }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An open literal becomes text.
+fn settle(expr: Expr) -> Result<Expr, SqlError> {
+    if expr.type_().oid == oid::UNKNOWN { cast(expr, Type::TEXT, CastContext::Implicit) } else { Ok(expr) }
+}
+
+fn offset_function(name: &str, arguments: &[Expr]) -> Result<Bound, SqlError> {
+    let mut types = vec![arguments[0].type_()];
+    types.extend(arguments.get(2).map(Expr::type_));
+    let type_ = common_type(name, &types)?;
+    let mut bound = vec![cast(arguments[0].clone(), type_, CastContext::Implicit)?];
+    if let Some(offset) = arguments.get(1) {
+        bound.push(cast(offset.clone(), Type::INT4, CastContext::Implicit)?);
+    }
+    if let Some(default) = arguments.get(2) {
+        bound.push(cast(default.clone(), type_, CastContext::Implicit)?);
+    }
+    let function = if name == "lag" { WindowFunction::Lag } else { WindowFunction::Lead };
+    Ok(Bound::Window { function, arguments: bound, type_ })
+}
+
+fn unnest(argument: &Expr) -> Result<Bound, SqlError> {
+    let element = registry::element_of(argument.type_().oid).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function unnest({}) does not exist", Type::new(argument.type_().oid)),
+        )
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+    })?;
+    Ok(Bound::Set {
+        function: SetFunction::Unnest,
+        arguments: vec![argument.clone()],
+        columns: vec![("unnest", Type::new(element))],
+    })
+}
+
+fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
+    if !(2..=3).contains(&arguments.len()) {
+        return Ok(None);
+    }
+    let given: Vec<u32> = arguments.iter().map(|argument| argument.type_().oid).collect();
+    let fits = |wanted: u32| {
+        given.iter().take(2).all(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted))
+            && given.iter().take(2).any(|ty| *ty != oid::UNKNOWN)
+    };
+    let integer_step = |wanted: u32| given.get(2).is_none_or(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted));
+    let choices = [
+        (oid::INT4, SetFunction::SeriesInt4),
+        (oid::INT8, SetFunction::SeriesInt8),
+        (oid::NUMERIC, SetFunction::SeriesNumeric),
+        (oid::TIMESTAMP, SetFunction::SeriesTimestamp),
+        (oid::TIMESTAMPTZ, SetFunction::SeriesTimestamptz),
+    ];
+    for (wanted, function) in choices {
+        let step = match wanted {
+            oid::TIMESTAMP | oid::TIMESTAMPTZ => oid::INTERVAL,
+            _ => wanted,
+        };
+        // A date goes to timestamptz, which its category prefers.
+        let prefers_zone = wanted == oid::TIMESTAMP && !given.contains(&oid::TIMESTAMP);
+        if !fits(wanted) || !integer_step(step) || prefers_zone || (step == oid::INTERVAL && given.len() < 3) {
+            continue;
+        }
+        let wanted_types = [wanted, wanted, step];
+        let arguments = arguments
+            .iter()
+            .zip(wanted_types)
+            .map(|(argument, ty)| cast(argument.clone(), Type::new(ty), CastContext::Implicit))
+            .collect::<Result<Vec<_>, _>>()?;
+        let columns = vec![("generate_series", Type::new(wanted))];
+        return Ok(Some(Bound::Set { function, arguments, columns }));
+    }
+    Ok(None)
+}

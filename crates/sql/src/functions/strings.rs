@@ -1,0 +1,408 @@
+//! Strings and byte strings.
+
+use super::arguments::{bytes, give_text, int, invalid, text};
+use super::{Function, func};
+use crate::error::{SqlError, SqlState};
+use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
+use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+const TEXT: u32 = oid::TEXT;
+const BYTEA: u32 = oid::BYTEA;
+const I4: u32 = oid::INT4;
+
+/// The longest text a function makes: 1 GiB less a header, as PostgreSQL's.
+const LENGTH_MAX: usize = (1 << 30) - 8;
+
+/// Characters from a 1-based position, so many of them.
+fn slice(input: &str, start: i64, length: Option<i64>) -> Result<&str> {
+    let end = match length {
+        Some(length) if length < 0 => {
+            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
+        Some(length) => start.saturating_add(length),
+        None => i64::MAX,
+    };
+    let from = byte_position(input, start - 1);
+    let to = byte_position(input, end - 1).max(from);
+    Ok(&input[from..to])
+}
+
+/// The byte at which the character of this 0-based number begins.
+fn byte_position(input: &str, character: i64) -> usize {
+    if character <= 0 {
+        return 0;
+    }
+    if input.is_ascii() {
+        return (character as u64).min(input.len() as u64) as usize;
+    }
+    input.char_indices().nth(character as usize).map_or(input.len(), |(at, _)| at)
+}
+
+fn position(needle: &str, input: &str) -> i32 {
+    input.find(needle).map_or(0, |at| input[..at].chars().count() as i32 + 1)
+}
+
+fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
+    let input = text(a[0])?;
+    let wanted = int(a[1])?.max(0) as usize;
+    let present = input.chars().count();
+    if present >= wanted || fill.is_empty() {
+        return Ok(Datum::Text(slice(input, 1, Some(wanted as i64))?));
+    }
+    if wanted > LENGTH_MAX / 4 {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+    }
+    let padding: String = fill.chars().cycle().take(wanted - present).collect();
+    Ok(give_text(&if left { padding + input } else { input.to_owned() + &padding }, arena))
+}
+
+fn initcap(input: &str) -> String {
+    let mut inside = false;
+    let mut out = String::with_capacity(input.len());
+    for c in input.chars() {
+        if inside {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        inside = c.is_alphanumeric();
+    }
+    out
+}
+
+fn split_part(input: &str, delimiter: &str, field: i64) -> Result<String> {
+    if field == 0 {
+        return Err(invalid("field position must not be zero"));
+    }
+    if delimiter.is_empty() {
+        return Ok(if matches!(field, 1 | -1) { input.to_owned() } else { String::new() });
+    }
+    let found = if field > 0 {
+        input.split(delimiter).nth(field as usize - 1)
+    } else {
+        input.rsplit(delimiter).nth(field.unsigned_abs() as usize - 1)
+    };
+    Ok(found.unwrap_or("").to_owned())
+}
+
+fn quote_ident(input: &str) -> String {
+    let plain = input.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && input.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if plain { input.to_owned() } else { format!("\"{}\"", input.replace('"', "\"\"")) }
+}
+
+fn quote_literal(input: &str) -> String {
+    let quoted = input.replace('\'', "''");
+    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+}
+
+/// format(): %s, %I, %L with positions and widths left to later.
+fn format_text(a: &[Datum<'_>]) -> Result<String> {
+    let mut out = String::new();
+    let mut characters = text(a[0])?.chars().peekable();
+    let mut next = 1;
+    while let Some(c) = characters.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let mut position = String::new();
+        while let Some(digit) = characters.next_if(char::is_ascii_digit) {
+            position.push(digit);
+        }
+        if !position.is_empty() && characters.next_if_eq(&'$').is_none() {
+            return Err(SqlError::unsupported("a width in format()"));
+        }
+        let kind = characters.next().ok_or_else(|| invalid("unterminated format() type specifier"))?;
+        if kind == '%' {
+            out.push('%');
+            continue;
+        }
+        let at = if position.is_empty() { next } else { position.parse().unwrap_or(0) };
+        next = at + 1;
+        let argument = a.get(at).filter(|_| at > 0).ok_or_else(|| invalid("too few arguments for format()"))?;
+        match (kind, *argument) {
+            ('s', Datum::Null) => {}
+            ('s', value) => out.push_str(text(value)?),
+            ('I', Datum::Null) => {
+                return Err(SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "null values cannot be formatted as an SQL identifier",
+                ));
+            }
+            ('I', value) => out.push_str(&quote_ident(text(value)?)),
+            ('L', Datum::Null) => out.push_str("NULL"),
+            ('L', value) => out.push_str(&quote_literal(text(value)?)),
+            (other, _) => return Err(invalid(format!("unrecognized format() type specifier \"{other}\""))),
+        }
+    }
+    Ok(out)
+}
+
+fn translate(input: &str, from: &str, to: &str) -> String {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    input
+        .chars()
+        .filter_map(|c| match from.iter().position(|x| *x == c) {
+            Some(at) => to.get(at).copied(),
+            None => Some(c),
+        })
+        .collect()
+}
+
+fn character_of(code: i64) -> Result<char> {
+    if code == 0 {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
+    }
+    u32::try_from(code).ok().and_then(char::from_u32).ok_or_else(|| {
+        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("requested character not valid for encoding: {code}"))
+    })
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode_base64(input: &[u8]) -> String {
+    let mut out = String::new();
+    for (index, chunk) in input.chunks(3).enumerate() {
+        if index > 0 && index % 19 == 0 {
+            out.push('\n');
+        }
+        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            if place <= chunk.len() {
+                out.push(char::from(BASE64[(word >> (18 - 6 * place) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+fn decode_base64(input: &str) -> Result<Vec<u8>> {
+    let (mut word, mut bits, mut out) = (0u32, 0, Vec::new());
+    for c in input.bytes().filter(|c| !c.is_ascii_whitespace() && *c != b'=') {
+        let value = BASE64.iter().position(|x| *x == c).ok_or_else(|| {
+            invalid(format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c)))
+        })?;
+        word = word << 6 | value as u32;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push((word >> bits) as u8);
+        }
+    }
+    Ok(out)
+}
+
+fn encode(input: &[u8], format: &str) -> Result<String> {
+    let mut out = Vec::new();
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => {
+            write_bytea(input, false, &mut out);
+            out.drain(..2);
+        }
+        "escape" => write_bytea(input, true, &mut out),
+        "base64" => return Ok(encode_base64(input)),
+        _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
+    }
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn decode(input: &str, format: &str) -> Result<Vec<u8>> {
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => parse_hex(input),
+        "escape" => parse_bytea(input),
+        "base64" => decode_base64(input),
+        _ => Err(invalid(format!("unrecognized encoding: \"{format}\""))),
+    }
+}
+
+fn join<'a>(parts: impl Iterator<Item = Datum<'a>>, delimiter: &str) -> Result<String> {
+    let mut out = String::new();
+    let mut first = true;
+    for part in parts.filter(|part| !part.is_null()) {
+        if !first {
+            out.push_str(delimiter);
+        }
+        first = false;
+        out.push_str(text(part)?);
+    }
+    Ok(out)
+}
+
+fn string_to_array<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let input = text(a[0])?;
+    let null = a.get(2).and_then(|null| text(*null).ok());
+    let mut builder = ArrayBuilder::new(TEXT);
+    let mut push = |part| builder.push(if Some(part) == null { Datum::Null } else { Datum::Text(part) });
+    match a[1] {
+        _ if input.is_empty() => {}
+        Datum::Null => input.char_indices().for_each(|(at, c)| push(&input[at..at + c.len_utf8()])),
+        Datum::Text("") => push(input),
+        delimiter => input.split(text(delimiter)?).for_each(push),
+    }
+    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+}
+
+/// Takes characters of a set off the ends.
+fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Datum<'a> {
+    let mut rest = input;
+    if left {
+        rest = rest.trim_start_matches(|c| set.contains(c));
+    }
+    if right {
+        rest = rest.trim_end_matches(|c| set.contains(c));
+    }
+    Datum::Text(rest)
+}
+
+/// The trim functions with and without a set.
+macro_rules! trims {
+    ($name:literal, $left:literal, $right:literal) => {
+        [
+            func($name, &[TEXT], TEXT, |_, a| Ok(trim(text(a[0])?, " ", $left, $right))),
+            func($name, &[TEXT, TEXT], TEXT, |_, a| Ok(trim(text(a[0])?, text(a[1])?, $left, $right))),
+        ]
+    };
+}
+
+const BTRIM: [Function; 2] = trims!("btrim", true, true);
+const LTRIM: [Function; 2] = trims!("ltrim", true, false);
+const RTRIM: [Function; 2] = trims!("rtrim", false, true);
+
+/// A text function of one text.
+macro_rules! mapping {
+    ($name:literal, $take:expr) => {
+        func($name, &[TEXT], TEXT, |cx, a| {
+            let take: fn(&str) -> String = $take;
+            Ok(give_text(&take(text(a[0])?), cx.arena))
+        })
+    };
+}
+
+fn characters<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    Ok(Datum::Int4(text(a[0])?.chars().count() as i32))
+}
+
+fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &str) -> Datum<'a> {
+    let mut out = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), cx.arena);
+    out.push_str(left);
+    out.push_str(right);
+    Datum::Text(out.into_bump_str())
+}
+
+/// `||` of text and anything: the other side arrives as it is and is written as text.
+fn concat_any<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let plain = |value: Datum<'a>| crate::types::text::to_string(value, crate::types::Type::UNKNOWN, cx.session);
+    Ok(concat_text(cx, &plain(a[0]), &plain(a[1])))
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    func("textcat", &[TEXT, TEXT], TEXT, |cx, a| Ok(concat_text(cx, text(a[0])?, text(a[1])?))).op("||"),
+    func("textanycat", &[TEXT, oid::ANYNONARRAY], TEXT, concat_any).stable().op("||"),
+    func("anytextcat", &[oid::ANYNONARRAY, TEXT], TEXT, concat_any).stable().op("||"),
+    func("byteacat", &[BYTEA, BYTEA], BYTEA, |cx, a| {
+        Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&[bytes(a[0])?, bytes(a[1])?].concat())))
+    })
+    .op("||"),
+    func("concat", &[oid::TEXT_ARRAY], TEXT, |cx, a| Ok(give_text(&join(a.iter().copied(), "")?, cx.arena)))
+        .lax()
+        .any_number()
+        .stable(),
+    func("concat_ws", &[TEXT, oid::TEXT_ARRAY], TEXT, |cx, a| {
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
+        Ok(give_text(&join(a[1..].iter().copied(), text(a[0])?)?, cx.arena))
+    })
+    .lax()
+    .any_number()
+    .stable(),
+    func("format", &[TEXT, oid::TEXT_ARRAY], TEXT, |cx, a| {
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
+        Ok(give_text(&format_text(a)?, cx.arena))
+    })
+    .lax()
+    .any_number()
+    .stable(),
+    func("length", &[TEXT], I4, |_, a| characters(a)),
+    func("char_length", &[TEXT], I4, |_, a| characters(a)),
+    func("character_length", &[TEXT], I4, |_, a| characters(a)),
+    func("length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
+    func("octet_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32))),
+    func("octet_length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
+    func("bit_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32 * 8))),
+    mapping!("lower", str::to_lowercase),
+    mapping!("upper", str::to_uppercase),
+    mapping!("initcap", initcap),
+    mapping!("reverse", |v| v.chars().rev().collect()),
+    mapping!("quote_ident", quote_ident),
+    mapping!("quote_literal", quote_literal),
+    func("quote_nullable", &[TEXT], TEXT, |cx, a| {
+        Ok(if a[0].is_null() { Datum::Text("NULL") } else { give_text(&quote_literal(text(a[0])?), cx.arena) })
+    })
+    .lax(),
+    BTRIM[0],
+    BTRIM[1],
+    LTRIM[0],
+    LTRIM[1],
+    RTRIM[0],
+    RTRIM[1],
+    func("substring", &[TEXT, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, None)?))),
+    func("substring", &[TEXT, I4, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))),
+    func("substr", &[TEXT, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, None)?))),
+    func("substr", &[TEXT, I4, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))),
+    func("left", &[TEXT, I4], TEXT, |_, a| {
+        let (input, count) = (text(a[0])?, int(a[1])?);
+        let keep = if count < 0 { (input.chars().count() as i64 + count).max(0) } else { count };
+        Ok(Datum::Text(slice(input, 1, Some(keep))?))
+    }),
+    func("right", &[TEXT, I4], TEXT, |_, a| {
+        let (input, count) = (text(a[0])?, int(a[1])?);
+        let skip = if count < 0 { -count } else { (input.chars().count() as i64 - count).max(0) };
+        Ok(Datum::Text(slice(input, skip + 1, None)?))
+    }),
+    func("position", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
+    func("strpos", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
+    func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))),
+    func("starts_with_operator", &[TEXT, TEXT], oid::BOOL, |_, a| Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))).op("^@"),
+    func("replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
+        let (input, from, to) = (text(a[0])?, text(a[1])?, text(a[2])?);
+        if from.is_empty() { Ok(a[0]) } else { Ok(give_text(&input.replace(from, to), cx.arena)) }
+    }),
+    func("translate", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
+        Ok(give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?), cx.arena))
+    }),
+    func("repeat", &[TEXT, I4], TEXT, |cx, a| {
+        let (input, count) = (text(a[0])?, int(a[1])?.max(0) as usize);
+        if input.len().checked_mul(count).is_none_or(|length| length > LENGTH_MAX) {
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+        }
+        Ok(give_text(&input.repeat(count), cx.arena))
+    }),
+    func("lpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", true, cx.arena)),
+    func("lpad", &[TEXT, I4, TEXT], TEXT, |cx, a| pad(a, text(a[2])?, true, cx.arena)),
+    func("rpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", false, cx.arena)),
+    func("rpad", &[TEXT, I4, TEXT], TEXT, |cx, a| pad(a, text(a[2])?, false, cx.arena)),
+    func("split_part", &[TEXT, TEXT, I4], TEXT, |cx, a| {
+        Ok(give_text(&split_part(text(a[0])?, text(a[1])?, int(a[2])?)?, cx.arena))
+    }),
+    func("ascii", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.chars().next().map_or(0, |c| c as i32)))),
+    func("chr", &[I4], TEXT, |cx, a| Ok(give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena))),
+    func("to_hex", &[I4], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])? as u32), cx.arena))),
+    func("to_hex", &[oid::INT8], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])?), cx.arena))),
+    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| Ok(give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena))),
+    func("decode", &[TEXT, TEXT], BYTEA, |cx, a| {
+        Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&decode(text(a[0])?, text(a[1])?)?)))
+    }),
+    func("string_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
+    func("string_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
+];
