@@ -263,11 +263,10 @@ impl Graph for Engine {
         match self.slots.get(slot).waiting().map(|waiting| waiting.target) {
             None => {}
             Some(Target::Lock(tag, mode)) => self.locks.blockers(tag.as_ref(), slot, mode, blockers),
-            Some(Target::End(owner, txid, _)) => {
-                if self.status.get(txid) == Status::Running(owner) {
-                    blockers.push(owner);
-                }
+            Some(Target::End(owner, txid, _)) if self.status.get(txid) == Status::Running(owner) => {
+                blockers.push(owner);
             }
+            Some(Target::End(..)) => {}
         }
     }
 }

@@ -170,9 +170,11 @@ impl Slot {
     }
 }
 
+type Chunk = Box<[CachePadded<Slot>]>;
+
 /// All slots.
 pub struct Slots {
-    chunks: Box<[OnceLock<Box<[CachePadded<Slot>]>>]>,
+    chunks: Box<[OnceLock<Chunk>]>,
     /// Slots that exist: chunks below are made.
     made: AtomicU32,
     free: SpinLock<Vec<u32>>,

@@ -287,19 +287,19 @@ fn one_old_snapshot_reads_the_same_through_a_storm_of_changes_and_vacuums() {
                 let key = format!("row {worker} {:03}", random::u64() % 200);
                 session.start(ReadCommitted);
                 match session.stamp(&key) {
-                    Some(seen) if random::u64() % 2 == 0 => {
+                    Some(seen) if random::u64().is_multiple_of(2) => {
                         drop(session.delete(&table(), key.as_bytes(), seen))
                     }
                     Some(seen) => drop(session.update(&table(), key.as_bytes(), seen, &[b'x'; 700])),
                     None => drop(session.put(&key, "new")),
                 }
-                if random::u64() % 10 == 0 {
+                if random::u64().is_multiple_of(10) {
                     session.rollback().unwrap()
                 } else {
                     session.commit(false).unwrap()
                 }
                 // Paced, so that versions pile up on every row faster than the reader reads, but not without bound.
-                if random::u64() % 8 == 0 {
+                if random::u64().is_multiple_of(8) {
                     fiber::sleep(Duration::from_millis(1));
                 }
             }
