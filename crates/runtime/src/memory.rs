@@ -241,7 +241,9 @@ pub fn available_bytes() -> io::Result<u64> {
     let information = std::fs::read_to_string("/proc/meminfo")?;
     let total = information
         .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .find_map(|line| {
+            line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        })
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/meminfo has no line MemTotal"))?;
     // No such file, or "max", where nothing is limited.
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();

@@ -11,8 +11,13 @@ use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::{FileIo, Options, Runtime, core, fiber, time, timer, try_core};
 
 pub(crate) fn start(cores: usize) -> Arc<Runtime> {
-    let options =
-        Options { cores: Some(cores), pin: false, file_io: FileIo::Threads, grace: Duration::from_secs(3) };
+    let options = Options {
+        cores: Some(cores),
+        pin: false,
+        file_io: FileIo::Threads,
+        grace: Duration::from_secs(3),
+        ..Options::default()
+    };
     Runtime::start(options).unwrap()
 }
 
@@ -169,6 +174,16 @@ fn many_parked_fibers_and_all_wake() {
     }
     open.0.wake_all();
     assert_eq!(ends.iter().count(), 2999);
+}
+
+#[test]
+fn an_idle_core_that_polls_sleeps_in_the_end() {
+    let options =
+        Options { cores: Some(1), pin: false, poll: Duration::from_micros(100), ..Options::default() };
+    let runtime = Runtime::start(options).unwrap();
+    (0..2000).for_each(|number| assert_eq!(runtime.call(0, || number), number));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(runtime.call(0, || 7), 7);
 }
 
 #[test]

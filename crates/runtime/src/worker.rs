@@ -29,11 +29,6 @@ use crate::timer::Timers;
 const IDLE_FIBERS: usize = 64;
 /// Stacks kept without a fiber.
 const SPARE_STACKS: usize = 64;
-/// An idle core polls for at most this long before it sleeps.
-const POLL_NANOS_MAX: u64 = 50_000;
-/// While work comes at gaps up to this, polling for it beats sleeping.
-const GAP_NANOS_WORTH: u64 = 20_000;
-
 thread_local! {
     static WORKER: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
@@ -145,10 +140,9 @@ impl Worker {
         }
         let began = self.refresh();
         let deadline = self.timers.borrow().next_deadline();
-        let gap = self.gap.get();
-        let polled =
-            gap <= GAP_NANOS_WORTH && self.poll_actively(began, (2 * gap).min(POLL_NANOS_MAX), deadline);
-        if !polled {
+        let (gap, longest) = (self.gap.get(), self.shared.poll_nanos);
+        // Polling pays only while work usually comes before it would end.
+        if !(gap <= longest / 2 && self.poll_actively(began, (2 * gap).min(longest), deadline)) {
             self.sleep(deadline);
         }
         // A new gap counts an eighth, so one lull doesn't end polling and one burst doesn't start it.
@@ -166,7 +160,7 @@ impl Worker {
             if self.disk.has_completions() || self.refresh() >= until {
                 return self.disk.has_completions();
             }
-            std::thread::yield_now(); // a client on this core may be what we wait for
+            std::thread::yield_now();
         }
     }
 
