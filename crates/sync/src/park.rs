@@ -38,7 +38,7 @@ pub fn install(hook: &'static dyn ParkHook) {
 pub fn current() -> Waker {
     match HOOK.with(Cell::get) {
         Some(hook) => hook.current(),
-        None => Waker::from(Arc::new(ThreadWaker(thread::current()))),
+        None => thread_waker(),
     }
 }
 
@@ -58,6 +58,20 @@ pub fn yield_now() {
         Some(hook) => hook.yield_now(),
         None => thread::yield_now(),
     }
+}
+
+/// A waker for this thread, made once: foreign threads that call into the runtime ask for it at every call.
+#[cfg(not(loom))]
+fn thread_waker() -> Waker {
+    thread_local! {
+        static WAKER: Waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
+    }
+    WAKER.with(Waker::clone)
+}
+
+#[cfg(loom)]
+fn thread_waker() -> Waker {
+    Waker::from(Arc::new(ThreadWaker(thread::current())))
 }
 
 struct ThreadWaker(thread::Thread);

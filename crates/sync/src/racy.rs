@@ -91,6 +91,19 @@ impl<'a> RacyBytes<'a> {
         self.inside(offset, 8).then(|| u64::from_le(self.load(offset)))
     }
 
+    /// Asks the processor for the cache lines of a range (cut to the view) ahead of their use, all at once.
+    #[inline]
+    pub fn prefetch(&self, offset: usize, len: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for at in (offset..self.len.min(offset.saturating_add(len))).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: the address is inside the view; a prefetch reads nothing and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.add(at).cast::<i8>()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (offset, len);
+    }
+
     /// A view on a part.
     #[inline]
     pub fn part(&self, offset: usize, len: usize) -> Option<RacyBytes<'a>> {

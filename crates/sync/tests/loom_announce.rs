@@ -1,0 +1,71 @@
+//! The announcement of snapshots under loom: the transaction room's source itself, which knows nothing but atomics.
+//!
+//! A core's thread takes a snapshot, ends it, runs the keeper's task, and takes another; the keeper scans and recycles
+//! what is below. No interleaving, and no weakness of the memory model, lets it recycle what a snapshot in use needs.
+#![cfg(loom)]
+
+#[path = "../../txn/src/announce.rs"]
+#[allow(dead_code)]
+mod announce;
+
+use announce::{CoreFloors, SessionFloor};
+use loom::sync::Arc;
+use loom::thread;
+use sync::atomic::{AtomicU64, Ordering};
+
+struct World {
+    published: AtomicU64,
+    floors: CoreFloors,
+    sessions: [SessionFloor; 2],
+    /// Everything below has been recycled.
+    recycled: AtomicU64,
+}
+
+impl World {
+    /// A statement's snapshot, as the engine takes it.
+    fn snapshot(&self, session: usize) -> u64 {
+        let csn = self.published.load(Ordering::Acquire);
+        self.sessions[session].announce(csn);
+        csn
+    }
+
+    /// Reads with a snapshot: what it needs must not have been recycled, as far as the model lets anybody know.
+    fn read(&self, csn: u64) {
+        assert!(self.recycled.load(Ordering::SeqCst) <= csn, "recycled under a snapshot in use");
+    }
+}
+
+#[test]
+fn nothing_is_recycled_under_a_snapshot() {
+    loom::model(|| {
+        let world = Arc::new(World {
+            published: AtomicU64::new(1),
+            floors: CoreFloors::new(1),
+            sessions: [SessionFloor::new(), SessionFloor::new()],
+            recycled: AtomicU64::new(0),
+        });
+        let core = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let parked = world.snapshot(0);
+                // The keeper's task, while session 0 is parked.
+                world.floors.raise(0, &world.published);
+                let other = world.snapshot(1);
+                world.read(other);
+                world.sessions[1].clear();
+                world.read(parked);
+                world.sessions[0].clear();
+            })
+        };
+        let committer = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.published.store(2, Ordering::Release))
+        };
+        for _ in 0..2 {
+            let oldest = world.floors.oldest(world.sessions.iter());
+            world.recycled.store(oldest, Ordering::SeqCst);
+        }
+        core.join().unwrap();
+        committer.join().unwrap();
+    });
+}
