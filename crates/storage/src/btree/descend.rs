@@ -23,6 +23,9 @@ const CONFLICTS_BEFORE_LATCH: u32 = 32;
 /// Conflicts between two yields: who is in the way may share this core.
 const CONFLICTS_PER_YIELD: u32 = 8;
 
+/// Bytes of a leaf asked for ahead: header and slots of some 60 entries, which is a leaf of rows of 120 bytes.
+const LEAF_PREFETCH: usize = 576;
+
 /// Why a walk ended early.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
@@ -139,6 +142,10 @@ pub(super) fn descend<'p>(
         let child = position.and_then(|position| Some((position, node.child(position)?)));
         let (position, child) = child.ok_or_else(|| step.damaged("unreadable inner node"))?;
         let next = look(pool, child, Some(&step))?;
+        if now == 1 {
+            // A leaf is rarely in the cache: its header and slots come in one wait instead of one for each probe.
+            next.page.bytes().prefetch(0, LEAF_PREFETCH);
+        }
         let below = level_of(&next, tree.id);
         step.page.validate()?;
         if below != Some(now - 1) {
