@@ -199,7 +199,8 @@ impl<'a> Reader<'_, 'a> {
             5 => Numeric::NaN,
             1 | 3 => {
                 let flip = if kind == 1 { 0xff } else { 0 };
-                let exponent = i64::from(u32::from_be_bytes(self.array()?.map(|byte: u8| byte ^ flip))) - (1 << 30);
+                let exponent =
+                    i64::from(u32::from_be_bytes(self.array()?.map(|byte: u8| byte ^ flip))) - (1 << 30);
                 let mut digits = String::new();
                 loop {
                     let pair = self.byte()? ^ flip;
@@ -271,7 +272,11 @@ pub fn decode<'a>(
     })
 }
 
-fn decode_array<'a>(element: Type, reader: &mut Reader<'_, 'a>, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+fn decode_array<'a>(
+    element: Type,
+    reader: &mut Reader<'_, 'a>,
+    arena: &'a Bump,
+) -> Result<Datum<'a>, SqlError> {
     // The elements lie inside the inverted range: invert the rest back once, then read plainly.
     let plain: &'a [u8] = if reader.mask == 0 {
         reader.bytes
@@ -327,13 +332,45 @@ mod tests {
     fn order_of_bytes_is_order_of_values() {
         let texts = ["", "a", "a\u{1}", "ab", "b", "é"].map(Datum::Text);
         check(&texts, Type::TEXT);
-        check(&[Datum::Bytea(&[]), Datum::Bytea(&[0]), Datum::Bytea(&[0, 0]), Datum::Bytea(&[0, 1]), Datum::Bytea(&[1]), Datum::Null], Type::BYTEA);
+        check(
+            &[
+                Datum::Bytea(&[]),
+                Datum::Bytea(&[0]),
+                Datum::Bytea(&[0, 0]),
+                Datum::Bytea(&[0, 1]),
+                Datum::Bytea(&[1]),
+                Datum::Null,
+            ],
+            Type::BYTEA,
+        );
         check(&[i64::MIN, -1, 0, 1, i64::MAX].map(Datum::Int8), Type::INT8);
-        check(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8), Type::FLOAT8);
-        let packed: Vec<Vec<u8>> = ["-Infinity", "-1000", "-999.5", "-1.1", "-1.10", "-0.001", "0", "0.00", "0.0001", "1", "1.000", "1.05", "9", "10", "10.5", "1e50", "Infinity", "NaN"]
-            .iter()
-            .map(|text| Numeric::parse(text).unwrap().pack().unwrap())
-            .collect();
+        check(
+            &[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8),
+            Type::FLOAT8,
+        );
+        let packed: Vec<Vec<u8>> = [
+            "-Infinity",
+            "-1000",
+            "-999.5",
+            "-1.1",
+            "-1.10",
+            "-0.001",
+            "0",
+            "0.00",
+            "0.0001",
+            "1",
+            "1.000",
+            "1.05",
+            "9",
+            "10",
+            "10.5",
+            "1e50",
+            "Infinity",
+            "NaN",
+        ]
+        .iter()
+        .map(|text| Numeric::parse(text).unwrap().pack().unwrap())
+        .collect();
         let numerics: Vec<Datum<'_>> = packed.iter().map(|bytes| Datum::Numeric(NumericRef(bytes))).collect();
         check(&numerics, Type::NUMERIC);
     }

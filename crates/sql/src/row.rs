@@ -168,7 +168,9 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, out: &mut Vec<u8>) -> Result<
 fn encode_fixed(value: Datum<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match (value, kind) {
         (Datum::Null, _) => {}
-        (Datum::Int4(v), Kind::Int4) | (Datum::Date(v), Kind::Date) => out.extend_from_slice(&v.to_le_bytes()),
+        (Datum::Int4(v), Kind::Int4) | (Datum::Date(v), Kind::Date) => {
+            out.extend_from_slice(&v.to_le_bytes())
+        }
         (Datum::Int8(v), Kind::Int8)
         | (Datum::Time(v), Kind::Time)
         | (Datum::Timestamp(v), Kind::Timestamp)
@@ -307,7 +309,8 @@ mod tests {
 
     #[test]
     fn every_column_reads_back_whatever_is_null() {
-        let types = [Type::INT4, Type::TEXT, Type::BOOL, Type::BYTEA, Type::INT8, Type::VARCHAR, Type::FLOAT8];
+        let types =
+            [Type::INT4, Type::TEXT, Type::BOOL, Type::BYTEA, Type::INT8, Type::VARCHAR, Type::FLOAT8];
         let shape = RowShape::new(&types);
         let full = [
             Datum::Int4(-7),

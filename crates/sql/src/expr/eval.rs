@@ -3,7 +3,9 @@
 
 use bumpalo::Bump;
 
-use super::{BoolOperand, Call, Case, Cast, CastPath, EvalContext, Expr, Extreme, Quantified, QuantifiedOver};
+use super::{
+    BoolOperand, Call, Case, Cast, CastPath, EvalContext, Expr, Extreme, Quantified, QuantifiedOver,
+};
 use crate::error::{SqlError, SqlState};
 use crate::functions::{Comparison, Fast, Function};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, compare, length, registry, text};
@@ -117,7 +119,11 @@ impl Call {
         (function.code)(context, arguments)
     }
 
-    fn eval_distinct<'a>(&'a self, negated: bool, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
+    fn eval_distinct<'a>(
+        &'a self,
+        negated: bool,
+        context: &mut EvalContext<'a, '_>,
+    ) -> Result<Datum<'a>, SqlError> {
         let left = self.arguments[0].eval(context)?;
         let right = self.arguments[1].eval(context)?;
         let distinct = match (left.is_null(), right.is_null()) {
@@ -152,8 +158,12 @@ fn fast_call<'a>(
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
     match (fast, left, right) {
-        (Fast::Compare(comparison), Datum::Int4(a), Datum::Int4(b)) => Ok(Datum::Bool(comparison.holds(a.cmp(&b)))),
-        (Fast::Compare(comparison), Datum::Int8(a), Datum::Int8(b)) => Ok(Datum::Bool(comparison.holds(a.cmp(&b)))),
+        (Fast::Compare(comparison), Datum::Int4(a), Datum::Int4(b)) => {
+            Ok(Datum::Bool(comparison.holds(a.cmp(&b))))
+        }
+        (Fast::Compare(comparison), Datum::Int8(a), Datum::Int8(b)) => {
+            Ok(Datum::Bool(comparison.holds(a.cmp(&b))))
+        }
         (Fast::Compare(Comparison::Equal), Datum::Text(a), Datum::Text(b)) => Ok(Datum::Bool(a == b)),
         (_, Datum::Null, _) | (_, _, Datum::Null) => Ok(Datum::Null),
         (Fast::Compare(comparison), a, b) => Ok(Datum::Bool(comparison.holds(compare(a, b)))),
@@ -192,7 +202,9 @@ impl Extreme {
             if value.is_null() {
                 continue;
             }
-            if best.is_null() || (compare(value, best).is_gt() == self.greatest && compare(value, best).is_ne()) {
+            if best.is_null()
+                || (compare(value, best).is_gt() == self.greatest && compare(value, best).is_ne())
+            {
                 best = value;
             }
         }
@@ -235,7 +247,8 @@ pub fn convert<'a>(
         }
         CastPath::Elements(element) => {
             let Datum::Array(array) = value else { return Ok(value) };
-            let to_element = registry::element_of(to.oid).map_or(to, |oid| Type::with_modifier(oid, to.modifier));
+            let to_element =
+                registry::element_of(to.oid).map_or(to, |oid| Type::with_modifier(oid, to.modifier));
             let mut builder = ArrayBuilder::new(to_element.oid);
             let from_element = Type::new(array.element_type());
             for item in array.iter() {
@@ -245,8 +258,11 @@ pub fn convert<'a>(
                     convert(element, item, from_element, to_element, explicit, context)?
                 });
             }
-            let dimensions: Vec<_> = (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
-            return Ok(Datum::Array(ArrayRef(context.arena.alloc_slice_copy(&builder.finish_with(&dimensions)))));
+            let dimensions: Vec<_> =
+                (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
+            return Ok(Datum::Array(ArrayRef(
+                context.arena.alloc_slice_copy(&builder.finish_with(&dimensions)),
+            )));
         }
     };
     length::apply(converted, to, explicit, context.arena)

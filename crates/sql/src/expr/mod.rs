@@ -9,8 +9,6 @@ use crate::types::{Datum, Type, Value};
 
 mod context;
 mod eval;
-#[cfg(test)]
-mod tests;
 mod walk;
 
 pub use context::{Environment, EvalContext};

@@ -88,7 +88,8 @@ fn kind_of(name: &str) -> Option<Kind> {
 
 /// The type an aggregate takes its first argument as, and its result's type.
 fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
-    let number = |ty: u32| matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
+    let number =
+        |ty: u32| matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
     Some(match kind {
         Kind::CountRows | Kind::Count => (given, oid::INT8),
         Kind::Sum => match given {
@@ -137,9 +138,9 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
     }
     let wanted = if kind == Kind::StringAgg { 2 } else { 1 };
     let given = arguments.first().map_or(Type::VOID, Expr::type_);
-    let Some((argument, result)) = signature(kind, given.oid)
-        .filter(|(argument, _)| arguments.len() == wanted && (given.oid == oid::UNKNOWN || implicit_ok(given.oid, *argument)))
-    else {
+    let Some((argument, result)) = signature(kind, given.oid).filter(|(argument, _)| {
+        arguments.len() == wanted && (given.oid == oid::UNKNOWN || implicit_ok(given.oid, *argument))
+    }) else {
         // The caller's search goes on and fails with the message for functions.
         return Ok(None);
     };
@@ -165,12 +166,24 @@ pub struct Accumulator {
 enum State {
     None,
     /// Sum of integers, and of their squares where variance wants them.
-    Integer { sum: i128, squares: BigInt },
+    Integer {
+        sum: i128,
+        squares: BigInt,
+    },
     /// Sum of numerics: over i128 at the greatest scale so far as long as it fits.
-    Small { sum: i128, scale: u32 },
-    Big { sum: Numeric, squares: Numeric },
+    Small {
+        sum: i128,
+        scale: u32,
+    },
+    Big {
+        sum: Numeric,
+        squares: Numeric,
+    },
     /// Youngs and Cramer's sums: of values, and of squares of differences.
-    Float { sum: f64, squares: f64 },
+    Float {
+        sum: f64,
+        squares: f64,
+    },
     Interval(Interval),
     Best(Value),
     Bool(bool),
@@ -238,7 +251,10 @@ impl Accumulator {
                 let previous = *sum;
                 *sum += value;
                 if sum.is_infinite() && !previous.is_infinite() && !value.is_infinite() {
-                    return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+                    return Err(SqlError::new(
+                        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                        "value out of range: overflow",
+                    ));
                 }
                 if before > 0.0 {
                     let difference = value * self.count as f64 - *sum;
@@ -248,7 +264,7 @@ impl Accumulator {
                 }
             }
             State::Interval(sum) => match value {
-                Datum::Interval(value) => *sum = sum.add(value)?,
+                Datum::Interval(value) => *sum = sum.plus(value)?,
                 _ => return Err(bad_argument("sum")),
             },
             State::Best(best) => {
@@ -373,7 +389,13 @@ impl Accumulator {
                 if sample && self.count < 2 {
                     return Ok(Datum::Null);
                 }
-                variance(&sum, &squares, self.count, sample, matches!(kind, Kind::StddevSamp | Kind::StddevPop))?
+                variance(
+                    &sum,
+                    &squares,
+                    self.count,
+                    sample,
+                    matches!(kind, Kind::StddevSamp | Kind::StddevPop),
+                )?
             }
         };
         Ok(Datum::Numeric(result.store(arena)?))
@@ -395,7 +417,13 @@ impl Accumulator {
 }
 
 /// (n * squares - sum^2) / (n * (n or n - 1)), and its root, at PostgreSQL's scales.
-fn variance(sum: &Numeric, squares: &Numeric, count: i64, sample: bool, root: bool) -> Result<Numeric, SqlError> {
+fn variance(
+    sum: &Numeric,
+    squares: &Numeric,
+    count: i64,
+    sample: bool,
+    root: bool,
+) -> Result<Numeric, SqlError> {
     let n = Numeric::from(count);
     let spread = n.multiply(squares).add(&sum.multiply(sum).negate());
     if spread.signum() <= 0 {

@@ -84,11 +84,15 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
 }
 
 fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> bool {
-    items.iter().all(|item| !item.is_null() && container.iter().any(|value| !value.is_null() && compare(value, item).is_eq()))
+    items.iter().all(|item| {
+        !item.is_null() && container.iter().any(|value| !value.is_null() && compare(value, item).is_eq())
+    })
 }
 
 fn overlaps(left: ArrayRef<'_>, right: ArrayRef<'_>) -> bool {
-    right.iter().any(|item| !item.is_null() && left.iter().any(|value| !value.is_null() && compare(value, item).is_eq()))
+    right.iter().any(|item| {
+        !item.is_null() && left.iter().any(|value| !value.is_null() && compare(value, item).is_eq())
+    })
 }
 
 fn dimension(a: &[Datum<'_>]) -> Result<Option<(i32, i32)>> {
@@ -104,7 +108,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("array_length", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, _)| length))),
     func("array_lower", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(_, lower)| lower))),
     func("array_upper", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, lower)| lower + length - 1))),
-    func("array_ndims", &[ANY], I4, |_, a| give(Some(array(a[0])?.dimensions() as i32).filter(|count| *count > 0))),
+    func("array_ndims", &[ANY], I4, |_, a| {
+        give(Some(array(a[0])?.dimensions() as i32).filter(|count| *count > 0))
+    }),
     func("cardinality", &[ANY], I4, |_, a| Ok(Datum::Int4(array(a[0])?.len() as i32))),
     func("array_append", &[ANY, ITEM], ANY, |cx, a| append(cx, a[0], a[1], false)).lax(),
     func("array_prepend", &[ITEM, ANY], ANY, |cx, a| append(cx, a[1], a[0], true)).lax(),
@@ -124,7 +130,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(rebuilt(list.element_type(), list.iter().filter(move |value| compare(*value, item).is_ne()), cx))
     })
     .lax(),
-    func("arraycontains", &[ANY, ANY], oid::BOOL, |_, a| Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)))).op("@>"),
-    func("arraycontained", &[ANY, ANY], oid::BOOL, |_, a| Ok(Datum::Bool(contains(array(a[1])?, array(a[0])?)))).op("<@"),
-    func("arrayoverlap", &[ANY, ANY], oid::BOOL, |_, a| Ok(Datum::Bool(overlaps(array(a[0])?, array(a[1])?)))).op("&&"),
+    func("arraycontains", &[ANY, ANY], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)))
+    })
+    .op("@>"),
+    func("arraycontained", &[ANY, ANY], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(contains(array(a[1])?, array(a[0])?)))
+    })
+    .op("<@"),
+    func("arrayoverlap", &[ANY, ANY], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(overlaps(array(a[0])?, array(a[1])?)))
+    })
+    .op("&&"),
 ];

@@ -121,11 +121,18 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
     let given = [left.type_(), element];
     let function = operator_function(name, &given)?;
     if function.result != oid::BOOL {
-        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "op ANY/ALL (array) requires operator to yield boolean"));
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            "op ANY/ALL (array) requires operator to yield boolean",
+        ));
     }
     let (wanted, _) = concrete(function, &given);
-    let wanted_array = types::array_of(wanted[1].oid)
-        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("could not find array type for data type {}", wanted[1])))?;
+    let wanted_array = types::array_of(wanted[1].oid).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("could not find array type for data type {}", wanted[1]),
+        )
+    })?;
     let left = cast(left, wanted[0], CastContext::Implicit)?;
     let right = QuantifiedOver::Array(cast(right, Type::new(wanted_array), CastContext::Implicit)?);
     Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all })))

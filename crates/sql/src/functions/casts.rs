@@ -55,7 +55,9 @@ fn oid_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
         (oid::OID, _) if to_reg => Some((CastPath::Relabel, Implicit)),
         (_, oid::OID) if from_reg => Some((CastPath::Relabel, Implicit)),
         _ if INTEGERS.contains(&from) && (to_reg || to == oid::OID) => function(convert::to_oid(), Implicit),
-        (_, oid::INT4 | oid::INT8) if from_reg || from == oid::OID => function(convert::to_number(to)?, Assignment),
+        (_, oid::INT4 | oid::INT8) if from_reg || from == oid::OID => {
+            function(convert::to_number(to)?, Assignment)
+        }
         (oid::TEXT | oid::VARCHAR, oid::REGCLASS) => Some((CastPath::Input, Implicit)),
         _ => None,
     }
@@ -63,7 +65,9 @@ fn oid_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
 
 fn string_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     match (from, to) {
-        (oid::TEXT | oid::VARCHAR, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => Some((CastPath::Relabel, Implicit)),
+        (oid::TEXT | oid::VARCHAR, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
+            Some((CastPath::Relabel, Implicit))
+        }
         (oid::BPCHAR, oid::TEXT | oid::VARCHAR | oid::NAME) => {
             Some((CastPath::Function(convert::unpad()), Implicit))
         }
@@ -92,8 +96,12 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     match (from, to) {
         (oid::BOOL, oid::INT4) => return Some((CastPath::Function(convert::bool_to_int4()), Explicit)),
         (oid::INT4, oid::BOOL) => return Some((CastPath::Function(convert::int4_to_bool()), Explicit)),
-        (oid::OIDVECTOR, _) if types::element_of(to) == Some(oid::OID) => return Some((CastPath::Relabel, Implicit)),
-        (oid::INT2VECTOR, _) if types::element_of(to) == Some(oid::INT2) => return Some((CastPath::Relabel, Implicit)),
+        (oid::OIDVECTOR, _) if types::element_of(to) == Some(oid::OID) => {
+            return Some((CastPath::Relabel, Implicit));
+        }
+        (oid::INT2VECTOR, _) if types::element_of(to) == Some(oid::INT2) => {
+            return Some((CastPath::Relabel, Implicit));
+        }
         _ => {}
     }
     if let (Some(from), Some(to)) = (types::element_of(from), types::element_of(to)) {
@@ -150,7 +158,8 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
     match path(from.oid, to.oid) {
         Some((path, needed)) if needed <= context => {
             // A relabelling still has to cut or pad.
-            let path = if to.modifier >= 0 && matches!(path, CastPath::Relabel) { CastPath::Length } else { path };
+            let path =
+                if to.modifier >= 0 && matches!(path, CastPath::Relabel) { CastPath::Length } else { path };
             Ok(wrap(expr, path, to, explicit))
         }
         _ => Err(SqlError::new(
@@ -213,7 +222,9 @@ pub fn cast_volatility(cast: &Cast) -> Volatility {
         CastPath::Input if stable(cast.type_.oid) => Volatility::Stable,
         CastPath::Output if stable(cast.input.type_().oid) => Volatility::Stable,
         CastPath::Function(function) => function.volatility,
-        CastPath::Elements(_) if stable(cast.type_.oid) || stable(cast.input.type_().oid) => Volatility::Stable,
+        CastPath::Elements(_) if stable(cast.type_.oid) || stable(cast.input.type_().oid) => {
+            Volatility::Stable
+        }
         _ => Volatility::Immutable,
     }
 }
@@ -245,7 +256,7 @@ pub fn common_type(context: &str, types: &[Type]) -> Result<Type, SqlError> {
             chosen = ty.oid;
         }
     }
-    for ty in types.iter().filter(|ty| ty.oid != oid::UNKNOWN && !implicit_ok(ty.oid, chosen)) {
+    if let Some(ty) = types.iter().find(|ty| ty.oid != oid::UNKNOWN && !implicit_ok(ty.oid, chosen)) {
         return Err(SqlError::new(
             SqlState::CANNOT_COERCE,
             format!("{context} could not convert type {} to {}", Type::new(ty.oid), Type::new(chosen)),

@@ -46,12 +46,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(give_text(&value, cx.arena))
     })
     .volatile(),
-    func("current_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena))).stable(),
+    func("current_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena)))
+        .stable(),
     func("user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena))).stable(),
-    func("current_role", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena))).stable(),
-    func("session_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.session_user(), cx.arena))).stable(),
-    func("current_database", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena))).stable(),
-    func("current_catalog", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena))).stable(),
+    func("current_role", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena)))
+        .stable(),
+    func("session_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.session_user(), cx.arena)))
+        .stable(),
+    func("current_database", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena)))
+        .stable(),
+    func("current_catalog", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena)))
+        .stable(),
     func("current_schema", &[], oid::NAME, |cx, _| {
         Ok(cx.session.current_schema().map_or(Datum::Null, |name| give_text(&name, cx.arena)))
     })
@@ -78,8 +83,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })
     .lax()
     .stable(),
-    func("nextval", &[oid::REGCLASS], I8, |cx, a| Ok(Datum::Int8(cx.session.sequence_next(int(a[0])? as u32)?))).volatile(),
-    func("currval", &[oid::REGCLASS], I8, |cx, a| Ok(Datum::Int8(cx.session.sequence_current(int(a[0])? as u32)?))).volatile(),
+    func("nextval", &[oid::REGCLASS], I8, |cx, a| {
+        Ok(Datum::Int8(cx.session.sequence_next(int(a[0])? as u32)?))
+    })
+    .volatile(),
+    func("currval", &[oid::REGCLASS], I8, |cx, a| {
+        Ok(Datum::Int8(cx.session.sequence_current(int(a[0])? as u32)?))
+    })
+    .volatile(),
     func("lastval", &[], I8, |cx, _| Ok(Datum::Int8(cx.session.sequence_last()?))).volatile(),
     func("setval", &[oid::REGCLASS, I8], I8, |cx, a| {
         Ok(Datum::Int8(cx.session.sequence_set(int(a[0])? as u32, int(a[1])?, true)?))

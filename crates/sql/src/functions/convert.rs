@@ -233,4 +233,3 @@ pub(super) fn bool_to_int4() -> &'static Function {
 pub(super) fn int4_to_bool() -> &'static Function {
     &INT4_TO_BOOL
 }
-

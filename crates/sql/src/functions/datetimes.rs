@@ -6,7 +6,8 @@ use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::datetime::{
-    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_date, checked_timestamp, days_of, is_infinite, month_days,
+    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_date, checked_timestamp, days_of,
+    is_infinite, month_days,
 };
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Interval, oid};
@@ -31,7 +32,11 @@ pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
             _ => Ok(infinite),
         };
     }
-    checked_timestamp(move_months(local, span.months).checked_add(i64::from(span.days) * DAY).and_then(|v| v.checked_add(span.micros)))
+    checked_timestamp(
+        move_months(local, span.months)
+            .checked_add(i64::from(span.days) * DAY)
+            .and_then(|v| v.checked_add(span.micros)),
+    )
 }
 
 fn move_months(local: i64, months: i32) -> i64 {
@@ -85,7 +90,9 @@ fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     if is_infinite(left) || is_infinite(right) {
         return match (is_infinite(left), left == right) {
             (true, true) => Err(crate::types::interval::interval_out_of_range()),
-            (true, false) => Ok(Datum::Interval(if left > 0 { Interval::INFINITY } else { Interval::NEG_INFINITY })),
+            (true, false) => {
+                Ok(Datum::Interval(if left > 0 { Interval::INFINITY } else { Interval::NEG_INFINITY }))
+            }
             _ => Ok(Datum::Interval(if right > 0 { Interval::NEG_INFINITY } else { Interval::INFINITY })),
         };
     }
@@ -95,7 +102,8 @@ fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
 
 /// Symbolic difference: years, months, days and clock, as age() counts them.
 fn age(left: i64, right: i64) -> Interval {
-    let (a, b) = if left >= right { (Civil::of(left), Civil::of(right)) } else { (Civil::of(right), Civil::of(left)) };
+    let (a, b) =
+        if left >= right { (Civil::of(left), Civil::of(right)) } else { (Civil::of(right), Civil::of(left)) };
     let mut months = (a.year - b.year) * 12 + a.month - b.month;
     let mut days = a.day - b.day;
     let mut micros = a.micros - b.micros;
@@ -113,7 +121,10 @@ fn age(left: i64, right: i64) -> Interval {
 }
 
 fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unit \"{unit}\" not recognized for type {type_name}"))
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("unit \"{unit}\" not recognized for type {type_name}"),
+    )
 }
 
 fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
@@ -186,9 +197,15 @@ fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &
         "week" => whole(iso_week(days, civil.year).0),
         "isoyear" => whole(iso_week(days, civil.year).1),
         "decade" => whole(civil.year.div_euclid(10)),
-        "century" => whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) }),
-        "millennium" => whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) }),
-        "julian" => Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?)),
+        "century" => {
+            whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) })
+        }
+        "millennium" => {
+            whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) })
+        }
+        "julian" => {
+            Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?))
+        }
         "timezone" if offset.is_some() => whole(offset.unwrap_or(0)),
         "timezone_hour" if offset.is_some() => whole(offset.unwrap_or(0) / 3600),
         "timezone_minute" if offset.is_some() => whole(offset.unwrap_or(0) / 60 % 60),
@@ -247,7 +264,10 @@ fn extract(cx: &EvalContext<'_, '_>, unit: Datum<'_>, value: Datum<'_>) -> Resul
             if unit.eq_ignore_ascii_case("epoch") {
                 return Ok(Some(Numeric::from((local + EPOCH_MICROS) / SECOND)));
             }
-            if matches!(unit.to_ascii_lowercase().as_str(), "hour" | "minute" | "second" | "milliseconds" | "microseconds") {
+            if matches!(
+                unit.to_ascii_lowercase().as_str(),
+                "hour" | "minute" | "second" | "milliseconds" | "microseconds"
+            ) {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     format!("unit \"{unit}\" not supported for type date"),
@@ -260,7 +280,8 @@ fn extract(cx: &EvalContext<'_, '_>, unit: Datum<'_>, value: Datum<'_>) -> Resul
         Datum::Timestamptz(instant) if is_infinite(instant) => Ok(infinite(instant)),
         Datum::Timestamptz(instant) => {
             let offset = datetime::offset_at(&cx.session.settings().time_zone, instant);
-            field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone").map(Some)
+            field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone")
+                .map(Some)
         }
         _ => Err(bad_argument("extract")),
     }
@@ -296,7 +317,11 @@ fn make_date(a: &[Datum<'_>]) -> Result<i64> {
 fn make_clock(hour: i64, minute: i64, second: f64) -> Result<i64> {
     let micros = (second * 1e6).round_ties_even() as i64;
     let total = hour * HOUR + minute * MINUTE + micros;
-    if !(0..=24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..=60.0).contains(&second) || total > DAY {
+    if !(0..=24).contains(&hour)
+        || !(0..60).contains(&minute)
+        || !(0.0..=60.0).contains(&second)
+        || total > DAY
+    {
         return Err(SqlError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
             format!("time field value out of range: {hour}:{minute:02}:{second:02}"),
@@ -317,11 +342,17 @@ fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval)
 macro_rules! moved {
     ($type:expr, $result:expr) => {
         [
-            func("plus_interval", &[$type, SPAN], $result, |cx, a| span_plus(cx, a[0], interval(a[1])?)).stable().op("+"),
-            func("interval_plus", &[SPAN, $type], $result, |cx, a| span_plus(cx, a[1], interval(a[0])?)).stable().op("+"),
-            func("minus_interval", &[$type, SPAN], $result, |cx, a| span_plus(cx, a[0], interval(a[1])?.negate()?))
+            func("plus_interval", &[$type, SPAN], $result, |cx, a| span_plus(cx, a[0], interval(a[1])?))
                 .stable()
-                .op("-"),
+                .op("+"),
+            func("interval_plus", &[SPAN, $type], $result, |cx, a| span_plus(cx, a[1], interval(a[0])?))
+                .stable()
+                .op("+"),
+            func("minus_interval", &[$type, SPAN], $result, |cx, a| {
+                span_plus(cx, a[0], interval(a[1])?.negate()?)
+            })
+            .stable()
+            .op("-"),
         ]
     };
 }
@@ -374,7 +405,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     current!("transaction_timestamp", now).stable(),
     current!("statement_timestamp", |cx| cx.session.statement_time()).stable(),
     current!("clock_timestamp", |cx| cx.session.clock_time()).volatile(),
-    func("current_date", &[], DATE, |cx, _| Ok(Datum::Date(datetime::timestamp_to_date(local_now(cx))))).stable(),
+    func("current_date", &[], DATE, |cx, _| Ok(Datum::Date(datetime::timestamp_to_date(local_now(cx)))))
+        .stable(),
     func("localtimestamp", &[], STAMP, |cx, _| Ok(Datum::Timestamp(local_now(cx)))).stable(),
     func("localtime", &[], TIME, |cx, _| Ok(Datum::Time(local_now(cx).rem_euclid(DAY)))).stable(),
     DATE_MOVED[0],
@@ -392,7 +424,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("date_pli", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], int(a[1])?)).op("+"),
     func("integer_pl_date", &[oid::INT4, DATE], DATE, |_, a| date_plus(a[1], int(a[0])?)).op("+"),
     func("date_mii", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], -int(a[1])?)).op("-"),
-    func("date_mi", &[DATE, DATE], oid::INT4, |_, a| Ok(Datum::Int4((date(a[0])? - date(a[1])?) as i32))).op("-"),
+    func("date_mi", &[DATE, DATE], oid::INT4, |_, a| Ok(Datum::Int4((date(a[0])? - date(a[1])?) as i32)))
+        .op("-"),
     func("datetime_pl", &[DATE, TIME], STAMP, |_, a| {
         checked_timestamp(stamp(a[0])?.checked_add(stamp(a[1])?)).map(Datum::Timestamp)
     })
@@ -403,14 +436,23 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Datum::Interval(Interval { months: 0, days: 0, micros: stamp(a[0])? - stamp(a[1])? }))
     })
     .op("-"),
-    func("interval_pl", &[SPAN, SPAN], SPAN, |_, a| interval(a[0])?.add(interval(a[1])?).map(Datum::Interval)).op("+"),
+    func("interval_pl", &[SPAN, SPAN], SPAN, |_, a| {
+        interval(a[0])?.plus(interval(a[1])?).map(Datum::Interval)
+    })
+    .op("+"),
     func("interval_mi", &[SPAN, SPAN], SPAN, |_, a| {
-        interval(a[0])?.add(interval(a[1])?.negate()?).map(Datum::Interval)
+        interval(a[0])?.plus(interval(a[1])?.negate()?).map(Datum::Interval)
     })
     .op("-"),
     func("interval_um", &[SPAN], SPAN, |_, a| interval(a[0])?.negate().map(Datum::Interval)).op("-"),
-    func("interval_mul", &[SPAN, F8], SPAN, |_, a| interval(a[0])?.multiply(float(a[1])?).map(Datum::Interval)).op("*"),
-    func("mul_d_interval", &[F8, SPAN], SPAN, |_, a| interval(a[1])?.multiply(float(a[0])?).map(Datum::Interval)).op("*"),
+    func("interval_mul", &[SPAN, F8], SPAN, |_, a| {
+        interval(a[0])?.multiply(float(a[1])?).map(Datum::Interval)
+    })
+    .op("*"),
+    func("mul_d_interval", &[F8, SPAN], SPAN, |_, a| {
+        interval(a[1])?.multiply(float(a[0])?).map(Datum::Interval)
+    })
+    .op("*"),
     func("interval_div", &[SPAN, F8], SPAN, |_, a| {
         let divisor = float(a[1])?;
         if divisor == 0.0 {
@@ -434,13 +476,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("date_trunc", &[TEXT, STAMPTZ], STAMPTZ, |cx, a| {
         let zone = &cx.session.settings().time_zone;
-        let local = truncated(text(a[0])?, datetime::to_local(zone, stamp(a[1])?), "timestamp with time zone")?;
+        let local =
+            truncated(text(a[0])?, datetime::to_local(zone, stamp(a[1])?), "timestamp with time zone")?;
         datetime::to_instant(zone, local).map(Datum::Timestamptz)
     })
     .stable(),
     func("date_trunc", &[TEXT, STAMPTZ, TEXT], STAMPTZ, |_, a| {
         let zone = zone(text(a[2])?)?;
-        let local = truncated(text(a[0])?, datetime::to_local(&zone, stamp(a[1])?), "timestamp with time zone")?;
+        let local =
+            truncated(text(a[0])?, datetime::to_local(&zone, stamp(a[1])?), "timestamp with time zone")?;
         datetime::to_instant(&zone, local).map(Datum::Timestamptz)
     })
     .stable(),
@@ -461,13 +505,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("isfinite", &[STAMP], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
     func("isfinite", &[STAMPTZ], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
     func("isfinite", &[SPAN], oid::BOOL, |_, a| Ok(Datum::Bool(!interval(a[0])?.is_infinite()))),
-    func("make_date", &[oid::INT4, oid::INT4, oid::INT4], DATE, |_, a| checked_date(make_date(a)?).map(Datum::Date)),
+    func("make_date", &[oid::INT4, oid::INT4, oid::INT4], DATE, |_, a| {
+        checked_date(make_date(a)?).map(Datum::Date)
+    }),
     func("make_time", &[oid::INT4, oid::INT4, F8], TIME, |_, a| {
         make_clock(int(a[0])?, int(a[1])?, float(a[2])?).map(Datum::Time)
     }),
     func("make_timestamp", &[oid::INT4, oid::INT4, oid::INT4, oid::INT4, oid::INT4, F8], STAMP, |_, a| {
         let clock = make_clock(int(a[3])?, int(a[4])?, float(a[5])?)?;
-        checked_timestamp(make_date(a)?.checked_mul(DAY).and_then(|days| days.checked_add(clock))).map(Datum::Timestamp)
+        checked_timestamp(make_date(a)?.checked_mul(DAY).and_then(|days| days.checked_add(clock)))
+            .map(Datum::Timestamp)
     }),
     func("to_timestamp", &[F8], STAMPTZ, |_, a| to_timestamp(a)),
     func("timeofday", &[], TEXT, |cx, _| {

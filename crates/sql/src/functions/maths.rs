@@ -138,11 +138,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     plain!("floor", f64::floor),
     plain!("round", f64::round_ties_even),
     plain!("trunc", f64::trunc),
-    func("round", &[NUM, I4], NUM, |cx, a| give_numeric(&numeric(a[0])?.round(scale_argument(a[1])?), cx.arena)),
-    func("trunc", &[NUM, I4], NUM, |cx, a| give_numeric(&numeric(a[0])?.truncate(scale_argument(a[1])?), cx.arena)),
+    func("round", &[NUM, I4], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.round(scale_argument(a[1])?), cx.arena)
+    }),
+    func("trunc", &[NUM, I4], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.truncate(scale_argument(a[1])?), cx.arena)
+    }),
     func("sign", &[NUM], NUM, |cx, a| {
         let number = numeric(a[0])?;
-        let sign = if matches!(number, Numeric::NaN) { number } else { Numeric::from(i64::from(number.signum())) };
+        let sign =
+            if matches!(number, Numeric::NaN) { number } else { Numeric::from(i64::from(number.signum())) };
         give_numeric(&sign, cx.arena)
     }),
     plain!("sign", |v| if v > 0.0 {
@@ -154,7 +159,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("scale", &[NUM], I4, |_, a| {
         Ok(match a[0] {
-            Datum::Numeric(number) if matches!(number.load(), Numeric::Finite(_)) => Datum::Int4(number.scale() as i32),
+            Datum::Numeric(number) if matches!(number.load(), Numeric::Finite(_)) => {
+                Datum::Int4(number.scale() as i32)
+            }
             _ => Datum::Null,
         })
     }),
@@ -216,9 +223,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("factorial", &[I8], NUM, |cx, a| give_numeric(&Numeric::factorial(int(a[0])?)?, cx.arena)),
     func("width_bucket", &[F8, F8, F8, I4], I4, |_, a| width_bucket(a)),
     func("width_bucket", &[NUM, NUM, NUM, I4], I4, |_, a| width_bucket(a)),
-    func("random", &[], F8, |cx, _| Ok(Datum::Float8((cx.session.random() >> 11) as f64 / (1u64 << 53) as f64))).volatile(),
-    func("random", &[I4, I4], I4, |cx, a| Ok(Datum::Int4(random_between(cx, int(a[0])?, int(a[1])?)? as i32))).volatile(),
-    func("random", &[I8, I8], I8, |cx, a| Ok(Datum::Int8(random_between(cx, int(a[0])?, int(a[1])?)?))).volatile(),
+    func("random", &[], F8, |cx, _| {
+        Ok(Datum::Float8((cx.session.random() >> 11) as f64 / (1u64 << 53) as f64))
+    })
+    .volatile(),
+    func("random", &[I4, I4], I4, |cx, a| {
+        Ok(Datum::Int4(random_between(cx, int(a[0])?, int(a[1])?)? as i32))
+    })
+    .volatile(),
+    func("random", &[I8, I8], I8, |cx, a| Ok(Datum::Int8(random_between(cx, int(a[0])?, int(a[1])?)?)))
+        .volatile(),
     func("setseed", &[F8], oid::VOID, |cx, a| {
         cx.session.set_seed(float(a[0])?);
         Ok(Datum::Text(""))

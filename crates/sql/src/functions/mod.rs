@@ -173,7 +173,6 @@ pub enum Bound {
     },
 }
 
-
 /// A strict, immutable function called by name.
 const fn func(name: &'static str, arguments: &'static [u32], result: u32, code: Code) -> Function {
     Function {

@@ -68,7 +68,8 @@ integer_codes! {
 
 /// Checks a float result as PostgreSQL does: overflow to infinity and underflow to zero are errors.
 pub(super) fn checked_float(value: f64, infinite_input: bool, zero_possible: bool) -> Result<f64> {
-    let error = |what| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range: {what}"));
+    let error =
+        |what| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range: {what}"));
     if value.is_infinite() && !infinite_input {
         return Err(error("overflow"));
     }
@@ -111,7 +112,11 @@ float_codes! {
     float8_div float4_div b'/';
 }
 
-fn numeric_operation<'a>(operation: Operation, cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+fn numeric_operation<'a>(
+    operation: Operation,
+    cx: &EvalContext<'a, '_>,
+    a: &[Datum<'a>],
+) -> Result<Datum<'a>> {
     match a {
         [Datum::Numeric(left), Datum::Numeric(right)] => {
             Ok(Datum::Numeric(combine(operation, *left, *right, cx.arena)?))
@@ -120,7 +125,13 @@ fn numeric_operation<'a>(operation: Operation, cx: &EvalContext<'a, '_>, a: &[Da
     }
 }
 
-const fn arithmetic(name: &'static str, types: &'static [u32], result: u32, operator: &'static str, code: Code) -> Function {
+const fn arithmetic(
+    name: &'static str,
+    types: &'static [u32],
+    result: u32,
+    operator: &'static str,
+    code: Code,
+) -> Function {
     func(name, types, result, code).op(operator)
 }
 
@@ -178,7 +189,12 @@ const fn same(types: &'static [u32], result: u32) -> Function {
     arithmetic("plus", types, result, "+", |_, a| Ok(a[0]))
 }
 
-const fn absolute(name: &'static str, operator: &'static str, types: &'static [u32], result: u32) -> Function {
+const fn absolute(
+    name: &'static str,
+    operator: &'static str,
+    types: &'static [u32],
+    result: u32,
+) -> Function {
     arithmetic(name, types, result, operator, |cx, a| {
         Ok(match a[0] {
             Datum::Int2(v) => return int2_result(Some(i64::from(v).abs())),
@@ -214,9 +230,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("int2not", &[I2], I2, "~", |_, a| int2_result(Some(!int(a[0])?))),
     arithmetic("int4not", &[I4], I4, "~", |_, a| int4_result(Some(!int(a[0])?))),
     arithmetic("int8not", &[I8], I8, "~", |_, a| int8_result(Some(!int(a[0])?))),
-    arithmetic("int4shl", &[I4, I4], I4, "<<", |_, a| Ok(Datum::Int4(shift(int(a[0])?, int(a[1])?, 32) as i32))),
+    arithmetic("int4shl", &[I4, I4], I4, "<<", |_, a| {
+        Ok(Datum::Int4(shift(int(a[0])?, int(a[1])?, 32) as i32))
+    }),
     arithmetic("int8shl", &[I8, I4], I8, "<<", |_, a| Ok(Datum::Int8(shift(int(a[0])?, int(a[1])?, 64)))),
-    arithmetic("int4shr", &[I4, I4], I4, ">>", |_, a| Ok(Datum::Int4((int(a[0])? >> (int(a[1])? & 31)) as i32))),
+    arithmetic("int4shr", &[I4, I4], I4, ">>", |_, a| {
+        Ok(Datum::Int4((int(a[0])? >> (int(a[1])? & 31)) as i32))
+    }),
     arithmetic("int8shr", &[I8, I4], I8, ">>", |_, a| Ok(Datum::Int8(int(a[0])? >> (int(a[1])? & 63)))),
     arithmetic("float4pl", &[F4, F4], F4, "+", float4_add),
     arithmetic("float4mi", &[F4, F4], F4, "-", float4_sub),
@@ -236,7 +256,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         give_numeric(&numeric(a[0])?.modulo(&numeric(a[1])?)?, cx.arena)
     }),
     func("mod", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.modulo(&numeric(a[1])?)?, cx.arena)),
-    func("div", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.divide_integer(&numeric(a[1])?)?, cx.arena)),
+    func("div", &[NUM, NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.divide_integer(&numeric(a[1])?)?, cx.arena)
+    }),
     arithmetic("numeric_power", &[NUM, NUM], NUM, "^", |cx, a| {
         give_numeric(&numeric(a[0])?.power(&numeric(a[1])?)?, cx.arena)
     }),

@@ -37,7 +37,10 @@ fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
             }
             Some(b'\\') => {
                 let escaped = pattern.get(p + 1).ok_or_else(|| {
-                    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
+                    SqlError::new(
+                        SqlState::INVALID_ESCAPE_SEQUENCE,
+                        "LIKE pattern must not end with escape character",
+                    )
                 })?;
                 let matched = text.get(t) == Some(escaped);
                 if matched {
@@ -154,7 +157,13 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Regex>> {
         .map_err(|problem| {
             let what = match problem {
                 regex::Error::CompiledTooBig(_) => "regular expression is too complex".to_owned(),
-                other => other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+                other => other
+                    .to_string()
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ")
+                    .to_owned(),
             };
             SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
         })?;
@@ -320,9 +329,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     matching!("nameicregexeq", "~*", oid::NAME, |t, p| compile(p, "i")?.is_match(t)),
     matching!("texticregexne", "!~*", TEXT, |t, p| !compile(p, "i")?.is_match(t)),
     matching!("nameicregexne", "!~*", oid::NAME, |t, p| !compile(p, "i")?.is_match(t)),
-    func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))),
-    func("like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(like(text(a[0])?.as_bytes(), text(a[1])?.as_bytes())?))),
-    func("regexp_like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(compile(text(a[1])?, "")?.is_match(text(a[0])?)))),
+    func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
+        Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
+    }),
+    func("like", &[TEXT, TEXT], BOOL, |_, a| {
+        Ok(Datum::Bool(like(text(a[0])?.as_bytes(), text(a[1])?.as_bytes())?))
+    }),
+    func("regexp_like", &[TEXT, TEXT], BOOL, |_, a| {
+        Ok(Datum::Bool(compile(text(a[1])?, "")?.is_match(text(a[0])?)))
+    }),
     func("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
         Ok(Datum::Bool(compile(text(a[1])?, text(a[2])?)?.is_match(text(a[0])?)))
     }),
@@ -332,17 +347,26 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
     func("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
     func("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
-    func("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, text(a[2])?, cx.arena)),
+    func("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+        match_groups(a, text(a[2])?, cx.arena)
+    }),
     func("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| split_array(a, "", cx.arena)),
-    func("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| split_array(a, text(a[2])?, cx.arena)),
+    func("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+        split_array(a, text(a[2])?, cx.arena)
+    }),
     func("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
     func("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
-        Ok(compile(text(a[1])?, "")?.find(text(a[0])?).map_or(Datum::Null, |found| Datum::Text(found.as_str())))
+        Ok(compile(text(a[1])?, "")?
+            .find(text(a[0])?)
+            .map_or(Datum::Null, |found| Datum::Text(found.as_str())))
     }),
     func("regexp_instr", &[TEXT, TEXT, oid::INT4], oid::INT4, |_, a| {
         let input = text(a[0])?;
-        let start = input.char_indices().nth((int(a[2])? - 1).max(0) as usize).map_or(input.len(), |(at, _)| at);
-        let found = compile(text(a[1])?, "")?.find_at(input, start).map(|found| input[..found.start()].chars().count());
+        let start =
+            input.char_indices().nth((int(a[2])? - 1).max(0) as usize).map_or(input.len(), |(at, _)| at);
+        let found = compile(text(a[1])?, "")?
+            .find_at(input, start)
+            .map(|found| input[..found.start()].chars().count());
         Ok(Datum::Int4(found.map_or(0, |at| at as i32 + 1)))
     }),
 ];

@@ -1,11 +1,12 @@
 //! PostgreSQL's overload resolution: chapter 10 of its manual, "Type Conversion".
 //!
-//! 1. An exact match wins. 2. Candidates that implicit casts cannot reach are dropped. 3. The most exact matches stay.
-//! 4. Then the most matches that are exact or preferred. 5. The open (unknown) arguments take the category the
-//! candidates agree on, string before all. 6. If all known arguments have one type, the open ones are taken to have it.
+//! An exact match wins. Candidates that implicit casts cannot reach are dropped, and then, step by step while several are
+//! left: the most exact matches stay; the most matches that are exact or preferred stay; the open (unknown) arguments take
+//! the category the candidates agree on, string before all; if all known arguments have one type, the open ones are taken
+//! to have it.
 
-use super::casts::implicit_ok;
 use super::Function;
+use super::casts::implicit_ok;
 use crate::types::{Type, oid, registry};
 
 /// What came of a search.
@@ -22,7 +23,11 @@ pub(super) enum Choice {
 pub(super) fn declared(function: &Function, position: usize) -> u32 {
     let last = function.arguments.len().saturating_sub(1);
     let declared = function.arguments.get(position.min(last)).copied().unwrap_or(oid::ANY);
-    if function.variadic && position >= last { registry::element_of(declared).unwrap_or(declared) } else { declared }
+    if function.variadic && position >= last {
+        registry::element_of(declared).unwrap_or(declared)
+    } else {
+        declared
+    }
 }
 
 fn is_open(ty: u32) -> bool {
@@ -42,7 +47,8 @@ fn is_open(ty: u32) -> bool {
 fn open_accepts(declared: u32, given: u32) -> bool {
     match declared {
         oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => {
-            given == oid::UNKNOWN || registry::element_of(given).is_some_and(|_| registry::category(given) == b'A')
+            given == oid::UNKNOWN
+                || registry::element_of(given).is_some_and(|_| registry::category(given) == b'A')
         }
         oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !registry::is_array(given),
         _ => true,
@@ -50,7 +56,11 @@ fn open_accepts(declared: u32, given: u32) -> bool {
 }
 
 fn accepts(declared: u32, given: u32) -> bool {
-    if is_open(declared) { open_accepts(declared, given) } else { given == oid::UNKNOWN || implicit_ok(given, declared) }
+    if is_open(declared) {
+        open_accepts(declared, given)
+    } else {
+        given == oid::UNKNOWN || implicit_ok(given, declared)
+    }
 }
 
 /// Whether the arguments' polymorphic positions agree: one element type for anyelement and anyarray.
@@ -123,7 +133,11 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
     // Binary-coercible varchar counts as text from here on.
     let bases: Vec<u32> = given.iter().map(|ty| if *ty == oid::VARCHAR { oid::TEXT } else { *ty }).collect();
     keep_best(&mut fits, |function| {
-        bases.iter().enumerate().filter(|(at, ty)| **ty != oid::UNKNOWN && declared(function, *at) == **ty).count()
+        bases
+            .iter()
+            .enumerate()
+            .filter(|(at, ty)| **ty != oid::UNKNOWN && declared(function, *at) == **ty)
+            .count()
     });
     if let Some(choice) = settled(&fits) {
         return choice;
@@ -154,9 +168,10 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
         && known.all(|ty| ty == first)
         && bases.contains(&oid::UNKNOWN)
     {
-        let mut alike = fits.iter().copied().filter(|function| {
-            (0..bases.len()).all(|at| accepts(declared(function, at), first))
-        });
+        let mut alike = fits
+            .iter()
+            .copied()
+            .filter(|function| (0..bases.len()).all(|at| accepts(declared(function, at), first)));
         if let (Some(one), None) = (alike.next(), alike.next()) {
             return Choice::One(one);
         }
@@ -168,7 +183,8 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
 fn narrow_unknown(fits: &mut Vec<&'static Function>, given: &[u32]) {
     let mut wanted = Vec::new();
     for (at, _) in given.iter().enumerate().filter(|(_, ty)| **ty == oid::UNKNOWN) {
-        let categories: Vec<u8> = fits.iter().map(|function| registry::category(declared(function, at))).collect();
+        let categories: Vec<u8> =
+            fits.iter().map(|function| registry::category(declared(function, at))).collect();
         let category = if categories.contains(&b'S') {
             b'S'
         } else if categories.iter().all(|category| *category == categories[0]) {
@@ -220,6 +236,7 @@ pub(super) fn concrete(function: &Function, types: &[Type]) -> (Vec<Type>, Type)
         oid::ANYCOMPATIBLEARRAY => Type::new(registry::array_of(compatible).unwrap_or(oid::TEXT_ARRAY)),
         other => Type::new(other),
     };
-    let arguments = types.iter().enumerate().map(|(at, ty)| settle(declared(function, at), Some(*ty))).collect();
+    let arguments =
+        types.iter().enumerate().map(|(at, ty)| settle(declared(function, at), Some(*ty))).collect();
     (arguments, settle(function.result, None))
 }

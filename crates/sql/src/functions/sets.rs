@@ -22,7 +22,8 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
         }
         "lag" | "lead" if (1..=3).contains(&arguments.len()) => offset_function(name, arguments).map(Some),
         "first_value" | "last_value" if arguments.len() == 1 => {
-            let function = if name == "first_value" { WindowFunction::FirstValue } else { WindowFunction::LastValue };
+            let function =
+                if name == "first_value" { WindowFunction::FirstValue } else { WindowFunction::LastValue };
             let argument = settle(arguments[0].clone())?;
             let type_ = argument.type_();
             Ok(Some(Bound::Window { function, arguments: vec![argument], type_ }))
@@ -75,7 +76,8 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
         given.iter().take(2).all(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted))
             && given.iter().take(2).any(|ty| *ty != oid::UNKNOWN)
     };
-    let integer_step = |wanted: u32| given.get(2).is_none_or(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted));
+    let integer_step =
+        |wanted: u32| given.get(2).is_none_or(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted));
     let choices = [
         (oid::INT4, SetFunction::SeriesInt4),
         (oid::INT8, SetFunction::SeriesInt8),
@@ -90,7 +92,8 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
         };
         // A date goes to timestamptz, which its category prefers.
         let prefers_zone = wanted == oid::TIMESTAMP && !given.contains(&oid::TIMESTAMP);
-        if !fits(wanted) || !integer_step(step) || prefers_zone || (step == oid::INTERVAL && given.len() < 3) {
+        if !fits(wanted) || !integer_step(step) || prefers_zone || (step == oid::INTERVAL && given.len() < 3)
+        {
             continue;
         }
         let wanted_types = [wanted, wanted, step];

@@ -122,7 +122,8 @@ fn format_text(a: &[Datum<'_>]) -> Result<String> {
         }
         let at = if position.is_empty() { next } else { position.parse().unwrap_or(0) };
         next = at + 1;
-        let argument = a.get(at).filter(|_| at > 0).ok_or_else(|| invalid("too few arguments for format()"))?;
+        let argument =
+            a.get(at).filter(|_| at > 0).ok_or_else(|| invalid("too few arguments for format()"))?;
         match (kind, *argument) {
             ('s', Datum::Null) => {}
             ('s', value) => out.push_str(text(value)?),
@@ -157,7 +158,10 @@ fn character_of(code: i64) -> Result<char> {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
     }
     u32::try_from(code).ok().and_then(char::from_u32).ok_or_else(|| {
-        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("requested character not valid for encoding: {code}"))
+        SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("requested character not valid for encoding: {code}"),
+        )
     })
 }
 
@@ -169,7 +173,8 @@ fn encode_base64(input: &[u8]) -> String {
         if index > 0 && index % 19 == 0 {
             out.push('\n');
         }
-        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for place in 0..4 {
             if place <= chunk.len() {
                 out.push(char::from(BASE64[(word >> (18 - 6 * place) & 63) as usize]));
@@ -299,7 +304,8 @@ fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &st
 
 /// `||` of text and anything: the other side arrives as it is and is written as text.
 fn concat_any<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let plain = |value: Datum<'a>| crate::types::text::to_string(value, crate::types::Type::UNKNOWN, cx.session);
+    let plain =
+        |value: Datum<'a>| crate::types::text::to_string(value, crate::types::Type::UNKNOWN, cx.session);
     Ok(concat_text(cx, &plain(a[0]), &plain(a[1])))
 }
 
@@ -347,7 +353,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     mapping!("quote_ident", quote_ident),
     mapping!("quote_literal", quote_literal),
     func("quote_nullable", &[TEXT], TEXT, |cx, a| {
-        Ok(if a[0].is_null() { Datum::Text("NULL") } else { give_text(&quote_literal(text(a[0])?), cx.arena) })
+        Ok(if a[0].is_null() {
+            Datum::Text("NULL")
+        } else {
+            give_text(&quote_literal(text(a[0])?), cx.arena)
+        })
     })
     .lax(),
     BTRIM[0],
@@ -357,9 +367,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     RTRIM[0],
     RTRIM[1],
     func("substring", &[TEXT, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, None)?))),
-    func("substring", &[TEXT, I4, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))),
+    func("substring", &[TEXT, I4, I4], TEXT, |_, a| {
+        Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))
+    }),
     func("substr", &[TEXT, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, None)?))),
-    func("substr", &[TEXT, I4, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))),
+    func("substr", &[TEXT, I4, I4], TEXT, |_, a| {
+        Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))
+    }),
     func("left", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);
         let keep = if count < 0 { (input.chars().count() as i64 + count).max(0) } else { count };
@@ -372,8 +386,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("position", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
     func("strpos", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
-    func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))),
-    func("starts_with_operator", &[TEXT, TEXT], oid::BOOL, |_, a| Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))).op("^@"),
+    func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))
+    }),
+    func("starts_with_operator", &[TEXT, TEXT], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))
+    })
+    .op("^@"),
     func("replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
         let (input, from, to) = (text(a[0])?, text(a[1])?, text(a[2])?);
         if from.is_empty() { Ok(a[0]) } else { Ok(give_text(&input.replace(from, to), cx.arena)) }
@@ -396,10 +415,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(give_text(&split_part(text(a[0])?, text(a[1])?, int(a[2])?)?, cx.arena))
     }),
     func("ascii", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.chars().next().map_or(0, |c| c as i32)))),
-    func("chr", &[I4], TEXT, |cx, a| Ok(give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena))),
+    func("chr", &[I4], TEXT, |cx, a| {
+        Ok(give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena))
+    }),
     func("to_hex", &[I4], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])? as u32), cx.arena))),
     func("to_hex", &[oid::INT8], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])?), cx.arena))),
-    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| Ok(give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena))),
+    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| {
+        Ok(give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena))
+    }),
     func("decode", &[TEXT, TEXT], BYTEA, |cx, a| {
         Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&decode(text(a[0])?, text(a[1])?)?)))
     }),

@@ -34,7 +34,9 @@ impl<'a> ArrayRef<'a> {
         if self.dimensions() == 0 {
             return 0;
         }
-        (0..self.dimensions()).map(|index| self.dimension(index).map_or(0, |(length, _)| length as usize)).product()
+        (0..self.dimensions())
+            .map(|index| self.dimension(index).map_or(0, |(length, _)| length as usize))
+            .product()
     }
 
     /// Whether it has none.

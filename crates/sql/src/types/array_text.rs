@@ -7,7 +7,8 @@ use crate::expr::Environment;
 
 /// Appends `{...}`.
 pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) {
-    let lengths: Vec<(i32, i32)> = (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
+    let lengths: Vec<(i32, i32)> =
+        (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
     if lengths.is_empty() {
         out.extend_from_slice(b"{}");
         return;
@@ -103,7 +104,8 @@ pub fn write_record(record: &RecordRef<'_>, session: &dyn Environment, out: &mut
 /// Reads an array's text into its packed form.
 pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>, SqlError> {
     let element = Type::with_modifier(element_of(ty.oid).unwrap_or(oid::TEXT), ty.modifier);
-    let mut parser = Parser { input, rest: input.trim(), depths: Vec::new(), builder: ArrayBuilder::new(element.oid) };
+    let mut parser =
+        Parser { input, rest: input.trim(), depths: Vec::new(), builder: ArrayBuilder::new(element.oid) };
     let bounds = parser.bounds()?;
     if !parser.rest.starts_with('{') {
         return Err(parser.malformed("Array value must start with \"{\" or dimension information."));
@@ -135,8 +137,11 @@ struct Parser<'t> {
 
 impl Parser<'_> {
     fn malformed(&self, detail: &str) -> SqlError {
-        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{}\"", self.input))
-            .with_detail(detail)
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("malformed array literal: \"{}\"", self.input),
+        )
+        .with_detail(detail)
     }
 
     /// `[1:3][0:1]=` in front.
@@ -210,8 +215,9 @@ impl Parser<'_> {
 
     fn check_length(&mut self, depth: usize, count: i32, known: bool) -> Result<(), SqlError> {
         if known && self.depths[depth] != count {
-            return Err(self
-                .malformed("Multidimensional arrays must have sub-arrays with matching dimensions."));
+            return Err(
+                self.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+            );
         }
         self.depths[depth] = count;
         Ok(())

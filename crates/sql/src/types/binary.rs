@@ -99,14 +99,18 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
     let value = match ty.oid {
         oid::INT4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),
         oid::INT8 => Datum::Int8(int8()?),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => Datum::Text(valid_text(bytes)?),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => {
+            Datum::Text(valid_text(bytes)?)
+        }
         oid::NAME => Datum::Text(super::text::truncate_name(valid_text(bytes)?)),
         oid::BOOL => Datum::Bool(exact::<1>(bytes)?[0] != 0),
         oid::CHAR => Datum::Char(exact::<1>(bytes)?[0]),
         oid::INT2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(exact(bytes)?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(exact(bytes)?)),
-        oid::NUMERIC => Datum::Numeric(Numeric::parse_binary(bytes)?.with_modifier(ty.modifier)?.store(arena)?),
+        oid::NUMERIC => {
+            Datum::Numeric(Numeric::parse_binary(bytes)?.with_modifier(ty.modifier)?.store(arena)?)
+        }
         oid::BYTEA => Datum::Bytea(bytes),
         oid::DATE => Datum::Date(i32::from_be_bytes(exact(bytes)?)),
         oid::TIME => Datum::Time(int8()?),
@@ -122,7 +126,13 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
             })
         }
         oid::UUID => Datum::Uuid(bytes.try_into().map_err(|_| bad_length())?),
-        oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE
+        oid::OID
+        | oid::XID
+        | oid::CID
+        | oid::REGCLASS
+        | oid::REGTYPE
+        | oid::REGPROC
+        | oid::REGNAMESPACE
         | oid::REGROLE => Datum::Oid(u32::from_be_bytes(exact(bytes)?)),
         oid::VOID => Datum::Text(""),
         _ if registry::is_array(ty.oid) => parse_array(bytes, ty, arena)?,
@@ -140,7 +150,11 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
 }
 
 fn checked(micros: i64) -> Result<i64, SqlError> {
-    if super::datetime::is_infinite(micros) { Ok(micros) } else { super::datetime::checked_timestamp(Some(micros)) }
+    if super::datetime::is_infinite(micros) {
+        Ok(micros)
+    } else {
+        super::datetime::checked_timestamp(Some(micros))
+    }
 }
 
 fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
@@ -176,7 +190,9 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         }
         dimensions.push((length, lower));
     }
-    let total = dimensions.iter().try_fold(i64::from(count > 0), |total, (length, _)| total.checked_mul(i64::from(*length)));
+    let total = dimensions
+        .iter()
+        .try_fold(i64::from(count > 0), |total, (length, _)| total.checked_mul(i64::from(*length)));
     let total = total.filter(|total| *total <= rest.len() as i64 / 4).ok_or_else(bad_length)?;
     let mut builder = ArrayBuilder::new(element.oid);
     for _ in 0..total {

@@ -22,7 +22,9 @@ pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) {
         match byte {
             b'\\' => out.extend_from_slice(b"\\\\"),
             0x20..=0x7e => out.push(byte),
-            _ => out.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
+            _ => {
+                out.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)])
+            }
         }
     }
 }
@@ -117,14 +119,18 @@ pub fn write_char(value: u8, out: &mut Vec<u8>) {
     match value {
         0 => {}
         1..0x80 => out.push(value),
-        _ => out.extend_from_slice(&[b'\\', b'0' + (value >> 6), b'0' + (value >> 3 & 7), b'0' + (value & 7)]),
+        _ => {
+            out.extend_from_slice(&[b'\\', b'0' + (value >> 6), b'0' + (value >> 3 & 7), b'0' + (value & 7)])
+        }
     }
 }
 
 /// Reads a "char": the first byte, or `\ooo`.
 pub fn parse_char(text: &str) -> u8 {
     match text.as_bytes() {
-        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'),
+        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+            (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')
+        }
         [first, ..] => *first,
         [] => 0,
     }

@@ -58,7 +58,9 @@ fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Ordering {
         .unwrap_or_else(|| left.len().cmp(&right.len()))
         .then_with(|| left.dimensions().cmp(&right.dimensions()))
         .then_with(|| {
-            (0..left.dimensions()).map(|index| left.dimension(index)).cmp((0..right.dimensions()).map(|index| right.dimension(index)))
+            (0..left.dimensions())
+                .map(|index| left.dimension(index))
+                .cmp((0..right.dimensions()).map(|index| right.dimension(index)))
         })
 }
 

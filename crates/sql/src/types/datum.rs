@@ -164,9 +164,9 @@ impl Datum<'_> {
             Datum::Oid(v) => Value::Oid(v),
             Datum::Uuid(v) => Value::Uuid(*v),
             Datum::Array(v) => Value::Array(v.0.into()),
-            Datum::Record(v) => {
-                Value::Record(v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect())
-            }
+            Datum::Record(v) => Value::Record(
+                v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect(),
+            ),
         }
     }
 }

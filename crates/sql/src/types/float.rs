@@ -6,7 +6,8 @@ use crate::error::SqlError;
 /// Appends a float8: the shortest text that reads back equal, or `15 + extra` digits when `extra` is not positive.
 pub fn write_f64(value: f64, extra: i32, out: &mut Vec<u8>) {
     if !write_special(value, out) {
-        let text = if extra > 0 { format!("{value:e}") } else { format!("{value:.*e}", precision(14 + extra)) };
+        let text =
+            if extra > 0 { format!("{value:e}") } else { format!("{value:.*e}", precision(14 + extra)) };
         write_digits(&text, extra > 0, if extra > 0 { 15 } else { 15 + extra }, out);
     }
 }
@@ -14,7 +15,8 @@ pub fn write_f64(value: f64, extra: i32, out: &mut Vec<u8>) {
 /// Appends a float4: the shortest text that reads back equal, or `6 + extra` digits.
 pub fn write_f32(value: f32, extra: i32, out: &mut Vec<u8>) {
     if !write_special(value.into(), out) {
-        let text = if extra > 0 { format!("{value:e}") } else { format!("{value:.*e}", precision(5 + extra)) };
+        let text =
+            if extra > 0 { format!("{value:e}") } else { format!("{value:.*e}", precision(5 + extra)) };
         write_digits(&text, extra > 0, if extra > 0 { 6 } else { 6 + extra }, out);
     }
 }
@@ -111,7 +113,9 @@ fn parse<F: std::str::FromStr>(text: &str, type_name: &str) -> Result<(F, bool),
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let unsigned = trimmed.trim_start_matches(['+', '-']);
     let named = ["nan", "inf", "infinity"].iter().any(|name| unsigned.eq_ignore_ascii_case(name));
-    let numeric = unsigned.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    let numeric = unsigned
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     if !(named || numeric) {
         return Err(invalid_syntax(type_name, text));
     }

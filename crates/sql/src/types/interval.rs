@@ -53,7 +53,7 @@ impl Interval {
     }
 
     /// self + other
-    pub fn add(self, other: Interval) -> Result<Interval, SqlError> {
+    pub fn plus(self, other: Interval) -> Result<Interval, SqlError> {
         if self.is_infinite() || other.is_infinite() {
             if self.is_infinite() && other.is_infinite() && self != other {
                 return Err(interval_out_of_range());
@@ -94,8 +94,7 @@ impl Interval {
             return Err(interval_out_of_range());
         }
         let month_days = round_to_micros((months - months.trunc()) * 30.0);
-        let mut seconds =
-            round_to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
+        let mut seconds = round_to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
         let mut day_carry = 0.0;
         // Rounding may have made a whole day of the rest.
         if seconds.abs() >= 86_400.0 {
@@ -209,7 +208,9 @@ impl Interval {
         let [years, months, days, hours, minutes, seconds, micros] = self.fields();
         let mut ago = None;
         let mut parts = 0;
-        for (value, unit) in [(years, "year"), (months, "mon"), (days, "day"), (hours, "hour"), (minutes, "min")] {
+        for (value, unit) in
+            [(years, "year"), (months, "mon"), (days, "day"), (hours, "hour"), (minutes, "min")]
+        {
             if value == 0 {
                 continue;
             }
@@ -315,7 +316,11 @@ impl Interval {
             _ => {}
         }
         let mut sum = Sum::default();
-        if lower.starts_with('p') { sum.iso(&lower[1..]) } else { sum.words(&lower) }.ok_or_else(invalid)?;
+        match lower.strip_prefix('p') {
+            Some(fields) => sum.iso(fields),
+            None => sum.words(&lower),
+        }
+        .ok_or_else(invalid)?;
         sum.interval().ok_or_else(|| {
             SqlError::new(
                 SqlState::INTERVAL_FIELD_OVERFLOW,
@@ -341,7 +346,10 @@ struct Sum {
 impl Sum {
     fn interval(&self) -> Option<Interval> {
         // Exact for the whole numbers below 2^53 microseconds that texts have.
-        if self.months.abs() > 2_147_483_647.0 || self.days.abs() > 2_147_483_647.0 || self.micros.abs() > 9.22e18 {
+        if self.months.abs() > 2_147_483_647.0
+            || self.days.abs() > 2_147_483_647.0
+            || self.micros.abs() > 9.22e18
+        {
             return None;
         }
         Some(Interval { months: self.months as i32, days: self.days as i32, micros: self.micros as i64 })
@@ -462,7 +470,8 @@ impl Sum {
             return None;
         }
         let fraction = super::datetime::parse_fraction(fraction)?;
-        let micros = hours.parse::<i64>().ok()?.checked_mul(HOUR)? + minutes * MINUTE + whole * SECOND + fraction;
+        let micros =
+            hours.parse::<i64>().ok()?.checked_mul(HOUR)? + minutes * MINUTE + whole * SECOND + fraction;
         self.micros += if negative { -micros as f64 } else { micros as f64 };
         self.fields += 1;
         Some(())

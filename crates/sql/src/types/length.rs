@@ -26,7 +26,8 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             if characters == length {
                 return Ok(value);
             }
-            let mut padded = bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
+            let mut padded =
+                bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
             padded.push_str(text);
             padded.extend(std::iter::repeat_n(' ', length - characters));
             Ok(Datum::Text(padded.into_bump_str()))
@@ -45,7 +46,8 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             for value in array.iter() {
                 builder.push(apply(value, element, explicit, arena)?);
             }
-            let dimensions: Vec<_> = (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
+            let dimensions: Vec<_> =
+                (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
             Ok(Datum::Array(super::ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&dimensions)))))
         }
         other => Ok(other),

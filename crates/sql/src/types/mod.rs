@@ -8,8 +8,8 @@ mod array_text;
 pub mod binary;
 pub mod bytes;
 pub mod compare;
-pub mod datum;
 pub mod datetime;
+pub mod datum;
 pub mod float;
 pub mod interval;
 pub mod length;
@@ -25,8 +25,10 @@ pub use compare::compare;
 pub use datum::{Datum, RecordRef, Value};
 pub use interval::Interval;
 pub use numeric::NumericRef;
+pub use registry::{
+    TypeInfo, TypeKind, array_of, by_name, category, element_of, info, is_array, is_preferred, name,
+};
 pub use settings::Settings;
-pub use registry::{TypeInfo, TypeKind, array_of, by_name, category, element_of, info, is_array, is_preferred, name};
 
 /// A type with its modifier, as a column or an expression has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

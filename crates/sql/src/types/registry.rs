@@ -34,12 +34,28 @@ pub struct TypeInfo {
     pub kind: TypeKind,
 }
 
-const fn base(oid: u32, name: &'static str, length: i16, category: u8, preferred: bool, array: u32) -> TypeInfo {
+const fn base(
+    oid: u32,
+    name: &'static str,
+    length: i16,
+    category: u8,
+    preferred: bool,
+    array: u32,
+) -> TypeInfo {
     TypeInfo { oid, name, length, category, preferred, array, element: 0, kind: TypeKind::Base }
 }
 
 const fn array(oid: u32, name: &'static str, element: u32) -> TypeInfo {
-    TypeInfo { oid, name, length: -1, category: b'A', preferred: false, array: 0, element, kind: TypeKind::Base }
+    TypeInfo {
+        oid,
+        name,
+        length: -1,
+        category: b'A',
+        preferred: false,
+        array: 0,
+        element,
+        kind: TypeKind::Base,
+    }
 }
 
 const fn pseudo(oid: u32, name: &'static str, length: i16, category: u8, array: u32) -> TypeInfo {
@@ -54,14 +70,32 @@ pub static TYPES: &[TypeInfo] = &[
     base(19, "name", 64, b'S', false, 1003),
     base(20, "int8", 8, b'N', false, 1016),
     base(21, "int2", 2, b'N', false, 1005),
-    TypeInfo { oid: 22, name: "int2vector", length: -1, category: b'A', preferred: false, array: 1006, element: 21, kind: TypeKind::Base },
+    TypeInfo {
+        oid: 22,
+        name: "int2vector",
+        length: -1,
+        category: b'A',
+        preferred: false,
+        array: 1006,
+        element: 21,
+        kind: TypeKind::Base,
+    },
     base(23, "int4", 4, b'N', false, 1007),
     base(24, "regproc", 4, b'N', false, 1008),
     base(25, "text", -1, b'S', true, 1009),
     base(26, "oid", 4, b'N', true, 1028),
     base(28, "xid", 4, b'U', false, 1011),
     base(29, "cid", 4, b'U', false, 1012),
-    TypeInfo { oid: 30, name: "oidvector", length: -1, category: b'A', preferred: false, array: 1013, element: 26, kind: TypeKind::Base },
+    TypeInfo {
+        oid: 30,
+        name: "oidvector",
+        length: -1,
+        category: b'A',
+        preferred: false,
+        array: 1013,
+        element: 26,
+        kind: TypeKind::Base,
+    },
     base(700, "float4", 4, b'N', false, 1021),
     base(701, "float8", 8, b'N', true, 1022),
     pseudo(705, "unknown", -2, b'X', 0),

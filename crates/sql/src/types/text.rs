@@ -3,7 +3,8 @@
 use bumpalo::Bump;
 
 use super::datetime::{
-    parse_date, parse_time, parse_timestamp, parse_timestamptz, write_date, write_time, write_timestamp, write_timestamptz,
+    parse_date, parse_time, parse_timestamp, parse_timestamptz, write_date, write_time, write_timestamp,
+    write_timestamptz,
 };
 use super::numeric::Numeric;
 use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
@@ -216,9 +217,11 @@ pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
 
 fn parse_oid(text: &str, type_name: &str) -> Result<u32, SqlError> {
     let trimmed = text.trim();
-    let value: i64 = trimmed.parse().map_err(|_| match trimmed.bytes().all(|b| b.is_ascii_digit()) && !trimmed.is_empty() {
-        true => out_of_range(type_name, text),
-        false => invalid_syntax(type_name, text),
+    let value: i64 = trimmed.parse().map_err(|_| {
+        match trimmed.bytes().all(|b| b.is_ascii_digit()) && !trimmed.is_empty() {
+            true => out_of_range(type_name, text),
+            false => invalid_syntax(type_name, text),
+        }
     })?;
     // A negative number wraps, as C's strtoul does.
     u32::try_from(value)

@@ -6,7 +6,8 @@
 use jiff::tz::TimeZone;
 
 use super::{
-    Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, days_of, in_range, month_days, to_instant, to_local, zone_by_name,
+    Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, days_of, in_range, month_days, to_instant, to_local,
+    zone_by_name,
 };
 use crate::error::{SqlError, SqlState};
 use crate::types::settings::{DateOrder, Settings};
@@ -235,7 +236,10 @@ impl Parts {
 
     fn date_field(&mut self, field: &str, separator: char, order: DateOrder) -> Result<(), Problem> {
         let fields: Vec<&str> = field.split(separator).collect();
-        if fields.len() == 2 && fields.iter().all(|field| field.bytes().all(|b| b.is_ascii_digit())) && separator == '.' {
+        if fields.len() == 2
+            && fields.iter().all(|field| field.bytes().all(|b| b.is_ascii_digit()))
+            && separator == '.'
+        {
             // yyyy.ddd
             let year: i64 = fields[0].parse().map_err(|_| Problem::Syntax)?;
             let day: i64 = fields[1].parse().map_err(|_| Problem::Syntax)?;
@@ -284,7 +288,8 @@ impl Parts {
     fn signed_field(&mut self, rest: &str) -> Result<usize, Problem> {
         let lower = rest.to_ascii_lowercase();
         if lower == "-infinity" || lower == "+infinity" {
-            self.special = Some(if lower.starts_with('-') { Special::NegInfinity } else { Special::Infinity });
+            self.special =
+                Some(if lower.starts_with('-') { Special::NegInfinity } else { Special::Infinity });
             return Ok(rest.len());
         }
         let length =
@@ -358,7 +363,11 @@ impl Parts {
         let length = rest.find([' ', ',']).unwrap_or(rest.len());
         let name = &rest[..length];
         let Some(zone) = zone_by_name(name) else {
-            return Err(if name.contains('/') { Problem::Zone(name.to_ascii_lowercase()) } else { Problem::Syntax });
+            return Err(if name.contains('/') {
+                Problem::Zone(name.to_ascii_lowercase())
+            } else {
+                Problem::Syntax
+            });
         };
         self.zone = Some(zone);
         Ok(length)
@@ -425,7 +434,10 @@ fn number_length(rest: &str) -> usize {
             // Two dashes at most belong to a date; "2024-01-02-05" has a zone behind it.
             b'-' if rest[..at].matches('-').count() < 2 => {}
             b'T' | b't' if at >= 6 && bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => {}
-            letter if letter.is_ascii_alphabetic() && at > 0 && (bytes[at - 1] == b'-' || in_month(rest, at)) => {}
+            letter
+                if letter.is_ascii_alphabetic()
+                    && at > 0
+                    && (bytes[at - 1] == b'-' || in_month(rest, at)) => {}
             _ => break,
         }
         at += 1;
@@ -517,11 +529,22 @@ pub(super) fn parse_offset(text: &str) -> Option<i64> {
 
 fn month_by_name(word: &str) -> Option<i64> {
     const NAMES: [&str; 12] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
         "december",
     ];
     let lower = word.to_ascii_lowercase();
-    let index = NAMES.iter().position(|name| *name == lower || (lower.len() == 3 && name.starts_with(&lower)));
+    let index =
+        NAMES.iter().position(|name| *name == lower || (lower.len() == 3 && name.starts_with(&lower)));
     index.or((lower == "sept").then_some(8)).map(|index| index as i64 + 1)
 }
 

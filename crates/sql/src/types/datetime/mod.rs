@@ -93,7 +93,10 @@ impl Civil {
 
     /// The local timestamp, None when out of range.
     pub fn micros(&self) -> Option<i64> {
-        days_of(self.year, self.month, self.day).checked_mul(DAY)?.checked_add(self.micros).filter(|v| in_range(*v))
+        days_of(self.year, self.month, self.day)
+            .checked_mul(DAY)?
+            .checked_add(self.micros)
+            .filter(|v| in_range(*v))
     }
 }
 
@@ -158,8 +161,11 @@ pub fn offset_and_name(zone: &TimeZone, micros: i64) -> (i64, String) {
 
 fn instant(micros: i64) -> jiff::Timestamp {
     let unix = micros.saturating_add(EPOCH_MICROS);
-    jiff::Timestamp::from_microsecond(unix)
-        .unwrap_or(if unix < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX })
+    jiff::Timestamp::from_microsecond(unix).unwrap_or(if unix < 0 {
+        jiff::Timestamp::MIN
+    } else {
+        jiff::Timestamp::MAX
+    })
 }
 
 /// The local time in a zone of an instant.
@@ -197,7 +203,9 @@ pub fn to_instant(zone: &TimeZone, local: i64) -> Result<i64, SqlError> {
 /// positive there). None when it is not known.
 pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     let trimmed = name.trim();
-    if trimmed.eq_ignore_ascii_case("utc") || trimmed.eq_ignore_ascii_case("z") || trimmed.eq_ignore_ascii_case("zulu")
+    if trimmed.eq_ignore_ascii_case("utc")
+        || trimmed.eq_ignore_ascii_case("z")
+        || trimmed.eq_ignore_ascii_case("zulu")
     {
         return Some(TimeZone::UTC);
     }

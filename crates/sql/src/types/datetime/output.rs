@@ -7,7 +7,8 @@ use jiff::tz::TimeZone;
 use super::{Civil, DAY, SECOND, date_of, offset_and_name};
 use crate::types::settings::{DateOrder, DateStyle, Settings};
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 /// Appends formatted text; writing to a vector cannot fail.

@@ -8,7 +8,8 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::{
-    DISPLAY_SCALE_MAX, Decimal, Numeric, NumericRef, SCALE_MAX, SIGNIFICANT_DIGITS_MIN, rescale_small, store_small,
+    DISPLAY_SCALE_MAX, Decimal, Numeric, NumericRef, SCALE_MAX, SIGNIFICANT_DIGITS_MIN, rescale_small,
+    store_small,
 };
 use crate::error::{SqlError, SqlState};
 
@@ -67,7 +68,8 @@ pub fn combine_small(operation: Operation, left: (i128, u32), right: (i128, u32)
 pub(super) fn divide_round(numerator: &BigInt, denominator: &BigInt) -> BigInt {
     let (quotient, remainder) = numerator.div_rem(denominator);
     if remainder.abs() * 2 >= denominator.abs() {
-        let step = if (numerator.sign() == Sign::Minus) == (denominator.sign() == Sign::Minus) { 1 } else { -1 };
+        let step =
+            if (numerator.sign() == Sign::Minus) == (denominator.sign() == Sign::Minus) { 1 } else { -1 };
         quotient + step
     } else {
         quotient
@@ -106,7 +108,8 @@ impl Decimal {
         let weight = self.exponent().div_euclid(4);
         let shift = weight * 4 + i64::from(self.scale);
         let magnitude = self.mantissa.abs();
-        let digit = if shift >= 0 { magnitude / pow10(shift as u32) } else { magnitude * pow10(-shift as u32) };
+        let digit =
+            if shift >= 0 { magnitude / pow10(shift as u32) } else { magnitude * pow10(-shift as u32) };
         (weight, digit.to_i64().unwrap_or(0))
     }
 
@@ -224,7 +227,9 @@ impl Numeric {
                 Numeric::finite(left.at_scale(scale) + right.at_scale(scale), scale)
             }
             (Numeric::NaN, _) | (_, Numeric::NaN) => Numeric::NaN,
-            (Numeric::Infinity, Numeric::NegInfinity) | (Numeric::NegInfinity, Numeric::Infinity) => Numeric::NaN,
+            (Numeric::Infinity, Numeric::NegInfinity) | (Numeric::NegInfinity, Numeric::Infinity) => {
+                Numeric::NaN
+            }
             (Numeric::Finite(_), infinite) | (infinite, _) => infinite.clone(),
         }
     }
@@ -236,7 +241,11 @@ impl Numeric {
             (Numeric::Finite(left), Numeric::Finite(right)) => {
                 let product =
                     Decimal { mantissa: &left.mantissa * &right.mantissa, scale: left.scale + right.scale };
-                Numeric::Finite(if product.scale > SCALE_MAX { product.round(SCALE_MAX as i32) } else { product })
+                Numeric::Finite(if product.scale > SCALE_MAX {
+                    product.round(SCALE_MAX as i32)
+                } else {
+                    product
+                })
             }
             (Numeric::NaN, _) | (_, Numeric::NaN) => Numeric::NaN,
             _ => match self.signum() * other.signum() {

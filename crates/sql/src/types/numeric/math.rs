@@ -264,7 +264,9 @@ impl Numeric {
         }
         let integer = exp.as_integer();
         if base.mantissa.is_negative() && integer.is_none() {
-            return Err(power_error("a negative number raised to a non-integer power yields a complex result"));
+            return Err(power_error(
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
         }
         if let Some(value) = integer.and_then(|value| value.to_i32()) {
             return base.power_integer(i64::from(value), exp.scale);
@@ -316,9 +318,9 @@ impl Numeric {
             (_, exponent) if exponent.signum() < 0 => Ok(Numeric::from(0)),
             (Numeric::Infinity, _) => Ok(Numeric::Infinity),
             (_, Numeric::Finite(value)) => match value.as_integer() {
-                None => {
-                    Err(power_error("a negative number raised to a non-integer power yields a complex result"))
-                }
+                None => Err(power_error(
+                    "a negative number raised to a non-integer power yields a complex result",
+                )),
                 Some(value) if value.is_odd() => Ok(Numeric::NegInfinity),
                 Some(_) => Ok(Numeric::Infinity),
             },

@@ -244,7 +244,8 @@ impl Numeric {
         let text = format!("{value:.*e}", digits - 1);
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         // %.15g drops trailing zeros.
-        let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+        let digits =
+            if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
         Numeric::parse(&format!("{digits}e{exponent}"))
     }
 
@@ -290,7 +291,8 @@ impl Numeric {
                 if !rounded.mantissa.is_zero()
                     && rounded.digits() as i64 - i64::from(rounded.scale) > integer_digits
                 {
-                    let limit = if integer_digits == 0 { "1".to_owned() } else { format!("10^{integer_digits}") };
+                    let limit =
+                        if integer_digits == 0 { "1".to_owned() } else { format!("10^{integer_digits}") };
                     return Err(field_overflow(format!(
                         "A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}."
                     )));

@@ -38,7 +38,9 @@ impl NumericRef<'_> {
             Numeric::NaN => (0xC000u16, None),
             Numeric::Infinity => (0xD000, None),
             Numeric::NegInfinity => (0xF000, None),
-            Numeric::Finite(decimal) => (if decimal.mantissa.is_negative() { 0x4000 } else { 0 }, Some(decimal)),
+            Numeric::Finite(decimal) => {
+                (if decimal.mantissa.is_negative() { 0x4000 } else { 0 }, Some(decimal))
+            }
         };
         let scale = decimal.as_ref().map_or(0, |decimal| decimal.scale);
         let (digits, weight) = decimal.map_or((Vec::new(), 0), |decimal| decimal.base_10000());
@@ -129,8 +131,10 @@ impl Numeric {
                 format!("invalid {what} in external \"numeric\" value"),
             )
         };
-        let word = |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-        let (Some(count), Some(weight), Some(sign), Some(scale)) = (word(0), word(1), word(2), word(3)) else {
+        let word =
+            |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+        let (Some(count), Some(weight), Some(sign), Some(scale)) = (word(0), word(1), word(2), word(3))
+        else {
             return Err(bad("length"));
         };
         match sign {
@@ -156,7 +160,8 @@ impl Numeric {
         if own < 0 {
             mantissa *= pow10(-own as u32);
         }
-        let decimal = Decimal { mantissa: if sign == 0x4000 { -mantissa } else { mantissa }, scale: own.max(0) as u32 };
+        let decimal =
+            Decimal { mantissa: if sign == 0x4000 { -mantissa } else { mantissa }, scale: own.max(0) as u32 };
         Ok(Numeric::Finite(decimal.truncate(i32::from(scale))))
     }
 }
@@ -192,8 +197,12 @@ fn parse_decimal(lower: &str, negative: bool) -> Result<Numeric, Problem> {
     let (number, exponent) = match lower.split_once('e') {
         Some((number, exponent)) => {
             let sign = exponent.strip_prefix('+').unwrap_or(exponent);
-            let digits = strip_underscores(sign.strip_prefix('-').unwrap_or(sign), false).ok_or(Problem::Syntax)?;
-            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) || (exponent.starts_with("+-")) {
+            let digits =
+                strip_underscores(sign.strip_prefix('-').unwrap_or(sign), false).ok_or(Problem::Syntax)?;
+            if digits.is_empty()
+                || !digits.bytes().all(|b| b.is_ascii_digit())
+                || (exponent.starts_with("+-"))
+            {
                 return Err(Problem::Syntax);
             }
             let value: i64 = digits.parse().map_err(|_| Problem::Range)?;
