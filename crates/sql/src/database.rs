@@ -1,20 +1,54 @@
 //! An open data folder: runtime, storage, transactions and catalogs of all databases in it, and the door to sessions.
+//!
+//! What must hold:
+//! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given up, so whoever
+//!    then gets such a lock and compares generations sees the change.
+//! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above everything stored.
+//! 3. A tree that no committed definition names is in the system tree's list of garbage, and is freed from there.
 
+mod activity;
+mod garbage;
+mod numbers;
+pub(crate) mod system;
+
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::SqlError;
+use runtime::Runtime;
+use runtime::interrupt::Interrupt;
+use storage::store::StoreOptions;
+use storage::{Error as StorageError, Store};
+use sync::SpinLock;
+use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use txn::{Engine, Isolation, TxnSession};
+
+pub use activity::{Activity, State};
+pub(crate) use activity::{Board, Seat};
+pub(crate) use numbers::Counter;
+
+use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{from_storage, from_txn};
 use crate::session::Session;
 
 /// How to open a data folder.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Worker threads; None = one for each core.
     pub cores: Option<usize>,
     /// Pin workers to their cores.
     pub pin: bool,
-    /// Bytes of page frames; None = the store's default.
+    /// Bytes of page frames; None = 128 MiB.
     pub memory: Option<usize>,
+    /// How files are read and written.
+    pub file_io: runtime::FileIo,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cores: None, pin: true, memory: None, file_io: runtime::FileIo::Auto }
+    }
 }
 
 /// Why a data folder could not be opened.
@@ -28,36 +62,332 @@ pub enum OpenError {
     Catalog(SqlError),
 }
 
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OpenError::Runtime(error) => write!(f, "the runtime did not start: {error}"),
+            OpenError::Storage(error) => error.fmt(f),
+            OpenError::Catalog(error) => write!(f, "the system catalog cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<StorageError> for OpenError {
+    fn from(error: StorageError) -> OpenError {
+        OpenError::Storage(error)
+    }
+}
+
+impl From<SqlError> for OpenError {
+    fn from(error: SqlError) -> OpenError {
+        OpenError::Catalog(error)
+    }
+}
+
 /// An open data folder. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
-    _inner: Arc<()>,
+    shared: Arc<Shared>,
 }
+
+/// One database's present definitions.
+pub(crate) struct Definitions {
+    /// Its OID.
+    pub oid: u32,
+    /// Equal to the catalog's generation; read by every statement, written at DDL.
+    pub generation: AtomicU64,
+    catalog: SpinLock<Arc<Catalog>>,
+}
+
+impl Definitions {
+    /// The present catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.lock())
+    }
+
+    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds the new catalog.
+    #[inline]
+    pub fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// Applies a transaction's changes to the newest catalog.
+    pub fn publish(&self, change: impl FnOnce(&Catalog) -> Catalog) {
+        let mut catalog = self.catalog.lock();
+        let next = change(&catalog);
+        let generation = next.generation;
+        *catalog = Arc::new(next);
+        self.generation.store(generation, Ordering::Release); // pairs with is_current
+    }
+}
+
+/// What all sessions share.
+pub(crate) struct Shared {
+    /// Tells folders of one process apart in core-local caches.
+    pub instance: u64,
+    pub runtime: Arc<Runtime>,
+    pub engine: Arc<Engine>,
+    pub board: Arc<Board>,
+    databases: SpinLock<Vec<Arc<Definitions>>>,
+    next_oid: AtomicU32,
+    next_tree: AtomicU32,
+    row_numbers: numbers::RowNumbers,
+    counters: numbers::Counters,
+    /// Trees that running transactions are making, or that are being freed.
+    busy_trees: SpinLock<HashSet<u32>>,
+}
+
+const DEFAULT_MEMORY: usize = 128 << 20;
+const MINIMUM_FRAMES: usize = 256;
 
 impl Database {
     /// Opens the folder, making it when it is empty, and recovers it as needed. Blocks; not to be called on a worker.
-    pub fn open(_path: &Path, _options: Options) -> Result<Database, OpenError> {
-        todo!()
+    pub fn open(path: &Path, options: Options) -> Result<Database, OpenError> {
+        let start = runtime::Options {
+            cores: options.cores,
+            pin: options.pin,
+            file_io: options.file_io,
+            ..runtime::Options::default()
+        };
+        let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
+        let frames =
+            (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
+        let opened = runtime.call(0, || open_shared(path, &runtime, frames));
+        match opened {
+            Ok(shared) => Ok(Database { shared }),
+            Err(error) => {
+                runtime.shutdown();
+                Err(error)
+            }
+        }
     }
 
     /// The runtime everything runs on.
     #[must_use]
-    pub fn runtime(&self) -> &Arc<runtime::Runtime> {
-        todo!()
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.shared.runtime
+    }
+
+    /// The store below, for tools that look inside.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        self.shared.engine.store()
+    }
+
+    /// What was chosen at start, for the server's log.
+    #[must_use]
+    pub fn facts(&self) -> Vec<String> {
+        let facts = self.shared.runtime.facts();
+        vec![
+            format!("{} cores ({} pinned), {} NUMA nodes", facts.cores, facts.pinned, facts.numa_nodes),
+            format!("file I/O: {:?}", facts.file_io),
+            format!("{} page frames of 8 KiB", self.store().pool.frames()),
+        ]
+    }
+
+    /// What the sessions are doing.
+    #[must_use]
+    pub fn activity(&self) -> Vec<Activity> {
+        self.shared.board.list()
     }
 
     /// A new session. To be called on a worker's fiber: the session belongs to that core.
     pub fn connect(
         &self,
-        _database: &str,
-        _user: &str,
-        _interrupt: &Arc<runtime::interrupt::Interrupt>,
+        database: &str,
+        user: &str,
+        interrupt: &Arc<Interrupt>,
     ) -> Result<Session, SqlError> {
-        todo!()
+        let definitions = self.shared.database(database).ok_or_else(|| {
+            SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{database}\" does not exist"))
+        })?;
+        Session::new(&self.shared, definitions, user, interrupt)
     }
 
-    /// Waits for nobody: checkpoints, closes the files and stops the workers. Sessions must be gone. Not to be called on a worker.
+    /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Not to be called on a worker.
     pub fn shutdown(&self) -> Result<(), OpenError> {
-        todo!()
+        let shared = &self.shared;
+        shared.runtime.drain();
+        let closed = shared.runtime.call(0, || {
+            shared.engine.close().map_err(from_txn)?;
+            shared.engine.store().close().map_err(|error| from_storage(&error))
+        });
+        shared.runtime.shutdown();
+        closed.map_err(OpenError::Catalog)
+    }
+}
+
+fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc<Shared>, OpenError> {
+    let options = StoreOptions::new(frames, runtime.core_count());
+    let new = runtime::file::list(path).map_or(true, |found| {
+        // The lock file alone is what an unfinished first start leaves behind.
+        found.iter().all(|file| file.file_name().is_some_and(|name| name == "lock"))
+    });
+    let store = match new {
+        true => Store::create(path, runtime, &options)?,
+        false => Store::open(path, runtime, &options)?,
+    };
+    if new {
+        storage::btree::Tree::create_first(&store, system::SYSTEM_TREE)?;
+    }
+    let engine = Engine::open(store).map_err(from_txn)?;
+    let shared = Arc::new(Shared {
+        instance: runtime::random::u64(),
+        runtime: Arc::clone(runtime),
+        engine,
+        board: Arc::new(Board::new()),
+        databases: SpinLock::new(Vec::new()),
+        next_oid: AtomicU32::new(FIRST_USER_OID),
+        next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
+        row_numbers: SpinLock::new(HashMap::new()),
+        counters: SpinLock::new(HashMap::new()),
+        busy_trees: SpinLock::new(HashSet::new()),
+    });
+    shared.load()?;
+    garbage::collect_in_background(&shared);
+    Ok(shared)
+}
+
+/// The databases every folder begins with.
+const FIRST_DATABASES: [(u32, &str); 2] = [(1, "template1"), (5, "postgres")];
+
+impl Shared {
+    /// Reads the definitions of all databases, making the first ones in a new folder.
+    fn load(&self) -> Result<(), SqlError> {
+        let (entries, objects, sequences) = self.internal(|txn| {
+            let mut entries = system::list(txn, system::DATABASES, &[])?;
+            if entries.is_empty() {
+                for (oid, name) in FIRST_DATABASES {
+                    system::put(txn, system::DATABASES, &oid.to_be_bytes(), Some(name.as_bytes()))?;
+                }
+                entries = system::list(txn, system::DATABASES, &[])?;
+            }
+            let objects = system::list(txn, system::OBJECTS, &[])?;
+            for area in [system::MADE, system::DROPPED] {
+                for (key, _) in system::list(txn, area, &[])? {
+                    self.note_tree(key.first_chunk().map_or(0, |id| u32::from_be_bytes(*id)));
+                }
+            }
+            Ok((entries, objects, system::list(txn, system::SEQUENCES, &[])?))
+        })?;
+        let entries: Arc<[DatabaseEntry]> = entries
+            .into_iter()
+            .filter_map(|(key, name)| {
+                let oid = u32::from_be_bytes(*key.first_chunk()?);
+                Some(DatabaseEntry { oid, name: String::from_utf8(name).ok()? })
+            })
+            .collect();
+        let role = Role { oid: BOOTSTRAP_ROLE, name: "postgres".to_owned(), superuser: true, login: true };
+        let roles: Arc<[Role]> = Arc::new([role]);
+        let mut databases = Vec::with_capacity(entries.len());
+        let mut highest = entries.iter().map(|entry| entry.oid).max().unwrap_or(0);
+        for (key, _) in sequences {
+            highest = highest.max(key.first_chunk().map_or(0, |oid| u32::from_be_bytes(*oid)));
+        }
+        for entry in entries.iter() {
+            let mut changes = Vec::new();
+            for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(&entry.oid.to_be_bytes())) {
+                let object = StoredObject::decode(bytes).map_err(|error| {
+                    SqlError::new(
+                        SqlState::DATA_CORRUPTED,
+                        format!("definition {key:?} is unreadable: {error:?}"),
+                    )
+                })?;
+                changes.push(object.into_change());
+            }
+            let catalog =
+                Catalog::new(entry.clone(), Arc::clone(&entries), Arc::clone(&roles)).with_changes(&changes);
+            highest = highest.max(catalog.highest_oid());
+            self.note_trees(&changes);
+            databases.push(Arc::new(Definitions {
+                oid: entry.oid,
+                generation: AtomicU64::new(catalog.generation),
+                catalog: SpinLock::new(Arc::new(catalog)),
+            }));
+        }
+        self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
+        *self.databases.lock() = databases;
+        Ok(())
+    }
+
+    /// New trees are numbered above the ones there are.
+    fn note_trees(&self, changes: &[Change]) {
+        for change in changes {
+            if let Change::PutTable(table) = change {
+                let trees = table.indexes.iter().map(|index| index.tree.id).chain([table.tree.id]);
+                self.note_tree(trees.max().unwrap_or(0));
+            }
+        }
+    }
+
+    fn note_tree(&self, id: u32) {
+        self.next_tree.fetch_max(id + 1, Ordering::Relaxed); // while nobody else is here yet
+    }
+
+    /// A database by name.
+    pub fn database(&self, name: &str) -> Option<Arc<Definitions>> {
+        let databases = self.databases.lock();
+        databases.iter().find(|database| database.catalog.lock().database.name == name).cloned()
+    }
+
+    /// All databases.
+    pub fn databases(&self) -> Vec<Arc<Definitions>> {
+        self.databases.lock().clone()
+    }
+
+    /// Tells every database of the folder's databases, `added` among them.
+    pub fn set_databases(&self, entries: &Arc<[DatabaseEntry]>) {
+        let mut databases = self.databases.lock();
+        databases.retain(|database| entries.iter().any(|entry| entry.oid == database.oid));
+        let roles = databases.first().map(|database| Arc::clone(&database.catalog.lock().roles));
+        for entry in entries
+            .iter()
+            .filter(|entry| databases.iter().all(|database| database.oid != entry.oid))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let catalog = Catalog::new(
+                entry.clone(),
+                Arc::clone(entries),
+                roles.clone().unwrap_or_else(|| Arc::new([])),
+            );
+            databases.push(Arc::new(Definitions {
+                oid: entry.oid,
+                generation: AtomicU64::new(catalog.generation),
+                catalog: SpinLock::new(Arc::new(catalog)),
+            }));
+        }
+        for database in databases.iter() {
+            database.publish(|catalog| catalog.with_shared(Arc::clone(entries), Arc::clone(&catalog.roles)));
+        }
+    }
+
+    /// A new object's OID.
+    pub fn new_oid(&self) -> u32 {
+        self.next_oid.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
+    }
+
+    /// A new tree's number.
+    pub fn new_tree_id(&self) -> u32 {
+        self.next_tree.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
+    }
+
+    /// Runs a transaction of the engine's own: committed at once, durable with whatever commits next.
+    pub fn internal<R>(&self, body: impl FnOnce(&TxnSession) -> Result<R, SqlError>) -> Result<R, SqlError> {
+        let txn = self.engine.session().map_err(from_txn)?;
+        txn.begin(Isolation::ReadCommitted, false);
+        txn.statement_start().map_err(from_txn)?;
+        match body(&txn) {
+            Ok(result) => {
+                txn.commit(false).map_err(from_txn)?;
+                Ok(result)
+            }
+            Err(error) => {
+                txn.rollback().map_err(from_txn)?;
+                Err(error)
+            }
+        }
     }
 }

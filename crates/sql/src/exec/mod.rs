@@ -1,1 +1,389 @@
-//! The executor: pull operators over datum registers.
+//! The executor: runs plans.
+//!
+//! Every operator is a loop that fills registers of a row and calls the operator above it (its *sink*) before it goes
+//! on to its next row. So what an operator needs between rows is a local variable of its loop, a row lives exactly as
+//! long as the call that hands it up, and its bytes are borrowed straight from the scan's private copy of a leaf:
+//! nothing is saved, copied or freed between operators. What must hold:
+//!
+//! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena, which is reset before
+//!    the next row. Arenas and buffers come from the session's [`Scratch`] and go back there: no allocation when warm.
+//! 2. [`Flow::Stop`] means that whoever is above needs no more rows: loops end at once and pass it on. A node that
+//!    stopped its input for a reason of its own (a limit, a found match) answers More.
+//! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes [`Executor::check`], where
+//!    long statements yield and interrupts are noticed.
+
+mod aggregate;
+mod constraint;
+mod copy;
+pub(crate) mod ddl;
+mod error;
+mod explain;
+mod foreign;
+mod function;
+mod insert;
+mod join;
+mod keys;
+pub(crate) mod memory;
+mod modify;
+mod scan;
+mod set;
+mod sort;
+mod subquery;
+mod upkeep;
+mod window;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use hashbrown::HashMap;
+use runtime::{fiber, interrupt};
+use txn::TxnSession;
+
+use crate::catalog::Catalog;
+use crate::error::SqlError;
+use crate::expr::{EvalContext, Expr};
+use crate::plan::{Plan, Reg};
+use crate::session::SessionEnvironment;
+use crate::types::{Datum, Value};
+
+pub(crate) use copy::{copy_in, copy_out};
+pub(crate) use error::{from_storage, from_txn};
+pub(crate) use explain::explain;
+pub(crate) use keys::tree;
+pub(crate) use upkeep::{analyze, vacuum};
+
+/// The registers of one row in the making.
+pub(crate) type File<'x> = [Datum<'x>];
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// Go on.
+    More,
+    /// No further row is needed.
+    Stop,
+}
+
+/// What an operator hands its rows to.
+pub(crate) type Sink<'s, 'k> =
+    dyn for<'x> FnMut(&mut Executor<'s>, &mut File<'x>, &'x Arena<'s>) -> Result<Flow, SqlError> + 'k;
+
+/// Memory of one scope. The parameter ties it to the statement, so that a row's scope is known to end before the plan.
+pub(crate) struct Arena<'s> {
+    /// The memory itself.
+    pub bump: Bump,
+    statement: PhantomData<&'s ()>,
+}
+
+impl<'s> Arena<'s> {
+    /// An arena over this memory.
+    pub fn over(bump: Bump) -> Arena<'s> {
+        Arena { bump, statement: PhantomData }
+    }
+
+    /// A copy of a register file for a scope inside this arena.
+    pub fn file<'x>(&'x self, file: &File<'x>) -> &'x mut File<'x> {
+        self.bump.alloc_slice_copy(file)
+    }
+}
+
+/// Buffers a session reuses from statement to statement.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    bumps: Vec<Bump>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl Scratch {
+    /// An empty arena.
+    pub fn take_bump(&mut self) -> Bump {
+        self.bumps.pop().unwrap_or_default()
+    }
+
+    /// Gives an arena back. What a big statement needed is not kept for an idle session.
+    pub fn give_bump(&mut self, mut bump: Bump) {
+        const KEPT_BYTES: usize = 16 << 10;
+        const KEPT: usize = 4;
+        if self.bumps.len() < KEPT && bump.allocated_bytes() <= KEPT_BYTES {
+            bump.reset();
+            self.bumps.push(bump);
+        }
+    }
+
+    /// An empty buffer.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.bytes.pop().unwrap_or_default()
+    }
+
+    /// Gives a buffer back.
+    pub fn give_bytes(&mut self, mut bytes: Vec<u8>) {
+        const KEPT_BYTES: usize = 8 << 10;
+        const KEPT: usize = 8;
+        if self.bytes.len() < KEPT && bytes.capacity() <= KEPT_BYTES {
+            bytes.clear();
+            self.bytes.push(bytes);
+        }
+    }
+}
+
+/// The kept rows of a common table expression.
+pub(crate) struct CommonRows {
+    width: usize,
+    count: usize,
+    values: Vec<Value>,
+}
+
+/// A statement in execution.
+pub(crate) struct Executor<'s> {
+    /// The session's transactions.
+    pub txn: &'s TxnSession,
+    /// What all sessions share.
+    pub shared: &'s crate::database::Shared,
+    /// The definitions this statement was planned with.
+    pub catalog: &'s Arc<Catalog>,
+    /// The parameters.
+    pub params: &'s [Datum<'s>],
+    /// The session as functions see it.
+    pub environment: &'s SessionEnvironment,
+    /// Reusable buffers.
+    pub scratch: &'s mut Scratch,
+    /// Rows inserted, changed or deleted by the statement.
+    pub affected: u64,
+    /// Referential checks and actions to be done at the statement's end.
+    pending: Vec<foreign::Pending>,
+    common: HashMap<u32, Arc<CommonRows>>,
+    steps: u32,
+}
+
+impl<'s> Executor<'s> {
+    /// An executor for one statement.
+    pub fn new(
+        txn: &'s TxnSession,
+        shared: &'s crate::database::Shared,
+        catalog: &'s Arc<Catalog>,
+        params: &'s [Datum<'s>],
+        environment: &'s SessionEnvironment,
+        scratch: &'s mut Scratch,
+    ) -> Executor<'s> {
+        Executor {
+            txn,
+            shared,
+            catalog,
+            params,
+            environment,
+            scratch,
+            affected: 0,
+            pending: Vec::new(),
+            common: HashMap::new(),
+            steps: 0,
+        }
+    }
+
+    /// Runs a query to its end, with the checks due then. Each row's output registers go to `row`.
+    pub fn query(
+        &mut self,
+        root: &'s Plan,
+        registers: u32,
+        output: &[Reg],
+        row: &mut dyn FnMut(&[Datum<'_>]) -> Result<Flow, SqlError>,
+    ) -> Result<(), SqlError> {
+        let arena = self.take_arena();
+        let result = (|| {
+            let file = arena.bump.alloc_slice_fill_copy(registers as usize, Datum::Null);
+            run(self, root, file, &arena, &mut |_, file, arena| {
+                row(arena.bump.alloc_slice_fill_iter(output.iter().map(|register| file[*register as usize])))
+            })?;
+            self.finish()
+        })();
+        self.give_arena(arena);
+        result
+    }
+
+    /// What is due at the end of a statement that may have changed rows.
+    pub fn finish(&mut self) -> Result<(), SqlError> {
+        if self.pending.is_empty() { Ok(()) } else { foreign::settle(self) }
+    }
+
+    /// The value of an expression.
+    #[inline]
+    pub fn eval<'x>(
+        &mut self,
+        expr: &'s Expr,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        expr.eval(&mut EvalContext {
+            registers: file,
+            params: self.params,
+            arena: &arena.bump,
+            session: self.environment,
+        })
+    }
+
+    /// Whether a condition is true.
+    #[inline]
+    pub fn test<'x>(
+        &mut self,
+        expr: &'s Expr,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)))
+    }
+
+    /// A safe point: other fibers get their turn, an interrupt ends the statement.
+    #[inline]
+    pub fn check(&mut self) -> Result<(), SqlError> {
+        const ROWS_BETWEEN: u32 = 64;
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(ROWS_BETWEEN) {
+            fiber::safe_point();
+            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+        }
+        Ok(())
+    }
+
+    /// An empty arena from the session's stock.
+    pub fn take_arena(&mut self) -> Arena<'s> {
+        Arena::over(self.scratch.take_bump())
+    }
+
+    /// Gives an arena back.
+    pub fn give_arena(&mut self, arena: Arena<'s>) {
+        self.scratch.give_bump(arena.bump);
+    }
+
+    /// An empty buffer from the session's stock.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.scratch.take_bytes()
+    }
+
+    /// Gives a buffer back.
+    pub fn give_bytes(&mut self, bytes: Vec<u8>) {
+        self.scratch.give_bytes(bytes);
+    }
+
+    /// Runs a loop with an arena of its own.
+    pub fn scoped<R>(
+        &mut self,
+        body: impl FnOnce(&mut Executor<'s>, &mut Arena<'s>) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let mut arena = self.take_arena();
+        let result = body(self, &mut arena);
+        self.give_arena(arena);
+        result
+    }
+}
+
+/// Runs a plan: each of its rows is handed to `sink`.
+pub(crate) fn run<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    match plan {
+        Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
+        Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
+            for (expr, register) in expressions {
+                file[*register as usize] = cx.eval(expr, file, arena)?;
+            }
+            sink(cx, file, arena)
+        }),
+        Plan::Filter { input, condition } => run(cx, input, file, arena, &mut |cx, file, arena| {
+            if cx.test(condition, file, arena)? { sink(cx, file, arena) } else { Ok(Flow::More) }
+        }),
+        Plan::Update(update) => modify::update(cx, update, file, arena, sink),
+        Plan::Insert(insert) => insert::insert(cx, insert, file, arena, sink),
+        Plan::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
+        Plan::OneRow => sink(cx, file, arena),
+        Plan::Nothing => Ok(Flow::More),
+        Plan::LockRows { input, targets } => modify::lock_rows(cx, (input, targets), file, arena, sink),
+        Plan::Sort { input, keys, keep, limit } => {
+            sort::sort(cx, (input, keys, keep, limit.as_ref()), file, arena, sink)
+        }
+        Plan::Limit { input, limit, offset, ties } => {
+            sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)
+        }
+        Plan::Distinct { input, keys } => sort::distinct(cx, (input, keys), file, arena, sink),
+        Plan::Append(inputs) => {
+            for input in inputs {
+                if run(cx, input, file, arena, sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        }
+        _ => run_rest(cx, plan, file, arena, sink),
+    }
+}
+
+/// The nodes with many parts.
+fn run_rest<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    match plan {
+        Plan::NestedLoop { kind, left, right, condition, right_registers } => {
+            let condition = condition.as_ref();
+            join::NestedLoop { kind: *kind, left, right, condition, right_registers }
+                .run(cx, file, arena, sink)
+        }
+        Plan::HashJoin { kind, left, right, keys, condition, left_registers, right_registers } => {
+            join::HashJoin {
+                kind: *kind,
+                left,
+                right,
+                keys,
+                condition: condition.as_ref(),
+                left_registers,
+                right_registers,
+            }
+            .run(cx, file, arena, sink)
+        }
+        Plan::Subquery { input, subquery, kind, output, correlated } => {
+            subquery::Subquery { input, subquery, kind, output: *output, correlated: *correlated }
+                .run(cx, file, arena, sink)
+        }
+        Plan::Aggregate { input, groups, calls } => {
+            aggregate::aggregate(cx, (input, groups, calls), file, arena, sink)
+        }
+        Plan::Window { input, partition, order, calls, keep } => {
+            window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)
+        }
+        Plan::SetOperation { kind, all, left, left_registers, right, right_registers, output } => {
+            set::SetOperation { kind: *kind, all: *all, left, left_registers, right, right_registers, output }
+                .run(cx, file, arena, sink)
+        }
+        Plan::With { tables, body } => set::with(cx, (tables, body), file, arena, sink),
+        Plan::CommonScan { id, output } => set::common_scan(cx, (*id, output), file, sink),
+        Plan::Values { rows, output } => cx.scoped(|cx, own| {
+            for row in rows {
+                let flow = {
+                    let file = own.file(file);
+                    for (expr, register) in row.iter().zip(output) {
+                        file[*register as usize] = cx.eval(expr, file, own)?;
+                    }
+                    sink(cx, file, own)?
+                };
+                own.bump.reset();
+                if flow == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        }),
+        Plan::Function { function, arguments, output, ordinality } => {
+            function::function(cx, (*function, arguments, output, *ordinality), file, arena, sink)
+        }
+        Plan::Virtual { relation, columns, filter } => {
+            scan::virtual_scan(cx, (*relation, columns, filter.as_ref()), file, sink)
+        }
+        _ => Err(SqlError::internal("a plan node without an operator")),
+    }
+}

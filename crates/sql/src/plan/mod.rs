@@ -16,6 +16,7 @@
 mod command;
 mod modify;
 mod scan;
+mod written;
 
 use std::sync::Arc;
 
@@ -48,6 +49,17 @@ pub struct Statement {
     pub generation: u64,
     /// The tables it touches and the lock each needs, taken before the snapshot, in this order.
     pub locks: Vec<(u32, txn::TableLock)>,
+}
+
+impl Statement {
+    /// Whether it gives rows, even if none: what Describe tells.
+    #[must_use]
+    pub fn returns_rows(&self) -> bool {
+        match &self.body {
+            Body::Query { tag, .. } => *tag == QueryTag::Select || !self.columns.is_empty(),
+            Body::Command(_) => !self.columns.is_empty(),
+        }
+    }
 }
 
 /// The two kinds of statements.

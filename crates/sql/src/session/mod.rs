@@ -1,15 +1,40 @@
 //! A session: one client's transaction, settings, prepared statements and portals.
 //!
 //! Its methods run on fibers of the runtime's workers, one at a time. Between them it owns no fiber and no latch; an
-//! open transaction keeps its row locks and its snapshot's horizon.
+//! open transaction keeps its row locks and its snapshot's horizon. What must hold:
+//!
+//! 1. Outside of BEGIN a transaction lives from the first statement to the end of the query string, or to Sync.
+//! 2. After an error a transaction block runs nothing but its end: everything it did is taken back at once, to the last
+//!    savepoint or altogether.
+//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current.
 
 mod client;
+mod command;
+mod define;
+mod environment;
+mod plans;
+mod portal;
+mod rows;
+mod settings;
+mod statement;
+mod transaction;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::interrupt::Interrupt;
+use txn::TxnSession;
 
 pub use client::{Client, Notice, Severity};
+pub(crate) use environment::{SessionEnvironment, clock};
+use plans::Planned;
+use portal::Portal;
+use transaction::Block;
 
-use crate::error::SqlError;
+use crate::database::{Definitions, Seat, Shared, State};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{Scratch, from_txn};
 pub use crate::plan::ColumnDesc;
 
 /// How an Execute ended.
@@ -23,108 +48,288 @@ pub enum Executed {
 
 /// One client's state.
 pub struct Session {
-    _private: (),
+    shared: Arc<Shared>,
+    environment: SessionEnvironment,
+    txn: TxnSession,
+    scratch: Scratch,
+    block: Block,
+    prepared: HashMap<String, Arc<Planned>>,
+    /// The unnamed statement.
+    unnamed: Option<Arc<Planned>>,
+    portals: HashMap<String, Portal>,
+    /// The unnamed portal, whose buffers are used again.
+    current: Portal,
+    interrupt: Arc<Interrupt>,
+    seat: Seat,
+    /// Room for completion tags.
+    tag: String,
 }
 
 impl Session {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        definitions: Arc<Definitions>,
+        user: &str,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Session, SqlError> {
+        let seat = shared.board.seat(definitions.oid).ok_or_else(|| {
+            SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+        })?;
+        Ok(Session {
+            txn: shared.engine.session().map_err(from_txn)?,
+            environment: SessionEnvironment::new(shared, definitions, user, seat.session),
+            shared: Arc::clone(shared),
+            scratch: Scratch::default(),
+            block: Block::default(),
+            prepared: HashMap::new(),
+            unnamed: None,
+            portals: HashMap::new(),
+            current: Portal::default(),
+            interrupt: Arc::clone(interrupt),
+            seat,
+            tag: String::new(),
+        })
+    }
+
     /// Runs a query string of the simple protocol: any number of statements, in one implicit transaction unless they
     /// say otherwise. On an error the rest is skipped; the status is updated. Ends with everything a ReadyForQuery needs.
-    pub fn simple_query(&mut self, _text: &str, _client: &mut dyn Client) -> Result<(), SqlError> {
-        todo!()
+    pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
+        self.seat.state(State::Active);
+        // The simple protocol's statement replaces the unnamed ones of the extended protocol.
+        self.unnamed = None;
+        self.current.close();
+        let done = self.simple_statements(text, client);
+        let ended = match &done {
+            Ok(()) => self.end_implicit(true, client),
+            Err(_) => {
+                self.fail();
+                self.end_implicit(false, client)
+            }
+        };
+        self.rest();
+        done.and(ended)
     }
 
     /// Prepares a statement. Parameter types that are 0 or missing are inferred.
-    pub fn parse(&mut self, _name: &str, _text: &str, _types: &[u32]) -> Result<(), SqlError> {
-        todo!()
+    pub fn parse(&mut self, name: &str, text: &str, types: &[u32]) -> Result<(), SqlError> {
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
+        }
+        let planned = self.plan_text(text, types)?;
+        self.check_allowed(&planned)?;
+        match name {
+            "" => self.unnamed = Some(planned),
+            _ => {
+                self.prepared.insert(name.to_owned(), planned);
+            }
+        }
+        Ok(())
     }
 
     /// Makes a portal of a prepared statement and its parameters.
     pub fn bind(
         &mut self,
-        _portal: &str,
-        _statement: &str,
-        _parameters: &[Option<&[u8]>],
-        _parameter_formats: &[i16],
-        _result_formats: &[i16],
+        portal: &str,
+        statement: &str,
+        parameters: &[Option<&[u8]>],
+        parameter_formats: &[i16],
+        result_formats: &[i16],
     ) -> Result<(), SqlError> {
-        todo!()
+        let planned = Arc::clone(self.find_prepared(statement)?);
+        self.check_allowed(&planned)?;
+        let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
+        if parameters.len() != declared {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {declared}",
+                parameters.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        if parameter_formats.len() > 1 && parameter_formats.len() != parameters.len() {
+            let message = format!(
+                "bind message has {} parameter formats but {} parameters",
+                parameter_formats.len(),
+                parameters.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        let target = match portal {
+            "" => &mut self.current,
+            _ if self.portals.contains_key(portal) => {
+                let message = format!("cursor \"{portal}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+            }
+            _ => self.portals.entry(portal.to_owned()).or_default(),
+        };
+        target.open(planned, parameters, parameter_formats, result_formats);
+        Ok(())
     }
 
     /// The parameter types of a prepared statement, and its columns if it returns rows.
+    #[allow(clippy::type_complexity)]
     pub fn describe_statement(
         &mut self,
-        _name: &str,
+        name: &str,
     ) -> Result<(Vec<u32>, Option<Arc<[ColumnDesc]>>), SqlError> {
-        todo!()
+        let planned = self.find_prepared(name)?;
+        let Some(compiled) = &planned.compiled else { return Ok((Vec::new(), None)) };
+        let types =
+            compiled.statement.parameters.iter().take(compiled.declared).map(|type_| type_.oid).collect();
+        Ok((types, columns_of(planned)))
     }
 
     /// The columns of a portal and their formats, if it returns rows.
     #[allow(clippy::type_complexity)]
-    pub fn describe_portal(&mut self, _name: &str) -> Result<Option<(Arc<[ColumnDesc]>, &[i16])>, SqlError> {
-        todo!()
+    pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[ColumnDesc]>, &[i16])>, SqlError> {
+        let portal = self.find_portal(name)?;
+        Ok(portal.planned.as_ref().and_then(columns_of).map(|columns| (columns, portal.formats.as_slice())))
     }
 
     /// The result formats of a portal as given to `bind`: empty = all text, one = for all columns, else one each.
-    pub fn portal_formats(&self, _name: &str) -> &[i16] {
-        todo!()
+    pub fn portal_formats(&self, name: &str) -> &[i16] {
+        match name {
+            "" => &self.current.formats,
+            _ => self.portals.get(name).map_or(&[], |portal| &portal.formats),
+        }
     }
 
     /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all).
     pub fn execute(
         &mut self,
-        _portal: &str,
-        _max_rows: u32,
-        _client: &mut dyn Client,
+        portal: &str,
+        max_rows: u32,
+        client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
-        todo!()
+        self.seat.state(State::Active);
+        let mut taken = match portal {
+            "" => std::mem::take(&mut self.current),
+            _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
+        };
+        let done = match &taken.planned {
+            Some(_) => self.run_portal(&mut taken, max_rows, client),
+            None => Err(no_portal(portal)),
+        };
+        match portal {
+            "" => self.current = taken,
+            // The statement itself may have closed all portals, at the end of its transaction.
+            _ => {
+                if let Some(place) = self.portals.get_mut(portal) {
+                    *place = taken;
+                }
+            }
+        }
+        done
     }
 
     /// Forgets a prepared statement; no error when there is none.
-    pub fn close_statement(&mut self, _name: &str) {
-        todo!()
+    pub fn close_statement(&mut self, name: &str) {
+        match name {
+            "" => self.unnamed = None,
+            _ => {
+                self.prepared.remove(name);
+            }
+        }
     }
 
     /// Forgets a portal; no error when there is none.
-    pub fn close_portal(&mut self, _name: &str) {
-        todo!()
+    pub fn close_portal(&mut self, name: &str) {
+        match name {
+            "" => self.current.close(),
+            _ => {
+                self.portals.remove(name);
+            }
+        }
     }
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error.
-    pub fn sync(&mut self, _client: &mut dyn Client) -> Result<(), SqlError> {
-        todo!()
+    pub fn sync(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
+        let ended = self.end_implicit(true, client);
+        self.rest();
+        ended
     }
 
     /// `I` idle, `T` in a transaction, `E` in a failed one.
     #[must_use]
     pub fn status(&self) -> u8 {
-        todo!()
-    }
-
-    /// An error happened outside (a malformed message, a conversion): an open transaction is failed by it.
-    pub fn fail(&mut self) {
-        todo!()
+        self.block.status()
     }
 
     /// The session's number, as pg_backend_pid() and BackendKeyData tell it.
     #[must_use]
     pub fn id(&self) -> u32 {
-        todo!()
+        self.seat.session
     }
 
     /// Sets a setting from the startup packet.
-    pub fn startup_setting(&mut self, _name: &str, _value: &str) -> Result<(), SqlError> {
-        todo!()
+    pub fn startup_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        self.environment.table.set_initial(name, value)
     }
 
     /// The settings clients are told of at start (ParameterStatus): (name, value).
     #[must_use]
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
-        todo!()
+        self.environment.table.reported().map(|(name, value)| (name, value.to_owned())).collect()
     }
 
-    /// How long the session may idle now before `on_idle_timeout`, given its state and settings.
+    /// How long the session may idle now before it is ended, given its state and settings.
     #[must_use]
-    pub fn idle_limit(&self) -> Option<std::time::Duration> {
-        todo!()
+    pub fn idle_limit(&self) -> Option<Duration> {
+        match self.status() {
+            b'I' => self.environment.table.idle_timeout,
+            _ => self.environment.table.idle_transaction_timeout,
+        }
+    }
+
+    fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.prepared.get(name) };
+        found.ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                _ => format!("prepared statement \"{name}\" does not exist"),
+            };
+            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {
+        let portal = if name.is_empty() { Some(&self.current) } else { self.portals.get(name) };
+        portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
+    }
+
+    /// Shows that the session waits for its client.
+    fn rest(&self) {
+        self.seat.state(match self.status() {
+            b'I' => State::Idle,
+            b'T' => State::InTransaction,
+            _ => State::Failed,
+        });
+    }
+}
+
+fn no_portal(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}
+
+/// The columns of a statement that returns rows.
+fn columns_of(planned: &Arc<Planned>) -> Option<Arc<[ColumnDesc]>> {
+    let statement = &planned.compiled.as_ref()?.statement;
+    statement.returns_rows().then(|| Arc::clone(&statement.columns))
+}
+
+impl Session {
+    /// A value as text of a type, as a client would send it; None for NULL.
+    pub(crate) fn value_text(
+        &self,
+        value: &crate::types::Value,
+        type_: crate::types::Type,
+    ) -> Option<Vec<u8>> {
+        let arena = bumpalo::Bump::new();
+        let datum = value.datum_in(&arena);
+        (!datum.is_null()).then(|| {
+            let mut bytes = Vec::new();
+            crate::types::text::write(datum, type_, &self.environment, &mut bytes);
+            bytes
+        })
     }
 }

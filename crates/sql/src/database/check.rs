@@ -1,0 +1,237 @@
+//! The check of a data folder that nobody else uses: every page, every tree, every index against its table.
+//!
+//! 1. Each page in use, as it lies in the file, has its checksum and its own number.
+//! 2. Each tree keeps the rules of its nodes, and no page is reached twice.
+//! 3. Each page in use belongs to a tree, to the space map, or is the first page.
+//! 4. Each index holds exactly the entries its table's rows call for: both sides are summed as hashes of the entries,
+//!    so that their order does not matter, and compared with their counts.
+//!
+//! Not verified: that values make sense to anybody, and foreign keys.
+
+use std::collections::HashSet;
+use std::ops::Bound;
+
+use storage::btree::Tree;
+use storage::page::{self, PAGE_SIZE};
+use storage::{PageNo, Store};
+use txn::{Direction, Range, TxnSession};
+
+use super::{Database, Shared, system};
+use crate::SqlError;
+use crate::catalog::{Catalog, Index, Table};
+use crate::exec::keys::{index_entry, table_tree, tree};
+use crate::exec::{from_storage, from_txn};
+use crate::row::RowView;
+
+/// What a check went through and found.
+#[derive(Debug, Default, Clone)]
+pub struct CheckReport {
+    /// Pages in use whose checksum was verified.
+    pub pages: u64,
+    /// Trees, those of indexes included.
+    pub trees: u64,
+    /// Rows of tables.
+    pub rows: u64,
+    /// Entries of indexes.
+    pub entries: u64,
+    /// One line for each fault; empty when all is well.
+    pub faults: Vec<String>,
+}
+
+/// How far a check has come.
+#[derive(Debug, Clone)]
+pub enum CheckProgress {
+    /// Pages verified, of how many.
+    Pages(u64, u64),
+    /// The table or index being gone through.
+    Object(String),
+}
+
+const ALL: Range<'static> = Range { lower: Bound::Unbounded, upper: Bound::Unbounded };
+
+/// The number and the sum of hashes of a set of index entries.
+#[derive(Default, PartialEq, Eq, Clone, Copy)]
+struct EntrySum {
+    count: u64,
+    sum: u64,
+}
+
+impl EntrySum {
+    fn add(&mut self, key: &[u8], payload: &[u8]) {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        self.count += 1;
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((key, payload));
+        self.sum = self.sum.wrapping_add(hash);
+    }
+}
+
+impl Database {
+    /// Verifies the whole folder. Nobody may be changing it meanwhile. Not to be called on a worker.
+    pub fn check(&self, progress: &mut (dyn FnMut(CheckProgress) + Send)) -> Result<CheckReport, SqlError> {
+        let shared = &self.shared;
+        shared.runtime.call(0, || {
+            let mut check = Check { shared, progress, report: CheckReport::default(), reached: 0 };
+            check.pages()?;
+            check.system()?;
+            for definitions in shared.databases() {
+                check.database(&definitions.catalog())?;
+            }
+            check.ownership()?;
+            Ok(check.report)
+        })
+    }
+}
+
+struct Check<'c> {
+    shared: &'c Shared,
+    progress: &'c mut (dyn FnMut(CheckProgress) + Send),
+    report: CheckReport,
+    /// Pages that trees reach.
+    reached: u64,
+}
+
+impl Check<'_> {
+    fn store(&self) -> &Store {
+        self.shared.engine.store()
+    }
+
+    fn fault(&mut self, line: String) {
+        self.report.faults.push(line);
+    }
+
+    /// Pages in use, but for those whose bit is not set.
+    fn in_use(&self, page_no: PageNo) -> Result<bool, SqlError> {
+        self.store().space.is_used(page_no).map_err(|error| from_storage(&error))
+    }
+
+    fn pages(&mut self) -> Result<(), SqlError> {
+        let total = self.store().space.pages().0;
+        let mut bytes = runtime::file::AlignedBuf::new(PAGE_SIZE);
+        for number in 0..total {
+            let page_no = PageNo(number);
+            if !self.in_use(page_no)? {
+                continue;
+            }
+            let read = self.store().pool.file(page_no).read(page_no, &mut bytes);
+            match read.map_err(|error| error.to_string()) {
+                Err(error) => self.fault(format!("page {number}: {error}")),
+                Ok(()) => match page::verify(&bytes, page_no) {
+                    Ok(()) => {}
+                    Err(damage) => self.fault(format!("page {number}: {}", damage.what())),
+                },
+            }
+            self.report.pages += 1;
+            if number % 1024 == 0 {
+                (self.progress)(CheckProgress::Pages(u64::from(number), u64::from(total)));
+                runtime::fiber::safe_point();
+            }
+        }
+        (self.progress)(CheckProgress::Pages(u64::from(total), u64::from(total)));
+        Ok(())
+    }
+
+    fn system(&mut self) -> Result<(), SqlError> {
+        self.tree("system catalog", &system::tree())
+    }
+
+    /// A tree's own rules. Damage is noted and does not end the check.
+    fn tree(&mut self, name: &str, tree: &Tree) -> Result<(), SqlError> {
+        (self.progress)(CheckProgress::Object(name.to_owned()));
+        let report = tree.check(self.store()).map_err(|error| from_storage(&error))?;
+        self.report.trees += 1;
+        self.reached += report.pages;
+        for problem in report.problems {
+            self.fault(format!("{name}, page {}: {}", problem.page.0, problem.what));
+        }
+        Ok(())
+    }
+
+    fn database(&mut self, catalog: &Catalog) -> Result<(), SqlError> {
+        let mut tables: Vec<_> = catalog.tables().collect();
+        tables.sort_by_key(|table| table.oid);
+        for table in tables {
+            let name = format!("{}.{}", catalog.database.name, table.name);
+            let before = self.report.faults.len();
+            self.tree(&format!("table {name}"), &table_tree(table))?;
+            for index in &table.indexes {
+                self.tree(&format!("index {}.{}", catalog.database.name, index.name), &tree(index.tree))?;
+            }
+            if self.report.faults.len() == before
+                && let Err(error) = self.agreement(&catalog.database.name, table)
+            {
+                self.fault(format!("table {name}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a table's indexes hold what its rows call for, as a snapshot of now sees them.
+    fn agreement(&mut self, database: &str, table: &Table) -> Result<(), SqlError> {
+        let shared = self.shared;
+        let (rows, expected, found) = shared.internal(|txn| {
+            let mut found = Vec::with_capacity(table.indexes.len());
+            for index in &table.indexes {
+                found.push(entries_of_index(txn, index)?);
+            }
+            let (rows, expected) = entries_of_rows(txn, table)?;
+            Ok((rows, expected, found))
+        })?;
+        self.report.rows += rows;
+        for ((index, expected), found) in table.indexes.iter().zip(expected).zip(found) {
+            self.report.entries += found.count;
+            if expected != found {
+                self.fault(format!(
+                    "index {database}.{}: {} entries, its table calls for {}{}",
+                    index.name,
+                    found.count,
+                    expected.count,
+                    if expected.count == found.count { ", and they differ" } else { "" }
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every page in use belongs to somebody.
+    fn ownership(&mut self) -> Result<(), SqlError> {
+        let (total, free) = self.store().space.pages();
+        let mut maps = HashSet::new();
+        for number in 0..total {
+            maps.insert(storage::space::map_page_of(PageNo(number)).0);
+        }
+        let used = u64::from(total - free);
+        let owned = self.reached + maps.len() as u64 + 1; // the first page
+        if used != owned && self.report.faults.is_empty() {
+            self.fault(format!("{used} pages are in use, but trees and maps own {owned}"));
+        }
+        Ok(())
+    }
+}
+
+fn entries_of_index(txn: &TxnSession, index: &Index) -> Result<EntrySum, SqlError> {
+    let mut sum = EntrySum::default();
+    let mut scan = txn.scan(&tree(index.tree), ALL, Direction::Forward);
+    while let Some((key, payload, _)) = scan.next(txn).map_err(from_txn)? {
+        sum.add(key, payload);
+        runtime::fiber::safe_point();
+    }
+    Ok(sum)
+}
+
+/// The rows of a table, and the entries they call for in each index.
+fn entries_of_rows(txn: &TxnSession, table: &Table) -> Result<(u64, Vec<EntrySum>), SqlError> {
+    let mut sums = vec![EntrySum::default(); table.indexes.len()];
+    let (mut rows, mut key, mut payload) = (0, Vec::new(), Vec::new());
+    let mut scan = txn.scan(&table_tree(table), ALL, Direction::Forward);
+    while let Some((primary, bytes, _)) = scan.next(txn).map_err(from_txn)? {
+        rows += 1;
+        let view = RowView::new(bytes, table.shape());
+        let row = (0..table.columns.len()).map(|at| view.get(at)).collect::<Result<Vec<_>, _>>()?;
+        for (index, sum) in table.indexes.iter().zip(&mut sums) {
+            index_entry(index, &row, primary, &mut key, &mut payload)?;
+            sum.add(&key, &payload);
+        }
+        runtime::fiber::safe_point();
+    }
+    Ok((rows, sums))
+}

@@ -1,0 +1,230 @@
+//! Numbers that only go up: hidden row numbers of tables without a primary key, and sequences.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use storage::btree::Cursor;
+use sync::{SpinLock, WaitQueue};
+
+use super::{Shared, system};
+use crate::catalog::{Sequence, Table};
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
+
+/// Row numbers a core claims at a time.
+const BATCH: u64 = 1024;
+
+thread_local! {
+    /// This core's claimed row numbers: next and end, by database folder and tree.
+    static CLAIMED: RefCell<HashMap<(u64, u32), (u64, u64)>> = RefCell::new(HashMap::new());
+}
+
+/// The next unclaimed row number of each tree in use.
+pub(super) type RowNumbers = SpinLock<HashMap<u32, u64>>;
+
+impl Shared {
+    /// The number of a new row of a table without primary key.
+    pub(crate) fn row_number(&self, table: &Table) -> Result<u64, SqlError> {
+        let key = (self.instance, table.tree.id);
+        let claimed = CLAIMED.with_borrow_mut(|claimed| {
+            let (next, end) = claimed.get_mut(&key)?;
+            (*next < *end).then(|| {
+                *next += 1;
+                *next - 1
+            })
+        });
+        match claimed {
+            Some(number) => Ok(number),
+            None => self.claim_row_numbers(table, key),
+        }
+    }
+
+    #[cold]
+    fn claim_row_numbers(&self, table: &Table, key: (u64, u32)) -> Result<u64, SqlError> {
+        let known = self.row_numbers.lock().contains_key(&table.tree.id);
+        // Whoever publishes first wins: nobody has inserted a row before its tree is in the map.
+        let first = if known { 0 } else { self.last_row_number(table)? + 1 };
+        let start = {
+            let mut numbers = self.row_numbers.lock();
+            let next = numbers.entry(table.tree.id).or_insert(first);
+            *next += BATCH;
+            *next - BATCH
+        };
+        CLAIMED.with_borrow_mut(|claimed| claimed.insert(key, (start + 1, start + BATCH)));
+        Ok(start)
+    }
+
+    fn last_row_number(&self, table: &Table) -> Result<u64, SqlError> {
+        let mut cursor = Cursor::new(crate::exec::tree(table.tree));
+        let store = self.engine.store();
+        cursor.seek_end(store).map_err(|error| from_txn(error.into()))?;
+        let last = cursor.prev(store).map_err(|error| from_txn(error.into()))?;
+        Ok(last.and_then(|(key, _)| key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))).unwrap_or(0))
+    }
+}
+
+/// Values given out for each record in the log, as in PostgreSQL.
+const LOGGED_AHEAD: i64 = 32;
+
+/// A sequence's counter in memory.
+pub(crate) struct Counter {
+    state: SpinLock<CounterState>,
+    /// Waiters for a record being written.
+    logged: WaitQueue,
+}
+
+#[derive(Clone, Copy)]
+struct CounterState {
+    /// The last value given out, or the first to give out when `called` is false.
+    value: i64,
+    called: bool,
+    /// How many more values are covered by the record in the system tree.
+    covered: i64,
+    /// Somebody is writing a record.
+    logging: bool,
+}
+
+impl Counter {
+    /// pg_sequences' last value: None before the first.
+    pub fn last_value(&self) -> (i64, bool) {
+        let state = self.state.lock();
+        (state.value, state.called)
+    }
+}
+
+/// The counters in use, by OID.
+pub(super) type Counters = SpinLock<HashMap<u32, Arc<Counter>>>;
+
+impl Shared {
+    /// A sequence's counter.
+    pub(crate) fn counter(&self, sequence: &Sequence) -> Result<Arc<Counter>, SqlError> {
+        if let Some(counter) = self.counters.lock().get(&sequence.oid) {
+            return Ok(Arc::clone(counter));
+        }
+        let stored = self.internal(|txn| system::get(txn, system::SEQUENCES, &sequence.oid.to_be_bytes()))?;
+        let (value, called) = match stored.as_deref().and_then(|bytes| bytes.split_first_chunk::<8>()) {
+            Some((value, called)) => (i64::from_le_bytes(*value), called.first() == Some(&1)),
+            None => (sequence.start, false),
+        };
+        let state = CounterState { value, called, covered: 0, logging: false };
+        let counter = Arc::new(Counter { state: SpinLock::new(state), logged: WaitQueue::new() });
+        Ok(Arc::clone(self.counters.lock().entry(sequence.oid).or_insert(counter)))
+    }
+
+    /// nextval.
+    pub(crate) fn sequence_next(&self, sequence: &Sequence, counter: &Counter) -> Result<i64, SqlError> {
+        loop {
+            let mine = {
+                let mut state = counter.state.lock();
+                if !state.logging {
+                    let next = after(sequence, state.value, state.called, 1)?;
+                    if state.covered > 0 {
+                        (state.value, state.called) = (next, true);
+                        state.covered -= 1;
+                        return Ok(next);
+                    }
+                    state.logging = true;
+                    true
+                } else {
+                    false
+                }
+            };
+            if mine {
+                self.log_counter(sequence, counter)?;
+            } else {
+                counter.logged.wait_until(|| !counter.state.lock().logging);
+            }
+        }
+    }
+
+    /// Writes a record that covers the next values.
+    #[cold]
+    fn log_counter(&self, sequence: &Sequence, counter: &Counter) -> Result<(), SqlError> {
+        let state = *counter.state.lock();
+        let (mut ahead, mut covered) = ((state.value, state.called), 0);
+        while covered < LOGGED_AHEAD {
+            let Ok(next) = after(sequence, ahead.0, ahead.1, 1) else { break };
+            ahead = (next, true);
+            covered += 1;
+        }
+        let written = self.write_counter(sequence.oid, ahead);
+        {
+            let mut state = counter.state.lock();
+            state.logging = false;
+            if written.is_ok() {
+                state.covered = covered;
+            }
+        }
+        counter.logged.wake_all();
+        written
+    }
+
+    fn write_counter(&self, sequence: u32, (value, called): (i64, bool)) -> Result<(), SqlError> {
+        let mut bytes = value.to_le_bytes().to_vec();
+        bytes.push(u8::from(called));
+        self.internal(|txn| system::put(txn, system::SEQUENCES, &sequence.to_be_bytes(), Some(&bytes)))
+    }
+
+    /// setval.
+    pub(crate) fn sequence_set(
+        &self,
+        sequence: &Sequence,
+        counter: &Counter,
+        value: i64,
+        called: bool,
+    ) -> Result<(), SqlError> {
+        if value < sequence.minimum || value > sequence.maximum {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!(
+                    "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                    sequence.name, sequence.minimum, sequence.maximum
+                ),
+            ));
+        }
+        counter.logged.wait_until(|| {
+            let mut state = counter.state.lock();
+            let free = !state.logging;
+            state.logging = true;
+            free
+        });
+        let written = self.write_counter(sequence.oid, (value, called));
+        {
+            let mut state = counter.state.lock();
+            *state = match written {
+                Ok(()) => CounterState { value, called, covered: 0, logging: false },
+                Err(_) => CounterState { logging: false, ..*state },
+            };
+        }
+        counter.logged.wake_all();
+        written
+    }
+
+    /// Forgets a dropped sequence's counter.
+    pub(crate) fn forget_counter(&self, sequence: u32) {
+        self.counters.lock().remove(&sequence);
+    }
+}
+
+/// The value `steps` after another one, with the sequence's ends.
+fn after(sequence: &Sequence, value: i64, called: bool, steps: i64) -> Result<i64, SqlError> {
+    if !called {
+        return Ok(value);
+    }
+    let next = sequence.increment.checked_mul(steps).and_then(|step| value.checked_add(step));
+    match next {
+        Some(next) if next >= sequence.minimum && next <= sequence.maximum => Ok(next),
+        _ if sequence.cycle => Ok(if sequence.increment > 0 { sequence.minimum } else { sequence.maximum }),
+        _ => {
+            let (end, bound) = match sequence.increment > 0 {
+                true => ("maximum", sequence.maximum),
+                false => ("minimum", sequence.minimum),
+            };
+            Err(SqlError::new(
+                SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("nextval: reached {end} value of sequence \"{}\" ({bound})", sequence.name),
+            ))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a row must satisfy by itself: NOT NULL and CHECK; and the messages of broken keys.
+
+use super::{Arena, Executor, File, keys::Part};
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Check, Reg};
+use crate::types::{Datum, text};
+
+/// Checks the complete new row in the registers from `first` on.
+pub(super) fn check_row<'s, 'x>(
+    cx: &mut Executor<'s>,
+    table: &Table,
+    (first, checks): (Reg, &'s [Check]),
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<(), SqlError> {
+    let row = &file[first as usize..first as usize + table.columns.len()];
+    for (column, value) in table.columns.iter().zip(row) {
+        if column.not_null && value.is_null() && !column.dropped {
+            return Err(null_violation(cx, table, &column.name, row));
+        }
+    }
+    for check in checks {
+        if matches!(cx.eval(&check.expr, file, arena)?, Datum::Bool(false)) {
+            let message = format!(
+                "new row for relation \"{}\" violates check constraint \"{}\"",
+                table.name, check.name
+            );
+            return Err(in_table(cx, table, SqlError::new(SqlState::CHECK_VIOLATION, message))
+                .with_detail(failing_row(cx, table, row))
+                .with_constraint(&check.name));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the table's name to an error.
+pub(super) fn in_table(cx: &Executor<'_>, table: &Table, error: SqlError) -> SqlError {
+    error.with_table(cx.catalog.schema_name(table.schema), &table.name)
+}
+
+#[cold]
+fn null_violation(cx: &Executor<'_>, table: &Table, column: &str, row: &[Datum<'_>]) -> SqlError {
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+        table.name
+    );
+    in_table(cx, table, SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
+        .with_detail(failing_row(cx, table, row))
+        .with_column(column)
+}
+
+/// "Failing row contains (1, null)."
+fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> String {
+    const LONGEST: usize = 64;
+    let mut line = String::from("Failing row contains (");
+    let mut first = true;
+    for (column, value) in table.columns.iter().zip(row) {
+        if column.dropped {
+            continue;
+        }
+        if !first {
+            line.push_str(", ");
+        }
+        first = false;
+        if value.is_null() {
+            line.push_str("null");
+            continue;
+        }
+        let shown = shown(cx, *value, column.type_);
+        match shown.char_indices().nth(LONGEST) {
+            Some((end, _)) => {
+                line.push_str(&shown[..end]);
+                line.push_str("...");
+            }
+            None => line.push_str(&shown),
+        }
+    }
+    line.push_str(").");
+    line
+}
+
+/// A value as text, for messages.
+pub(super) fn shown(cx: &Executor<'_>, value: Datum<'_>, type_: crate::types::Type) -> String {
+    let mut bytes = Vec::new();
+    text::write(value, type_, cx.environment, &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// "Key (a, b)=(1, 2)", for messages.
+pub(super) fn shown_key(
+    cx: &Executor<'_>,
+    table: &Table,
+    columns: impl Iterator<Item = u32>,
+    row: &[Datum<'_>],
+) -> String {
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    for column in columns {
+        let definition = &table.columns[column as usize];
+        names.push(definition.name.as_str());
+        let value = row[column as usize];
+        values.push(if value.is_null() { "null".to_owned() } else { shown(cx, value, definition.type_) });
+    }
+    format!("Key ({})=({})", names.join(", "), values.join(", "))
+}
+
+/// 23505 with PostgreSQL's words.
+#[cold]
+pub(super) fn unique_violation(
+    cx: &Executor<'_>,
+    table: &Table,
+    name: &str,
+    parts: impl Iterator<Item = Part>,
+    row: &[Datum<'_>],
+) -> SqlError {
+    let message = format!("duplicate key value violates unique constraint \"{name}\"");
+    let key = shown_key(cx, table, parts.map(|part| part.column), row);
+    in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
+        .with_detail(format!("{key} already exists."))
+        .with_constraint(name)
+}

@@ -1,0 +1,144 @@
+//! COPY TO.
+
+use super::SIGNATURE;
+use crate::error::SqlError;
+use crate::exec::{Executor, Flow};
+use crate::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
+use crate::session::Client;
+use crate::types::{Datum, binary, text};
+
+/// Bytes gathered before they are given to the client.
+const BATCH: usize = 32 << 10;
+
+/// Runs the query and writes its rows; their number.
+pub(crate) fn copy_out<'s>(
+    cx: &mut Executor<'s>,
+    statement: &'s Statement,
+    format: &CopyFormat,
+    client: &mut dyn Client,
+) -> Result<u64, SqlError> {
+    let Body::Query { root, .. } = &statement.body else {
+        return Err(SqlError::internal("COPY of what is no query"));
+    };
+    let environment = cx.environment;
+    let mut writer = Writer { format, columns: &statement.columns, out: Vec::new(), value: Vec::new() };
+    writer.begin();
+    let mut rows = 0;
+    cx.query(root, statement.registers, &statement.output, &mut |row| {
+        writer.row(row, environment);
+        rows += 1;
+        // The client expects whole rows in each message, and a message is not to hold too many.
+        if writer.out.len() >= BATCH || format.kind != CopyKind::Binary {
+            client.copy_out(&writer.out)?;
+            writer.out.clear();
+        }
+        Ok(Flow::More)
+    })?;
+    if format.kind == CopyKind::Binary {
+        writer.out.extend_from_slice(&(-1_i16).to_be_bytes());
+    }
+    if !writer.out.is_empty() {
+        client.copy_out(&writer.out)?;
+    }
+    Ok(rows)
+}
+
+struct Writer<'w> {
+    format: &'w CopyFormat,
+    columns: &'w [ColumnDesc],
+    out: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn begin(&mut self) {
+        if self.format.kind == CopyKind::Binary {
+            self.out.extend_from_slice(SIGNATURE);
+            self.out.extend_from_slice(&[0; 8]);
+        } else if self.format.header {
+            for (at, column) in self.columns.iter().enumerate() {
+                if at > 0 {
+                    self.out.push(self.format.delimiter);
+                }
+                self.value.clear();
+                self.value.extend_from_slice(column.name.as_bytes());
+                self.field(false);
+            }
+            self.out.push(b'\n');
+        }
+    }
+
+    fn row(&mut self, row: &[Datum<'_>], session: &dyn crate::expr::Environment) {
+        if self.format.kind == CopyKind::Binary {
+            self.out.extend_from_slice(&(row.len() as i16).to_be_bytes());
+        }
+        for (at, (value, column)) in row.iter().zip(self.columns).enumerate() {
+            self.value.clear();
+            if self.format.kind == CopyKind::Binary {
+                if value.is_null() {
+                    self.out.extend_from_slice(&(-1_i32).to_be_bytes());
+                    continue;
+                }
+                binary::write(*value, column.type_, &mut self.value);
+                self.out.extend_from_slice(&(self.value.len() as i32).to_be_bytes());
+                self.out.extend_from_slice(&self.value);
+                continue;
+            }
+            if at > 0 {
+                self.out.push(self.format.delimiter);
+            }
+            if value.is_null() {
+                self.out.extend_from_slice(self.format.null.as_bytes());
+                continue;
+            }
+            text::write(*value, column.type_, session, &mut self.value);
+            self.field(self.format.force_quote.get(at).copied().unwrap_or(false));
+        }
+        if self.format.kind != CopyKind::Binary {
+            self.out.push(b'\n');
+        }
+    }
+
+    /// Writes `value` with what the format escapes.
+    fn field(&mut self, force_quote: bool) {
+        let (delimiter, quote, escape) = (self.format.delimiter, self.format.quote, self.format.escape);
+        if self.format.kind == CopyKind::Csv {
+            let special =
+                |byte: &u8| *byte == delimiter || *byte == quote || *byte == b'\n' || *byte == b'\r';
+            let quoted = force_quote
+                || self.value == self.format.null.as_bytes()
+                || self.value.iter().any(special)
+                || (self.columns.len() == 1 && self.value == b"\\.");
+            if !quoted {
+                self.out.extend_from_slice(&self.value);
+                return;
+            }
+            self.out.push(quote);
+            for byte in &self.value {
+                if *byte == quote || *byte == escape {
+                    self.out.push(escape);
+                }
+                self.out.push(*byte);
+            }
+            self.out.push(quote);
+            return;
+        }
+        for byte in &self.value {
+            let escaped = match *byte {
+                0x08 => b'b',
+                0x0c => b'f',
+                b'\n' => b'n',
+                b'\r' => b'r',
+                b'\t' => b't',
+                0x0b => b'v',
+                b'\\' => b'\\',
+                byte if byte == delimiter => byte,
+                byte => {
+                    self.out.push(byte);
+                    continue;
+                }
+            };
+            self.out.extend_from_slice(&[b'\\', escaped]);
+        }
+    }
+}

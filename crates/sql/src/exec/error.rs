@@ -1,0 +1,73 @@
+//! Errors of the rooms below, as clients see them.
+
+use runtime::interrupt::Reason;
+
+use crate::error::{SqlError, SqlState};
+
+/// The client's error for one of transactions or storage.
+#[cold]
+pub(crate) fn from_txn(error: txn::Error) -> SqlError {
+    use txn::Error;
+    match error {
+        Error::Storage(error) => from_storage(&error),
+        Error::Serialization => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
+        Error::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+            .with_hint("See server log for query details."),
+        Error::LockNotAvailable => SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock"),
+        Error::Interrupted(interrupted) => from_interrupt(interrupted.0),
+        Error::ReadOnly => SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot change data in a read-only transaction",
+        ),
+        Error::NoSuchSavepoint => {
+            SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, "savepoint does not exist")
+        }
+        Error::TooManySessions => {
+            SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+        }
+        Error::TooManyTransactions => SqlError::new(
+            SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+            "too many transactions since the oldest open snapshot",
+        ),
+        Error::CorruptRow => SqlError::new(SqlState::DATA_CORRUPTED, "stored row has no version header"),
+    }
+}
+
+/// The client's error for one of storage.
+#[cold]
+pub(crate) fn from_storage(error: &storage::Error) -> SqlError {
+    use storage::Error;
+    let code = match error {
+        Error::Io(_) => SqlState::IO_ERROR,
+        Error::DiskFull(_) | Error::LogFull => SqlState::DISK_FULL,
+        Error::Corrupt { .. } => SqlState::DATA_CORRUPTED,
+        Error::NoFrames => SqlState::OUT_OF_MEMORY,
+        Error::Interrupted(interrupted) => return from_interrupt(interrupted.0),
+        Error::TooLarge { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        _ => SqlState::SYSTEM_ERROR,
+    };
+    SqlError::new(code, error.to_string())
+}
+
+/// The client's error for an interrupted statement.
+#[cold]
+pub(crate) fn from_interrupt(reason: Reason) -> SqlError {
+    let (code, message) = match reason {
+        Reason::Shutdown | Reason::Terminate => {
+            (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        }
+        Reason::Cancel => (SqlState::QUERY_CANCELED, "canceling statement due to user request"),
+        Reason::StatementTimeout => {
+            (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+        }
+        Reason::LockTimeout => (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"),
+        Reason::IdleTimeout => (
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            "terminating connection due to idle-in-transaction timeout",
+        ),
+    };
+    SqlError::new(code, message)
+}

@@ -1,0 +1,133 @@
+//! Set-returning functions.
+
+use super::{Arena, Executor, File, Flow, Sink};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::plan::{Reg, SetFunction};
+use crate::types::Datum;
+
+/// Where a function's rows go.
+struct Output<'s> {
+    registers: &'s [Reg],
+    ordinality: Option<Reg>,
+}
+
+/// Runs a function: each of its rows in a scope of its own.
+pub(super) fn function<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (function, arguments, registers, ordinality): (SetFunction, &'s [Expr], &'s [Reg], Option<Reg>),
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let values = arena.bump.alloc_slice_fill_copy(arguments.len(), Datum::Null);
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = cx.eval(argument, file, arena)?;
+    }
+    let output = Output { registers, ordinality };
+    match function {
+        SetFunction::SeriesInt4 | SetFunction::SeriesInt8 => {
+            let Some((first, last, step)) = integers(values)? else { return Ok(Flow::More) };
+            let narrow = function == SetFunction::SeriesInt4;
+            let mut next = Some(first);
+            each(cx, &output, file, sink, &mut |row, _| {
+                let Some(value) = next.filter(|value| if step > 0 { *value <= last } else { *value >= last })
+                else {
+                    return Ok(false);
+                };
+                next = value.checked_add(step);
+                // Between two int4 bounds, so it is one.
+                row[0] = if narrow { Datum::Int4(value as i32) } else { Datum::Int8(value) };
+                Ok(true)
+            })
+        }
+        SetFunction::Unnest | SetFunction::ArrayElements => {
+            let arrays: Vec<Vec<Datum<'_>>> = values
+                .iter()
+                .map(|value| match value {
+                    Datum::Array(array) => array.iter().collect(),
+                    _ => Vec::new(),
+                })
+                .collect();
+            let longest = arrays.iter().map(Vec::len).max().unwrap_or(0);
+            let mut at = 0;
+            each(cx, &output, file, sink, &mut |row, own| {
+                if at >= longest {
+                    return Ok(false);
+                }
+                for (value, array) in row.iter_mut().zip(&arrays) {
+                    *value =
+                        super::memory::copy_datum(array.get(at).copied().unwrap_or(Datum::Null), &own.bump);
+                }
+                at += 1;
+                Ok(true)
+            })
+        }
+        SetFunction::SeriesNumeric | SetFunction::SeriesTimestamp | SetFunction::SeriesTimestamptz => {
+            series(cx, &output, values, file, sink)
+        }
+    }
+}
+
+/// Calls `next` for each row until it says that there is none.
+fn each<'s>(
+    cx: &mut Executor<'s>,
+    output: &Output<'s>,
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+    next: &mut dyn for<'y> FnMut(&mut [Datum<'y>], &'y Arena<'s>) -> Result<bool, SqlError>,
+) -> Result<Flow, SqlError> {
+    cx.scoped(|cx, own| {
+        let mut number = 0;
+        loop {
+            cx.check()?;
+            number += 1;
+            let flow = {
+                let row = own.bump.alloc_slice_fill_copy(output.registers.len().max(1), Datum::Null);
+                if !next(row, own)? {
+                    return Ok(Flow::More);
+                }
+                let file = own.file(file);
+                for (register, value) in output.registers.iter().zip(row) {
+                    file[*register as usize] = *value;
+                }
+                if let Some(register) = output.ordinality {
+                    file[register as usize] = Datum::Int8(number);
+                }
+                sink(cx, file, own)?
+            };
+            own.bump.reset();
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+    })
+}
+
+/// First, last and step of an integer series; None when one of them is NULL.
+fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
+    let mut numbers = [0, 0, 1];
+    for (number, value) in numbers.iter_mut().zip(values) {
+        *number = match value {
+            Datum::Int4(value) => i64::from(*value),
+            Datum::Int8(value) => *value,
+            _ => return Ok(None),
+        };
+    }
+    if numbers[2] == 0 {
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+    }
+    Ok(Some((numbers[0], numbers[1], numbers[2])))
+}
+
+/// Series of other types: by the operators of the type.
+fn series<'s>(
+    cx: &mut Executor<'s>,
+    output: &Output<'s>,
+    values: &[Datum<'_>],
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let _ = (cx, output, values, file, sink);
+    Err(SqlError::unsupported("generate_series of this type"))
+}

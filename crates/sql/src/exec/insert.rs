@@ -1,0 +1,224 @@
+//! INSERT and ON CONFLICT.
+
+use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Wait};
+
+use super::constraint::{check_row, unique_violation};
+use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
+use super::modify::{change_row, insert_entry, old_row};
+use super::scan::decode;
+use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run};
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
+use crate::row;
+use crate::types::Datum;
+
+/// INSERT.
+pub(super) fn insert<'s, 'x>(
+    cx: &mut Executor<'s>,
+    insert: &'s Insert,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    run(cx, &insert.input, file, arena, &mut |cx, file, arena| {
+        if insert_row(cx, insert, file, arena)? {
+            cx.affected += 1;
+            return sink(cx, file, arena);
+        }
+        Ok(Flow::More)
+    })
+}
+
+/// Inserts the row that the registers describe; false when a conflict was to be passed over.
+pub(super) fn insert_row<'s, 'x>(
+    cx: &mut Executor<'s>,
+    insert: &'s Insert,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let first = insert.new_row as usize;
+    for (at, expr) in insert.values.iter().enumerate() {
+        file[first + at] = cx.eval(expr, file, arena)?;
+    }
+    check_row(cx, &insert.table, (insert.new_row, &insert.checks), file, arena)?;
+    let row = first..first + insert.table.columns.len();
+    let Some(conflict) = &insert.conflict else {
+        store_row(cx, &insert.table, &file[row])?;
+        return Ok(true);
+    };
+    loop {
+        let Some(key) = existing(cx, insert, conflict, &file[row.clone()])? else {
+            let savepoint = cx.txn.savepoint();
+            match store_row(cx, &insert.table, &file[row.clone()]) {
+                Ok(()) => {
+                    cx.txn.release(savepoint).map_err(from_txn)?;
+                    return Ok(true);
+                }
+                // Somebody inserted the same key in between: take back what was stored and look again.
+                Err(error)
+                    if error.code == SqlState::UNIQUE_VIOLATION && arbitrates(insert, conflict, &error) =>
+                {
+                    cx.txn.rollback_to(savepoint).map_err(from_txn)?;
+                    cx.txn.release(savepoint).map_err(from_txn)?;
+                    if conflict.update.is_none() {
+                        return Ok(false);
+                    }
+                    cx.check()?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let Some(update) = &conflict.update else { return Ok(false) };
+        match update_existing(cx, insert, update, &key, file, arena)? {
+            Resolved::Updated => return Ok(true),
+            Resolved::Passed => return Ok(false),
+            Resolved::Again => cx.check()?,
+        }
+    }
+}
+
+/// Whether a broken unique key is the one ON CONFLICT names.
+fn arbitrates(insert: &Insert, conflict: &OnConflict, error: &SqlError) -> bool {
+    let broken = error.constraint.as_deref();
+    match conflict.arbiter {
+        None => true,
+        Some(Arbiter::PrimaryKey) => broken == insert.table.primary_key.as_ref().map(|key| key.name.as_str()),
+        Some(Arbiter::Index(index)) => broken == Some(insert.table.indexes[index].name.as_str()),
+    }
+}
+
+/// Stores a complete, checked row and its index entries, and notes the referential checks due.
+pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<(), SqlError> {
+    let (mut bytes, mut key) = (cx.take_bytes(), cx.take_bytes());
+    row::encode(row, table.shape(), &mut bytes)?;
+    match table.primary_key {
+        Some(_) => row_key(table, row, &mut key)?,
+        None => key.extend_from_slice(&cx.shared.row_number(table)?.to_be_bytes()),
+    }
+    if cx.txn.insert(&table_tree(table), &key, &bytes).map_err(from_txn)? == InsertOutcome::Duplicate {
+        let name = table.primary_key.as_ref().map_or("", |key| &key.name);
+        return Err(unique_violation(cx, table, name, primary_parts(table), row));
+    }
+    if !table.indexes.is_empty() {
+        let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
+        for index in &table.indexes {
+            index_entry(index, row, &key, &mut entry, &mut payload)?;
+            insert_entry(cx, (table, index), row, &entry, &payload)?;
+        }
+        cx.give_bytes(entry);
+        cx.give_bytes(payload);
+    }
+    foreign::row_inserted(cx, table, row)?;
+    cx.give_bytes(bytes);
+    cx.give_bytes(key);
+    Ok(())
+}
+
+/// The key of the row that conflicts with a new one, committed or of this transaction; locked if it will be updated.
+fn existing(
+    cx: &mut Executor<'_>,
+    insert: &Insert,
+    conflict: &OnConflict,
+    row: &[Datum<'_>],
+) -> Result<Option<Vec<u8>>, SqlError> {
+    let table = &*insert.table;
+    let wanted = |arbiter: Arbiter| conflict.arbiter.is_none_or(|named| named == arbiter);
+    let mut payload = cx.take_bytes();
+    let mut found = None;
+    if table.primary_key.is_some() && wanted(Arbiter::PrimaryKey) {
+        let mut key = Vec::new();
+        row_key(table, row, &mut key)?;
+        if probe(cx, &table_tree(table), &key, &mut payload)? {
+            found = Some(key);
+        }
+    }
+    for (at, index) in table.indexes.iter().enumerate() {
+        let null = index_parts(index).any(|part| row[part.column as usize].is_null());
+        if found.is_some()
+            || !index.unique
+            || (null && !index.nulls_not_distinct)
+            || !wanted(Arbiter::Index(at))
+        {
+            continue;
+        }
+        let (mut key, mut unused) = (Vec::new(), Vec::new());
+        index_entry(index, row, &[], &mut key, &mut unused)?;
+        if probe(cx, &tree(index.tree), &key, &mut payload)? {
+            found = Some(payload.clone());
+        }
+    }
+    cx.give_bytes(payload);
+    Ok(found)
+}
+
+/// Whether there is an entry, visible to the snapshot or newer.
+fn probe(
+    cx: &mut Executor<'_>,
+    tree: &storage::btree::Tree,
+    key: &[u8],
+    payload: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    if cx.txn.get(tree, key, payload).map_err(from_txn)?.is_some() {
+        return Ok(true);
+    }
+    let newest = cx.txn.lock_row(tree, key, RowLock::KeyShare, Wait::Block, payload).map_err(from_txn)?;
+    Ok(matches!(newest, LockOutcome::Locked(_)))
+}
+
+enum Resolved {
+    Updated,
+    Passed,
+    Again,
+}
+
+/// DO UPDATE.
+fn update_existing<'s, 'x>(
+    cx: &mut Executor<'s>,
+    insert: &'s Insert,
+    update: &'s ConflictUpdate,
+    key: &[u8],
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<Resolved, SqlError> {
+    let table = &*insert.table;
+    let columns = table.columns.len();
+    let mut buffer = cx.take_bytes();
+    let outcome = cx.txn.lock_row(&table_tree(table), key, RowLock::NoKeyUpdate, Wait::Block, &mut buffer);
+    let bytes: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
+    cx.give_bytes(buffer);
+    let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Again) };
+    decode(table, &update.existing, bytes, file)?;
+    if let Some(condition) = &update.condition
+        && !cx.test(condition, file, arena)?
+    {
+        return Ok(Resolved::Passed);
+    }
+    let old = old_row(table, bytes, arena)?;
+    let values = arena.bump.alloc_slice_fill_copy(update.assignments.len(), Datum::Null);
+    for (value, assignment) in values.iter_mut().zip(&update.assignments) {
+        *value = cx.eval(&assignment.value, file, arena)?;
+    }
+    let first = update.updated_row as usize;
+    file[first..first + columns].copy_from_slice(old);
+    for (value, assignment) in values.iter().zip(&update.assignments) {
+        file[first + assignment.column as usize] = *value;
+    }
+    check_row(cx, table, (update.updated_row, &update.checks), file, arena)?;
+    match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
+        Outcome::Done => {
+            let new_row = insert.new_row as usize;
+            file.copy_within(first..first + columns, new_row);
+            Ok(Resolved::Updated)
+        }
+        Outcome::SelfChanged => Err(SqlError::new(
+            SqlState::CARDINALITY_VIOLATION,
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+        )
+        .with_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        )),
+        Outcome::Changed | Outcome::Gone => Ok(Resolved::Again),
+    }
+}

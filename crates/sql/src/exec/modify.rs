@@ -1,0 +1,322 @@
+//! UPDATE, DELETE and row locks.
+//!
+//! The row is changed as the version the scan read. When somebody else has committed a newer one meanwhile (read
+//! committed), the newest version is locked and read, its columns are decoded again, the qualification is evaluated
+//! again, and the change is made to that version if it still qualifies: PostgreSQL's EvalPlanQual.
+
+use txn::{LockOutcome, Outcome, RowLock, Stamp, Wait};
+
+use super::constraint::{check_row, unique_violation};
+use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
+use super::scan::{decode, identify};
+use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run};
+use crate::catalog::{Index, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Delete, LockTarget, Plan, RowTarget, Update};
+use crate::row::{self, RowView};
+use crate::types::Datum;
+
+/// The row a target's registers identify: its key, its version, its bytes.
+fn identified<'x>(
+    target: &RowTarget,
+    file: &File<'x>,
+) -> Result<Option<(&'x [u8], Stamp, &'x [u8])>, SqlError> {
+    let at = target.identity;
+    match (file[at.key as usize], file[at.stamp as usize], file[at.row as usize]) {
+        (Datum::Bytea(key), Datum::Bytea(stamp), Datum::Bytea(row)) => {
+            let stamp = Stamp::decode(stamp).ok_or_else(|| SqlError::internal("a row without version"))?;
+            Ok(Some((key, stamp, row)))
+        }
+        // The row of an outer join's empty side.
+        _ => Ok(None),
+    }
+}
+
+/// What became of a look at the newest version.
+enum Newest {
+    /// It qualifies; the registers hold it.
+    Qualifies,
+    /// Gone, not qualifying any more, or skipped.
+    Lost,
+}
+
+/// Locks the newest version of a target's row, puts it into the registers and evaluates the qualification again.
+fn look_again<'s, 'x>(
+    cx: &mut Executor<'s>,
+    target: &'s RowTarget,
+    (lock, wait): (RowLock, Wait),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<Newest, SqlError> {
+    let Some((key, _, _)) = identified(target, file)? else { return Ok(Newest::Lost) };
+    let mut buffer = cx.take_bytes();
+    let outcome = cx.txn.lock_row(&table_tree(&target.table), key, lock, wait, &mut buffer);
+    let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
+    cx.give_bytes(buffer);
+    let stamp = match outcome.map_err(|error| lock_error(error, &target.table))? {
+        LockOutcome::Locked(stamp) => stamp,
+        LockOutcome::Gone | LockOutcome::Skipped => return Ok(Newest::Lost),
+    };
+    decode(&target.table, &target.columns, row, file)?;
+    identify(target.identity, key, stamp, row, file, arena);
+    match &target.recheck {
+        Some(condition) if !cx.test(condition, file, arena)? => Ok(Newest::Lost),
+        _ => Ok(Newest::Qualifies),
+    }
+}
+
+fn lock_error(error: txn::Error, table: &Table) -> SqlError {
+    match error {
+        txn::Error::LockNotAvailable => SqlError::new(
+            SqlState::LOCK_NOT_AVAILABLE,
+            format!("could not obtain lock on row in relation \"{}\"", table.name),
+        ),
+        other => from_txn(other),
+    }
+}
+
+/// UPDATE.
+pub(super) fn update<'s, 'x>(
+    cx: &mut Executor<'s>,
+    update: &'s Update,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    run(cx, &update.input, file, arena, &mut |cx, file, arena| {
+        if update_row(cx, update, file, arena)? {
+            cx.affected += 1;
+            return sink(cx, file, arena);
+        }
+        Ok(Flow::More)
+    })
+}
+
+/// Changes one row; false when it was not to be changed after all.
+fn update_row<'s, 'x>(
+    cx: &mut Executor<'s>,
+    update: &'s Update,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let table = &*update.target.table;
+    let columns = table.columns.len();
+    let first = update.new_row as usize;
+    loop {
+        let Some((key, stamp, bytes)) = identified(&update.target, file)? else { return Ok(false) };
+        // The assignments read the old row's registers, so they come before the new row's are filled.
+        let values = arena.bump.alloc_slice_fill_copy(update.assignments.len(), Datum::Null);
+        for (value, assignment) in values.iter_mut().zip(&update.assignments) {
+            *value = cx.eval(&assignment.value, file, arena)?;
+        }
+        let old = old_row(table, bytes, arena)?;
+        file[first..first + columns].copy_from_slice(old);
+        for (value, assignment) in values.iter().zip(&update.assignments) {
+            file[first + assignment.column as usize] = *value;
+        }
+        check_row(cx, table, (update.new_row, &update.checks), file, arena)?;
+        match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
+            Outcome::Done => return Ok(true),
+            Outcome::Gone | Outcome::SelfChanged => return Ok(false),
+            Outcome::Changed => {
+                let lock = (RowLock::NoKeyUpdate, Wait::Block);
+                if let Newest::Lost = look_again(cx, &update.target, lock, file, arena)? {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+}
+
+/// All columns of a stored row.
+pub(super) fn old_row<'x>(
+    table: &'x Table,
+    bytes: &'x [u8],
+    arena: &'x Arena<'_>,
+) -> Result<&'x [Datum<'x>], SqlError> {
+    let view = RowView::new(bytes, table.shape());
+    let row = arena.bump.alloc_slice_fill_copy(table.columns.len(), Datum::Null);
+    for (column, value) in row.iter_mut().enumerate() {
+        *value = view.get(column)?;
+    }
+    Ok(row)
+}
+
+/// Replaces a row by its new version, in the table and its indexes, and notes the referential checks due.
+pub(super) fn change_row(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    (key, stamp, old): (&[u8], Stamp, &[Datum<'_>]),
+    new: &[Datum<'_>],
+) -> Result<Outcome, SqlError> {
+    let (mut bytes, mut new_key) = (cx.take_bytes(), cx.take_bytes());
+    row::encode(new, table.shape(), &mut bytes)?;
+    match table.primary_key {
+        Some(_) => row_key(table, new, &mut new_key)?,
+        None => new_key.extend_from_slice(key),
+    }
+    let moved = new_key != key;
+    let tree = table_tree(table);
+    let outcome = match moved {
+        false => cx.txn.update(&tree, key, stamp, &bytes),
+        true => cx.txn.delete(&tree, key, stamp),
+    };
+    let outcome = outcome.map_err(from_txn)?;
+    if outcome == Outcome::Done {
+        if moved && cx.txn.insert(&tree, &new_key, &bytes).map_err(from_txn)? == txn::InsertOutcome::Duplicate
+        {
+            let name = table.primary_key.as_ref().map_or("", |key| &key.name);
+            return Err(unique_violation(cx, table, name, primary_parts(table), new));
+        }
+        for index in &table.indexes {
+            change_entry(cx, (table, index), (old, key), (new, &new_key))?;
+        }
+        foreign::row_changed(cx, table, old, new)?;
+    }
+    cx.give_bytes(bytes);
+    cx.give_bytes(new_key);
+    Ok(outcome)
+}
+
+/// Moves a row's entry in a secondary index if it has changed.
+fn change_entry(
+    cx: &mut Executor<'_>,
+    (table, index): (&Table, &Index),
+    (old, old_primary): (&[Datum<'_>], &[u8]),
+    (new, new_primary): (&[Datum<'_>], &[u8]),
+) -> Result<(), SqlError> {
+    let (mut old_key, mut old_payload) = (cx.take_bytes(), cx.take_bytes());
+    let (mut new_key, mut new_payload) = (cx.take_bytes(), cx.take_bytes());
+    index_entry(index, old, old_primary, &mut old_key, &mut old_payload)?;
+    index_entry(index, new, new_primary, &mut new_key, &mut new_payload)?;
+    if old_key != new_key || old_payload != new_payload {
+        delete_entry(cx, index, &old_key)?;
+        insert_entry(cx, (table, index), new, &new_key, &new_payload)?;
+    }
+    for buffer in [old_key, old_payload, new_key, new_payload] {
+        cx.give_bytes(buffer);
+    }
+    Ok(())
+}
+
+/// Adds an entry to a secondary index.
+pub(super) fn insert_entry(
+    cx: &mut Executor<'_>,
+    (table, index): (&Table, &Index),
+    row: &[Datum<'_>],
+    key: &[u8],
+    payload: &[u8],
+) -> Result<(), SqlError> {
+    match cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn)? {
+        txn::InsertOutcome::Done => Ok(()),
+        txn::InsertOutcome::Duplicate => {
+            Err(unique_violation(cx, table, &index.name, index_parts(index), row))
+        }
+    }
+}
+
+/// Removes an entry of a row this transaction has just changed, so nobody else can be changing it.
+fn delete_entry(cx: &mut Executor<'_>, index: &Index, key: &[u8]) -> Result<(), SqlError> {
+    let tree = tree(index.tree);
+    let mut payload = cx.take_bytes();
+    let seen = cx.txn.get(&tree, key, &mut payload).map_err(from_txn)?;
+    let done = match seen {
+        Some(stamp) => cx.txn.delete(&tree, key, stamp).map_err(from_txn)? == Outcome::Done,
+        None => false,
+    };
+    if !done {
+        // The row's newest version is younger than the snapshot, and so is its entry.
+        let outcome =
+            cx.txn.lock_row(&tree, key, RowLock::Update, Wait::Block, &mut payload).map_err(from_txn)?;
+        if let LockOutcome::Locked(stamp) = outcome {
+            cx.txn.delete(&tree, key, stamp).map_err(from_txn)?;
+        }
+    }
+    cx.give_bytes(payload);
+    Ok(())
+}
+
+/// DELETE.
+pub(super) fn delete<'s, 'x>(
+    cx: &mut Executor<'s>,
+    delete: &'s Delete,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let target = &delete.target;
+    run(cx, &delete.input, file, arena, &mut |cx, file, arena| {
+        loop {
+            let Some((key, stamp, bytes)) = identified(target, file)? else { return Ok(Flow::More) };
+            match remove_row(cx, &target.table, (key, stamp, old_row(&target.table, bytes, arena)?))? {
+                Outcome::Done => {
+                    cx.affected += 1;
+                    return sink(cx, file, arena);
+                }
+                Outcome::Gone | Outcome::SelfChanged => return Ok(Flow::More),
+                Outcome::Changed => {
+                    if let Newest::Lost = look_again(cx, target, (RowLock::Update, Wait::Block), file, arena)?
+                    {
+                        return Ok(Flow::More);
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Deletes a row from the table and its indexes, and notes the referential checks due.
+pub(super) fn remove_row(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    (key, stamp, old): (&[u8], Stamp, &[Datum<'_>]),
+) -> Result<Outcome, SqlError> {
+    let outcome = cx.txn.delete(&table_tree(table), key, stamp).map_err(from_txn)?;
+    if outcome == Outcome::Done {
+        let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
+        for index in &table.indexes {
+            index_entry(index, old, key, &mut entry, &mut payload)?;
+            delete_entry(cx, index, &entry)?;
+        }
+        cx.give_bytes(entry);
+        cx.give_bytes(payload);
+        foreign::row_deleted(cx, table, old)?;
+    }
+    Ok(outcome)
+}
+
+/// SELECT ... FOR UPDATE and its weaker kinds.
+pub(super) fn lock_rows<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, targets): (&'s Plan, &'s [LockTarget]),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    run(cx, input, file, arena, &mut |cx, file, arena| {
+        for LockTarget { target, lock, wait } in targets {
+            let Some((key, stamp, _)) = identified(target, file)? else { continue };
+            let mut buffer = cx.take_bytes();
+            let outcome = cx.txn.lock_row(&table_tree(&target.table), key, *lock, *wait, &mut buffer);
+            let newest = match outcome.map_err(|error| lock_error(error, &target.table))? {
+                LockOutcome::Locked(newest) => newest,
+                LockOutcome::Gone | LockOutcome::Skipped => {
+                    cx.give_bytes(buffer);
+                    return Ok(Flow::More);
+                }
+            };
+            let row: Option<&[u8]> = (newest != stamp).then(|| &*arena.bump.alloc_slice_copy(&buffer));
+            cx.give_bytes(buffer);
+            if let Some(row) = row {
+                decode(&target.table, &target.columns, row, file)?;
+                identify(target.identity, key, newest, row, file, arena);
+                if let Some(condition) = &target.recheck
+                    && !cx.test(condition, file, arena)?
+                {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        sink(cx, file, arena)
+    })
+}

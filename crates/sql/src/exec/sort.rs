@@ -1,0 +1,208 @@
+//! Sort and top-n, LIMIT and OFFSET, DISTINCT.
+//!
+//! A row to be sorted is copied into the node's own arena along with one byte string that orders as the sort keys do,
+//! so comparing two rows is comparing bytes; rows with equal keys stay in input order.
+
+use hashbrown::HashSet;
+
+use super::memory::{encode_key, load, store};
+use super::{Arena, Executor, File, Flow, Sink, run};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::key::{self, KeyOrder};
+use crate::plan::{Plan, Reg, SortKey};
+use crate::types::Datum;
+
+/// A row waiting for its place.
+type Row<'b> = (&'b [u8], &'b [Datum<'b>]);
+
+/// Appends the bytes that order a row by `keys`.
+pub(super) fn sort_key<'s, 'x>(
+    cx: &mut Executor<'s>,
+    keys: &'s [SortKey],
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    for key in keys {
+        let value = cx.eval(&key.expr, file, arena)?;
+        let order = KeyOrder { descending: key.descending, nulls_first: key.nulls_first };
+        key::encode(value, order, bytes)?;
+    }
+    Ok(())
+}
+
+/// Sort, and top-n when a limit is given.
+pub(super) fn sort<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, keys, keep, limit): (&'s Plan, &'s [SortKey], &'s [Reg], Option<&'s Expr>),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let limit = match limit {
+        Some(limit) => count(cx, limit, file, arena, Count::Limit)?.unwrap_or(u64::MAX),
+        None => u64::MAX,
+    };
+    if limit == 0 {
+        return Ok(Flow::More);
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let memory = cx.take_arena();
+    let result = (|| {
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        let mut bytes = Vec::new();
+        // What a row must be below to be among the first `limit`, once so many are known.
+        let mut bar: Option<&[u8]> = None;
+        run(cx, input, file, arena, &mut |cx, file, arena| {
+            bytes.clear();
+            sort_key(cx, keys, file, arena, &mut bytes)?;
+            if bar.is_some_and(|bar| bytes.as_slice() >= bar) {
+                return Ok(Flow::More);
+            }
+            rows.push((memory.bump.alloc_slice_copy(&bytes), store(keep, file, &memory.bump)));
+            // Cut back to the best `limit` whenever twice as many have come: a comparison or two for each row.
+            if rows.len() / 2 >= limit.max(64) {
+                rows.sort_by(|a, b| a.0.cmp(b.0));
+                rows.truncate(limit);
+                bar = rows.last().map(|row| row.0);
+            }
+            Ok(Flow::More)
+        })?;
+        rows.sort_by(|a, b| a.0.cmp(b.0));
+        rows.truncate(limit);
+        emit(cx, rows.iter().map(|row| row.1), keep, file, sink)
+    })();
+    cx.give_arena(memory);
+    result
+}
+
+/// Gives stored rows on, each in a scope of its own.
+pub(super) fn emit<'s, 'b>(
+    cx: &mut Executor<'s>,
+    rows: impl Iterator<Item = &'b [Datum<'b>]>,
+    registers: &[Reg],
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    cx.scoped(|cx, own| {
+        for row in rows {
+            let flow = {
+                let file = own.file(file);
+                load(registers, row, file);
+                sink(cx, file, own)?
+            };
+            own.bump.reset();
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    })
+}
+
+/// Which number is meant, for the message.
+#[derive(Clone, Copy)]
+enum Count {
+    Limit,
+    Offset,
+}
+
+/// Evaluates a LIMIT or OFFSET; None = NULL.
+fn count<'s, 'x>(
+    cx: &mut Executor<'s>,
+    expr: &'s Expr,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    which: Count,
+) -> Result<Option<u64>, SqlError> {
+    let number = match cx.eval(expr, file, arena)? {
+        Datum::Null => return Ok(None),
+        Datum::Int8(number) => number,
+        Datum::Int4(number) => i64::from(number),
+        _ => return Err(SqlError::internal("a row count that is no bigint")),
+    };
+    u64::try_from(number).map(Some).map_err(|_| match which {
+        Count::Limit => {
+            SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT must not be negative")
+        }
+        Count::Offset => {
+            SqlError::new(SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET must not be negative")
+        }
+    })
+}
+
+/// LIMIT and OFFSET, WITH TIES when `ties` are given.
+pub(super) fn limit<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, limit, offset, ties): (&'s Plan, Option<&'s Expr>, Option<&'s Expr>, &'s [Expr]),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let mut skip = match offset {
+        Some(offset) => count(cx, offset, file, arena, Count::Offset)?.unwrap_or(0),
+        None => 0,
+    };
+    let mut left = match limit {
+        Some(limit) => count(cx, limit, file, arena, Count::Limit)?.unwrap_or(u64::MAX),
+        None => u64::MAX,
+    };
+    if left == 0 {
+        return Ok(Flow::More);
+    }
+    let (mut last, mut bytes) = (Vec::new(), Vec::new());
+    let mut stopped = false;
+    run(cx, input, file, arena, &mut |cx, file, arena| {
+        if skip > 0 {
+            skip -= 1;
+            return Ok(Flow::More);
+        }
+        if !ties.is_empty() {
+            bytes.clear();
+            for tie in ties {
+                encode_key(cx.eval(tie, file, arena)?, &mut bytes)?;
+            }
+            if left == 0 && bytes != last {
+                return Ok(Flow::Stop);
+            }
+            std::mem::swap(&mut last, &mut bytes);
+        }
+        left = left.saturating_sub(1);
+        if sink(cx, file, arena)? == Flow::Stop {
+            stopped = true;
+            return Ok(Flow::Stop);
+        }
+        Ok(if left == 0 && ties.is_empty() { Flow::Stop } else { Flow::More })
+    })?;
+    // What stopped here for its own limit is no reason for others to stop.
+    Ok(if stopped { Flow::Stop } else { Flow::More })
+}
+
+/// The first row of each set of equal keys.
+pub(super) fn distinct<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, keys): (&'s Plan, &'s [Expr]),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let memory = cx.take_arena();
+    let result = (|| {
+        let mut seen: HashSet<&[u8]> = HashSet::new();
+        let mut bytes = Vec::new();
+        run(cx, input, file, arena, &mut |cx, file, arena| {
+            bytes.clear();
+            for key in keys {
+                encode_key(cx.eval(key, file, arena)?, &mut bytes)?;
+            }
+            if seen.contains(bytes.as_slice()) {
+                return Ok(Flow::More);
+            }
+            seen.insert(memory.bump.alloc_slice_copy(&bytes));
+            sink(cx, file, arena)
+        })
+    })();
+    cx.give_arena(memory);
+    result
+}

@@ -1,0 +1,256 @@
+//! Subqueries: one value, existence, comparison with all or any of their rows, arrays.
+//!
+//! A correlated subquery runs again for every outer row; any other one runs at the first outer row only, and what it
+//! gave is kept for the rest: the value, or the rows a quantified comparison looks through.
+
+use hashbrown::HashSet;
+
+use super::memory::{copy_all, copy_datum, encode_key, store};
+use super::{Arena, Executor, File, Flow, Sink, run};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::plan::{Plan, Reg, SubqueryKind};
+use crate::types::{ArrayBuilder, ArrayRef, Datum};
+
+/// The parts of a subquery node.
+pub(super) struct Subquery<'s> {
+    pub input: &'s Plan,
+    pub subquery: &'s Plan,
+    pub kind: &'s SubqueryKind,
+    pub output: Reg,
+    pub correlated: bool,
+}
+
+/// What an uncorrelated subquery gave.
+enum Known<'b> {
+    Nothing,
+    Value(Datum<'b>),
+    /// The keys of `= ANY`'s rows, whether one of them was NULL, and whether there was any row.
+    Keys {
+        keys: HashSet<&'b [u8]>,
+        null: bool,
+        any: bool,
+    },
+    /// The rows of another comparison.
+    Rows(Vec<&'b [Datum<'b>]>),
+}
+
+impl<'s> Subquery<'s> {
+    pub fn run<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        if self.correlated {
+            return run(cx, self.input, file, arena, &mut |cx, file, arena| {
+                let value = self.compute(cx, file, arena)?;
+                file[self.output as usize] = value;
+                sink(cx, file, arena)
+            });
+        }
+        let memory = cx.take_arena();
+        let result = (|| {
+            let mut known = Known::Nothing;
+            run(cx, self.input, file, arena, &mut |cx, file, arena| {
+                if matches!(known, Known::Nothing) {
+                    known = self.prepare(cx, file, arena, &memory)?;
+                }
+                let value = match &known {
+                    Known::Nothing => Datum::Null,
+                    Known::Value(value) => copy_datum(*value, &arena.bump),
+                    Known::Keys { keys, null, any } => self.look_up(cx, keys, *null, *any, file, arena)?,
+                    Known::Rows(rows) => self.compare_kept(cx, rows, file, arena)?,
+                };
+                file[self.output as usize] = value;
+                sink(cx, file, arena)
+            })
+        })();
+        cx.give_arena(memory);
+        result
+    }
+
+    /// The subquery's result for one outer row.
+    fn compute<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        match self.kind {
+            SubqueryKind::Scalar { value } => {
+                let mut result = None;
+                run(cx, self.subquery, file, arena, &mut |cx, file, inner| {
+                    if result.is_some() {
+                        return Err(SqlError::new(
+                            SqlState::CARDINALITY_VIOLATION,
+                            "more than one row returned by a subquery used as an expression",
+                        ));
+                    }
+                    result = Some(copy_datum(cx.eval(value, file, inner)?, &arena.bump));
+                    Ok(Flow::More)
+                })?;
+                Ok(result.unwrap_or(Datum::Null))
+            }
+            SubqueryKind::Exists => {
+                let mut found = false;
+                run(cx, self.subquery, file, arena, &mut |_, _, _| {
+                    found = true;
+                    Ok(Flow::Stop)
+                })?;
+                Ok(Datum::Bool(found))
+            }
+            SubqueryKind::Quantified { comparison, all, .. } => {
+                let mut state = Quantifier::new(*all);
+                run(cx, self.subquery, file, arena, &mut |cx, file, arena| {
+                    Ok(state.add(cx.eval(comparison, file, arena)?))
+                })?;
+                Ok(state.result())
+            }
+            SubqueryKind::Array { value, type_ } => {
+                let element = crate::types::element_of(type_.oid).unwrap_or(0);
+                let mut builder = ArrayBuilder::new(element);
+                run(cx, self.subquery, file, arena, &mut |cx, file, inner| {
+                    builder.push(cx.eval(value, file, inner)?);
+                    Ok(Flow::More)
+                })?;
+                Ok(Datum::Array(ArrayRef(arena.bump.alloc_slice_copy(&builder.finish()))))
+            }
+        }
+    }
+
+    /// Runs an uncorrelated subquery once and keeps what later rows need of it.
+    fn prepare<'x, 'b>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        memory: &'b Arena<'s>,
+    ) -> Result<Known<'b>, SqlError> {
+        let SubqueryKind::Quantified { hash, .. } = self.kind else {
+            return Ok(Known::Value(copy_datum(self.compute(cx, file, arena)?, &memory.bump)));
+        };
+        let Some(pairs) = hash else {
+            let registers = self.registers();
+            let mut rows = Vec::new();
+            run(cx, self.subquery, file, arena, &mut |_, file, _| {
+                rows.push(store(&registers, file, &memory.bump));
+                Ok(Flow::More)
+            })?;
+            return Ok(Known::Rows(rows));
+        };
+        let (mut keys, mut null, mut any, mut key) = (HashSet::new(), false, false, Vec::new());
+        run(cx, self.subquery, file, arena, &mut |cx, file, arena| {
+            any = true;
+            if !key_of(cx, pairs.iter().map(|pair| &pair.1), file, arena, &mut key)? {
+                null = true;
+            } else if !keys.contains(key.as_slice()) {
+                keys.insert(&*memory.bump.alloc_slice_copy(&key));
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(Known::Keys { keys, null, any })
+    }
+
+    /// `= ANY` against kept keys.
+    fn look_up<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        keys: &HashSet<&[u8]>,
+        null: bool,
+        any: bool,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        let SubqueryKind::Quantified { hash: Some(pairs), .. } = self.kind else { return Ok(Datum::Null) };
+        if !any {
+            return Ok(Datum::Bool(false));
+        }
+        let mut key = cx.take_bytes();
+        let known = key_of(cx, pairs.iter().map(|pair| &pair.0), file, arena, &mut key)?;
+        let found = known && keys.contains(key.as_slice());
+        cx.give_bytes(key);
+        Ok(match (found, !known || null) {
+            (true, _) => Datum::Bool(true),
+            (false, true) => Datum::Null,
+            (false, false) => Datum::Bool(false),
+        })
+    }
+
+    /// A comparison with every kept row.
+    fn compare_kept<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        rows: &[&[Datum<'_>]],
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        let SubqueryKind::Quantified { comparison, all, .. } = self.kind else { return Ok(Datum::Null) };
+        let registers = self.registers();
+        let mut state = Quantifier::new(*all);
+        for row in rows {
+            copy_all(&registers, row, file, &arena.bump);
+            if state.add(cx.eval(comparison, file, arena)?) == Flow::Stop {
+                break;
+            }
+        }
+        Ok(state.result())
+    }
+
+    /// The registers the subquery writes: what a kept row holds.
+    fn registers(&self) -> Vec<Reg> {
+        let mut registers = Vec::new();
+        self.subquery.written(&mut registers);
+        registers
+    }
+}
+
+/// The bytes of a key; false when a part is NULL.
+fn key_of<'s: 'e, 'e, 'x>(
+    cx: &mut Executor<'s>,
+    parts: impl Iterator<Item = &'s Expr>,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    key: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    key.clear();
+    for part in parts {
+        let value = cx.eval(part, file, arena)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        encode_key(value, key)?;
+    }
+    Ok(true)
+}
+
+/// ANY and ALL in three-valued logic.
+struct Quantifier {
+    all: bool,
+    null: bool,
+    decided: bool,
+}
+
+impl Quantifier {
+    fn new(all: bool) -> Quantifier {
+        Quantifier { all, null: false, decided: false }
+    }
+
+    /// One more comparison; Stop once nothing can change the result.
+    fn add(&mut self, result: Datum<'_>) -> Flow {
+        match result {
+            Datum::Bool(value) => self.decided |= value != self.all,
+            _ => self.null = true,
+        }
+        if self.decided { Flow::Stop } else { Flow::More }
+    }
+
+    fn result<'x>(&self) -> Datum<'x> {
+        match (self.decided, self.null) {
+            (true, _) => Datum::Bool(!self.all),
+            (false, true) => Datum::Null,
+            (false, false) => Datum::Bool(self.all),
+        }
+    }
+}

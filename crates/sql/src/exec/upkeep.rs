@@ -1,0 +1,90 @@
+//! VACUUM and ANALYZE.
+
+use hashbrown::HashMap;
+use txn::{Direction, Range, TxnSession};
+
+use super::keys::{table_tree, tree};
+use super::memory::encode_key;
+use super::{from_storage, from_txn};
+use crate::catalog::{ColumnStatistics, Table, TableStatistics};
+use crate::database::Shared;
+use crate::error::SqlError;
+use crate::row::RowView;
+
+/// Removes what nobody can see any more.
+pub(crate) fn vacuum(shared: &Shared, table: &Table) -> Result<(), SqlError> {
+    shared.engine.vacuum(&table_tree(table)).map_err(from_txn)?;
+    for index in &table.indexes {
+        shared.engine.vacuum(&tree(index.tree)).map_err(from_txn)?;
+    }
+    Ok(())
+}
+
+/// Rows looked at closely; of more, every n-th is.
+const SAMPLE: u64 = 30_000;
+
+#[derive(Default)]
+struct Column {
+    nulls: u64,
+    width: u64,
+    values: HashMap<u64, u32>,
+}
+
+/// Gathers a table's statistics by the present snapshot.
+pub(crate) fn analyze(txn: &TxnSession, shared: &Shared, table: &Table) -> Result<TableStatistics, SqlError> {
+    let mut columns: Vec<Column> = table.columns.iter().map(|_| Column::default()).collect();
+    let range = Range { lower: std::ops::Bound::Unbounded, upper: std::ops::Bound::Unbounded };
+    let mut scan = txn.scan(&table_tree(table), range, Direction::Forward);
+    let (mut rows, mut sampled, mut step) = (0_u64, 0_u64, 1_u64);
+    let mut bytes = Vec::new();
+    while let Some((_, row, _)) = scan.next(txn).map_err(from_txn)? {
+        rows += 1;
+        if rows.is_multiple_of(64) {
+            runtime::fiber::safe_point();
+        }
+        if !rows.is_multiple_of(step) {
+            continue;
+        }
+        sampled += 1;
+        if sampled.is_multiple_of(SAMPLE) {
+            step *= 2;
+        }
+        let view = RowView::new(row, table.shape());
+        for (at, column) in columns.iter_mut().enumerate() {
+            let value = view.get(at)?;
+            if value.is_null() {
+                column.nulls += 1;
+                continue;
+            }
+            bytes.clear();
+            encode_key(value, &mut bytes)?;
+            column.width += bytes.len() as u64;
+            *column.values.entry(hash(&bytes)).or_insert(0) += 1;
+        }
+    }
+    let store = shared.engine.store();
+    let pages = table_tree(table).pages(store).map_err(|error| from_storage(&error))?;
+    let columns = columns.iter().map(|column| column.statistics(sampled)).collect();
+    Ok(TableStatistics { rows: rows as f64, pages: pages as f64, columns })
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes)
+}
+
+impl Column {
+    fn statistics(&self, sampled: u64) -> ColumnStatistics {
+        let known = (sampled - self.nulls).max(1) as f64;
+        let distinct = self.values.len() as f64;
+        let once = self.values.values().filter(|count| **count == 1).count() as f64;
+        // Almost all values seen once: they grow with the table. Else what was seen is about all there is.
+        let growing = once > 0.1 * known;
+        ColumnStatistics {
+            null_fraction: self.nulls as f64 / sampled.max(1) as f64,
+            distinct: if growing { -(distinct / known) } else { distinct },
+            top_frequency: f64::from(self.values.values().copied().max().unwrap_or(0)) / known,
+            width: self.width as f64 / known,
+        }
+    }
+}

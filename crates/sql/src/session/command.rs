@@ -1,0 +1,444 @@
+//! Commands: everything a session runs that is no query.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::client::{Client, Notice};
+use super::plans::Planned;
+use super::portal::Portal;
+use super::rows::KeptRows;
+use super::settings::SettingsTable;
+use super::{Session, define};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{self, Executor, from_storage, from_txn};
+use crate::expr::EvalContext;
+use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Isolation, Statement};
+use crate::types::Datum;
+
+impl Session {
+    /// Runs a command and completes it.
+    pub(super) fn run_command(
+        &mut self,
+        statement: &Statement,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let Body::Command(command) = &statement.body else {
+            return Err(SqlError::internal("a query where a command was expected"));
+        };
+        match &**command {
+            Command::Begin(modes) => {
+                self.begin(*modes, client)?;
+                client.complete("BEGIN");
+            }
+            Command::Commit { chain } => {
+                let committed = self.commit_block(*chain, client)?;
+                client.complete(if committed { "COMMIT" } else { "ROLLBACK" });
+            }
+            Command::Rollback { chain } => {
+                self.rollback_block(*chain, client)?;
+                client.complete("ROLLBACK");
+            }
+            Command::Savepoint(name) => {
+                self.savepoint(name.clone())?;
+                client.complete("SAVEPOINT");
+            }
+            Command::RollbackTo(name) => {
+                self.rollback_to(name)?;
+                client.complete("ROLLBACK");
+            }
+            Command::Release(name) => {
+                self.release(name)?;
+                client.complete("RELEASE");
+            }
+            Command::SetTransaction { modes, session, .. } => {
+                self.set_modes(*modes, *session, client)?;
+                client.complete("SET");
+            }
+            Command::NoEffect(tag) => client.complete(tag),
+            _ => return self.run_in_transaction(statement, command, values, client),
+        }
+        Ok(())
+    }
+
+    /// Commands that belong to a transaction.
+    fn run_in_transaction(
+        &mut self,
+        statement: &Statement,
+        command: &Command,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        self.ensure_transaction();
+        match command {
+            Command::Set { name, value, local } => {
+                self.set(name, value.as_deref(), *local, client)?;
+                client.complete("SET");
+            }
+            Command::Reset(name) => {
+                match name {
+                    Some(name) => self.set(name, None, false, client)?,
+                    None => self.reset_all(client)?,
+                }
+                client.complete("RESET");
+            }
+            Command::Show(name) => self.show(statement, name.as_deref(), client)?,
+            Command::Prepare { name, types, text } => {
+                if self.prepared.contains_key(name) {
+                    let message = format!("prepared statement \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
+                }
+                let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
+                let planned = self.plan_text(text, &types)?;
+                self.prepared.insert(name.clone(), planned);
+                client.complete("PREPARE");
+            }
+            Command::Execute { name, arguments } => self.execute_prepared(name, arguments, values, client)?,
+            Command::Deallocate(name) => {
+                match name {
+                    None => self.prepared.clear(),
+                    Some(name) => {
+                        self.find_prepared(name)?;
+                        self.prepared.remove(name);
+                    }
+                }
+                client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
+            }
+            Command::Discard { all } => {
+                if *all {
+                    self.refuse_block("DISCARD ALL")?;
+                    self.portals.clear();
+                    self.prepared.clear();
+                    self.environment.discard();
+                    self.reset_all(client)?;
+                }
+                client.complete(if *all { "DISCARD ALL" } else { "DISCARD" });
+            }
+            Command::DeclareCursor { name, query, hold } => {
+                self.declare(name, query, *hold, values, client)?;
+                client.complete("DECLARE CURSOR");
+            }
+            Command::Fetch { name, count, skip } => self.fetch(name, *count, *skip, client)?,
+            Command::CloseCursor(name) => {
+                match name {
+                    None => self.portals.clear(),
+                    Some(name) => {
+                        self.portals.remove(name).ok_or_else(|| no_cursor(name))?;
+                    }
+                }
+                client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
+            }
+            Command::LockTable { tables, mode, nowait } => {
+                self.require_block("LOCK TABLE")?;
+                let wait = if *nowait { txn::Wait::NoWait } else { txn::Wait::Block };
+                for table in tables {
+                    self.txn.lock_table(*table, *mode, wait).map_err(from_txn)?;
+                }
+                client.complete("LOCK TABLE");
+            }
+            Command::Copy(copy) => self.copy(copy, values, client)?,
+            Command::Explain(explain) => self.explain(statement, explain, values, client)?,
+            Command::Vacuum { tables, vacuum, analyze } => {
+                self.maintain(tables, *vacuum, *analyze)?;
+                client.complete(if *vacuum { "VACUUM" } else { "ANALYZE" });
+            }
+            Command::Checkpoint => {
+                self.shared.engine.store().checkpoint().map_err(|error| from_storage(&error))?;
+                client.complete("CHECKPOINT");
+            }
+            _ => {
+                self.txn.statement_start().map_err(from_txn)?;
+                let done = define::run(self, command, values, client);
+                self.txn.statement_end();
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        if local && !self.block.is_explicit() {
+            client.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            ));
+        }
+        if let Some((name, value)) = self.environment.table.set(name, value, local)? {
+            client.parameter(name, &value);
+        }
+        Ok(())
+    }
+
+    fn reset_all(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
+        for (name, value) in self.environment.table.reset_all()? {
+            client.parameter(name, &value);
+        }
+        Ok(())
+    }
+
+    fn show(
+        &mut self,
+        statement: &Statement,
+        name: Option<&str>,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let table = &self.environment.table;
+        match name {
+            Some(name) => {
+                let value = match SettingsTable::proper_name(name) {
+                    "transaction_isolation" => match self.block.isolation() {
+                        Some(Isolation::RepeatableRead) => "repeatable read",
+                        Some(Isolation::ReadUncommitted) => "read uncommitted",
+                        _ => "read committed",
+                    },
+                    "transaction_read_only" => match self.block.is_read_only() {
+                        true => "on",
+                        false => "off",
+                    },
+                    _ => table.get(name)?,
+                };
+                client.row(&[Datum::Text(value)], &statement.columns, &self.environment)?;
+            }
+            None => {
+                for (name, value) in table.all() {
+                    let row = [Datum::Text(name), Datum::Text(value), Datum::Text("")];
+                    client.row(&row, &statement.columns, &self.environment)?;
+                }
+            }
+        }
+        client.complete("SHOW");
+        Ok(())
+    }
+
+    /// EXECUTE.
+    fn execute_prepared(
+        &mut self,
+        name: &str,
+        arguments: &[crate::expr::Expr],
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let planned: Arc<Planned> = Arc::clone(self.find_prepared(name)?);
+        let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
+        if declared != arguments.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .with_detail(format!("Expected {declared} parameters but got {}.", arguments.len())));
+        }
+        let arena = bumpalo::Bump::new();
+        let mut texts = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let value = argument.eval(&mut EvalContext {
+                registers: &[],
+                params: values,
+                arena: &arena,
+                session: &self.environment,
+            })?;
+            let mut bytes = Vec::new();
+            crate::types::text::write(value, argument.type_(), &self.environment, &mut bytes);
+            texts.push((!value.is_null()).then_some(bytes));
+        }
+        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let mut portal = Portal::default();
+        portal.open(Arc::clone(&planned), &given, &[], &[]);
+        if let Some(columns) = super::columns_of(&planned) {
+            client.columns(&columns, &[]);
+        }
+        self.run_portal(&mut portal, 0, client)?;
+        Ok(())
+    }
+
+    /// DECLARE CURSOR: the rows are computed now and kept.
+    fn declare(
+        &mut self,
+        name: &str,
+        query: &Arc<Statement>,
+        hold: bool,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        if !hold {
+            self.require_block("DECLARE CURSOR")?;
+        }
+        if self.portals.contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        self.lock_tables(query)?;
+        let mut sink = RowSink { kept: KeptRows::default(), client };
+        self.run_query(query, values, 0, None, &mut sink)?;
+        let kept = sink.kept;
+        let compiled =
+            crate::planner::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
+        let planned = Planned { text: "".into(), types: [].into(), compiled: Some(compiled) };
+        let mut portal = Portal::default();
+        portal.open(Arc::new(planned), &[], &[], &[]);
+        portal.kept = Some(kept);
+        portal.held = hold;
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    fn fetch(
+        &mut self,
+        name: &str,
+        count: Option<u64>,
+        skip: bool,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
+        let mut given = 0;
+        while count.is_none_or(|count| given < count) {
+            let Some(row) = portal.kept.as_mut().and_then(KeptRows::pop) else { break };
+            if !skip {
+                let arena = bumpalo::Bump::new();
+                let values: Vec<Datum<'_>> = row.iter().map(|value| value.datum_in(&arena)).collect();
+                client.row(&values, &columns, &self.environment)?;
+            }
+            given += 1;
+        }
+        self.tag.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.tag, "{} {given}", if skip { "MOVE" } else { "FETCH" });
+        client.complete(&self.tag);
+        Ok(())
+    }
+
+    fn copy(&mut self, copy: &Copy, values: &[Datum<'_>], client: &mut dyn Client) -> Result<(), SqlError> {
+        let statement = match &copy.relation {
+            CopyRelation::Query(statement) | CopyRelation::Insert { statement, .. } => statement,
+        };
+        self.lock_tables(statement)?;
+        self.begin_statement(statement)?;
+        let environment = &self.environment;
+        let mut cx = Executor::new(
+            &self.txn,
+            &self.shared,
+            &environment.catalog,
+            values,
+            environment,
+            &mut self.scratch,
+        );
+        let binary = copy.format.kind == CopyKind::Binary;
+        let done = match &copy.relation {
+            CopyRelation::Query(statement) => {
+                client.copy_out_begin(statement.columns.len(), binary);
+                exec::copy_out(&mut cx, statement, &copy.format, client)
+            }
+            CopyRelation::Insert { statement, table, fields } => {
+                client.copy_in_begin(fields.len(), binary)?;
+                exec::copy_in(&mut cx, (statement, table, fields), &copy.format, client)
+            }
+        };
+        self.txn.statement_end();
+        let rows = done?;
+        if !copy.from {
+            client.copy_out_end();
+        }
+        self.tag.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.tag, "COPY {rows}");
+        client.complete(&self.tag);
+        Ok(())
+    }
+
+    fn explain(
+        &mut self,
+        outer: &Statement,
+        explain: &crate::plan::Explain,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let mut actual = None;
+        if explain.analyze
+            && let Body::Query { .. } = &explain.statement.body
+        {
+            self.lock_tables(&explain.statement)?;
+            let start = runtime::time::precise();
+            let mut sink = RowSink { kept: KeptRows::default(), client };
+            let rows = self.run_query(&explain.statement, values, 0, None, &mut sink)?;
+            actual = Some((rows, runtime::time::precise() - start));
+        }
+        for line in exec::explain(&explain.statement, actual, explain.json) {
+            client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
+        }
+        client.complete("EXPLAIN");
+        Ok(())
+    }
+
+    fn maintain(&mut self, tables: &[u32], vacuum: bool, analyze: bool) -> Result<(), SqlError> {
+        if vacuum {
+            self.refuse_block("VACUUM")?;
+        }
+        self.refresh_catalog();
+        let catalog = Arc::clone(&self.environment.catalog);
+        let chosen: Vec<_> = match tables {
+            [] => catalog.tables().cloned().collect(),
+            _ => tables.iter().filter_map(|oid| catalog.table(*oid).cloned()).collect(),
+        };
+        for table in chosen.iter().filter(|table| !table.is_virtual()) {
+            self.txn
+                .lock_table(table.oid, txn::TableLock::ShareUpdateExclusive, txn::Wait::Block)
+                .map_err(from_txn)?;
+            if vacuum {
+                exec::vacuum(&self.shared, table)?;
+            }
+            if analyze {
+                self.txn.statement_start().map_err(from_txn)?;
+                let statistics = exec::analyze(&self.txn, &self.shared, table)?;
+                self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
+                self.txn.statement_end();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn no_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
+
+/// Keeps rows instead of sending them; everything else goes to the client.
+struct RowSink<'c> {
+    kept: KeptRows,
+    client: &'c mut dyn Client,
+}
+
+impl Client for RowSink<'_> {
+    fn columns(&mut self, _: &[crate::plan::ColumnDesc], _: &[i16]) {}
+    fn row(
+        &mut self,
+        row: &[Datum<'_>],
+        _: &[crate::plan::ColumnDesc],
+        _: &dyn crate::expr::Environment,
+    ) -> Result<(), SqlError> {
+        self.kept.push(row);
+        Ok(())
+    }
+    fn complete(&mut self, _: &str) {}
+    fn empty(&mut self) {}
+    fn notice(&mut self, notice: &Notice) {
+        self.client.notice(notice);
+    }
+    fn parameter(&mut self, name: &str, value: &str) {
+        self.client.parameter(name, value);
+    }
+    fn copy_out_begin(&mut self, _: usize, _: bool) {}
+    fn copy_out(&mut self, _: &[u8]) -> Result<(), SqlError> {
+        Ok(())
+    }
+    fn copy_out_end(&mut self) {}
+    fn copy_in_begin(&mut self, _: usize, _: bool) -> Result<(), SqlError> {
+        Ok(())
+    }
+    fn copy_in(&mut self) -> Result<Option<&[u8]>, SqlError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,414 @@
+//! ALTER TABLE.
+
+use std::sync::Arc;
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::super::client::Client;
+use super::create::{self, no_column};
+use super::{constraint, missing, quoted, sequence, skipping};
+use crate::catalog::{Change, Relation, Sequence, Table};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{self, Executor, Flow};
+use crate::plan::{AlterAction, Body, QualifiedName};
+use crate::planner::Request;
+
+/// ALTER TABLE.
+pub(super) fn table(
+    session: &mut Session,
+    name: &QualifiedName,
+    if_exists: bool,
+    actions: &[AlterAction],
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    session.refresh_catalog();
+    match session.find_relation(name) {
+        Some(Relation::Sequence(found)) => return alter_sequence(session, &found, actions),
+        Some(Relation::Index(table, index)) => return rename_index(session, table.oid, index, actions),
+        _ => {}
+    }
+    let Some(found) = session.locked_table(name, TableLock::AccessExclusive)? else {
+        if if_exists {
+            skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
+            return Ok("ALTER TABLE");
+        }
+        return Err(missing(name));
+    };
+    for action in actions {
+        let mut table = session.definition(found.oid)?;
+        act(session, &mut table, action, client)?;
+        session.define(Change::PutTable(Arc::new(table)))?;
+    }
+    Ok("ALTER TABLE")
+}
+
+fn act(
+    session: &mut Session,
+    table: &mut Table,
+    action: &AlterAction,
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
+    match action {
+        AlterAction::AddColumn { column, if_not_exists } => {
+            if table.column(&column.name).is_some() {
+                let message =
+                    format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
+                if !if_not_exists {
+                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+                }
+                skipping(client, format!("{message}, skipping"));
+                return Ok(());
+            }
+            add_column(session, table, column)
+        }
+        AlterAction::DropColumn { name, if_exists, cascade } => {
+            let Some(at) = table.column(name) else {
+                let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+                if !if_exists {
+                    return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+                }
+                skipping(client, format!("{message}, skipping"));
+                return Ok(());
+            };
+            drop_column(session, table, at, *cascade)
+        }
+        AlterAction::AddConstraint(definition) => constraint::add(session, table, definition, false),
+        AlterAction::DropConstraint { name, if_exists, cascade } => {
+            drop_constraint(session, table, name, (*if_exists, *cascade), client)
+        }
+        AlterAction::SetDefault { column, default } => {
+            let at = table.column(column).ok_or_else(|| no_column(column))?;
+            table.columns[at].default.clone_from(default);
+            Ok(())
+        }
+        AlterAction::SetNotNull { column, not_null } => set_not_null(session, table, column, *not_null),
+        AlterAction::SetType { column, type_, using } => {
+            let at = table.column(column).ok_or_else(|| no_column(column))?;
+            let old = table.clone();
+            table.columns[at].type_ = *type_;
+            let value = using.clone().unwrap_or_else(|| quoted(column));
+            rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))
+        }
+        AlterAction::Rename(name) => {
+            if session.environment.catalog.relation_in(table.schema, name).is_some() {
+                let message = format!("relation \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            }
+            table.name.clone_from(name);
+            Ok(())
+        }
+        AlterAction::RenameColumn { from, to } => {
+            let at = table.column(from).ok_or_else(|| no_column(from))?;
+            if table.column(to).is_some() {
+                let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            if !table.checks.is_empty() {
+                return Err(SqlError::unsupported("renaming a column of a table with check constraints"));
+            }
+            table.columns[at].name.clone_from(to);
+            Ok(())
+        }
+        AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
+        AlterAction::SetSchema(name) => {
+            let schema = session.environment.catalog.schema(name).ok_or_else(|| {
+                SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+            })?;
+            table.schema = schema.oid;
+            Ok(())
+        }
+        AlterAction::NoEffect => Ok(()),
+    }
+}
+
+fn add_column(
+    session: &mut Session,
+    table: &mut Table,
+    definition: &crate::plan::ColumnDefinition,
+) -> Result<(), SqlError> {
+    let old = table.clone();
+    let at = table.columns.len();
+    table.columns.push(create::column(definition));
+    if let Some(owned) = &definition.sequence {
+        sequence::own(session, table, at, owned)?;
+        // The rows' numbers come from the new sequence, which statements must be able to see.
+        session.refresh_catalog();
+    }
+    let value = match &table.columns[at].default {
+        Some(default) => format!("CAST(({default}) AS {})", definition.type_),
+        None if definition.not_null => format!("CAST(NULL AS {})", definition.type_),
+        None => return Ok(()),
+    };
+    rewrite(session, &old, table, Some((at, value)))
+}
+
+fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: bool) -> Result<(), SqlError> {
+    let position = at as u32;
+    let name = table.columns[at].name.clone();
+    let catalog = Arc::clone(&session.environment.catalog);
+    let referenced = catalog.references(table.oid).iter().any(|reference| {
+        catalog.table(reference.child).is_some_and(|child| {
+            child.foreign_keys[reference.key].parent_columns.contains(&position) && child.oid != table.oid
+        })
+    });
+    if referenced && !cascade {
+        let message =
+            format!("cannot drop column {name} of table {} because other objects depend on it", table.name);
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    if referenced {
+        super::drop::forget_references(session, table.oid, |key| key.parent_columns.contains(&position))?;
+    }
+    if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&position)) {
+        let old = table.clone();
+        table.primary_key = None;
+        rewrite(session, &old, table, None)?;
+    }
+    let (gone, kept) = std::mem::take(&mut table.indexes)
+        .into_iter()
+        .partition(|index| index.columns.iter().any(|key| key.column == position));
+    table.indexes = kept;
+    let gone: Vec<crate::catalog::Index> = gone;
+    for index in gone {
+        session.discard_tree(index.tree)?;
+    }
+    table.foreign_keys.retain(|key| !key.columns.contains(&position));
+    // A check that reads the column goes with it; which ones do is told by their text.
+    let mentions = |text: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.eq_ignore_ascii_case(&name))
+    };
+    table.checks.retain(|check| !mentions(&check.text));
+    for sequence in owned_by(&catalog, table.oid, position) {
+        sequence::forget(session, &sequence)?;
+    }
+    let column = &mut table.columns[at];
+    column.dropped = true;
+    column.not_null = false;
+    column.default = None;
+    column.identity = None;
+    column.name = format!("........pg.dropped.{}........", at + 1);
+    Ok(())
+}
+
+/// The sequences a column owns.
+pub(super) fn owned_by(catalog: &crate::catalog::Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
+    catalog.sequences().filter(|sequence| sequence.owner == Some((table, column))).cloned().collect()
+}
+
+fn drop_constraint(
+    session: &mut Session,
+    table: &mut Table,
+    name: &str,
+    (if_exists, cascade): (bool, bool),
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
+    if !table.has_constraint(name) {
+        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+        if !if_exists {
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        skipping(client, format!("{message}, skipping"));
+        return Ok(());
+    }
+    table.checks.retain(|check| check.name != name);
+    table.foreign_keys.retain(|key| key.name != name);
+    let columns = match &table.primary_key {
+        Some(key) if key.name == name => Some(key.columns.clone()),
+        _ => table
+            .indexes
+            .iter()
+            .find(|index| index.name == name && index.constraint != 0)
+            .map(|index| index.columns.iter().map(|key| key.column).collect()),
+    };
+    let Some(columns) = columns else { return Ok(()) };
+    let uses = |key: &crate::catalog::ForeignKey| {
+        key.parent_columns.len() == columns.len() && key.parent_columns.iter().all(|c| columns.contains(c))
+    };
+    let catalog = Arc::clone(&session.environment.catalog);
+    let used = catalog.references(table.oid).iter().any(|reference| {
+        catalog.table(reference.child).is_some_and(|child| uses(&child.foreign_keys[reference.key]))
+    });
+    if used && !cascade {
+        let message = format!(
+            "cannot drop constraint {name} on table {} because other objects depend on it",
+            table.name
+        );
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    if used {
+        super::drop::forget_references(session, table.oid, uses)?;
+    }
+    if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
+        let old = table.clone();
+        table.primary_key = None;
+        return rewrite(session, &old, table, None);
+    }
+    if let Some(at) = table.indexes.iter().position(|index| index.name == name) {
+        let index = table.indexes.remove(at);
+        session.discard_tree(index.tree)?;
+    }
+    Ok(())
+}
+
+fn set_not_null(
+    session: &mut Session,
+    table: &mut Table,
+    column: &str,
+    not_null: bool,
+) -> Result<(), SqlError> {
+    let at = table.column(column).ok_or_else(|| no_column(column))?;
+    let primary = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(at as u32)));
+    if !not_null && primary {
+        let message = format!("column \"{column}\" is in a primary key");
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    if not_null {
+        let schema = session.environment.catalog.schema_name(table.schema);
+        let query = format!(
+            "SELECT 1 FROM {}.{} WHERE {} IS NULL LIMIT 1",
+            quoted(schema),
+            quoted(&table.name),
+            quoted(column)
+        );
+        if count(session, &query)? > 0 {
+            let message = format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_column(column));
+        }
+    }
+    table.columns[at].not_null = not_null;
+    Ok(())
+}
+
+fn rename_constraint(table: &mut Table, from: &str, to: &str) -> Result<(), SqlError> {
+    if table.has_constraint(to) {
+        let message = format!("constraint \"{to}\" for relation \"{}\" already exists", table.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    let primary = table.primary_key.iter_mut().map(|key| &mut key.name);
+    let indexes = table.indexes.iter_mut().filter(|index| index.constraint != 0).map(|index| &mut index.name);
+    let checks = table.checks.iter_mut().map(|check| &mut check.name);
+    let foreign = table.foreign_keys.iter_mut().map(|key| &mut key.name);
+    match primary.chain(indexes).chain(checks).chain(foreign).find(|name| *name == from) {
+        Some(name) => {
+            to.clone_into(name);
+            Ok(())
+        }
+        None => {
+            let message = format!("constraint \"{from}\" for table \"{}\" does not exist", table.name);
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+    }
+}
+
+fn rename_index(
+    session: &mut Session,
+    table: u32,
+    index: u32,
+    actions: &[AlterAction],
+) -> Result<&'static str, SqlError> {
+    session.lock_definition(table, TableLock::AccessExclusive)?;
+    let mut table = session.definition(table)?;
+    for action in actions {
+        let AlterAction::Rename(name) = action else { continue };
+        if session.environment.catalog.relation_in(table.schema, name).is_some() {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let primary = table.primary_key.iter_mut().filter(|key| key.oid == index).map(|key| &mut key.name);
+        let others = table.indexes.iter_mut().filter(|other| other.oid == index).map(|other| &mut other.name);
+        for place in primary.chain(others) {
+            place.clone_from(name);
+        }
+    }
+    session.define(Change::PutTable(Arc::new(table)))?;
+    Ok("ALTER INDEX")
+}
+
+fn alter_sequence(
+    session: &mut Session,
+    sequence: &Sequence,
+    actions: &[AlterAction],
+) -> Result<&'static str, SqlError> {
+    let mut sequence = sequence.clone();
+    for action in actions {
+        match action {
+            AlterAction::Rename(name) => sequence.name.clone_from(name),
+            AlterAction::SetSchema(name) => {
+                let schema = session.environment.catalog.schema(name).ok_or_else(|| {
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+                })?;
+                sequence.schema = schema.oid;
+            }
+            AlterAction::NoEffect => {}
+            _ => {
+                let message = format!("\"{}\" is not a table", sequence.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        }
+    }
+    session.define(Change::PutSequence(Arc::new(sequence)))?;
+    Ok("ALTER SEQUENCE")
+}
+
+/// Moves all rows of `old` into new trees of `table`, the same table with another definition. Columns keep their
+/// values, except that `changed` gives one of them by an expression over the old ones.
+pub(super) fn rewrite(
+    session: &mut Session,
+    old: &Table,
+    table: &mut Table,
+    changed: Option<(usize, String)>,
+) -> Result<(), SqlError> {
+    let (mut positions, mut values) = (Vec::new(), Vec::new());
+    for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
+        match &changed {
+            Some((other, value)) if *other == at => values.push(value.clone()),
+            _ if at < old.columns.len() => values.push(quoted(&column.name)),
+            _ => continue,
+        }
+        positions.push(at);
+    }
+    let schema = session.environment.catalog.schema_name(old.schema);
+    let text = format!("SELECT {} FROM {}.{}", values.join(", "), quoted(schema), quoted(&old.name));
+    session.discard_tree(old.tree)?;
+    table.tree = session.make_tree()?;
+    for index in &mut table.indexes {
+        session.discard_tree(index.tree)?;
+        index.tree = session.make_tree()?;
+    }
+    session.txn.statement_start().map_err(exec::from_txn)?;
+    let planned = session.compile(&Request::plain(&text))?;
+    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
+    // References are checked when they are made, not when rows move.
+    let target = Table { foreign_keys: Vec::new(), ..table.clone() };
+    session.executing(|cx| exec::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
+    Ok(())
+}
+
+/// The number of rows a query gives.
+pub(super) fn count(session: &mut Session, text: &str) -> Result<u64, SqlError> {
+    session.txn.statement_start().map_err(exec::from_txn)?;
+    let planned = session.compile(&Request::plain(text))?;
+    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
+    let statement = &compiled.statement;
+    let Body::Query { root, .. } = &statement.body else { return Err(SqlError::internal("no query")) };
+    session.executing(|cx: &mut Executor<'_>| {
+        let mut rows = 0;
+        count_rows(cx, root, statement, &mut rows)?;
+        Ok(rows)
+    })
+}
+
+fn count_rows<'s>(
+    cx: &mut Executor<'s>,
+    root: &'s crate::plan::Plan,
+    statement: &'s crate::plan::Statement,
+    rows: &mut u64,
+) -> Result<(), SqlError> {
+    cx.query(root, statement.registers, &statement.output, &mut |_| {
+        *rows += 1;
+        Ok(Flow::More)
+    })
+}

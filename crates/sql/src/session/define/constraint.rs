@@ -1,0 +1,319 @@
+//! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked against them.
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::create::{no_column, referenced};
+use super::{alter, default_name, numbered, quoted};
+use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Table};
+use crate::error::{SqlError, SqlState};
+use crate::exec;
+use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName, ReferentialAction};
+
+/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked.
+pub(super) fn add(
+    session: &mut Session,
+    table: &mut Table,
+    definition: &ConstraintDefinition,
+    new: bool,
+) -> Result<(), SqlError> {
+    if let Some(name) = &definition.name
+        && table.has_constraint(name)
+    {
+        let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    match &definition.kind {
+        ConstraintKind::PrimaryKey(columns) => {
+            primary_key(session, table, definition.name.as_deref(), columns, new)
+        }
+        ConstraintKind::Unique { columns, nulls_not_distinct } => {
+            unique(session, table, definition.name.as_deref(), (columns, *nulls_not_distinct), new)
+        }
+        ConstraintKind::Check { text, columns } => {
+            check(session, table, definition.name.as_deref(), (text, columns), new)
+        }
+        ConstraintKind::ForeignKey { columns, parent, parent_columns, on_delete, on_update } => foreign_key(
+            session,
+            table,
+            definition.name.as_deref(),
+            (columns, parent, parent_columns),
+            (*on_delete, *on_update),
+            new,
+        ),
+    }
+}
+
+/// Positions of columns given by name.
+fn positions(table: &Table, names: &[String]) -> Result<Vec<u32>, SqlError> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let at = table.column(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" named in key does not exist"),
+            )
+        })?;
+        if found.contains(&(at as u32)) {
+            let message = format!("column \"{name}\" appears twice in key");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        found.push(at as u32);
+    }
+    Ok(found)
+}
+
+/// The name of a constraint that has an index: no relation may have it.
+fn index_name(
+    session: &Session,
+    table: &Table,
+    given: Option<&str>,
+    default: String,
+) -> Result<String, SqlError> {
+    let taken = |name: &str| {
+        session.environment.catalog.relation_in(table.schema, name).is_some()
+            || table.index_names().any(|(other, _)| other == name)
+    };
+    match given {
+        Some(name) if taken(name) => {
+            Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
+        }
+        Some(name) => Ok(name.to_owned()),
+        None => Ok(numbered(&default, taken)),
+    }
+}
+
+fn primary_key(
+    session: &mut Session,
+    table: &mut Table,
+    name: Option<&str>,
+    columns: &[String],
+    new: bool,
+) -> Result<(), SqlError> {
+    if table.primary_key.is_some() {
+        let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    let columns = positions(table, columns)?;
+    let name = index_name(session, table, name, default_name(&table.name, &[], "pkey"))?;
+    for column in &columns {
+        table.columns[*column as usize].not_null = true;
+    }
+    let (oid, constraint) = (session.shared.new_oid(), session.shared.new_oid());
+    let key = PrimaryKey { oid, constraint, name, columns };
+    if new {
+        table.primary_key = Some(key);
+        return Ok(());
+    }
+    // The table's tree is ordered by its primary key: all rows move to a new one.
+    let old = table.clone();
+    table.primary_key = Some(key);
+    alter::rewrite(session, &old, table, None)
+}
+
+fn unique(
+    session: &mut Session,
+    table: &mut Table,
+    name: Option<&str>,
+    (columns, nulls_not_distinct): (&[String], bool),
+    new: bool,
+) -> Result<(), SqlError> {
+    let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let name = index_name(session, table, name, default_name(&table.name, &shown, "key"))?;
+    let columns = positions(table, columns)?;
+    let key = |column: u32| IndexKey { column, descending: false, nulls_first: false };
+    let index = Index {
+        oid: session.shared.new_oid(),
+        name,
+        tree: session.make_tree()?,
+        unique: true,
+        nulls_not_distinct,
+        constraint: session.shared.new_oid(),
+        columns: columns.into_iter().map(key).collect(),
+    };
+    if !new {
+        session.txn.statement_start().map_err(exec::from_txn)?;
+        session.executing(|cx| exec::ddl::build_index(cx, table, &index))?;
+    }
+    table.indexes.push(index);
+    Ok(())
+}
+
+fn check(
+    session: &mut Session,
+    table: &mut Table,
+    name: Option<&str>,
+    (text, columns): (&str, &[String]),
+    new: bool,
+) -> Result<(), SqlError> {
+    let name = name.map_or_else(
+        || {
+            let column: Vec<&str> = if columns.len() == 1 { vec![&columns[0]] } else { Vec::new() };
+            numbered(&default_name(&table.name, &column, "check"), |name| table.has_constraint(name))
+        },
+        str::to_owned,
+    );
+    if !new {
+        let schema = session.environment.catalog.schema_name(table.schema).to_owned();
+        let query =
+            format!("SELECT 1 FROM {}.{} WHERE NOT ({text}) LIMIT 1", quoted(&schema), quoted(&table.name));
+        if alter::count(session, &query)? > 0 {
+            let message =
+                format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", table.name);
+            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
+                .with_table(&schema, &table.name)
+                .with_constraint(&name));
+        }
+    }
+    table.checks.push(CheckConstraint { oid: session.shared.new_oid(), name, text: text.to_owned() });
+    Ok(())
+}
+
+fn foreign_key(
+    session: &mut Session,
+    table: &mut Table,
+    name: Option<&str>,
+    (columns, parent, parent_columns): (&[String], &QualifiedName, &[String]),
+    (on_delete, on_update): (ReferentialAction, ReferentialAction),
+    new: bool,
+) -> Result<(), SqlError> {
+    let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let name = name.map_or_else(
+        || numbered(&default_name(&table.name, &shown, "fkey"), |name| table.has_constraint(name)),
+        str::to_owned,
+    );
+    // A table may reference itself while it is being made.
+    let own =
+        parent.name == table.name && session.target_schema(parent).is_ok_and(|schema| schema == table.schema);
+    let referenced = match own {
+        true => std::sync::Arc::new(table.clone()),
+        false => {
+            let found = referenced(session, parent)?;
+            session.lock_definition(found.oid, TableLock::ShareRowExclusive)?;
+            std::sync::Arc::new(session.definition(found.oid)?)
+        }
+    };
+    let own_positions = columns
+        .iter()
+        .map(|name| {
+            table.column(name).map(|at| at as u32).ok_or_else(|| {
+                let message =
+                    format!("column \"{name}\" referenced in foreign key constraint does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            })
+        })
+        .collect::<Result<Vec<u32>, _>>()?;
+    let positions = match parent_columns {
+        [] => referenced.primary_key.as_ref().map(|key| key.columns.clone()).ok_or_else(|| {
+            let message = format!("there is no primary key for referenced table \"{}\"", referenced.name);
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })?,
+        _ => parent_columns
+            .iter()
+            .map(|name| referenced.column(name).map(|at| at as u32).ok_or_else(|| no_column(name)))
+            .collect::<Result<_, _>>()?,
+    };
+    if positions.len() != own_positions.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            "number of referencing and referenced columns for foreign key disagree",
+        ));
+    }
+    if !has_unique_key(&referenced, &positions) {
+        let message = format!(
+            "there is no unique constraint matching given keys for referenced table \"{}\"",
+            referenced.name
+        );
+        return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
+    }
+    same_types(table, &referenced, &name, (&own_positions, &positions))?;
+    let oid = session.shared.new_oid();
+    let key = ForeignKey {
+        oid,
+        name,
+        columns: own_positions,
+        parent: referenced.oid,
+        parent_columns: positions,
+        on_delete,
+        on_update,
+    };
+    if !new {
+        check_references(session, table, &referenced, &key)?;
+    }
+    table.foreign_keys.push(key);
+    Ok(())
+}
+
+fn has_unique_key(table: &Table, columns: &[u32]) -> bool {
+    let same = |key: &[u32]| key.len() == columns.len() && columns.iter().all(|column| key.contains(column));
+    table.primary_key.as_ref().is_some_and(|key| same(&key.columns))
+        || table.indexes.iter().any(|index| {
+            let key: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
+            index.unique && same(&key)
+        })
+}
+
+fn same_types(
+    child: &Table,
+    parent: &Table,
+    name: &str,
+    (columns, parent_columns): (&[u32], &[u32]),
+) -> Result<(), SqlError> {
+    use crate::types::oid;
+    let integer = |type_: u32| matches!(type_, oid::INT2 | oid::INT4 | oid::INT8);
+    let text = |type_: u32| matches!(type_, oid::TEXT | oid::VARCHAR);
+    for (column, other) in columns.iter().zip(parent_columns) {
+        let (column, other) = (&child.columns[*column as usize], &parent.columns[*other as usize]);
+        let (a, b) = (column.type_.oid, other.type_.oid);
+        if a != b && !(integer(a) && integer(b)) && !(text(a) && text(b)) {
+            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_detail(format!(
+                "Key columns \"{}\" of the referencing table and \"{}\" of the referenced table are of incompatible types: {} and {}.",
+                column.name, other.name, column.type_, other.type_
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Every row's parent must be there.
+fn check_references(
+    session: &mut Session,
+    child: &Table,
+    parent: &Table,
+    key: &ForeignKey,
+) -> Result<(), SqlError> {
+    let catalog = &session.environment.catalog;
+    let full =
+        |table: &Table| format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
+    let pairs = key.columns.iter().zip(&key.parent_columns);
+    let equal: Vec<String> = pairs
+        .map(|(a, b)| {
+            let (a, b) = (&child.columns[*a as usize].name, &parent.columns[*b as usize].name);
+            format!("p.{} = c.{}", quoted(b), quoted(a))
+        })
+        .collect();
+    let set: Vec<String> = key
+        .columns
+        .iter()
+        .map(|column| format!("c.{} IS NOT NULL", quoted(&child.columns[*column as usize].name)))
+        .collect();
+    let query = format!(
+        "SELECT 1 FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {}) LIMIT 1",
+        full(child),
+        set.join(" AND "),
+        full(parent),
+        equal.join(" AND ")
+    );
+    let schema = catalog.schema_name(child.schema).to_owned();
+    if alter::count(session, &query)? > 0 {
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            child.name, key.name
+        );
+        return Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+            .with_table(&schema, &child.name)
+            .with_constraint(&key.name));
+    }
+    Ok(())
+}

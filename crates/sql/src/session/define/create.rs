@@ -1,0 +1,247 @@
+//! CREATE DATABASE, SCHEMA, TABLE, INDEX.
+
+use std::sync::Arc;
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::super::client::Client;
+use super::{constraint, default_name, missing, sequence, skipping};
+use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table};
+use crate::database::system;
+use crate::error::{SqlError, SqlState};
+use crate::exec;
+use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
+use crate::types::Datum;
+
+/// CREATE DATABASE.
+pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str, SqlError> {
+    session.refuse_block("CREATE DATABASE")?;
+    let shared = Arc::clone(&session.shared);
+    let entries = &session.environment.catalog.databases;
+    if entries.iter().any(|entry| entry.name == name) {
+        let message = format!("database \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message));
+    }
+    let entry = DatabaseEntry { oid: shared.new_oid(), name: name.to_owned() };
+    shared.internal(|txn| {
+        system::put(txn, system::DATABASES, &entry.oid.to_be_bytes(), Some(name.as_bytes()))
+    })?;
+    let all: Vec<DatabaseEntry> = entries.iter().cloned().chain([entry]).collect();
+    shared.set_databases(&all.into());
+    Ok("CREATE DATABASE")
+}
+
+/// CREATE SCHEMA.
+pub(super) fn schema(
+    session: &mut Session,
+    name: &str,
+    if_not_exists: bool,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    session.refresh_catalog();
+    if session.environment.catalog.schema(name).is_some() {
+        let message = format!("schema \"{name}\" already exists");
+        if !if_not_exists {
+            return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+        }
+        skipping(client, format!("{message}, skipping"));
+        return Ok("CREATE SCHEMA");
+    }
+    if name.starts_with("pg_") {
+        return Err(SqlError::new(SqlState::RESERVED_NAME, format!("unacceptable schema name \"{name}\""))
+            .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    let oid = session.shared.new_oid();
+    session.define(Change::PutSchema(Arc::new(Schema { oid, name: name.to_owned() })))?;
+    Ok("CREATE SCHEMA")
+}
+
+/// CREATE TABLE.
+pub(super) fn table(
+    session: &mut Session,
+    create: &CreateTable,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    make_table(session, create, client)?;
+    Ok("CREATE TABLE")
+}
+
+/// CREATE TABLE AS.
+pub(super) fn table_as(
+    session: &mut Session,
+    (create, query, with_data): (&CreateTable, &Arc<Statement>, bool),
+    values: &[Datum<'_>],
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
+    let mut create = create.clone();
+    let named: Vec<String> = create.columns.iter().map(|column| column.name.clone()).collect();
+    create.columns = query
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| ColumnDefinition {
+            name: named.get(at).unwrap_or(&column.name).clone(),
+            type_: column.type_,
+            not_null: false,
+            default: None,
+            sequence: None,
+        })
+        .collect();
+    session.lock_tables(query)?;
+    let Some(table) = make_table(session, &create, client)? else {
+        client.complete("CREATE TABLE AS");
+        return Ok(());
+    };
+    let mut rows = 0;
+    if with_data {
+        session.txn.statement_start().map_err(exec::from_txn)?;
+        let environment = &session.environment;
+        let mut cx = exec::Executor::new(
+            &session.txn,
+            &session.shared,
+            &environment.catalog,
+            values,
+            environment,
+            &mut session.scratch,
+        );
+        rows = exec::ddl::fill(&mut cx, query, &table, None)?;
+    }
+    client.complete(&format!("SELECT {rows}"));
+    Ok(())
+}
+
+/// Makes a table with its sequences, constraints and indexes; None when it exists and that is fine.
+fn make_table(
+    session: &mut Session,
+    create: &CreateTable,
+    client: &mut dyn Client,
+) -> Result<Option<Arc<Table>>, SqlError> {
+    session.refresh_catalog();
+    let schema = session.target_schema(&create.name)?;
+    let name = &create.name.name;
+    if session.environment.catalog.relation_in(schema, name).is_some() {
+        let message = format!("relation \"{name}\" already exists");
+        if create.if_not_exists {
+            skipping(client, format!("{message}, skipping"));
+            return Ok(None);
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    for (at, column) in create.columns.iter().enumerate() {
+        if create.columns[..at].iter().any(|other| other.name == column.name) {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+    }
+    let oid = session.shared.new_oid();
+    session.lock_definition(oid, TableLock::AccessExclusive)?;
+    let columns = create.columns.iter().map(column).collect();
+    let mut table = Table {
+        oid,
+        schema,
+        name: name.clone(),
+        tree: session.make_tree()?,
+        columns,
+        primary_key: None,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        layout: Default::default(),
+    };
+    for (at, column) in create.columns.iter().enumerate() {
+        if let Some(owned) = &column.sequence {
+            sequence::own(session, &mut table, at, owned)?;
+        }
+    }
+    for constraint in &create.constraints {
+        constraint::add(session, &mut table, constraint, true)?;
+    }
+    let table = Arc::new(table);
+    session.define(Change::PutTable(Arc::clone(&table)))?;
+    Ok(Some(table))
+}
+
+/// A column from its definition.
+pub(super) fn column(definition: &ColumnDefinition) -> Column {
+    Column {
+        name: definition.name.clone(),
+        type_: definition.type_,
+        not_null: definition.not_null,
+        default: definition.default.clone(),
+        identity: definition.sequence.as_ref().and_then(|owned| owned.identity),
+        dropped: false,
+    }
+}
+
+/// CREATE INDEX.
+pub(super) fn index(
+    session: &mut Session,
+    create: &CreateIndex,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    let Some(found) = session.locked_table(&create.table, TableLock::Share)? else {
+        return Err(missing(&create.table));
+    };
+    let mut table = session.definition(found.oid)?;
+    let mut columns = Vec::with_capacity(create.columns.len());
+    for column in &create.columns {
+        let at = table.column(&column.name).ok_or_else(|| no_column(&column.name))?;
+        columns.push(IndexKey {
+            column: at as u32,
+            descending: column.descending,
+            nulls_first: column.nulls_first,
+        });
+    }
+    let name = match &create.name {
+        Some(name) => {
+            if session.environment.catalog.relation_in(table.schema, name).is_some() {
+                let message = format!("relation \"{name}\" already exists");
+                if create.if_not_exists {
+                    skipping(client, format!("{message}, skipping"));
+                    return Ok("CREATE INDEX");
+                }
+                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            }
+            name.clone()
+        }
+        None => {
+            let columns: Vec<&str> = create.columns.iter().map(|column| column.name.as_str()).collect();
+            session.free_name(table.schema, &default_name(&table.name, &columns, "idx"))
+        }
+    };
+    let index = Index {
+        oid: session.shared.new_oid(),
+        name,
+        tree: session.make_tree()?,
+        unique: create.unique,
+        nulls_not_distinct: create.nulls_not_distinct,
+        constraint: 0,
+        columns,
+    };
+    session.txn.statement_start().map_err(exec::from_txn)?;
+    session.executing(|cx| exec::ddl::build_index(cx, &table, &index))?;
+    table.indexes.push(index);
+    session.define(Change::PutTable(Arc::new(table)))?;
+    Ok("CREATE INDEX")
+}
+
+/// 42703.
+pub(super) fn no_column(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+}
+
+/// The table of a name a foreign key references.
+pub(super) fn referenced(
+    session: &Session,
+    name: &crate::plan::QualifiedName,
+) -> Result<Arc<Table>, SqlError> {
+    match session.find_relation(name) {
+        Some(Relation::Table(table)) if !table.is_virtual() => Ok(table),
+        Some(_) => {
+            let message = format!("referenced relation \"{}\" is not a table", name.name);
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+        None => Err(missing(name)),
+    }
+}

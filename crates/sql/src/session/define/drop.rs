@@ -1,0 +1,308 @@
+//! DROP and TRUNCATE.
+
+use std::sync::Arc;
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::super::client::Client;
+use super::{alter, sequence, skipping};
+use crate::catalog::{Change, DatabaseEntry, ForeignKey, Relation, Table};
+use crate::database::system;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{ObjectKind, QualifiedName};
+
+/// DROP DATABASE.
+pub(super) fn database(
+    session: &mut Session,
+    name: &str,
+    if_exists: bool,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    session.refuse_block("DROP DATABASE")?;
+    let catalog = Arc::clone(&session.environment.catalog);
+    let Some(entry) = catalog.databases.iter().find(|entry| entry.name == name) else {
+        let message = format!("database \"{name}\" does not exist");
+        if if_exists {
+            skipping(client, format!("{message}, skipping"));
+            return Ok("DROP DATABASE");
+        }
+        return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
+    };
+    if entry.oid == session.environment.definitions.oid {
+        return Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"));
+    }
+    let others = session.shared.board.list().iter().filter(|seen| seen.database == entry.oid).count();
+    if others > 0 {
+        let message = format!("database \"{name}\" is being accessed by other users");
+        return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
+            .with_detail(format!("There are {others} other sessions using the database.")));
+    }
+    let shared = Arc::clone(&session.shared);
+    let Some(gone) = shared.databases().into_iter().find(|database| database.oid == entry.oid) else {
+        return Err(SqlError::internal("a database without definitions"));
+    };
+    shared.internal(|txn| {
+        for table in gone.catalog().tables() {
+            for tree in trees(table) {
+                shared.drop_tree(txn, tree)?;
+            }
+        }
+        for (key, _) in system::list(txn, system::OBJECTS, &entry.oid.to_be_bytes())? {
+            system::put(txn, system::OBJECTS, &key, None)?;
+        }
+        system::put(txn, system::DATABASES, &entry.oid.to_be_bytes(), None)
+    })?;
+    let left: Vec<DatabaseEntry> =
+        catalog.databases.iter().filter(|other| other.oid != entry.oid).cloned().collect();
+    shared.set_databases(&left.into());
+    shared.trees_settled(&[]);
+    Ok("DROP DATABASE")
+}
+
+/// All trees of a table.
+fn trees(table: &Table) -> Vec<crate::catalog::TreeAddress> {
+    table.indexes.iter().map(|index| index.tree).chain([table.tree]).collect()
+}
+
+/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
+pub(super) fn objects(
+    session: &mut Session,
+    kind: ObjectKind,
+    names: &[QualifiedName],
+    (if_exists, cascade): (bool, bool),
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    for name in names {
+        if !object(session, kind, name, cascade)? {
+            let word = match kind {
+                ObjectKind::Table => "table",
+                ObjectKind::Index => "index",
+                ObjectKind::Sequence => "sequence",
+                ObjectKind::View => "view",
+                ObjectKind::Schema => "schema",
+            };
+            let message = format!("{word} \"{}\" does not exist", name.name);
+            if !if_exists {
+                let code = match kind {
+                    ObjectKind::Table | ObjectKind::Sequence | ObjectKind::View => SqlState::UNDEFINED_TABLE,
+                    ObjectKind::Index => SqlState::UNDEFINED_OBJECT,
+                    ObjectKind::Schema => SqlState::INVALID_SCHEMA_NAME,
+                };
+                return Err(SqlError::new(code, message));
+            }
+            skipping(client, format!("{message}, skipping"));
+        }
+    }
+    Ok(match kind {
+        ObjectKind::Table => "DROP TABLE",
+        ObjectKind::Index => "DROP INDEX",
+        ObjectKind::Sequence => "DROP SEQUENCE",
+        ObjectKind::View => "DROP VIEW",
+        ObjectKind::Schema => "DROP SCHEMA",
+    })
+}
+
+/// Drops one object; false when there is none of that name.
+fn object(
+    session: &mut Session,
+    kind: ObjectKind,
+    name: &QualifiedName,
+    cascade: bool,
+) -> Result<bool, SqlError> {
+    session.refresh_catalog();
+    if kind == ObjectKind::Schema {
+        return schema(session, &name.name, cascade);
+    }
+    let wrong = |what: &str| {
+        let message = format!("\"{}\" is not {what}", name.name);
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+    };
+    match (session.find_relation(name), kind) {
+        (None, _) => Ok(false),
+        (Some(Relation::Table(_)), ObjectKind::Table) => {
+            match session.locked_table(name, TableLock::AccessExclusive)? {
+                Some(found) => drop_table(session, &found, cascade).map(|()| true),
+                None => Ok(false),
+            }
+        }
+        (Some(Relation::Sequence(found)), ObjectKind::Sequence) => {
+            if let Some((table, column)) = found.owner
+                && let Some(owner) = session.environment.catalog.table(table).cloned()
+            {
+                if !cascade {
+                    let message =
+                        format!("cannot drop sequence {} because other objects depend on it", found.name);
+                    return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                }
+                session.lock_definition(owner.oid, TableLock::AccessExclusive)?;
+                let mut owner = session.definition(owner.oid)?;
+                owner.columns[column as usize].default = None;
+                session.define(Change::PutTable(Arc::new(owner)))?;
+            }
+            sequence::forget(session, &found).map(|()| true)
+        }
+        (Some(Relation::Index(table, index)), ObjectKind::Index) => {
+            drop_index(session, table.oid, index).map(|()| true)
+        }
+        (Some(_), ObjectKind::Table) => Err(wrong("a table")),
+        (Some(_), ObjectKind::Sequence) => Err(wrong("a sequence")),
+        (Some(_), ObjectKind::Index) => Err(wrong("an index")),
+        (Some(_), _) => Err(wrong("a view")),
+    }
+}
+
+fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlError> {
+    session.lock_definition(table, TableLock::AccessExclusive)?;
+    let mut table = session.definition(table)?;
+    if let Some(key) = table.primary_key.as_ref().filter(|key| key.oid == index) {
+        return Err(needed(&key.name, &table.name));
+    }
+    let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(()) };
+    if table.indexes[at].constraint != 0 {
+        return Err(needed(&table.indexes[at].name, &table.name));
+    }
+    let index = table.indexes.remove(at);
+    session.discard_tree(index.tree)?;
+    session.define(Change::PutTable(Arc::new(table)))
+}
+
+fn needed(name: &str, table: &str) -> SqlError {
+    let message = format!("cannot drop index {name} because constraint {name} on table {table} requires it");
+    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_hint(format!("You can drop constraint {name} on table {table} instead."))
+}
+
+/// Drops a table that is locked.
+fn drop_table(session: &mut Session, table: &Table, cascade: bool) -> Result<(), SqlError> {
+    let catalog = Arc::clone(&session.environment.catalog);
+    let referenced = catalog.references(table.oid).iter().find(|reference| reference.child != table.oid);
+    if let Some(reference) = referenced {
+        if !cascade {
+            let child = catalog.table(reference.child);
+            let detail = child.map_or_else(String::new, |child| {
+                let key = &child.foreign_keys[reference.key];
+                format!("constraint {} on table {} depends on table {}", key.name, child.name, table.name)
+            });
+            let message = format!("cannot drop table {} because other objects depend on it", table.name);
+            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                .with_detail(detail)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        forget_references(session, table.oid, |_| true)?;
+    }
+    for tree in trees(table) {
+        session.discard_tree(tree)?;
+    }
+    let owned: Vec<_> = catalog
+        .sequences()
+        .filter(|sequence| sequence.owner.is_some_and(|(owner, _)| owner == table.oid))
+        .cloned()
+        .collect();
+    for sequence in owned {
+        sequence::forget(session, &sequence)?;
+    }
+    session.define(Change::DropTable(table.oid))
+}
+
+/// Drops other tables' foreign keys to a table.
+pub(super) fn forget_references(
+    session: &mut Session,
+    parent: u32,
+    which: impl Fn(&ForeignKey) -> bool,
+) -> Result<(), SqlError> {
+    let catalog = Arc::clone(&session.environment.catalog);
+    let mut children: Vec<u32> = catalog.references(parent).iter().map(|reference| reference.child).collect();
+    children.sort_unstable();
+    children.dedup();
+    for child in children.into_iter().filter(|child| *child != parent) {
+        session.lock_definition(child, TableLock::AccessExclusive)?;
+        let mut child = session.definition(child)?;
+        child.foreign_keys.retain(|key| key.parent != parent || !which(key));
+        session.define(Change::PutTable(Arc::new(child)))?;
+    }
+    Ok(())
+}
+
+fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlError> {
+    let catalog = Arc::clone(&session.environment.catalog);
+    let Some(schema) = catalog.schema(name) else { return Ok(false) };
+    let tables: Vec<u32> = catalog.tables().filter(|t| t.schema == schema.oid).map(|t| t.oid).collect();
+    let sequences = |session: &Session| -> Vec<_> {
+        let catalog = &session.environment.catalog;
+        catalog.sequences().filter(|sequence| sequence.schema == schema.oid).cloned().collect()
+    };
+    if !cascade && (!tables.is_empty() || !sequences(session).is_empty()) {
+        let message = format!("cannot drop schema {name} because other objects depend on it");
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    for table in tables {
+        session.lock_definition(table, TableLock::AccessExclusive)?;
+        let table = session.definition(table)?;
+        drop_table(session, &table, true)?;
+    }
+    for left in sequences(session) {
+        sequence::forget(session, &left)?;
+    }
+    session.define(Change::DropSchema(schema.oid))?;
+    Ok(true)
+}
+
+/// TRUNCATE: the tables get new, empty trees.
+pub(super) fn truncate(
+    session: &mut Session,
+    tables: &[u32],
+    restart_identity: bool,
+    cascade: bool,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    let mut all = tables.to_vec();
+    let mut at = 0;
+    while at < all.len() {
+        session.lock_definition(all[at], TableLock::AccessExclusive)?;
+        let catalog = Arc::clone(&session.environment.catalog);
+        for reference in catalog.references(all[at]) {
+            if all.contains(&reference.child) {
+                continue;
+            }
+            let name = |oid: u32| catalog.table(oid).map_or_else(String::new, |table| table.name.clone());
+            if !cascade {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot truncate a table referenced in a foreign key constraint",
+                )
+                .with_detail(format!("Table \"{}\" references \"{}\".", name(reference.child), name(all[at])))
+                .with_hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    name(reference.child)
+                )));
+            }
+            skipping(client, format!("truncate cascades to table \"{}\"", name(reference.child)));
+            all.push(reference.child);
+        }
+        at += 1;
+    }
+    for oid in all {
+        let mut table = session.definition(oid)?;
+        for tree in trees(&table) {
+            session.discard_tree(tree)?;
+        }
+        table.tree = session.make_tree()?;
+        for index in &mut table.indexes {
+            index.tree = session.make_tree()?;
+        }
+        let columns = table.columns.len() as u32;
+        session.define(Change::PutTable(Arc::new(table)))?;
+        if restart_identity {
+            for column in 0..columns {
+                for owned in alter::owned_by(&Arc::clone(&session.environment.catalog), oid, column) {
+                    let counter = session.shared.counter(&owned)?;
+                    session.shared.sequence_set(&owned, &counter, owned.start, false)?;
+                }
+            }
+        }
+    }
+    Ok("TRUNCATE TABLE")
+}

@@ -1,0 +1,197 @@
+//! Definitions: CREATE, ALTER, DROP, TRUNCATE. All transactional.
+//!
+//! A definition is changed under the locks PostgreSQL takes, looked up anew once they are held, put whole into the
+//! transaction's catalog and the system tree ([`Session::define`]). Rows are rewritten by filling new trees from a query
+//! over the old ones, so whatever fails leaves the old ones as they were.
+
+mod alter;
+mod constraint;
+mod create;
+mod drop;
+mod sequence;
+
+use std::sync::Arc;
+
+use txn::{TableLock, Wait};
+
+use super::Session;
+use super::client::{Client, Notice};
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{Executor, from_txn};
+use crate::plan::{Command, QualifiedName};
+use crate::types::Datum;
+
+/// Runs a definition command and completes it.
+pub(super) fn run(
+    session: &mut Session,
+    command: &Command,
+    values: &[Datum<'_>],
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
+    if session.block.is_read_only() {
+        return Err(SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot execute this command in a read-only transaction",
+        ));
+    }
+    let tag = match command {
+        Command::CreateDatabase(name) => create::database(session, name)?,
+        Command::DropDatabase { name, if_exists } => drop::database(session, name, *if_exists, client)?,
+        Command::CreateSchema { name, if_not_exists } => {
+            create::schema(session, name, *if_not_exists, client)?
+        }
+        Command::CreateTable(table) => create::table(session, table, client)?,
+        Command::CreateTableAs { table, query, with_data } => {
+            return create::table_as(session, (table, query, *with_data), values, client);
+        }
+        Command::CreateIndex(index) => create::index(session, index, client)?,
+        Command::CreateSequence { name, if_not_exists, options } => {
+            sequence::create(session, (name, *if_not_exists), options, client)?
+        }
+        Command::AlterSequence { name, if_exists, options } => {
+            sequence::alter(session, (name, *if_exists), options, client)?
+        }
+        Command::CreateView { .. } => return Err(SqlError::unsupported("CREATE VIEW")),
+        Command::Drop { kind, names, if_exists, cascade } => {
+            drop::objects(session, *kind, names, (*if_exists, *cascade), client)?
+        }
+        Command::AlterTable { name, if_exists, actions } => {
+            alter::table(session, name, *if_exists, actions, client)?
+        }
+        Command::Truncate { tables, restart_identity, cascade } => {
+            drop::truncate(session, tables, *restart_identity, *cascade, client)?
+        }
+        _ => return Err(SqlError::internal("a command without a way to run it")),
+    };
+    client.complete(tag);
+    Ok(())
+}
+
+/// The error for a relation that isn't there.
+fn missing(name: &QualifiedName) -> SqlError {
+    let shown = match &name.schema {
+        Some(schema) => format!("{schema}.{}", name.name),
+        None => name.name.clone(),
+    };
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist"))
+}
+
+fn skipping(client: &mut dyn Client, message: String) {
+    client.notice(&Notice::notice(message));
+}
+
+impl Session {
+    fn find_relation(&self, name: &QualifiedName) -> Option<Relation> {
+        let path = &self.environment.table.search_path;
+        self.environment.catalog.relation(path, name.schema.as_deref(), &name.name)
+    }
+
+    /// The schema a new object goes to.
+    fn target_schema(&self, name: &QualifiedName) -> Result<u32, SqlError> {
+        let catalog = &self.environment.catalog;
+        match &name.schema {
+            Some(schema) => catalog.schema(schema).map(|schema| schema.oid).ok_or_else(|| {
+                SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist"))
+            }),
+            None => catalog
+                .creation_schema(&self.environment.table.search_path)
+                .map(|schema| schema.oid)
+                .ok_or_else(|| {
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, "no schema has been selected to create in")
+                }),
+        }
+    }
+
+    /// Locks a table by name and gives its definition as of then; None when there is no such relation.
+    fn locked_table(
+        &mut self,
+        name: &QualifiedName,
+        lock: TableLock,
+    ) -> Result<Option<Arc<Table>>, SqlError> {
+        loop {
+            self.refresh_catalog();
+            let table = match self.find_relation(name) {
+                None => return Ok(None),
+                Some(Relation::Table(table)) if table.is_virtual() => {
+                    let message = format!("permission denied: \"{}\" is a system catalog", table.name);
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
+                Some(Relation::Table(table)) => table,
+                Some(_) => {
+                    let message = format!("\"{}\" is not a table", name.name);
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
+            };
+            self.lock_definition(table.oid, lock)?;
+            if let Some(Relation::Table(now)) = self.find_relation(name)
+                && now.oid == table.oid
+            {
+                return Ok(Some(now));
+            }
+        }
+    }
+
+    /// Takes a table's lock; definitions and snapshot are as of then.
+    fn lock_definition(&mut self, table: u32, lock: TableLock) -> Result<(), SqlError> {
+        self.txn.lock_table(table, lock, Wait::Block).map_err(from_txn)?;
+        self.refresh_catalog();
+        self.txn.statement_start().map_err(from_txn)
+    }
+
+    /// The table's present definition, which this transaction has locked.
+    fn definition(&self, oid: u32) -> Result<Table, SqlError> {
+        let table = self.environment.catalog.table(oid);
+        table.map(|table| Table::clone(table)).ok_or_else(|| SqlError::internal("a table without definition"))
+    }
+
+    /// A name for an object of a schema that nothing there has yet: `base`, or with a number.
+    fn free_name(&self, schema: u32, base: &str) -> String {
+        let taken = |name: &str| self.environment.catalog.relation_in(schema, name).is_some();
+        numbered(base, taken)
+    }
+
+    /// Runs something with an executor of this session.
+    fn executing<'s, R>(
+        &'s mut self,
+        body: impl FnOnce(&mut Executor<'s>) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let environment = &self.environment;
+        let mut cx =
+            Executor::new(&self.txn, &self.shared, &environment.catalog, &[], environment, &mut self.scratch);
+        body(&mut cx)
+    }
+}
+
+/// `base`, or `base` with the first number that makes it free.
+fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
+    if !taken(base) {
+        return base.to_owned();
+    }
+    (1_u64..)
+        .map(|number| format!("{base}{number}"))
+        .find(|name| !taken(name))
+        .unwrap_or_else(|| base.to_owned())
+}
+
+/// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes hold it.
+fn default_name(table: &str, columns: &[&str], label: &str) -> String {
+    const LONGEST: usize = 63;
+    let (mut first, mut second) = (table.to_owned(), columns.join("_"));
+    let overhead = label.len() + 1 + usize::from(!second.is_empty());
+    while first.len() + second.len() + overhead > LONGEST {
+        let longer = if first.len() > second.len() { &mut first } else { &mut second };
+        if longer.pop().is_none() {
+            break;
+        }
+    }
+    match second.is_empty() {
+        true => format!("{first}_{label}"),
+        false => format!("{first}_{second}_{label}"),
+    }
+}
+
+/// An identifier as SQL text.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,185 @@
+//! Sequences: their definitions. Counters are with [`crate::database`].
+
+use std::sync::Arc;
+
+use super::super::Session;
+use super::super::client::Client;
+use super::{default_name, missing, quoted, skipping};
+use crate::catalog::{Change, Relation, Sequence, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
+use crate::types::{Type, oid};
+
+/// CREATE SEQUENCE.
+pub(super) fn create(
+    session: &mut Session,
+    (name, if_not_exists): (&QualifiedName, bool),
+    options: &SequenceOptions,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    session.refresh_catalog();
+    let schema = session.target_schema(name)?;
+    if session.environment.catalog.relation_in(schema, &name.name).is_some() {
+        let message = format!("relation \"{}\" already exists", name.name);
+        if !if_not_exists {
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        skipping(client, format!("{message}, skipping"));
+        return Ok("CREATE SEQUENCE");
+    }
+    let sequence = defined(session, schema, name.name.clone(), options)?;
+    session.define(Change::PutSequence(Arc::new(sequence)))?;
+    Ok("CREATE SEQUENCE")
+}
+
+/// The sequence of a SERIAL or identity column of a table that is being defined.
+pub(super) fn own(
+    session: &mut Session,
+    table: &mut Table,
+    column: usize,
+    owned: &OwnedSequence,
+) -> Result<(), SqlError> {
+    let base = default_name(&table.name, &[&table.columns[column].name], "seq");
+    let name = session.free_name(table.schema, &base);
+    let mut options = owned.options.clone();
+    options.type_ = options.type_.or(Some(Type::new(table.columns[column].type_.oid)));
+    options.owned_by = Some((table.oid, column as u32));
+    let sequence = defined(session, table.schema, name, &options)?;
+    let schema = session.environment.catalog.schema_name(table.schema);
+    let full = format!("{}.{}", quoted(schema), quoted(&sequence.name));
+    table.columns[column].default = Some(format!("nextval('{}'::regclass)", full.replace('\'', "''")));
+    table.columns[column].not_null = true;
+    session.define(Change::PutSequence(Arc::new(sequence)))
+}
+
+/// A new sequence by its options.
+fn defined(
+    session: &Session,
+    schema: u32,
+    name: String,
+    options: &SequenceOptions,
+) -> Result<Sequence, SqlError> {
+    let type_ = options.type_.unwrap_or(Type::INT8);
+    let mut sequence = Sequence {
+        oid: session.shared.new_oid(),
+        schema,
+        name,
+        type_,
+        start: 1,
+        increment: 1,
+        minimum: 1,
+        maximum: 1,
+        cache: 1,
+        cycle: false,
+        owner: None,
+    };
+    apply(&mut sequence, options, true)?;
+    Ok(sequence)
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Puts options into a definition, with PostgreSQL's defaults and checks.
+fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Result<(), SqlError> {
+    if let Some(increment) = options.increment {
+        if increment == 0 {
+            return Err(invalid("INCREMENT must not be zero"));
+        }
+        sequence.increment = increment;
+    }
+    let (low, high) = match sequence.type_.oid {
+        oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        oid::INT8 => (i64::MIN, i64::MAX),
+        _ => return Err(invalid("sequence type must be smallint, integer, or bigint")),
+    };
+    let ascending = sequence.increment > 0;
+    match options.minimum {
+        Some(Some(minimum)) => sequence.minimum = minimum,
+        Some(None) => sequence.minimum = if ascending { 1 } else { low },
+        None if new => sequence.minimum = if ascending { 1 } else { low },
+        None => {}
+    }
+    match options.maximum {
+        Some(Some(maximum)) => sequence.maximum = maximum,
+        Some(None) => sequence.maximum = if ascending { high } else { -1 },
+        None if new => sequence.maximum = if ascending { high } else { -1 },
+        None => {}
+    }
+    if sequence.minimum >= sequence.maximum {
+        return Err(invalid(format!(
+            "MINVALUE ({}) must be less than MAXVALUE ({})",
+            sequence.minimum, sequence.maximum
+        )));
+    }
+    match options.start {
+        Some(start) => sequence.start = start,
+        None if new => sequence.start = if ascending { sequence.minimum } else { sequence.maximum },
+        None => {}
+    }
+    if sequence.start < sequence.minimum {
+        let message =
+            format!("START value ({}) cannot be less than MINVALUE ({})", sequence.start, sequence.minimum);
+        return Err(invalid(message));
+    }
+    if sequence.start > sequence.maximum {
+        let message = format!(
+            "START value ({}) cannot be greater than MAXVALUE ({})",
+            sequence.start, sequence.maximum
+        );
+        return Err(invalid(message));
+    }
+    if let Some(cache) = options.cache {
+        if cache < 1 {
+            return Err(invalid(format!("CACHE ({cache}) must be greater than zero")));
+        }
+        sequence.cache = cache;
+    }
+    sequence.cycle = options.cycle.unwrap_or(sequence.cycle);
+    sequence.owner = options.owned_by.or(sequence.owner);
+    Ok(())
+}
+
+/// ALTER SEQUENCE.
+pub(super) fn alter(
+    session: &mut Session,
+    (name, if_exists): (&QualifiedName, bool),
+    options: &SequenceOptions,
+    client: &mut dyn Client,
+) -> Result<&'static str, SqlError> {
+    session.refresh_catalog();
+    let found = match session.find_relation(name) {
+        Some(Relation::Sequence(found)) => found,
+        Some(_) => {
+            let message = format!("\"{}\" is not a sequence", name.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        None if if_exists => {
+            skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
+            return Ok("ALTER SEQUENCE");
+        }
+        None => return Err(missing(name)),
+    };
+    let mut sequence = Sequence::clone(&found);
+    apply(&mut sequence, options, false)?;
+    if let Some(restart) = options.restart {
+        let counter = session.shared.counter(&found)?;
+        let value = restart.unwrap_or(sequence.start);
+        session.shared.sequence_set(&sequence, &counter, value, false)?;
+    }
+    session.define(Change::PutSequence(Arc::new(sequence)))?;
+    Ok("ALTER SEQUENCE")
+}
+
+/// Drops a sequence.
+pub(super) fn forget(session: &mut Session, sequence: &Sequence) -> Result<(), SqlError> {
+    crate::database::system::put(
+        &session.txn,
+        crate::database::system::SEQUENCES,
+        &sequence.oid.to_be_bytes(),
+        None,
+    )?;
+    session.define(Change::DropSequence(sequence.oid))
+}

@@ -1,0 +1,308 @@
+//! The session as functions see it: settings, names, time, sequences.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+
+use super::settings::SettingsTable;
+use crate::catalog::pg_catalog::{Activity, Setting, System};
+use crate::catalog::{Catalog, Relation, Sequence};
+use crate::database::{Counter, Definitions, Shared};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Environment;
+use crate::types::{Datum, Settings};
+
+/// Microseconds from 1970 to 2000.
+const EPOCH: i64 = 946_684_800_000_000;
+
+/// The time, as SQL counts it.
+pub(crate) fn clock() -> i64 {
+    runtime::time::wall() - EPOCH
+}
+
+/// What expressions may ask of their session.
+pub(crate) struct SessionEnvironment {
+    pub shared: Arc<Shared>,
+    pub definitions: Arc<Definitions>,
+    /// The catalog as the transaction sees it.
+    pub catalog: Arc<Catalog>,
+    pub table: SettingsTable,
+    pub user: String,
+    pub session: u32,
+    /// When the statement came.
+    pub statement_time: i64,
+    /// What set_config() set, to be put into effect after the statement: settings don't change under its values' feet.
+    pub pending: RefCell<Vec<(String, String, bool)>>,
+    /// State of a seeded random().
+    seed: Cell<Option<u64>>,
+    sequences: RefCell<Sequences>,
+}
+
+/// What the session knows of sequences.
+#[derive(Default)]
+struct Sequences {
+    counters: HashMap<u32, Arc<Counter>>,
+    current: HashMap<u32, i64>,
+    last: Option<u32>,
+}
+
+impl SessionEnvironment {
+    pub fn new(
+        shared: &Arc<Shared>,
+        definitions: Arc<Definitions>,
+        user: &str,
+        session: u32,
+    ) -> SessionEnvironment {
+        SessionEnvironment {
+            shared: Arc::clone(shared),
+            catalog: definitions.catalog(),
+            definitions,
+            table: SettingsTable::new(user),
+            user: user.to_owned(),
+            session,
+            statement_time: 0,
+            pending: RefCell::new(Vec::new()),
+            seed: Cell::new(None),
+            sequences: RefCell::new(Sequences::default()),
+        }
+    }
+
+    /// DISCARD ALL: forgets currval and a seed.
+    pub fn discard(&mut self) {
+        *self.sequences.borrow_mut() = Sequences::default();
+        self.seed.set(None);
+    }
+
+    fn sequence(&self, oid: u32) -> Result<(Arc<Sequence>, Arc<Counter>), SqlError> {
+        let sequence = self.catalog.sequence(oid).cloned().ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
+        })?;
+        if let Some(counter) = self.sequences.borrow().counters.get(&oid) {
+            return Ok((sequence, Arc::clone(counter)));
+        }
+        let counter = self.shared.counter(&sequence)?;
+        self.sequences.borrow_mut().counters.insert(oid, Arc::clone(&counter));
+        Ok((sequence, counter))
+    }
+
+    /// A relation by a possibly qualified, possibly quoted name.
+    fn relation(&self, name: &str) -> Option<Relation> {
+        let parts = split_name(name);
+        let (schema, name) = match parts.as_slice() {
+            [name] => (None, name),
+            [schema, name] => (Some(schema.as_str()), name),
+            _ => return None,
+        };
+        self.catalog.relation(&self.table.search_path, schema, name)
+    }
+}
+
+/// The parts of a dotted name, unquoted and folded.
+fn split_name(name: &str) -> Vec<String> {
+    let (mut parts, mut part, mut quoted) = (Vec::new(), String::new(), false);
+    for c in name.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(std::mem::take(&mut part)),
+            _ if quoted => part.push(c),
+            _ => part.extend(c.to_lowercase()),
+        }
+    }
+    parts.push(part);
+    parts
+}
+
+impl Environment for SessionEnvironment {
+    fn settings(&self) -> &Settings {
+        &self.table.formats
+    }
+
+    fn statement_time(&self) -> i64 {
+        self.statement_time
+    }
+
+    fn clock_time(&self) -> i64 {
+        clock()
+    }
+
+    fn random(&self) -> u64 {
+        match self.seed.get() {
+            None => runtime::random::u64(),
+            Some(state) => {
+                // SplitMix64: a seeded session repeats itself, which is all that is asked of it.
+                let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                self.seed.set(Some(state));
+                let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                mixed ^ (mixed >> 31)
+            }
+        }
+    }
+
+    fn set_seed(&self, seed: f64) {
+        self.seed.set(Some(seed.to_bits()));
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.table.get(name).ok().map(str::to_owned)
+    }
+
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String, SqlError> {
+        self.table.get(name)?;
+        self.pending.borrow_mut().push((name.to_owned(), value.to_owned(), local));
+        Ok(value.to_owned())
+    }
+
+    fn current_user(&self) -> String {
+        self.user.clone()
+    }
+
+    fn current_database(&self) -> String {
+        self.catalog.database.name.clone()
+    }
+
+    fn current_schema(&self) -> Option<String> {
+        self.catalog.creation_schema(&self.table.search_path).map(|schema| schema.name.clone())
+    }
+
+    fn current_schemas(&self, implicit: bool) -> Vec<String> {
+        let path = &self.table.search_path;
+        let first =
+            (implicit && !path.iter().any(|name| name == "pg_catalog")).then(|| "pg_catalog".to_owned());
+        let there = path.iter().filter(|name| self.catalog.schema(name).is_some()).cloned();
+        first.into_iter().chain(there).collect()
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.session as i32
+    }
+
+    fn class_oid(&self, name: &str) -> Option<u32> {
+        self.relation(name).map(|relation| match relation {
+            Relation::Table(table) => table.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+            Relation::Index(_, oid) => oid,
+        })
+    }
+
+    fn class_name(&self, oid: u32) -> Option<String> {
+        let (schema, name) = self.catalog.relation_name(oid)?;
+        let quote = |name: &str| {
+            let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+        };
+        let visible = self.class_oid(&quote(name)) == Some(oid);
+        Some(match visible {
+            true => quote(name),
+            false => format!("{}.{}", quote(self.catalog.schema_name(schema)), quote(name)),
+        })
+    }
+
+    fn schema_oid(&self, name: &str) -> Option<u32> {
+        self.catalog.schema(name).map(|schema| schema.oid)
+    }
+
+    fn schema_name(&self, oid: u32) -> Option<String> {
+        self.catalog.schema_by_oid(oid).map(|schema| schema.name.clone())
+    }
+
+    fn role_oid(&self, name: &str) -> Option<u32> {
+        self.catalog.roles.iter().find(|role| role.name == name).map(|role| role.oid)
+    }
+
+    fn role_name(&self, oid: u32) -> Option<String> {
+        self.catalog.roles.iter().find(|role| role.oid == oid).map(|role| role.name.clone())
+    }
+
+    fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {
+        let (sequence, counter) = self.sequence(oid)?;
+        let value = self.shared.sequence_next(&sequence, &counter)?;
+        let mut sequences = self.sequences.borrow_mut();
+        sequences.current.insert(oid, value);
+        sequences.last = Some(oid);
+        Ok(value)
+    }
+
+    fn sequence_current(&self, oid: u32) -> Result<i64, SqlError> {
+        let (sequence, _) = self.sequence(oid)?;
+        self.sequences.borrow().current.get(&oid).copied().ok_or_else(|| {
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name),
+            )
+        })
+    }
+
+    fn sequence_last(&self) -> Result<i64, SqlError> {
+        let sequences = self.sequences.borrow();
+        sequences.last.and_then(|oid| sequences.current.get(&oid).copied()).ok_or_else(|| {
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "lastval is not yet defined in this session",
+            )
+        })
+    }
+
+    fn sequence_set(&self, oid: u32, value: i64, called: bool) -> Result<i64, SqlError> {
+        let (sequence, counter) = self.sequence(oid)?;
+        self.shared.sequence_set(&sequence, &counter, value, called)?;
+        if called {
+            self.sequences.borrow_mut().current.insert(oid, value);
+        }
+        Ok(value)
+    }
+
+    fn catalog_function<'a>(
+        &self,
+        name: &str,
+        arguments: &[Datum<'a>],
+        arena: &'a Bump,
+    ) -> Result<Datum<'a>, SqlError> {
+        crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)
+    }
+}
+
+impl System for SessionEnvironment {
+    fn table_rows(&self, table: u32) -> f64 {
+        self.catalog.statistics(table).map_or(-1.0, |statistics| statistics.rows)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let setting = |(name, value): (&'static str, &str)| Setting {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            description: String::new(),
+            kind: "string",
+        };
+        self.table.all().map(setting).collect()
+    }
+
+    fn activity(&self) -> Vec<Activity> {
+        let sessions = self.shared.board.list();
+        let name = |oid: u32| {
+            let entry = self.catalog.databases.iter().find(|entry| entry.oid == oid);
+            entry.map_or_else(String::new, |entry| entry.name.clone())
+        };
+        let time = |time: i64| (time != 0).then_some(time);
+        let activity = |seen: &crate::database::Activity| Activity {
+            pid: seen.session as i32,
+            database: (seen.database, name(seen.database)),
+            user: self.user.clone(),
+            application: String::new(),
+            state: seen.state.as_str(),
+            query: String::new(),
+            started: (seen.started, time(seen.transaction), time(seen.statement)),
+            waits: None,
+        };
+        sessions.iter().map(activity).collect()
+    }
+
+    fn sequence_value(&self, sequence: u32) -> Option<i64> {
+        let (_, counter) = self.sequence(sequence).ok()?;
+        let (value, called) = counter.last_value();
+        called.then_some(value)
+    }
+}

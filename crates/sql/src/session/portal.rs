@@ -1,0 +1,102 @@
+//! Portals: a bound statement on its way to being run, or stopped at a row limit with the rest of its rows kept.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+
+use super::plans::Planned;
+use super::rows::KeptRows;
+use crate::error::SqlError;
+use crate::expr::Environment;
+use crate::types::{Datum, Type, binary, text};
+
+/// A portal. Parameters are kept as they came and read when it runs, into the statement's own arena.
+#[derive(Default)]
+pub(super) struct Portal {
+    /// What it runs; None when there is no portal.
+    pub planned: Option<Arc<Planned>>,
+    /// Result formats as given.
+    pub formats: Vec<i16>,
+    /// The rows not given yet, once it was stopped at a row limit.
+    pub kept: Option<KeptRows>,
+    /// It has run to its end.
+    pub done: bool,
+    /// A cursor WITH HOLD, which outlives its transaction.
+    pub held: bool,
+    bytes: Vec<u8>,
+    parameters: Vec<Option<Range<usize>>>,
+    parameter_formats: Vec<i16>,
+}
+
+impl Portal {
+    /// Makes it a new portal, in the buffers of the last one.
+    pub fn open(
+        &mut self,
+        planned: Arc<Planned>,
+        parameters: &[Option<&[u8]>],
+        parameter_formats: &[i16],
+        formats: &[i16],
+    ) {
+        self.close();
+        self.planned = Some(planned);
+        self.formats.extend_from_slice(formats);
+        self.parameter_formats.extend_from_slice(parameter_formats);
+        for parameter in parameters {
+            self.parameters.push(parameter.map(|bytes| {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                start..self.bytes.len()
+            }));
+        }
+    }
+
+    /// Forgets everything but the buffers.
+    pub fn close(&mut self) {
+        self.planned = None;
+        self.kept = None;
+        self.done = false;
+        self.held = false;
+        self.formats.clear();
+        self.bytes.clear();
+        self.parameters.clear();
+        self.parameter_formats.clear();
+    }
+
+    /// The parameters as values of these types.
+    pub fn values<'a>(
+        &'a self,
+        types: &[Type],
+        session: &dyn Environment,
+        arena: &'a Bump,
+    ) -> Result<&'a [Datum<'a>], SqlError> {
+        let values = arena.alloc_slice_fill_copy(types.len(), Datum::Null);
+        for (at, (value, type_)) in values.iter_mut().zip(types).enumerate() {
+            let Some(Some(range)) = self.parameters.get(at) else { continue };
+            let bytes = &self.bytes[range.clone()];
+            let format = match self.parameter_formats.as_slice() {
+                [] => 0,
+                [all] => *all,
+                each => each.get(at).copied().unwrap_or(0),
+            };
+            *value = match format {
+                1 => binary::parse(bytes, *type_, arena)?,
+                0 => {
+                    let text = std::str::from_utf8(bytes).map_err(|_| not_utf8())?;
+                    text::parse(text, *type_, session, arena)?
+                }
+                other => {
+                    return Err(SqlError::new(
+                        crate::SqlState::INVALID_PARAMETER_VALUE,
+                        format!("unsupported format code: {other}"),
+                    ));
+                }
+            };
+        }
+        Ok(values)
+    }
+}
+
+fn not_utf8() -> SqlError {
+    SqlError::new(crate::SqlState::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
+}

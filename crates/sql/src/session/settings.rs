@@ -1,0 +1,457 @@
+//! A session's settings: SET, SHOW, RESET, SET LOCAL.
+//!
+//! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a typed field, the
+//! others are kept as text. A transaction remembers what to put back: after SET when it rolls back, after SET LOCAL always.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use crate::error::{SqlError, SqlState};
+use crate::types::Settings;
+use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
+
+/// How a setting's value is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Bool,
+    Integer(i64, i64),
+    /// Milliseconds, with an optional unit.
+    Time,
+    Words(&'static [&'static str]),
+    /// Cannot be changed.
+    Fixed,
+}
+
+/// A setting that is known.
+struct Known {
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    /// Clients are told of changes.
+    reported: bool,
+}
+
+const fn known(name: &'static str, kind: Kind, default: &'static str, reported: bool) -> Known {
+    Known { name, kind, default, reported }
+}
+
+const LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "info", "warning", "error",
+    "fatal",
+];
+
+/// All settings, in SHOW ALL's order.
+const KNOWN: &[Known] = &[
+    known("application_name", Kind::Text, "", true),
+    known("bytea_output", Kind::Words(&["hex", "escape"]), "hex", false),
+    known("check_function_bodies", Kind::Bool, "on", false),
+    known("client_encoding", Kind::Text, "UTF8", true),
+    known("client_min_messages", Kind::Words(LEVELS), "notice", false),
+    known("DateStyle", Kind::Text, "ISO, MDY", true),
+    known("default_table_access_method", Kind::Text, "heap", false),
+    known("default_tablespace", Kind::Text, "", false),
+    known(
+        "default_transaction_isolation",
+        Kind::Words(&["serializable", "repeatable read", "read committed", "read uncommitted"]),
+        "read committed",
+        false,
+    ),
+    known("default_transaction_read_only", Kind::Bool, "off", true),
+    known("enable_hashjoin", Kind::Bool, "on", false),
+    known("enable_indexscan", Kind::Bool, "on", false),
+    known("enable_mergejoin", Kind::Bool, "on", false),
+    known("enable_nestloop", Kind::Bool, "on", false),
+    known("enable_seqscan", Kind::Bool, "on", false),
+    known("extra_float_digits", Kind::Integer(-15, 3), "1", false),
+    known("idle_in_transaction_session_timeout", Kind::Time, "0", false),
+    known("idle_session_timeout", Kind::Time, "0", false),
+    known("in_hot_standby", Kind::Fixed, "off", true),
+    known("integer_datetimes", Kind::Fixed, "on", true),
+    known(
+        "IntervalStyle",
+        Kind::Words(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        "postgres",
+        true,
+    ),
+    known("is_superuser", Kind::Fixed, "on", true),
+    known("jit", Kind::Bool, "off", false),
+    known("lc_messages", Kind::Text, "C", false),
+    known("lock_timeout", Kind::Time, "0", false),
+    known("log_statement", Kind::Text, "none", false),
+    known("maintenance_work_mem", Kind::Text, "64MB", false),
+    known("max_connections", Kind::Fixed, "10000", false),
+    known("max_identifier_length", Kind::Fixed, "63", false),
+    known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
+    known("plan_cache_mode", Kind::Text, "auto", false),
+    known("random_page_cost", Kind::Text, "4", false),
+    known("row_security", Kind::Bool, "on", false),
+    known("search_path", Kind::Text, "\"$user\", public", true),
+    known("server_encoding", Kind::Fixed, "UTF8", true),
+    known("server_version", Kind::Fixed, "18.0", true),
+    known("server_version_num", Kind::Fixed, "180000", false),
+    known("session_authorization", Kind::Text, "postgres", true),
+    known("standard_conforming_strings", Kind::Bool, "on", true),
+    known("statement_timeout", Kind::Time, "0", false),
+    known(
+        "synchronous_commit",
+        Kind::Words(&["on", "off", "local", "remote_write", "remote_apply"]),
+        "on",
+        false,
+    ),
+    known("TimeZone", Kind::Text, "UTC", true),
+    known("transaction_isolation", Kind::Text, "read committed", false),
+    known("transaction_read_only", Kind::Bool, "off", false),
+    known("work_mem", Kind::Text, "4MB", false),
+    known("xmloption", Kind::Text, "content", false),
+];
+
+/// What the running transaction has to put back.
+struct Undo {
+    setting: usize,
+    before: String,
+    /// Put back at commit too.
+    local: bool,
+}
+
+/// A session's settings.
+pub(crate) struct SettingsTable {
+    values: Vec<String>,
+    /// What RESET goes back to: defaults and the startup packet.
+    initial: Vec<String>,
+    undo: Vec<Undo>,
+    /// The settings values' text depends on.
+    pub formats: Settings,
+    /// search_path as schema names.
+    pub search_path: Vec<String>,
+    /// Tells plans made under different search paths apart.
+    pub path_key: u64,
+    pub statement_timeout: Option<Duration>,
+    pub lock_timeout: Duration,
+    pub idle_transaction_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
+    pub synchronous: bool,
+    user: String,
+}
+
+fn position(name: &str) -> Option<usize> {
+    KNOWN.iter().position(|known| known.name.eq_ignore_ascii_case(name))
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+fn invalid(name: &str, value: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+impl SettingsTable {
+    /// The defaults, for a user.
+    pub fn new(user: &str) -> SettingsTable {
+        let values: Vec<String> = KNOWN.iter().map(|known| known.default.to_owned()).collect();
+        let mut table = SettingsTable {
+            initial: values.clone(),
+            values,
+            undo: Vec::new(),
+            formats: Settings::default(),
+            search_path: Vec::new(),
+            path_key: 0,
+            statement_timeout: None,
+            lock_timeout: Duration::ZERO,
+            idle_transaction_timeout: None,
+            idle_timeout: None,
+            synchronous: true,
+            user: user.to_owned(),
+        };
+        table.set_search_path("\"$user\", public");
+        if let Some(at) = position("session_authorization") {
+            user.clone_into(&mut table.values[at]);
+            user.clone_into(&mut table.initial[at]);
+        }
+        table
+    }
+
+    /// A setting's value.
+    pub fn get(&self, name: &str) -> Result<&str, SqlError> {
+        position(name).map(|at| self.values[at].as_str()).ok_or_else(|| unknown(name))
+    }
+
+    /// A setting's name as PostgreSQL writes it.
+    pub fn proper_name(name: &str) -> &str {
+        position(name).map_or(name, |at| KNOWN[at].name)
+    }
+
+    /// Name and value of every setting.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KNOWN.iter().zip(&self.values).map(|(known, value)| (known.name, value.as_str()))
+    }
+
+    /// The settings clients are told of.
+    pub fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KNOWN
+            .iter()
+            .zip(&self.values)
+            .filter(|(known, _)| known.reported)
+            .map(|(k, value)| (k.name, value.as_str()))
+    }
+
+    /// Sets a setting; the name and value to tell the client, if it is to be told.
+    pub fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<Option<(&'static str, String)>, SqlError> {
+        let at = position(name).ok_or_else(|| unknown(name))?;
+        let known = &KNOWN[at];
+        if known.kind == Kind::Fixed {
+            let message = format!("parameter \"{}\" cannot be changed", known.name);
+            return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+        }
+        let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
+        let value = self.apply(at, &wanted)?;
+        let before = std::mem::replace(&mut self.values[at], value);
+        self.undo.push(Undo { setting: at, before, local });
+        Ok(known.reported.then(|| (known.name, self.values[at].clone())))
+    }
+
+    /// Sets a setting from the startup packet: RESET goes back to it.
+    pub fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        self.set(name, Some(value), false)?;
+        if let Some(at) = position(name) {
+            self.initial[at] = self.values[at].clone();
+        }
+        self.undo.clear();
+        Ok(())
+    }
+
+    /// Resets everything; what clients are to be told.
+    pub fn reset_all(&mut self) -> Result<Vec<(&'static str, String)>, SqlError> {
+        let mut told = Vec::new();
+        for known in
+            KNOWN.iter().filter(|known| known.kind != Kind::Fixed && !known.name.starts_with("transaction_"))
+        {
+            let before = self.get(known.name)?.to_owned();
+            let report = self.set(known.name, None, false)?;
+            told.extend(report.filter(|(_, value)| *value != before));
+        }
+        Ok(told)
+    }
+
+    /// How many changes there are to put back: a savepoint's mark.
+    pub fn mark(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// The transaction has ended, or is rolled back to a mark; what clients are to be told.
+    pub fn end(&mut self, committed: bool, mark: usize) -> Vec<(&'static str, String)> {
+        if self.undo.len() <= mark {
+            return Vec::new();
+        }
+        let mut told = Vec::new();
+        let mut undo = self.undo.split_off(mark);
+        while let Some(change) = undo.pop() {
+            // At commit a SET stands, and a SET LOCAL before it in the same transaction is put back first.
+            if committed && !change.local {
+                continue;
+            }
+            if committed && undo.iter().any(|other| other.setting == change.setting && !other.local) {
+                continue;
+            }
+            if let Ok(value) = self.apply(change.setting, &change.before) {
+                self.values[change.setting] = value;
+                let known = &KNOWN[change.setting];
+                if known.reported {
+                    told.push((known.name, self.values[change.setting].clone()));
+                }
+            }
+        }
+        told
+    }
+
+    /// Checks a value, puts it into effect and gives its proper spelling.
+    fn apply(&mut self, at: usize, value: &str) -> Result<String, SqlError> {
+        let known = &KNOWN[at];
+        let mut proper = match known.kind {
+            Kind::Text | Kind::Fixed => value.to_owned(),
+            Kind::Bool => match parse_bool(value) {
+                Some(true) => "on".to_owned(),
+                Some(false) => "off".to_owned(),
+                None => {
+                    let message = format!("parameter \"{}\" requires a Boolean value", known.name);
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                }
+            },
+            Kind::Integer(low, high) => match value.trim().parse::<i64>() {
+                Ok(number) if (low..=high).contains(&number) => number.to_string(),
+                Ok(number) => {
+                    let message = format!(
+                        "{number} is outside the valid range for parameter \"{}\" ({low} .. {high})",
+                        known.name
+                    );
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                }
+                Err(_) => return Err(invalid(known.name, value)),
+            },
+            Kind::Time => show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?),
+            Kind::Words(words) => {
+                let lower = value.trim().to_ascii_lowercase();
+                let lower = match (known.name, parse_bool(&lower)) {
+                    ("synchronous_commit", Some(on)) => if on { "on" } else { "off" }.to_owned(),
+                    _ => lower,
+                };
+                if !words.contains(&lower.as_str()) {
+                    let hint = format!("Available values: {}.", words.join(", "));
+                    return Err(invalid(known.name, value).with_hint(hint));
+                }
+                lower
+            }
+        };
+        match known.name {
+            "TimeZone" => {
+                let zone = time_zone(value).ok_or_else(|| invalid(known.name, value))?;
+                self.formats.time_zone = zone;
+                self.formats.time_zone_name.clone_from(&proper);
+            }
+            "DateStyle" => proper = self.set_date_style(value).ok_or_else(|| invalid(known.name, value))?,
+            "IntervalStyle" => {
+                self.formats.interval_style = match proper.as_str() {
+                    "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                    "sql_standard" => IntervalStyle::SqlStandard,
+                    "iso_8601" => IntervalStyle::Iso8601,
+                    _ => IntervalStyle::Postgres,
+                }
+            }
+            "bytea_output" => self.formats.bytea_escape = proper == "escape",
+            "extra_float_digits" => self.formats.extra_float_digits = proper.parse().unwrap_or(1),
+            "search_path" => self.set_search_path(value),
+            "statement_timeout" => self.statement_timeout = limit(&proper),
+            "lock_timeout" => self.lock_timeout = limit(&proper).unwrap_or_default(),
+            "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
+            "idle_session_timeout" => self.idle_timeout = limit(&proper),
+            "synchronous_commit" => self.synchronous = proper != "off",
+            "client_encoding" => {
+                let plain: String = value.chars().filter(|c| c.is_alphanumeric()).collect();
+                if !matches!(plain.to_ascii_lowercase().as_str(), "utf8" | "unicode") {
+                    return Err(invalid(known.name, value));
+                }
+                "UTF8".clone_into(&mut proper);
+            }
+            "standard_conforming_strings" if proper == "off" => {
+                return Err(SqlError::unsupported("standard_conforming_strings = off"));
+            }
+            _ => {}
+        }
+        Ok(proper)
+    }
+
+    fn set_search_path(&mut self, value: &str) {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        self.search_path.clear();
+        for name in value.split(',') {
+            let name = name.trim();
+            let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+                Some(quoted) => quoted.replace("\"\"", "\""),
+                None => name.to_ascii_lowercase(),
+            };
+            match name.as_str() {
+                "" => {}
+                "$user" => self.search_path.push(self.user.clone()),
+                _ => self.search_path.push(name),
+            }
+        }
+        let mut hasher = DefaultHasher::new();
+        self.search_path.hash(&mut hasher);
+        self.path_key = hasher.finish();
+    }
+
+    fn set_date_style(&mut self, value: &str) -> Option<String> {
+        let (mut style, mut order) = (self.formats.date_style, self.formats.date_order);
+        for word in value.split(',') {
+            match word.trim().to_ascii_lowercase().as_str() {
+                "iso" => style = DateStyle::Iso,
+                "sql" => style = DateStyle::Sql,
+                "postgres" => style = DateStyle::Postgres,
+                "german" => style = DateStyle::German,
+                "mdy" | "us" | "noneuro" | "noneuropean" => order = DateOrder::Mdy,
+                "dmy" | "euro" | "european" => order = DateOrder::Dmy,
+                "ymd" => order = DateOrder::Ymd,
+                "default" => (style, order) = (DateStyle::Iso, DateOrder::Mdy),
+                _ => return None,
+            }
+        }
+        (self.formats.date_style, self.formats.date_order) = (style, order);
+        let style = match style {
+            DateStyle::Iso => "ISO",
+            DateStyle::Sql => "SQL",
+            DateStyle::Postgres => "Postgres",
+            DateStyle::German => "German",
+        };
+        let order = match order {
+            DateOrder::Mdy => "MDY",
+            DateOrder::Dmy => "DMY",
+            DateOrder::Ymd => "YMD",
+        };
+        Some(format!("{style}, {order}"))
+    }
+}
+
+/// The time zone of a name or an offset in hours.
+fn time_zone(value: &str) -> Option<TimeZone> {
+    let value = value.trim();
+    if value.eq_ignore_ascii_case("utc")
+        || value.eq_ignore_ascii_case("gmt")
+        || value.eq_ignore_ascii_case("z")
+    {
+        return Some(TimeZone::UTC);
+    }
+    if let Ok(hours) = value.parse::<f64>() {
+        let seconds = (hours * 3600.0) as i32;
+        return jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed);
+    }
+    TimeZone::get(value).ok()
+}
+
+fn parse_bool(value: &str) -> Option<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// Milliseconds of "5s", "100ms", "2min", "1h", "1d" or a plain number.
+fn parse_time(value: &str) -> Option<u64> {
+    let value = value.trim();
+    let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let (number, unit) = value.split_at(split);
+    let number: f64 = number.parse().ok()?;
+    let factor = match unit.trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1e3,
+        "min" => 60e3,
+        "h" => 3600e3,
+        "d" => 86400e3,
+        _ => return None,
+    };
+    let milliseconds = (number * factor).round();
+    (milliseconds <= f64::from(i32::MAX)).then_some(milliseconds as u64)
+}
+
+/// A time as SHOW gives it: in the largest unit without a fraction.
+fn show_time(milliseconds: u64) -> String {
+    for (unit, factor) in [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)] {
+        if milliseconds > 0 && milliseconds.is_multiple_of(factor) {
+            return format!("{}{unit}", milliseconds / factor);
+        }
+    }
+    if milliseconds == 0 { "0".to_owned() } else { format!("{milliseconds}ms") }
+}
+
+fn limit(shown: &str) -> Option<Duration> {
+    parse_time(shown).filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis)
+}

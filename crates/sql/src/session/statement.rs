@@ -1,0 +1,495 @@
+//! From a text to its execution: plans found or made, tables locked, rows given.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::client::Client;
+use super::plans::{self, Planned, Scope};
+use super::portal::Portal;
+use super::rows::KeptRows;
+use super::{Executed, Session, clock};
+use crate::error::{SqlError, SqlState};
+use crate::exec::{Executor, Flow, from_txn};
+use crate::normalize::{LiteralClass, LiteralUse, Normalized};
+use crate::plan::{Body, QueryTag, Statement};
+use crate::planner::{self, Compiled, Context, Request};
+use crate::types::{Datum, Type, oid, text};
+
+impl Session {
+    /// All statements of a query string.
+    pub(super) fn simple_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
+        let mut read = plans::take_normalized();
+        let one = read.read(text) && !read.several;
+        let done = match one {
+            true => self.simple_statement(text, &read, client),
+            false => self.several_statements(text, client),
+        };
+        plans::give_normalized(read);
+        done
+    }
+
+    /// A text of one statement, planned with its literals lifted out.
+    fn simple_statement(
+        &mut self,
+        text: &str,
+        read: &Normalized,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        loop {
+            self.refresh_catalog();
+            let known = match self.block.has_definitions() {
+                true => None,
+                false => {
+                    plans::by_template(self.scope(), text, read).filter(|planned| self.is_current(planned))
+                }
+            };
+            let planned = match known {
+                Some(planned) => planned,
+                None => {
+                    let request = Request { literals: &read.literals, ..Request::plain(text) };
+                    let planned = self.compile(&request)?;
+                    if !self.block.has_definitions() {
+                        plans::keep_template(self.scope(), text, read, &planned);
+                    }
+                    planned
+                }
+            };
+            if self.run_simple(&planned, Some((text, read)), client)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A text of several statements: each is planned when its turn has come.
+    fn several_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
+        let ranges = runtime::fiber::on_worker_stack(|| crate::parse::split(text))?;
+        if ranges.is_empty() {
+            client.empty();
+        }
+        for range in ranges {
+            loop {
+                self.refresh_catalog();
+                let request = Request { start: range.start, end: range.end, ..Request::plain(text) };
+                let planned = self.compile(&request)?;
+                if self.run_simple(&planned, None, client)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement of the simple protocol; false when its plan turned out stale once its tables were locked.
+    fn run_simple(
+        &mut self,
+        planned: &Arc<Planned>,
+        literals: Option<(&str, &Normalized)>,
+        client: &mut dyn Client,
+    ) -> Result<bool, SqlError> {
+        self.check_allowed(planned)?;
+        let Some(compiled) = &planned.compiled else {
+            client.empty();
+            return Ok(true);
+        };
+        let statement = &*compiled.statement;
+        if compiled.declared > 0 {
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        let timer = self.start_limit();
+        let done = (|| {
+            let Body::Query { .. } = &statement.body else {
+                if statement.returns_rows() {
+                    client.columns(&statement.columns, &[]);
+                }
+                self.run_command(statement, &[], client)?;
+                return Ok(true);
+            };
+            if !self.lock_tables(statement)? {
+                return Ok(false);
+            }
+            if statement.returns_rows() {
+                client.columns(&statement.columns, &[]);
+            }
+            let arena = self.scratch.take_bump();
+            let run = literal_values(compiled, literals, &self.environment, &arena)
+                .and_then(|values| self.run_query(statement, values, 0, None, client));
+            self.scratch.give_bump(arena);
+            let count = run?;
+            self.complete(statement, count, client);
+            Ok(true)
+        })();
+        self.stop_limit(timer);
+        done
+    }
+
+    /// Runs a portal until its end or the row limit.
+    pub(super) fn run_portal(
+        &mut self,
+        portal: &mut Portal,
+        max_rows: u32,
+        client: &mut dyn Client,
+    ) -> Result<Executed, SqlError> {
+        let Some(planned) = portal.planned.clone() else { return Ok(Executed::Complete) };
+        self.check_allowed(&planned)?;
+        let Some(first) = &planned.compiled else {
+            client.empty();
+            return Ok(Executed::Complete);
+        };
+        if portal.done || portal.kept.is_some() {
+            let statement = Arc::clone(&first.statement);
+            return self.resume(portal, &statement, max_rows, client);
+        }
+        let timer = self.start_limit();
+        let done = self.run_fresh(portal, &planned, max_rows, client);
+        self.stop_limit(timer);
+        done
+    }
+
+    fn run_fresh(
+        &mut self,
+        portal: &mut Portal,
+        planned: &Arc<Planned>,
+        max_rows: u32,
+        client: &mut dyn Client,
+    ) -> Result<Executed, SqlError> {
+        let mut planned = Arc::clone(planned);
+        loop {
+            let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
+            let statement = Arc::clone(&compiled.statement);
+            let fresh = match &statement.body {
+                Body::Command(_) => self.is_current(&planned) || !self.depends_on_catalog(&statement),
+                Body::Query { .. } => self.is_current(&planned) && self.lock_tables(&statement)?,
+            };
+            if !fresh {
+                self.refresh_catalog();
+                planned = self.replan(&planned)?;
+                portal.planned = Some(Arc::clone(&planned));
+                if !self.block.has_definitions() {
+                    continue;
+                }
+                // A plan made over uncommitted definitions is good for this one run.
+                if let Body::Query { .. } = &statement.body
+                    && let Some(compiled) = &planned.compiled
+                    && !self.lock_tables(&compiled.statement)?
+                {
+                    continue;
+                }
+            }
+            let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
+            let statement = Arc::clone(&compiled.statement);
+            return self.run_bound(portal, &statement, max_rows, client);
+        }
+    }
+
+    /// Runs a portal's statement, whose tables are locked.
+    fn run_bound(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        max_rows: u32,
+        client: &mut dyn Client,
+    ) -> Result<Executed, SqlError> {
+        let arena = self.scratch.take_bump();
+        let mut kept = None;
+        let run = match portal.values(&statement.parameters, &self.environment, &arena) {
+            Err(error) => Err(error),
+            Ok(values) => match &statement.body {
+                Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
+                Body::Query { .. } => {
+                    self.run_query(statement, values, max_rows, Some(&mut kept), client).map(Some)
+                }
+            },
+        };
+        self.scratch.give_bump(arena);
+        portal.done = true;
+        let Some(count) = run? else { return Ok(Executed::Complete) };
+        if let Some(kept) = kept {
+            portal.kept = Some(kept);
+            return Ok(Executed::Suspended);
+        }
+        self.complete(statement, count, client);
+        Ok(Executed::Complete)
+    }
+
+    /// Gives more rows of a portal that stopped at its row limit.
+    fn resume(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        max_rows: u32,
+        client: &mut dyn Client,
+    ) -> Result<Executed, SqlError> {
+        let mut given = 0;
+        if let Some(kept) = &mut portal.kept {
+            while max_rows == 0 || given < u64::from(max_rows) {
+                let Some(row) = kept.pop() else { break };
+                let arena = self.scratch.take_bump();
+                let values: Vec<Datum<'_>> = row.iter().map(|value| value.datum_in(&arena)).collect();
+                let sent = client.row(&values, &statement.columns, &self.environment);
+                drop(values);
+                self.scratch.give_bump(arena);
+                sent?;
+                given += 1;
+            }
+            if max_rows != 0 && given == u64::from(max_rows) {
+                return Ok(Executed::Suspended);
+            }
+        }
+        portal.kept = None;
+        self.complete(statement, given, client);
+        Ok(Executed::Complete)
+    }
+
+    /// Runs a query whose tables are locked; the number for its tag. With a row limit what comes after it is kept.
+    pub(super) fn run_query(
+        &mut self,
+        statement: &Statement,
+        values: &[Datum<'_>],
+        max_rows: u32,
+        kept: Option<&mut Option<KeptRows>>,
+        client: &mut dyn Client,
+    ) -> Result<u64, SqlError> {
+        let Body::Query { root, tag } = &statement.body else {
+            return Err(SqlError::internal("a command where a query was expected"));
+        };
+        self.begin_statement(statement)?;
+        let mut given = 0_u64;
+        let limit = if max_rows == 0 || *tag != QueryTag::Select { u64::MAX } else { u64::from(max_rows) };
+        let mut rest = None;
+        let environment = &self.environment;
+        let mut cx = Executor::new(
+            &self.txn,
+            &self.shared,
+            &environment.catalog,
+            values,
+            environment,
+            &mut self.scratch,
+        );
+        let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
+            if given >= limit {
+                rest.get_or_insert_with(KeptRows::default).push(row);
+                return Ok(Flow::More);
+            }
+            given += 1;
+            if !statement.columns.is_empty() || *tag == QueryTag::Select {
+                client.row(row, &statement.columns, environment)?;
+            }
+            Ok(Flow::More)
+        });
+        let affected = cx.affected;
+        self.txn.statement_end();
+        run?;
+        if !self.environment.pending.get_mut().is_empty() {
+            self.apply_pending(client)?;
+        }
+        if let Some(kept) = kept
+            && given == limit
+        {
+            *kept = Some(rest.unwrap_or_default());
+        }
+        Ok(if *tag == QueryTag::Select { given } else { affected })
+    }
+
+    /// What every statement begins with, once its tables are locked.
+    pub(super) fn begin_statement(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        if statement.writes && self.block.is_read_only() {
+            let what = match &statement.body {
+                Body::Query { tag: QueryTag::Insert, .. } => "INSERT",
+                Body::Query { tag: QueryTag::Update, .. } => "UPDATE",
+                Body::Query { tag: QueryTag::Delete, .. } => "DELETE",
+                Body::Query { tag: QueryTag::Select, .. } => "SELECT FOR UPDATE",
+                Body::Command(_) => "this command",
+            };
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {what} in a read-only transaction"),
+            ));
+        }
+        self.txn.statement_start().map_err(from_txn)
+    }
+
+    /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale.
+    pub(super) fn lock_tables(&mut self, statement: &Statement) -> Result<bool, SqlError> {
+        if self.status() == b'I' {
+            self.ensure_transaction();
+        } else {
+            self.environment.statement_time = clock();
+        }
+        self.seat.statement(self.environment.statement_time);
+        for (table, lock) in &statement.locks {
+            self.txn.lock_table(*table, *lock, txn::Wait::Block).map_err(from_txn)?;
+        }
+        Ok(match self.block.has_definitions() {
+            true => {
+                let before = Arc::clone(&self.environment.catalog);
+                self.refresh_catalog();
+                Arc::ptr_eq(&before, &self.environment.catalog)
+            }
+            false => {
+                self.refresh_catalog();
+                self.environment.catalog.generation == statement.generation
+            }
+        })
+    }
+
+    /// What set_config() asked for.
+    fn apply_pending(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
+        for (name, value, local) in self.environment.pending.take() {
+            if let Some((name, value)) = self.environment.table.set(&name, Some(&value), local)? {
+                client.parameter(name, &value);
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, statement: &Statement, count: u64, client: &mut dyn Client) {
+        let Body::Query { tag, .. } = &statement.body else { return };
+        let word = match tag {
+            QueryTag::Select => "SELECT ",
+            QueryTag::Insert => "INSERT 0 ",
+            QueryTag::Update => "UPDATE ",
+            QueryTag::Delete => "DELETE ",
+        };
+        self.tag.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.tag, "{word}{count}");
+        client.complete(&self.tag);
+    }
+
+    pub(super) fn scope(&self) -> Scope {
+        Scope {
+            instance: self.shared.instance,
+            database: self.environment.definitions.oid,
+            path: self.environment.table.path_key,
+        }
+    }
+
+    /// Whether a plan fits the present definitions.
+    fn is_current(&self, planned: &Planned) -> bool {
+        !self.block.has_definitions()
+            && planned
+                .generation()
+                .is_none_or(|generation| self.environment.definitions.is_current(generation))
+    }
+
+    /// Commands that hold plans of their own.
+    fn depends_on_catalog(&self, statement: &Statement) -> bool {
+        use crate::plan::Command;
+        match &statement.body {
+            Body::Command(command) => matches!(
+                **command,
+                Command::Copy(_)
+                    | Command::Explain(_)
+                    | Command::CreateTableAs { .. }
+                    | Command::DeclareCursor { .. }
+                    | Command::LockTable { .. }
+                    | Command::Truncate { .. }
+                    | Command::Vacuum { .. }
+            ),
+            Body::Query { .. } => true,
+        }
+    }
+
+    /// The plan for a text with declared parameter types.
+    pub(super) fn plan_text(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
+        self.refresh_catalog();
+        let scope = self.scope();
+        if !self.block.has_definitions()
+            && let Some(planned) = plans::by_text(scope, text, types)
+            && self.is_current(&planned)
+        {
+            return Ok(planned);
+        }
+        let planned = self.compile(&Request { parameters: types, ..Request::plain(text) })?;
+        if !self.block.has_definitions() {
+            plans::keep_text(scope, &planned);
+        }
+        Ok(planned)
+    }
+
+    /// A stale plan made anew. Its result must have the columns it had, which the client may have been told.
+    fn replan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
+        let fresh = self.plan_text(&planned.text, &planned.types)?;
+        let columns = |planned: &Planned| planned.compiled.as_ref().map(|c| Arc::clone(&c.statement.columns));
+        let same = match (columns(planned), columns(&fresh)) {
+            (Some(old), Some(new)) => {
+                old.len() == new.len() && old.iter().zip(new.iter()).all(|(a, b)| a.type_ == b.type_)
+            }
+            _ => true,
+        };
+        match same {
+            true => Ok(fresh),
+            false => {
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type"))
+            }
+        }
+    }
+
+    pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, SqlError> {
+        let catalog = &self.environment.catalog;
+        let rows = |table: u32| catalog.statistics(table).map(|statistics| statistics.rows);
+        let context = Context { catalog, search_path: &self.environment.table.search_path, rows: &rows };
+        let compiled = planner::compile(&context, request).map_err(|error| {
+            match self.block.status() == b'E' && error.code != SqlState::SYNTAX_ERROR {
+                true => SqlError::new(
+                    SqlState::IN_FAILED_SQL_TRANSACTION,
+                    "current transaction is aborted, commands ignored until end of transaction block",
+                ),
+                false => error,
+            }
+        })?;
+        let text = &request.text[request.start..request.end];
+        Ok(Arc::new(Planned { text: text.into(), types: request.parameters.into(), compiled }))
+    }
+
+    /// Starts the statement's time limit, if there is one.
+    fn start_limit(&self) -> Option<runtime::timer::TimerId> {
+        self.txn.set_lock_timeout(self.environment.table.lock_timeout);
+        let limit = self.environment.table.statement_timeout?;
+        let interrupt = Arc::clone(&self.interrupt);
+        Some(runtime::timer::after(limit, move || {
+            interrupt.raise(runtime::interrupt::Reason::StatementTimeout);
+        }))
+    }
+
+    fn stop_limit(&self, timer: Option<runtime::timer::TimerId>) {
+        if let Some(timer) = timer {
+            runtime::timer::cancel(timer);
+            self.interrupt.clear(runtime::interrupt::Reason::StatementTimeout);
+        }
+    }
+}
+
+/// The values of the literals that were lifted out of a text.
+fn literal_values<'a>(
+    compiled: &Compiled,
+    literals: Option<(&'a str, &Normalized)>,
+    session: &super::SessionEnvironment,
+    arena: &'a bumpalo::Bump,
+) -> Result<&'a [Datum<'a>], SqlError> {
+    let types = &compiled.statement.parameters;
+    let values = arena.alloc_slice_fill_copy(types.len(), Datum::Null);
+    let Some((whole, read)) = literals else { return Ok(values) };
+    for (literal, used) in read.literals.iter().zip(&compiled.uses) {
+        let LiteralUse::Parameter { index, type_ } = used else { continue };
+        let Some(value) = values.get_mut(compiled.declared + *index as usize) else { continue };
+        *value = match (literal.class, type_.oid) {
+            (LiteralClass::Int4, oid::INT4) => Datum::Int4(literal.number as i32),
+            (LiteralClass::Int4 | LiteralClass::Int8, oid::INT8) => Datum::Int8(literal.number),
+            _ => {
+                let shown = literal.value(whole).ok_or_else(|| {
+                    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape sequence")
+                })?;
+                let shown: &'a str = match shown {
+                    std::borrow::Cow::Borrowed(shown) => shown,
+                    std::borrow::Cow::Owned(shown) => arena.alloc_str(&shown),
+                };
+                match *type_ {
+                    Type::TEXT => Datum::Text(shown),
+                    type_ => text::parse(shown, type_, session, arena)?,
+                }
+            }
+        };
+    }
+    Ok(values)
+}

@@ -1,0 +1,448 @@
+//! Transaction blocks: how BEGIN, COMMIT, ROLLBACK, savepoints, errors and the ends of messages move a session between
+//! being idle, in an implicit transaction, in a block, and in a failed block.
+
+use std::sync::Arc;
+
+use txn::SavepointId;
+
+use super::client::{Client, Notice};
+use super::plans::Planned;
+use super::{Session, clock};
+use crate::catalog::{Catalog, Change, Overlay, TreeAddress};
+use crate::database::system;
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
+use crate::plan::{Body, Command, Isolation, TransactionModes};
+
+/// Where a session's transaction stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// None is open.
+    #[default]
+    Idle,
+    /// Open until the end of the query string, or Sync.
+    Implicit,
+    /// Open until COMMIT or ROLLBACK.
+    Explicit,
+    /// Failed; open until ROLLBACK (or COMMIT, which rolls back) or ROLLBACK TO.
+    Failed,
+}
+
+/// A named savepoint and what to go back to with it.
+struct Savepoint {
+    name: String,
+    id: SavepointId,
+    definitions: usize,
+    settings: usize,
+}
+
+/// A session's transaction block.
+#[derive(Default)]
+pub(super) struct Block {
+    stage: Stage,
+    /// A failed block whose changes have been taken back altogether: nothing is open below.
+    empty: bool,
+    modes: TransactionModes,
+    savepoints: Vec<Savepoint>,
+    /// Uncommitted definitions, and the catalog they are laid over.
+    overlay: Option<(Arc<Catalog>, Overlay)>,
+    /// Trees made and trees dropped.
+    created: Vec<TreeAddress>,
+    dropped: bool,
+    /// Isolation and access for later transactions: SET SESSION CHARACTERISTICS.
+    defaults: TransactionModes,
+}
+
+impl Block {
+    /// `I`, `T` or `E`.
+    pub fn status(&self) -> u8 {
+        match self.stage {
+            Stage::Idle | Stage::Implicit => b'I',
+            Stage::Explicit => b'T',
+            Stage::Failed => b'E',
+        }
+    }
+
+    /// Whether BEGIN was given.
+    pub fn is_explicit(&self) -> bool {
+        matches!(self.stage, Stage::Explicit | Stage::Failed)
+    }
+
+    /// The running transaction's isolation.
+    pub fn isolation(&self) -> Option<Isolation> {
+        self.modes.isolation
+    }
+
+    /// Whether the running transaction may only read.
+    pub fn is_read_only(&self) -> bool {
+        self.modes.read_only == Some(true)
+    }
+
+    /// Whether there are uncommitted definitions.
+    pub fn has_definitions(&self) -> bool {
+        self.overlay.is_some()
+    }
+}
+
+fn aborted() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+impl Session {
+    /// In a failed block only its end is allowed.
+    pub(super) fn check_allowed(&self, planned: &Planned) -> Result<(), SqlError> {
+        if self.block.stage != Stage::Failed {
+            return Ok(());
+        }
+        match planned.compiled.as_ref().map(|compiled| &compiled.statement.body) {
+            None => Ok(()),
+            Some(Body::Command(command)) => match **command {
+                Command::Commit { .. } | Command::Rollback { .. } | Command::RollbackTo(_) => Ok(()),
+                _ => Err(aborted()),
+            },
+            Some(Body::Query { .. }) => Err(aborted()),
+        }
+    }
+
+    /// Opens the transaction a statement needs.
+    pub(super) fn ensure_transaction(&mut self) {
+        if self.block.stage == Stage::Idle {
+            self.open_transaction(TransactionModes::default());
+            self.block.stage = Stage::Implicit;
+        }
+    }
+
+    fn open_transaction(&mut self, modes: TransactionModes) {
+        let table = &mut self.environment.table;
+        let isolation = modes.isolation.or(self.block.defaults.isolation).unwrap_or_else(|| {
+            match table.get("default_transaction_isolation") {
+                Ok("repeatable read" | "serializable") => Isolation::RepeatableRead,
+                _ => Isolation::ReadCommitted,
+            }
+        });
+        let read_only = modes.read_only.or(self.block.defaults.read_only);
+        let read_only =
+            read_only.unwrap_or_else(|| matches!(table.get("default_transaction_read_only"), Ok("on")));
+        let now = clock();
+        table.formats.transaction_time = now;
+        self.environment.statement_time = now;
+        self.seat.transaction(now);
+        self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
+        self.txn.begin(txn_isolation(isolation), read_only);
+    }
+
+    /// BEGIN.
+    pub(super) fn begin(&mut self, modes: TransactionModes, client: &mut dyn Client) -> Result<(), SqlError> {
+        refuse_serializable(modes)?;
+        match self.block.stage {
+            Stage::Idle => self.open_transaction(modes),
+            Stage::Implicit if !self.txn.has_changes() && self.block.overlay.is_none() => {
+                // Nothing was done yet that would tie the block to the transaction there is.
+                self.txn.rollback().map_err(from_txn)?;
+                self.open_transaction(modes);
+            }
+            Stage::Implicit => {}
+            Stage::Explicit | Stage::Failed => {
+                client.notice(&Notice::warning(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                ));
+                return Ok(());
+            }
+        }
+        self.block.stage = Stage::Explicit;
+        Ok(())
+    }
+
+    /// COMMIT; whether it did commit (a failed block is rolled back).
+    pub(super) fn commit_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<bool, SqlError> {
+        let (stage, modes) = (self.block.stage, self.block.modes);
+        if !self.block.is_explicit() {
+            refuse_chain(chain, "COMMIT AND CHAIN")?;
+            client.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "there is no transaction in progress",
+            ));
+        }
+        let ended = self.end_transaction(stage != Stage::Failed, client);
+        if chain && ended.is_ok() {
+            self.open_transaction(modes);
+            self.block.stage = Stage::Explicit;
+        }
+        ended.map(|()| stage != Stage::Failed)
+    }
+
+    /// ROLLBACK.
+    pub(super) fn rollback_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+        let modes = self.block.modes;
+        if !self.block.is_explicit() {
+            refuse_chain(chain, "ROLLBACK AND CHAIN")?;
+            client.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "there is no transaction in progress",
+            ));
+        }
+        self.end_transaction(false, client)?;
+        if chain {
+            self.open_transaction(modes);
+            self.block.stage = Stage::Explicit;
+        }
+        Ok(())
+    }
+
+    /// The end of a query string, or Sync: commits or rolls back an implicit transaction.
+    pub(super) fn end_implicit(&mut self, commit: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+        match self.block.stage {
+            Stage::Implicit => self.end_transaction(commit, client),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends whatever transaction is open.
+    fn end_transaction(&mut self, commit: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+        self.block.stage = Stage::Idle;
+        self.block.savepoints.clear();
+        self.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
+        self.current.kept = None;
+        let overlay = self.block.overlay.take();
+        let mut ended = Ok(());
+        if !std::mem::take(&mut self.block.empty) && self.txn.in_transaction() {
+            if commit && let Some((_, overlay)) = &overlay {
+                // Before the locks go: whoever gets them next finds the new definitions.
+                let changes = overlay.changes();
+                self.environment.definitions.publish(|catalog| catalog.with_changes(changes));
+            }
+            ended = match commit {
+                true => self.txn.commit(self.environment.table.synchronous),
+                false => self.txn.rollback(),
+            };
+        }
+        self.seat.transaction(0);
+        if overlay.is_some() {
+            self.environment.catalog = self.environment.definitions.catalog();
+        }
+        for (name, value) in self.environment.table.end(commit && ended.is_ok(), 0) {
+            client.parameter(name, &value);
+        }
+        if !self.block.created.is_empty() || self.block.dropped {
+            self.shared.trees_settled(&self.block.created);
+            self.block.created.clear();
+            self.block.dropped = false;
+        }
+        ended.map_err(from_txn)
+    }
+
+    /// An error happened: what was done is taken back, and a block is failed.
+    pub fn fail(&mut self) {
+        match self.block.stage {
+            Stage::Explicit => self.block.stage = Stage::Failed,
+            Stage::Idle | Stage::Implicit | Stage::Failed => return self.take_back_implicit(),
+        }
+        self.portals.retain(|_, portal| portal.held);
+        self.current.close();
+        // What cannot be taken back now is when the block ends; an error then is told.
+        let _ = match self.block.savepoints.last() {
+            Some(savepoint) => {
+                let (id, definitions, settings) = (savepoint.id, savepoint.definitions, savepoint.settings);
+                self.take_back_to(id, definitions, settings)
+            }
+            None => {
+                self.block.empty = self.txn.rollback().is_ok();
+                self.forget_definitions();
+                Ok(())
+            }
+        };
+    }
+
+    /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
+    fn take_back_implicit(&mut self) {
+        if self.block.stage == Stage::Implicit && !self.block.empty {
+            self.block.empty = self.txn.rollback().is_ok();
+            self.forget_definitions();
+        }
+    }
+
+    fn forget_definitions(&mut self) {
+        if self.block.overlay.take().is_some() {
+            self.environment.catalog = self.environment.definitions.catalog();
+        }
+    }
+
+    /// SAVEPOINT.
+    pub(super) fn savepoint(&mut self, name: String) -> Result<(), SqlError> {
+        self.require_block("SAVEPOINT")?;
+        let savepoint = Savepoint {
+            name,
+            id: self.txn.savepoint(),
+            definitions: self.block.overlay.as_ref().map_or(0, |(_, overlay)| overlay.mark()),
+            settings: self.environment.table.mark(),
+        };
+        self.block.savepoints.push(savepoint);
+        Ok(())
+    }
+
+    /// ROLLBACK TO.
+    pub(super) fn rollback_to(&mut self, name: &str) -> Result<(), SqlError> {
+        self.require_block("ROLLBACK TO SAVEPOINT")?;
+        let at = self.find_savepoint(name)?;
+        self.block.savepoints.truncate(at + 1);
+        let savepoint = &self.block.savepoints[at];
+        let (id, definitions, settings) = (savepoint.id, savepoint.definitions, savepoint.settings);
+        self.take_back_to(id, definitions, settings)?;
+        self.block.stage = Stage::Explicit;
+        Ok(())
+    }
+
+    /// RELEASE.
+    pub(super) fn release(&mut self, name: &str) -> Result<(), SqlError> {
+        self.require_block("RELEASE SAVEPOINT")?;
+        let at = self.find_savepoint(name)?;
+        self.txn.release(self.block.savepoints[at].id).map_err(from_txn)?;
+        self.block.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
+        self.block.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
+        })
+    }
+
+    fn take_back_to(&mut self, id: SavepointId, definitions: usize, settings: usize) -> Result<(), SqlError> {
+        self.txn.rollback_to(id).map_err(from_txn)?;
+        if let Some((base, overlay)) = &mut self.block.overlay {
+            overlay.roll_back_to(definitions, base);
+            self.environment.catalog = Arc::clone(overlay.catalog());
+        }
+        self.environment.table.end(false, settings);
+        Ok(())
+    }
+
+    /// What only makes sense in a block.
+    pub(super) fn require_block(&self, what: &str) -> Result<(), SqlError> {
+        if self.block.is_explicit() {
+            return Ok(());
+        }
+        let message = format!("{what} can only be used in transaction blocks");
+        Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    /// What must not be in a block.
+    pub(super) fn refuse_block(&self, what: &str) -> Result<(), SqlError> {
+        if !self.block.is_explicit() {
+            return Ok(());
+        }
+        let message = format!("{what} cannot run inside a transaction block");
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    /// SET TRANSACTION, SET SESSION CHARACTERISTICS.
+    pub(super) fn set_modes(
+        &mut self,
+        modes: TransactionModes,
+        session: bool,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        refuse_serializable(modes)?;
+        if session {
+            let defaults = &mut self.block.defaults;
+            defaults.isolation = modes.isolation.or(defaults.isolation);
+            defaults.read_only = modes.read_only.or(defaults.read_only);
+            return Ok(());
+        }
+        if !self.block.is_explicit() {
+            client.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            ));
+            return Ok(());
+        }
+        if self.txn.has_changes() {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+            ));
+        }
+        let merged = TransactionModes {
+            isolation: modes.isolation.or(self.block.modes.isolation),
+            read_only: modes.read_only.or(self.block.modes.read_only),
+        };
+        self.txn.rollback().map_err(from_txn)?;
+        self.open_transaction(merged);
+        Ok(())
+    }
+
+    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared ones.
+    pub(super) fn refresh_catalog(&mut self) {
+        let definitions = &self.environment.definitions;
+        match &mut self.block.overlay {
+            None => {
+                if !definitions.is_current(self.environment.catalog.generation) {
+                    self.environment.catalog = definitions.catalog();
+                }
+            }
+            Some((base, overlay)) if !definitions.is_current(base.generation) => {
+                *base = definitions.catalog();
+                overlay.roll_back_to(overlay.mark(), base);
+                self.environment.catalog = Arc::clone(overlay.catalog());
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Puts a definition into the transaction's catalog and into the system tree.
+    pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
+        let (key, object) = change.stored();
+        let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
+        full.extend_from_slice(&key);
+        let bytes = object.map(|object| object.encode());
+        system::put(&self.txn, system::OBJECTS, &full, bytes.as_deref())?;
+        let definitions = &self.environment.definitions;
+        let (_, overlay) = self.block.overlay.get_or_insert_with(|| {
+            let base = definitions.catalog();
+            (Arc::clone(&base), Overlay::new(base))
+        });
+        overlay.apply(change);
+        self.environment.catalog = Arc::clone(overlay.catalog());
+        Ok(())
+    }
+
+    /// Makes a tree that the transaction's end decides about.
+    pub(super) fn make_tree(&mut self) -> Result<TreeAddress, SqlError> {
+        let address = self.shared.create_tree(&self.txn)?;
+        self.block.created.push(address);
+        Ok(address)
+    }
+
+    /// Drops a tree with the transaction.
+    pub(super) fn discard_tree(&mut self, address: TreeAddress) -> Result<(), SqlError> {
+        self.block.dropped = true;
+        self.shared.drop_tree(&self.txn, address)
+    }
+}
+
+fn txn_isolation(isolation: Isolation) -> txn::Isolation {
+    match isolation {
+        Isolation::ReadUncommitted | Isolation::ReadCommitted => txn::Isolation::ReadCommitted,
+        Isolation::RepeatableRead | Isolation::Serializable => txn::Isolation::RepeatableRead,
+    }
+}
+
+fn refuse_serializable(modes: TransactionModes) -> Result<(), SqlError> {
+    match modes.isolation {
+        Some(Isolation::Serializable) => Err(SqlError::unsupported("isolation level SERIALIZABLE")),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_chain(chain: bool, what: &str) -> Result<(), SqlError> {
+    if !chain {
+        return Ok(());
+    }
+    let message = format!("{what} can only be used in transaction blocks");
+    Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+}
