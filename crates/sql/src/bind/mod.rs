@@ -1,5 +1,394 @@
 //! Binding: parse trees to typed relational and scalar expressions.
+//!
+//! One [`Binder`] binds one statement. It hands out the statement's registers, keeps the name spaces of the queries
+//! being bound (innermost last), collects parameter types as they are inferred and decides which lifted literals become
+//! parameters. Errors have PostgreSQL's code, wording and position.
 
+mod aggregate;
+mod call;
+mod column;
+mod command;
+mod common;
+mod constant;
+mod copy;
+mod define;
+mod expr;
+mod from;
+mod modify;
+mod names;
+mod order;
 mod query;
+mod select;
+mod set;
+mod types;
+mod upsert;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pg_query::protobuf::Node;
+use pg_query::NodeEnum;
+
+pub use command::bind_command;
+pub(crate) use expr::flatten as flatten_condition;
 pub use query::*;
+
+use crate::catalog::{Catalog, Table};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::normalize::{Literal, LiteralUse};
+use crate::plan::{AggregateCall, Reg, RowIdentity};
+use crate::planner::{Context, Request};
+use crate::types::{Type, oid};
+
+/// The registers of one source: what the planner reads from a table, and where to.
+#[derive(Debug, Default)]
+pub struct SourceRegisters {
+    /// The register of each column that is read, by position.
+    pub columns: Vec<Option<Reg>>,
+    /// Set when the row itself is locked or changed.
+    pub identity: Option<RowIdentity>,
+}
+
+/// Binds one statement.
+pub struct Binder<'a> {
+    pub(crate) context: &'a Context<'a>,
+    pub(crate) request: &'a Request<'a>,
+    registers: Reg,
+    /// By source.
+    pub(crate) sources: Vec<SourceRegisters>,
+    levels: Vec<Level>,
+    /// WITH queries in sight, innermost last.
+    common: Vec<common::Visible>,
+    next_common: u32,
+    /// Types of `$1`, ...; UNKNOWN until inferred.
+    parameters: Vec<Type>,
+    /// The number of the first lifted literal's parameter.
+    first_literal: usize,
+    /// By literal: the type of the parameter it became.
+    claimed: Vec<Option<Type>>,
+    /// Literals met twice: they must stay constants.
+    pub(crate) refused: Vec<usize>,
+    /// Whether constants may become parameters where the binder is now.
+    lift: bool,
+    /// Registers that hold a table's column unchanged: (table's OID, attribute number).
+    origins: HashMap<Reg, (u32, i16)>,
+    /// Tables touched, with their locks.
+    pub(crate) locks: Vec<(u32, txn::TableLock)>,
+    /// Changes data or locks rows.
+    pub(crate) writes: bool,
+    depth: u32,
+}
+
+/// Expressions nest no deeper than this: they are evaluated on a fiber's small stack.
+const MAX_EXPRESSION_DEPTH: u32 = 600;
+
+/// What is known while one query is bound.
+#[derive(Default)]
+struct Level {
+    /// The names in sight.
+    entries: Vec<Entry>,
+    /// Subqueries met in its expressions.
+    sublinks: Vec<Sublink>,
+    /// Aggregates met in its expressions.
+    aggregates: Vec<AggregateCall>,
+    /// Window functions met, by window.
+    windows: Vec<Window>,
+    /// Named windows.
+    window_names: Vec<pg_query::protobuf::WindowDef>,
+    /// Set-returning functions met in the target list.
+    sets: Vec<SetCall>,
+    /// Columns read above the grouping and outside of aggregates: (register, position, name as an error shows it).
+    uses: Vec<(Reg, Option<u32>, String)>,
+    /// The clause being bound.
+    clause: Clause,
+}
+
+/// The clauses, as far as they allow different things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Clause {
+    #[default]
+    Target,
+    Where,
+    Having,
+    Join,
+    Group,
+    Order,
+    Limit,
+    Values,
+    From,
+    Set,
+    Returning,
+    Default,
+    Check,
+}
+
+impl Clause {
+    /// Its name in errors.
+    fn name(self) -> &'static str {
+        match self {
+            Clause::Target => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::Having => "HAVING",
+            Clause::Join => "JOIN conditions",
+            Clause::Group => "GROUP BY",
+            Clause::Order => "ORDER BY",
+            Clause::Limit => "LIMIT",
+            Clause::Values => "VALUES",
+            Clause::From => "functions in FROM",
+            Clause::Set => "UPDATE",
+            Clause::Returning => "RETURNING",
+            Clause::Default => "DEFAULT expressions",
+            Clause::Check => "check constraints",
+        }
+    }
+
+    fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::Target | Clause::Having | Clause::Order)
+    }
+}
+
+/// One name of FROM and its columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The alias or table name; None for the merged columns of USING.
+    name: Option<String>,
+    /// The schema, for `schema.table.column`; None with an alias.
+    schema: Option<String>,
+    columns: Vec<EntryColumn>,
+    /// The source, when the entry is one.
+    source: Option<SourceId>,
+    /// The table, when the source is one.
+    table: Option<Arc<Table>>,
+    /// A function's single column also goes by the entry's name.
+    scalar: bool,
+}
+
+#[derive(Clone, Debug)]
+struct EntryColumn {
+    name: String,
+    value: ColumnValue,
+    /// Merged by USING: only found with the entry's name.
+    hidden: bool,
+}
+
+#[derive(Clone, Debug)]
+enum ColumnValue {
+    /// A column of a table or common table expression: gets a register when first named.
+    Source { source: SourceId, column: usize, type_: Type },
+    /// Anything computed.
+    Value(Expr),
+}
+
+impl<'a> Binder<'a> {
+    /// A binder for one statement. `refused`: literals that must stay constants.
+    #[must_use]
+    pub fn new(context: &'a Context<'a>, request: &'a Request<'a>, refused: &[usize]) -> Binder<'a> {
+        let parameters: Vec<Type> = request.parameters.iter().map(|&oid| declared(oid)).collect();
+        let mut first_literal = parameters.len();
+        if !request.literals.is_empty() {
+            // The client's parameters come first, so their number must be known before the first literal is met.
+            crate::normalize::for_each_token(request.text, |start, end| {
+                let number = request.text.get(start..end).and_then(|token| token.strip_prefix('$'));
+                if let Some(number) = number.and_then(|digits| digits.parse().ok()) {
+                    first_literal = first_literal.max(number);
+                }
+            });
+        }
+        Binder {
+            context,
+            request,
+            registers: 0,
+            sources: Vec::new(),
+            levels: Vec::new(),
+            common: Vec::new(),
+            next_common: 0,
+            parameters,
+            first_literal,
+            claimed: vec![None; request.literals.len()],
+            refused: refused.to_vec(),
+            lift: !request.literals.is_empty(),
+            origins: HashMap::new(),
+            locks: Vec::new(),
+            writes: false,
+            depth: 0,
+        }
+    }
+
+    /// Binds a query or a statement that changes rows.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn bind(&mut self, node: &NodeEnum) -> Result<Bound, SqlError> {
+        match node {
+            NodeEnum::SelectStmt(select) => {
+                let query = self.query(select, None)?;
+                Ok(Bound::Query(query))
+            }
+            NodeEnum::InsertStmt(insert) => self.insert(insert),
+            NodeEnum::UpdateStmt(update) => self.update(update),
+            NodeEnum::DeleteStmt(delete) => self.delete(delete),
+            _ => Err(SqlError::unsupported("this statement")),
+        }
+    }
+
+    /// The number of registers handed out.
+    #[must_use]
+    pub fn register_count(&self) -> u32 {
+        self.registers
+    }
+
+    /// A new register.
+    pub fn register(&mut self) -> Reg {
+        self.registers += 1;
+        self.registers - 1
+    }
+
+    /// Consecutive new registers: the first.
+    pub fn register_block(&mut self, count: usize) -> Reg {
+        let first = self.registers;
+        self.registers += u32::try_from(count).unwrap_or(u32::MAX / 2);
+        first
+    }
+
+    /// The parameters' types, literals included, how many of them are declared, and what became of each literal.
+    ///
+    /// # Errors
+    /// 42P18 for a parameter whose type nothing told.
+    pub fn finish(&self) -> Result<(Arc<[Type]>, usize, Vec<LiteralUse>), SqlError> {
+        for (index, type_) in self.parameters.iter().enumerate() {
+            if type_.oid == oid::UNKNOWN {
+                return Err(SqlError::new(
+                    SqlState::INDETERMINATE_DATATYPE,
+                    format!("could not determine data type of parameter ${}", index + 1),
+                ));
+            }
+        }
+        let mut types = self.parameters.clone();
+        types.resize(self.first_literal.max(types.len()), Type::TEXT);
+        let declared = types.len();
+        let mut uses = Vec::with_capacity(self.claimed.len());
+        // Literal i is parameter `declared + i`; the places of pinned ones stay unused.
+        for claim in &self.claimed {
+            let type_ = claim.filter(|type_| type_.oid != oid::UNKNOWN).unwrap_or(Type::TEXT);
+            uses.push(match claim {
+                None => LiteralUse::Pinned,
+                Some(_) => LiteralUse::Parameter { index: types.len() as u32, type_ },
+            });
+            types.push(type_);
+        }
+        Ok((types.into(), declared, uses))
+    }
+
+    pub(crate) fn catalog(&self) -> &'a Arc<Catalog> {
+        self.context.catalog
+    }
+
+    /// The position in the client's text of a location in the parsed statement.
+    pub(crate) fn position(&self, location: i32) -> Option<u32> {
+        let start = i32::try_from(self.request.start).ok()?;
+        if location < 0 {
+            return None;
+        }
+        crate::parse::position(self.request.text, location + start)
+    }
+
+    /// 0A000 at a place.
+    pub(crate) fn unsupported(&self, what: &str, location: i32) -> SqlError {
+        SqlError::unsupported(what).at(self.position(location))
+    }
+
+    fn error(&self, code: SqlState, message: impl Into<String>, location: i32) -> SqlError {
+        SqlError::new(code, message).at(self.position(location))
+    }
+
+    fn level(&mut self) -> &mut Level {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+
+    /// Runs `bind` within a clause of the present query.
+    fn in_clause<R>(
+        &mut self,
+        clause: Clause,
+        bind: impl FnOnce(&mut Self) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let before = std::mem::replace(&mut self.level().clause, clause);
+        let result = bind(self);
+        self.level().clause = before;
+        result
+    }
+
+    /// Runs `bind` with literals kept as constants.
+    fn without_lifting<R>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let before = std::mem::replace(&mut self.lift, false);
+        let result = bind(self);
+        self.lift = before;
+        result
+    }
+
+    /// Remembers the types that parameters were given in a newly built expression.
+    fn note_parameters(&mut self, expr: &Expr) {
+        let mut found = Vec::new();
+        expr.walk(&mut |part| {
+            if let Expr::Param { index, type_ } = part
+                && type_.oid != oid::UNKNOWN
+            {
+                found.push((*index as usize, *type_));
+            }
+        });
+        for (index, type_) in found {
+            let known = if index >= self.first_literal && !self.claimed.is_empty() {
+                self.literal_of(index).and_then(|literal| self.claimed[literal].as_mut())
+            } else {
+                self.parameters.get_mut(index)
+            };
+            if let Some(known) = known
+                && known.oid == oid::UNKNOWN
+            {
+                *known = type_;
+            }
+        }
+    }
+
+    /// Which literal a parameter stands for. Literal i is parameter `first_literal + i` while binding.
+    fn literal_of(&self, index: usize) -> Option<usize> {
+        index.checked_sub(self.first_literal).filter(|&literal| literal < self.claimed.len())
+    }
+
+    fn literals(&self) -> &'a [Literal] {
+        self.request.literals
+    }
+}
+
+/// A declared parameter type.
+fn declared(oid: u32) -> Type {
+    if oid == 0 { Type::UNKNOWN } else { Type::new(oid) }
+}
+
+/// The inside of a node; every node the parser makes has one.
+pub(crate) fn inner(node: &Node) -> Result<&NodeEnum, SqlError> {
+    node.node.as_ref().ok_or_else(|| SqlError::internal("empty parse node"))
+}
+
+/// The inside of an optional node.
+pub(crate) fn inner_of(node: Option<&Node>) -> Result<&NodeEnum, SqlError> {
+    inner(node.ok_or_else(|| SqlError::internal("missing parse node"))?)
+}
+
+/// The texts of a list of String nodes (a qualified name).
+pub(crate) fn strings(nodes: &[Node]) -> Vec<&str> {
+    nodes
+        .iter()
+        .filter_map(|node| match &node.node {
+            Some(NodeEnum::String(string)) => Some(string.sval.as_str()),
+            _ => None,
+        })
+        .collect()
+}

@@ -32,8 +32,6 @@ pub struct Query {
     pub ties: bool,
     /// FOR UPDATE and its kin: (source, lock, wait).
     pub locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
-    /// Subqueries in LIMIT and OFFSET are not possible; those of the body's expressions are in the body.
-    pub correlated: bool,
 }
 
 /// A column of a result.
@@ -69,10 +67,10 @@ pub enum QueryBody {
         kind: SetKind,
         /// Keep duplicates.
         all: bool,
-        /// The left query, and its columns cast to the common types.
-        left: Box<(Query, Vec<(Expr, Reg)>)>,
+        /// The left query; its columns have the common types.
+        left: Box<Query>,
         /// The right one.
-        right: Box<(Query, Vec<(Expr, Reg)>)>,
+        right: Box<Query>,
         /// The registers of the result.
         output: Vec<Reg>,
     },
@@ -112,7 +110,7 @@ pub enum Distinct {
     #[default]
     No,
     /// DISTINCT: all output columns.
-    All,
+    All(Vec<Expr>),
     /// DISTINCT ON.
     On(Vec<Expr>),
 }

@@ -28,24 +28,32 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
     let mut deepest = 0_u32;
     crate::normalize::for_each_token(text, |start, end| {
         let token = &text.as_bytes()[start..end];
-        let Some(level) = levels.last_mut() else { return };
         match token {
             [b'(' | b'['] => {
                 depth += 1;
                 levels.push(Level::default());
+                deepest = deepest.max(depth);
+                return;
             }
             [b')' | b']'] => {
-                if levels.len() > 1 {
+                if levels.len() > 1
+                    && let Some(level) = levels.pop()
+                {
                     depth -= 1 + level.operators + level.relations;
-                    levels.pop();
                 }
+                return;
             }
-            [b','] => depth -= std::mem::take(&mut level.operators),
             [b';'] => {
-                levels.truncate(1);
-                levels[0] = Level::default();
+                levels.clear();
+                levels.push(Level::default());
                 depth = 0;
+                return;
             }
+            _ => {}
+        }
+        let Some(level) = levels.last_mut() else { return };
+        match token {
+            [b','] => depth -= std::mem::take(&mut level.operators),
             [b'\'' | b'"' | b'.' | b'$', ..] => {}
             [b'-', b'-', ..] | [b'/', b'*', ..] => {}
             [first, ..] if first.is_ascii_alphabetic() || *first == b'_' || *first >= 128 => match word(token) {

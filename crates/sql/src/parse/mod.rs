@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use pg_query::NodeEnum;
+use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
 
 use crate::error::{SqlError, SqlState};
 
@@ -63,6 +64,26 @@ pub fn position(text: &str, location: i32) -> Option<u32> {
     let location = usize::try_from(location).ok()?;
     let before = text.get(..location)?;
     u32::try_from(before.chars().count() + 1).ok()
+}
+
+/// The SQL text of an expression, as the catalog keeps it.
+///
+/// # Errors
+/// When the expression cannot be written back as text.
+pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
+    let target = ResTarget { val: Some(Box::new(expression.clone())), ..ResTarget::default() };
+    let select = SelectStmt {
+        target_list: vec![Node { node: Some(NodeEnum::ResTarget(Box::new(target))) }],
+        limit_option: LimitOption::Default as i32,
+        op: SetOperation::SetopNone as i32,
+        ..SelectStmt::default()
+    };
+    let statement = Node { node: Some(NodeEnum::SelectStmt(Box::new(select))) };
+    let raw = RawStmt { stmt: Some(Box::new(statement)), stmt_location: 0, stmt_len: 0 };
+    let tree = pg_query::protobuf::ParseResult { version: 0, stmts: vec![raw] };
+    let text = pg_query::deparse(&tree, pg_query::DeparseOptions::default());
+    let text = text.ok().and_then(|text| text.strip_prefix("SELECT ").map(str::to_owned));
+    text.ok_or_else(|| SqlError::unsupported("storing this expression"))
 }
 
 fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {

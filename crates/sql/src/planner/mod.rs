@@ -1,12 +1,23 @@
 //! The planner: statement text to plan. [`compile`] is the way in: parse, bind, plan, on the worker's stack.
 
+mod access;
+mod cost;
+mod fold;
+mod join;
+mod query;
+mod registers;
+
 use std::ops::Range;
 use std::sync::Arc;
 
+use pg_query::NodeEnum;
+use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
+
+use crate::bind::{Binder, Bound};
 use crate::catalog::Catalog;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::normalize::{Literal, LiteralUse};
-use crate::plan::Statement;
+use crate::plan::{Body, ColumnDesc, Statement};
 
 /// What a statement is compiled against.
 #[derive(Clone, Copy)]
@@ -72,6 +83,113 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_here(_context: &Context<'_>, _request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
-    todo!()
+pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
+    let text = request.text.get(request.range()).unwrap_or_default();
+    let mut statements = crate::parse::parse(text).map_err(|error| moved(error, request))?;
+    match statements.len() {
+        0 => Ok(None),
+        1 => Ok(Some(compile_node(context, request, &statements.remove(0).node)?)),
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "cannot insert multiple commands into a prepared statement",
+        )),
+    }
+}
+
+/// An error's position within the statement as one within the client's text.
+fn moved(mut error: SqlError, request: &Request<'_>) -> SqlError {
+    let before = request.text.get(..request.start).map_or(0, |text| text.chars().count());
+    error.position = error.position.map(|position| position + u32::try_from(before).unwrap_or(0));
+    error
+}
+
+/// Compiles a parsed statement.
+pub(crate) fn compile_node(
+    context: &Context<'_>,
+    request: &Request<'_>,
+    node: &NodeEnum,
+) -> Result<Compiled, SqlError> {
+    match node {
+        // SELECT INTO is CREATE TABLE AS under another name.
+        NodeEnum::SelectStmt(select) if select.into_clause.is_some() => {
+            compile_command(context, request, &into_create(select))
+        }
+        NodeEnum::SelectStmt(_) | NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_) => {
+            compile_query(context, request, node)
+        }
+        _ => compile_command(context, request, node),
+    }
+}
+
+fn compile_query(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) -> Result<Compiled, SqlError> {
+    let mut refused: Vec<usize> = Vec::new();
+    loop {
+        let mut binder = Binder::new(context, request, &refused);
+        let bound = binder.bind(node)?;
+        if binder.refused.len() > refused.len() {
+            refused.clone_from(&binder.refused);
+            continue;
+        }
+        let (_, declared, uses) = binder.finish()?;
+        let statement = plan_bound(&mut binder, bound)?;
+        return Ok(Compiled { statement: Arc::new(statement), declared, uses });
+    }
+}
+
+/// Plans a bound query with its binder, which knows the registers.
+pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statement, SqlError> {
+    let (parameters, _, _) = binder.finish()?;
+    let mut planner = query::Planner::new(binder);
+    let planned = planner.statement(bound)?;
+    let mut root = planned.root;
+    fold::plan(&mut root);
+    registers::fill(&mut root, &planned.columns.iter().map(|column| column.register).collect());
+    let columns: Arc<[ColumnDesc]> = planned
+        .columns
+        .iter()
+        .map(|column| {
+            let (table, attribute) = column.origin.unwrap_or((0, 0));
+            ColumnDesc { name: column.name.clone(), type_: column.type_, table, attribute }
+        })
+        .collect();
+    Ok(Statement {
+        body: Body::Query { root, tag: planned.tag },
+        columns,
+        output: planned.columns.iter().map(|column| column.register).collect(),
+        registers: binder.register_count(),
+        parameters,
+        writes: binder.writes,
+        generation: binder.context.catalog.generation,
+        locks: std::mem::take(&mut binder.locks),
+    })
+}
+
+fn compile_command(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) -> Result<Compiled, SqlError> {
+    let (command, columns) = crate::bind::bind_command(context, request, node)?;
+    let statement = Statement {
+        body: Body::Command(Box::new(command)),
+        columns: columns.into(),
+        output: Vec::new(),
+        registers: 0,
+        parameters: Arc::from([]),
+        writes: false,
+        generation: context.catalog.generation,
+        locks: Vec::new(),
+    };
+    let uses = vec![LiteralUse::Pinned; request.literals.len()];
+    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses })
+}
+
+/// `SELECT ... INTO table` as `CREATE TABLE table AS SELECT ...`.
+fn into_create(select: &SelectStmt) -> NodeEnum {
+    let mut query = select.clone();
+    let into = query.into_clause.take();
+    let query = Node { node: Some(NodeEnum::SelectStmt(Box::new(query))) };
+    NodeEnum::CreateTableAsStmt(Box::new(CreateTableAsStmt {
+        query: Some(Box::new(query)),
+        into,
+        objtype: ObjectType::ObjectTable as i32,
+        is_select_into: true,
+        if_not_exists: false,
+    }))
 }

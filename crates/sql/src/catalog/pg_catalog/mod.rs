@@ -1,17 +1,140 @@
 //! The system relations: their definitions, the same for all databases, and their rows, computed from a catalog.
+//!
+//! [`rows`] gives the rows of one relation in the order of its columns; a relation without anything to show is empty.
+//! The functions that clients' catalog queries call are in [`function`].
 
-use std::sync::Arc;
+mod definitions;
+mod functions;
+mod relations;
+mod schema;
+mod state;
+mod text;
+#[cfg(test)]
+mod tests;
 
-use super::Table;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+pub use functions::function;
+pub use state::{Activity, Setting, System};
+
+use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
+use crate::types::{Type, Value};
+
+struct SystemRelations {
+    by_oid: HashMap<u32, Arc<Table>>,
+    by_name: HashMap<u32, HashMap<&'static str, Arc<Table>>>,
+}
+
+static RELATIONS: LazyLock<SystemRelations> = LazyLock::new(|| {
+    let mut relations = SystemRelations { by_oid: HashMap::new(), by_name: HashMap::new() };
+    let lists = [(PG_CATALOG, definitions::PG_CATALOG), (INFORMATION_SCHEMA, definitions::INFORMATION_SCHEMA)];
+    for (schema, list) in lists {
+        for definition in list {
+            let table = Arc::new(relation(schema, definition));
+            relations.by_oid.insert(definition.oid, Arc::clone(&table));
+            relations.by_name.entry(schema).or_default().insert(definition.name, table);
+        }
+    }
+    relations
+});
+
+fn relation(schema: u32, definition: &definitions::Definition) -> Table {
+    let column = |text: &str| {
+        let (name, type_) = text.split_once(':').unwrap_or((text, "25"));
+        let type_ = Type::new(type_.parse().unwrap_or(crate::types::oid::TEXT));
+        Column { name: name.to_owned(), type_, not_null: false, default: None, identity: None, dropped: false }
+    };
+    Table {
+        oid: definition.oid,
+        schema,
+        name: definition.name.to_owned(),
+        tree: TreeAddress::NONE,
+        columns: definition.columns.split_whitespace().map(column).collect(),
+        primary_key: None,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        layout: super::Layout::default(),
+    }
+}
 
 /// The system relation of this OID.
 #[must_use]
-pub fn table_by_oid(_oid: u32) -> Option<&'static Arc<Table>> {
-    todo!()
+pub fn table_by_oid(oid: u32) -> Option<&'static Arc<Table>> {
+    RELATIONS.by_oid.get(&oid)
 }
 
 /// The system relation of this name in `pg_catalog` or `information_schema` (by the schema's OID).
 #[must_use]
-pub fn table_by_name(_schema: u32, _name: &str) -> Option<&'static Arc<Table>> {
-    todo!()
+pub fn table_by_name(schema: u32, name: &str) -> Option<&'static Arc<Table>> {
+    RELATIONS.by_name.get(&schema)?.get(name)
+}
+
+/// The system relations with whether each is a view.
+fn all() -> impl Iterator<Item = (&'static Arc<Table>, bool)> {
+    let lists = definitions::PG_CATALOG.iter().chain(definitions::INFORMATION_SCHEMA);
+    lists.filter_map(|definition| Some((RELATIONS.by_oid.get(&definition.oid)?, definition.view)))
+}
+
+/// The rows of a system relation, each as wide as the relation.
+#[must_use]
+pub fn rows(catalog: &Catalog, system: &dyn System, relation: u32) -> Vec<Vec<Value>> {
+    let Some(table) = table_by_oid(relation) else { return Vec::new() };
+    let mut rows = Rows { table, rows: Vec::new() };
+    if table.schema == INFORMATION_SCHEMA {
+        schema::fill(catalog, &table.name, &mut rows);
+    } else {
+        relations::fill(catalog, system, &table.name, &mut rows);
+    }
+    rows.rows
+}
+
+/// Rows under construction: values are given by column name, the rest is NULL.
+struct Rows<'t> {
+    table: &'t Table,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Rows<'_> {
+    /// Adds a row. A name the relation does not have is left out.
+    fn add(&mut self, values: Vec<(&str, Value)>) {
+        let mut row = vec![Value::Null; self.table.columns.len()];
+        for (name, value) in values {
+            if let Some(position) = self.table.columns.iter().position(|column| column.name == name) {
+                row[position] = value;
+            }
+        }
+        self.rows.push(row);
+    }
+}
+
+/// Shorthands for values.
+fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into().into_boxed_str())
+}
+
+fn oid(value: u32) -> Value {
+    Value::Oid(value)
+}
+
+fn int2(value: usize) -> Value {
+    Value::Int2(i16::try_from(value).unwrap_or(i16::MAX))
+}
+
+fn yes(value: bool) -> Value {
+    Value::Bool(value)
+}
+
+fn letter(value: u8) -> Value {
+    Value::Char(value)
+}
+
+/// int2vector, oidvector and arrays.
+fn array(element: u32, values: impl Iterator<Item = Value>) -> Value {
+    let mut builder = crate::types::ArrayBuilder::new(element);
+    for value in values {
+        builder.push(value.datum());
+    }
+    Value::Array(builder.finish().into())
 }

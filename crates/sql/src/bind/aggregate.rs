@@ -1,0 +1,196 @@
+//! GROUP BY, and the check that nothing ungrouped is read above it.
+//!
+//! A grouped column keeps its register through the grouping, so subqueries that read it need no rewriting; any other
+//! grouped expression gets a new register, and equal expressions above the grouping are replaced by it.
+
+use std::collections::HashSet;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::Node;
+
+use super::order::DistinctTargets;
+use super::select::Target;
+use super::{Binder, Clause, FromItem, Select, Source, SourceId, inner};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, CastContext};
+use crate::plan::Reg;
+use crate::types::{Type, oid};
+
+impl Binder<'_> {
+    /// GROUP BY: the expressions.
+    pub(crate) fn group_clause(
+        &mut self,
+        items: &[Node],
+        targets: &mut Vec<Target>,
+    ) -> Result<Vec<Expr>, SqlError> {
+        let mut groups: Vec<Expr> = Vec::with_capacity(items.len());
+        let visible = targets.len();
+        let aggregates = self.level().aggregates.len();
+        for item in items {
+            if let NodeEnum::GroupingSet(set) = inner(item)? {
+                return Err(self.unsupported("GROUPING SETS, CUBE and ROLLUP", set.location));
+            }
+            let target = self.target_of(item, targets, visible, Clause::Group)?;
+            let location = targets[target].location;
+            let taken = std::mem::replace(&mut targets[target].expr, Expr::boolean(true));
+            let expr = if taken.type_().oid == oid::UNKNOWN {
+                self.built(functions::cast(taken, Type::TEXT, CastContext::Implicit), location)?
+            } else {
+                taken
+            };
+            targets[target].expr = expr.clone();
+            targets.truncate(visible);
+            let reads_aggregate = self.level().aggregates[..aggregates].iter().any(|call| reads(&expr, call.output));
+            if reads_aggregate {
+                return Err(self.error(
+                    SqlState::GROUPING_ERROR,
+                    "aggregate functions are not allowed in GROUP BY",
+                    location,
+                ));
+            }
+            if !groups.iter().any(|group| super::order::same(group, &expr)) {
+                groups.push(expr);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Replaces grouped expressions above the grouping by their registers, and refuses columns that are not grouped.
+    pub(crate) fn check_grouping(
+        &mut self,
+        groups: Vec<Expr>,
+        from: Option<&FromItem>,
+        targets: &mut [Target],
+        body: &mut Select,
+        _distinct: &mut DistinctTargets,
+    ) -> Result<(), SqlError> {
+        let mut columns: HashSet<Reg> = HashSet::new();
+        let mut computed: Vec<(String, Expr)> = Vec::new();
+        for group in groups {
+            match &group {
+                Expr::Column { register, .. } => {
+                    columns.insert(*register);
+                    body.groups.push((group.clone(), *register));
+                }
+                _ => {
+                    let register = self.register();
+                    computed.push((format!("{group:?}"), Expr::column(register, group.type_())));
+                    body.groups.push((group, register));
+                }
+            }
+        }
+        if let Some(from) = from {
+            self.add_dependent_columns(from, &mut columns, body);
+        }
+        let own: HashSet<Reg> = self.level().uses.iter().map(|(register, _, _)| *register).collect();
+        let check = Check { columns: &columns, computed: &computed, own: &own };
+        let mut failed: Option<Reg> = None;
+        let mut rewrite = |expr: &mut Expr| {
+            if failed.is_none() {
+                failed = check.rewrite(expr).err();
+            }
+        };
+        targets.iter_mut().for_each(|target| rewrite(&mut target.expr));
+        body.having.iter_mut().for_each(&mut rewrite);
+        for window in &mut body.windows {
+            window.partition.iter_mut().for_each(&mut rewrite);
+            window.order.iter_mut().for_each(|key| rewrite(&mut key.expr));
+            window.calls.iter_mut().flat_map(|call| &mut call.arguments).for_each(&mut rewrite);
+        }
+        for set in &mut body.sets {
+            set.arguments.iter_mut().for_each(&mut rewrite);
+        }
+        match failed {
+            None => Ok(()),
+            Some(register) => Err(self.ungrouped(register)),
+        }
+    }
+
+    /// With a table's whole primary key grouped, its other columns have one value a group: they are grouped too.
+    fn add_dependent_columns(&mut self, from: &FromItem, columns: &mut HashSet<Reg>, body: &mut Select) {
+        let mut tables = Vec::new();
+        tables_of(from, &mut tables);
+        for (source, keys, types) in tables {
+            let registers = &self.sources[source].columns;
+            let at = |position: usize| registers.get(position).copied().flatten();
+            if keys.is_empty() || !keys.iter().all(|&key| at(key as usize).is_some_and(|r| columns.contains(&r))) {
+                continue;
+            }
+            for (position, register) in registers.iter().enumerate() {
+                if let Some(register) = *register
+                    && columns.insert(register)
+                {
+                    body.groups.push((Expr::column(register, types[position]), register));
+                }
+            }
+        }
+    }
+
+    fn ungrouped(&mut self, register: Reg) -> SqlError {
+        let used = self.level().uses.iter().find(|(used, _, _)| *used == register).cloned();
+        let (position, name) = used.map_or((None, "?".to_owned()), |(_, position, name)| (position, name));
+        SqlError::new(
+            SqlState::GROUPING_ERROR,
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+        )
+        .at(position)
+    }
+}
+
+struct Check<'c> {
+    /// Grouped columns.
+    columns: &'c HashSet<Reg>,
+    /// Grouped expressions, printed, and what replaces them.
+    computed: &'c [(String, Expr)],
+    /// Registers of this query's own columns.
+    own: &'c HashSet<Reg>,
+}
+
+impl Check<'_> {
+    /// Err: a column that is not grouped.
+    fn rewrite(&self, expr: &mut Expr) -> Result<(), Reg> {
+        if !self.computed.is_empty() {
+            let printed = format!("{expr:?}");
+            if let Some((_, replacement)) = self.computed.iter().find(|(text, _)| *text == printed) {
+                *expr = replacement.clone();
+                return Ok(());
+            }
+        }
+        if let Expr::Column { register, .. } = expr {
+            return if self.own.contains(register) && !self.columns.contains(register) {
+                Err(*register)
+            } else {
+                Ok(())
+            };
+        }
+        let mut result = Ok(());
+        expr.for_each_child_mut(&mut |child| {
+            if result.is_ok() {
+                result = self.rewrite(child);
+            }
+        });
+        result
+    }
+}
+
+fn reads(expr: &Expr, wanted: Reg) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(part, Expr::Column { register, .. } if *register == wanted));
+    found
+}
+
+/// The stored tables of FROM: source, primary key, types of the columns.
+fn tables_of(item: &FromItem, into: &mut Vec<(SourceId, Vec<u32>, Vec<Type>)>) {
+    match item {
+        FromItem::Source(source, Source::Table(table)) => {
+            let keys = table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
+            into.push((*source, keys, table.columns.iter().map(|column| column.type_).collect()));
+        }
+        FromItem::Source(..) => {}
+        FromItem::Join { left, right, .. } => {
+            tables_of(left, into);
+            tables_of(right, into);
+        }
+    }
+}

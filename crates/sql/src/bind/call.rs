@@ -1,0 +1,336 @@
+//! Calls of functions, aggregates and window functions; subqueries in expressions.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{FuncCall, Node, SubLink, SubLinkType, WindowDef};
+
+use super::{Binder, Clause, Query, SetCall, Sublink, Window, inner, inner_of, strings};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, Aggregate, Bound, CastContext};
+use crate::plan::{AggregateCall, SubqueryKind, WindowCall, WindowFunction};
+use crate::types::{self, Type, oid};
+
+/// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
+const FRAME_GIVEN: i32 = 1;
+
+impl Binder<'_> {
+    /// A function call in an expression.
+    pub(crate) fn call(&mut self, call: &FuncCall) -> Result<Expr, SqlError> {
+        let uses = self.level().uses.len();
+        let aggregates = self.level().aggregates.len();
+        let windows = self.level().windows.iter().map(|window| window.calls.len()).sum::<usize>();
+        match self.resolve_call(call)? {
+            Bound::Scalar(expr) => {
+                self.refuse_aggregate_syntax(call)?;
+                Ok(expr)
+            }
+            Bound::Aggregate { function, arguments } => {
+                if let Some(over) = &call.over {
+                    let type_ = function.result;
+                    let function = WindowFunction::Aggregate(function);
+                    return self.window_call(call, over, function, arguments, type_);
+                }
+                let nested = self.level().aggregates.len() > aggregates;
+                let inner_windows = self.level().windows.iter().map(|w| w.calls.len()).sum::<usize>();
+                if nested {
+                    return Err(self.error(
+                        SqlState::GROUPING_ERROR,
+                        "aggregate function calls cannot be nested",
+                        call.location,
+                    ));
+                }
+                if inner_windows > windows {
+                    return Err(self.error(
+                        SqlState::GROUPING_ERROR,
+                        "aggregate function calls cannot contain window function calls",
+                        call.location,
+                    ));
+                }
+                self.aggregate(call, function, arguments, uses)
+            }
+            Bound::Window { function, arguments, type_ } => match &call.over {
+                Some(over) => self.window_call(call, over, function, arguments, type_),
+                None => Err(self.error(
+                    SqlState::WINDOWING_ERROR,
+                    format!("window function {} requires an OVER clause", function_name(call)),
+                    call.location,
+                )),
+            },
+            Bound::Set { function, arguments, columns } => {
+                self.refuse_aggregate_syntax(call)?;
+                if self.level().clause != Clause::Target {
+                    let clause = self.level().clause.name();
+                    return Err(self.error(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("set-returning functions are not allowed in {clause}"),
+                        call.location,
+                    ));
+                }
+                if !self.level().sets.is_empty() {
+                    return Err(self.unsupported("more than one set-returning function here", call.location));
+                }
+                let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
+                let fields: Vec<Expr> =
+                    output.iter().zip(&columns).map(|(reg, (_, type_))| Expr::column(*reg, *type_)).collect();
+                self.level().sets.push(SetCall { function, arguments, output, ordinality: None });
+                match <[Expr; 1]>::try_from(fields) {
+                    Ok([field]) => Ok(field),
+                    Err(fields) => Ok(Expr::Row(fields)),
+                }
+            }
+        }
+    }
+
+    /// What a call's name and arguments stand for.
+    pub(crate) fn resolve_call(&mut self, call: &FuncCall) -> Result<Bound, SqlError> {
+        let name = match *strings(&call.funcname).as_slice() {
+            [name] | ["pg_catalog", name] => name.to_owned(),
+            ref names => {
+                let name = names.join(".");
+                let known = names.first().is_some_and(|schema| self.catalog().schema(schema).is_some());
+                let (code, message) = if known || names.len() != 2 {
+                    (SqlState::UNDEFINED_FUNCTION, format!("function {name}() does not exist"))
+                } else {
+                    (SqlState::INVALID_SCHEMA_NAME, format!("schema \"{}\" does not exist", names[0]))
+                };
+                return Err(self.error(code, message, call.location));
+            }
+        };
+        let mut arguments = Vec::with_capacity(call.args.len());
+        for argument in &call.args {
+            if matches!(inner(argument)?, NodeEnum::NamedArgExpr(_)) {
+                return Err(self.unsupported("a named argument", call.location));
+            }
+            arguments.push(self.expr(argument)?);
+        }
+        let position = self.position(call.location);
+        let bound =
+            functions::function(&name, arguments, call.func_variadic).map_err(|error| error.at(position))?;
+        let parts: &[Expr] = match &bound {
+            Bound::Scalar(expr) => std::slice::from_ref(expr),
+            Bound::Aggregate { arguments, .. }
+            | Bound::Window { arguments, .. }
+            | Bound::Set { arguments, .. } => arguments,
+        };
+        for part in parts {
+            self.note_parameters(part);
+        }
+        Ok(bound)
+    }
+
+    /// DISTINCT, ORDER BY, FILTER and OVER only fit aggregates.
+    fn refuse_aggregate_syntax(&self, call: &FuncCall) -> Result<(), SqlError> {
+        let name = function_name(call);
+        let what = if call.agg_star {
+            format!("{name}(*) specified, but {name} is not an aggregate function")
+        } else if call.agg_distinct {
+            format!("DISTINCT specified, but {name} is not an aggregate function")
+        } else if !call.agg_order.is_empty() {
+            format!("ORDER BY specified, but {name} is not an aggregate function")
+        } else if call.agg_filter.is_some() {
+            format!("FILTER specified, but {name} is not an aggregate function")
+        } else if call.over.is_some() {
+            format!("OVER specified, but {name} is not a window function nor an aggregate function")
+        } else {
+            return Ok(());
+        };
+        Err(self.error(SqlState::WRONG_OBJECT_TYPE, what, call.location))
+    }
+
+    fn aggregate(
+        &mut self,
+        call: &FuncCall,
+        function: Aggregate,
+        arguments: Vec<Expr>,
+        uses: usize,
+    ) -> Result<Expr, SqlError> {
+        let clause = self.level().clause;
+        if !clause.allows_aggregates() {
+            return Err(self.error(
+                SqlState::GROUPING_ERROR,
+                format!("aggregate functions are not allowed in {}", clause.name()),
+                call.location,
+            ));
+        }
+        if call.agg_within_group {
+            return Err(self.unsupported("WITHIN GROUP", call.location));
+        }
+        let mut order = Vec::with_capacity(call.agg_order.len());
+        for item in &call.agg_order {
+            order.push(self.plain_sort_key(item)?);
+        }
+        let filter = match call.agg_filter.as_deref() {
+            Some(filter) => Some(self.condition(Some(filter), "FILTER")?),
+            None => None,
+        };
+        let output = self.register();
+        let level = self.level();
+        level.uses.truncate(uses);
+        level.aggregates.push(AggregateCall {
+            function,
+            arguments,
+            distinct: call.agg_distinct,
+            order,
+            filter,
+            output,
+        });
+        Ok(Expr::column(output, function.result))
+    }
+
+    fn window_call(
+        &mut self,
+        call: &FuncCall,
+        over: &WindowDef,
+        function: WindowFunction,
+        arguments: Vec<Expr>,
+        type_: Type,
+    ) -> Result<Expr, SqlError> {
+        let clause = self.level().clause;
+        if !matches!(clause, Clause::Target | Clause::Order) {
+            return Err(self.error(
+                SqlState::WINDOWING_ERROR,
+                format!("window functions are not allowed in {}", clause.name()),
+                call.location,
+            ));
+        }
+        if call.agg_distinct || call.agg_filter.is_some() {
+            return Err(self.unsupported("DISTINCT or FILTER of a window function", call.location));
+        }
+        let (partition, order) = self.window(over)?;
+        let output = self.register();
+        let call = WindowCall { function, arguments, output };
+        let same = |window: &Window| {
+            format!("{:?}{:?}", window.partition, window.order) == format!("{partition:?}{order:?}")
+        };
+        match self.level().windows.iter().position(same) {
+            Some(index) => self.level().windows[index].calls.push(call),
+            None => self.level().windows.push(Window { partition, order, calls: vec![call] }),
+        }
+        Ok(Expr::column(output, type_))
+    }
+
+    fn window(&mut self, over: &WindowDef) -> Result<(Vec<Expr>, Vec<crate::plan::SortKey>), SqlError> {
+        if over.frame_options & FRAME_GIVEN != 0 {
+            return Err(self.unsupported("a window frame clause", over.location));
+        }
+        let reference = if over.name.is_empty() { &over.refname } else { &over.name };
+        let (mut partition, mut order) = (Vec::new(), Vec::new());
+        if !reference.is_empty() {
+            let named = self.level().window_names.iter().find(|window| &window.name == reference).cloned();
+            let Some(named) = named else {
+                return Err(self.error(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("window \"{reference}\" does not exist"),
+                    over.location,
+                ));
+            };
+            // The definition's own name is no reference.
+            let definition = WindowDef { name: String::new(), ..named };
+            (partition, order) = self.window(&definition)?;
+        }
+        partition.extend(self.exprs(&over.partition_clause)?);
+        for item in &over.order_clause {
+            order.push(self.plain_sort_key(item)?);
+        }
+        Ok((partition, order))
+    }
+
+    /// A subquery in an expression.
+    pub(crate) fn sublink(&mut self, link: &SubLink) -> Result<Expr, SqlError> {
+        let NodeEnum::SelectStmt(select) = inner_of(link.subselect.as_deref())? else {
+            return Err(self.unsupported("this subquery", link.location));
+        };
+        let kind = SubLinkType::try_from(link.sub_link_type).unwrap_or(SubLinkType::Undefined);
+        let left = match (&link.testexpr, kind) {
+            (Some(test), SubLinkType::AnySublink | SubLinkType::AllSublink) => match inner(test)? {
+                NodeEnum::RowExpr(row) => self.exprs(&row.args)?,
+                _ => vec![self.expr(test)?],
+            },
+            _ => Vec::new(),
+        };
+        let query = self.query(select, None)?;
+        let single = |binder: &Self| match query.output.as_slice() {
+            [column] => Ok((Expr::column(column.register, column.type_), column.type_)),
+            _ => Err(binder.error(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+                link.location,
+            )),
+        };
+        let (kind, type_) = match kind {
+            SubLinkType::ExistsSublink => (SubqueryKind::Exists, Type::BOOL),
+            SubLinkType::ExprSublink => {
+                let (value, type_) = single(self)?;
+                (SubqueryKind::Scalar { value }, type_)
+            }
+            SubLinkType::ArraySublink => {
+                let (value, element) = single(self)?;
+                let array = types::array_of(element.oid).ok_or_else(|| {
+                    let message = format!("could not find array type for data type {element}");
+                    self.error(SqlState::UNDEFINED_OBJECT, message, link.location)
+                })?;
+                (SubqueryKind::Array { value, type_: Type::new(array) }, Type::new(array))
+            }
+            SubLinkType::AnySublink | SubLinkType::AllSublink => {
+                let all = kind == SubLinkType::AllSublink;
+                let operator = strings(&link.oper_name).last().copied().unwrap_or("=");
+                (self.quantified(operator, left, &query, all, link.location)?, Type::BOOL)
+            }
+            _ => return Err(self.unsupported("this kind of subquery", link.location)),
+        };
+        let output = self.register();
+        self.level().sublinks.push(Sublink { output, query, kind });
+        Ok(Expr::column(output, type_))
+    }
+
+    fn quantified(
+        &mut self,
+        operator: &str,
+        left: Vec<Expr>,
+        query: &Query,
+        all: bool,
+        location: i32,
+    ) -> Result<SubqueryKind, SqlError> {
+        if left.len() != query.output.len() {
+            let few = if query.output.len() < left.len() { "few" } else { "many" };
+            return Err(self.error(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns"), location));
+        }
+        let mut right: Vec<Expr> =
+            query.output.iter().map(|column| Expr::column(column.register, column.type_)).collect();
+        let mut left = left;
+        if operator == "=" {
+            // One type on both sides, so that the subquery's rows can be hashed.
+            for (a, b) in left.iter_mut().zip(&mut right) {
+                if a.type_().oid != b.type_().oid
+                    && let Ok((pair, _)) = functions::unify("IN", vec![a.clone(), b.clone()])
+                    && let Ok([x, y]) = <[Expr; 2]>::try_from(pair)
+                {
+                    self.note_parameters(&x);
+                    (*a, *b) = (x, y);
+                }
+            }
+        }
+        let pairs: Vec<(Expr, Expr)> = left.iter().cloned().zip(right.iter().cloned()).collect();
+        let same_types = pairs.iter().all(|(a, b)| a.type_().oid == b.type_().oid);
+        let comparison = self.row_comparison(operator, left, right, location)?;
+        let hash = (operator == "=" && !all && same_types).then_some(pairs);
+        Ok(SubqueryKind::Quantified { comparison, all, hash })
+    }
+
+    /// A sort key that is an expression only (no positions, no output names): in aggregates and windows.
+    fn plain_sort_key(&mut self, item: &Node) -> Result<crate::plan::SortKey, SqlError> {
+        let NodeEnum::SortBy(sort) = inner(item)? else {
+            return Err(SqlError::internal("ORDER BY without a sort key"));
+        };
+        let mut expr = self.expr_of(sort.node.as_deref())?;
+        if expr.type_().oid == oid::UNKNOWN {
+            expr = self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), sort.location)?;
+        }
+        self.sort_key(expr, sort)
+    }
+}
+
+/// The last part of a call's name.
+pub(crate) fn function_name(call: &FuncCall) -> &str {
+    strings(&call.funcname).last().copied().unwrap_or_default()
+}

@@ -1,0 +1,322 @@
+//! Statements that are no queries.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{
+    DefElem, DiscardMode, ExplainStmt, FetchDirection, FetchStmt, LockStmt, Node, PrepareStmt, TransactionStmt,
+    TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt, a_const,
+};
+
+use super::modify::relation;
+use super::{Binder, inner, inner_of};
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{ColumnDesc, Command, Explain, Isolation, Statement, TransactionModes};
+use crate::planner::{Context, Request, compile_node};
+use crate::types::Type;
+
+/// PostgreSQL's CURSOR_OPT_HOLD.
+const CURSOR_HOLD: i32 = 0x20;
+/// PostgreSQL's FETCH_ALL.
+const FETCH_ALL: i64 = i64::MAX;
+
+/// Binds a statement that is no query: the command and the columns of its result.
+///
+/// # Errors
+/// What is wrong with it; 0A000 for what is not built.
+pub fn bind_command(
+    context: &Context<'_>,
+    request: &Request<'_>,
+    node: &NodeEnum,
+) -> Result<(Command, Vec<ColumnDesc>), SqlError> {
+    let request = Request { literals: &[], ..*request };
+    let mut binder = Binder::new(context, &request, &[]);
+    let command = binder.command(node)?;
+    let text_column = |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
+    let columns = match &command {
+        Command::Show(Some(name)) => vec![text_column(name)],
+        Command::Show(None) => vec![text_column("name"), text_column("setting"), text_column("description")],
+        Command::Explain(_) => vec![text_column("QUERY PLAN")],
+        _ => Vec::new(),
+    };
+    Ok((command, columns))
+}
+
+impl Binder<'_> {
+    fn command(&mut self, node: &NodeEnum) -> Result<Command, SqlError> {
+        match node {
+            NodeEnum::TransactionStmt(statement) => self.transaction(statement),
+            NodeEnum::VariableSetStmt(set) => self.set(set),
+            NodeEnum::VariableShowStmt(show) => {
+                Ok(Command::Show((!show.name.eq_ignore_ascii_case("all")).then(|| show.name.to_lowercase())))
+            }
+            NodeEnum::PrepareStmt(prepare) => self.prepare(prepare),
+            NodeEnum::ExecuteStmt(execute) => {
+                let arguments = self.scoped(|binder| binder.exprs(&execute.params))?;
+                Ok(Command::Execute { name: execute.name.clone(), arguments })
+            }
+            NodeEnum::DeallocateStmt(deallocate) => {
+                Ok(Command::Deallocate((!deallocate.isall).then(|| deallocate.name.clone())))
+            }
+            NodeEnum::DiscardStmt(discard) => {
+                Ok(Command::Discard { all: discard.target == DiscardMode::DiscardAll as i32 })
+            }
+            NodeEnum::DeclareCursorStmt(declare) => {
+                let query = self.compiled(declare.query.as_deref())?;
+                let hold = declare.options & CURSOR_HOLD != 0;
+                Ok(Command::DeclareCursor { name: declare.portalname.clone(), query, hold })
+            }
+            NodeEnum::FetchStmt(fetch) => Self::fetch(fetch),
+            NodeEnum::ClosePortalStmt(close) => {
+                Ok(Command::CloseCursor((!close.portalname.is_empty()).then(|| close.portalname.clone())))
+            }
+            NodeEnum::LockStmt(lock) => self.lock_table(lock),
+            NodeEnum::CopyStmt(copy) => self.copy(copy),
+            NodeEnum::ExplainStmt(explain) => self.explain(explain),
+            NodeEnum::VacuumStmt(vacuum) => self.vacuum(vacuum),
+            NodeEnum::CheckPointStmt(_) => Ok(Command::Checkpoint),
+            NodeEnum::TruncateStmt(truncate) => self.truncate(truncate),
+            NodeEnum::CommentStmt(_) => Ok(Command::NoEffect("COMMENT".to_owned())),
+            NodeEnum::GrantStmt(grant) => {
+                Ok(Command::NoEffect(if grant.is_grant { "GRANT" } else { "REVOKE" }.to_owned()))
+            }
+            NodeEnum::ReindexStmt(_) => Ok(Command::NoEffect("REINDEX".to_owned())),
+            NodeEnum::ConstraintsSetStmt(_) => Ok(Command::NoEffect("SET CONSTRAINTS".to_owned())),
+            other => self.definition(other),
+        }
+    }
+
+    /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.
+    pub(crate) fn compiled(&mut self, node: Option<&Node>) -> Result<Arc<Statement>, SqlError> {
+        Ok(compile_node(self.context, self.request, inner_of(node)?)?.statement)
+    }
+
+    fn transaction(&self, statement: &TransactionStmt) -> Result<Command, SqlError> {
+        use TransactionStmtKind as Kind;
+        let name = || statement.savepoint_name.clone();
+        let chain = statement.chain;
+        match Kind::try_from(statement.kind) {
+            Ok(Kind::TransStmtBegin | Kind::TransStmtStart) => Ok(Command::Begin(self.modes(&statement.options)?)),
+            Ok(Kind::TransStmtCommit) => Ok(Command::Commit { chain }),
+            Ok(Kind::TransStmtRollback) => Ok(Command::Rollback { chain }),
+            Ok(Kind::TransStmtSavepoint) => Ok(Command::Savepoint(name())),
+            Ok(Kind::TransStmtRelease) => Ok(Command::Release(name())),
+            Ok(Kind::TransStmtRollbackTo) => Ok(Command::RollbackTo(name())),
+            _ => Err(self.unsupported("two-phase commit", statement.location)),
+        }
+    }
+
+    fn modes(&self, options: &[Node]) -> Result<TransactionModes, SqlError> {
+        let mut modes = TransactionModes::default();
+        for node in options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            match option.defname.as_str() {
+                "transaction_isolation" => {
+                    modes.isolation = Some(match option_text(option).as_str() {
+                        "serializable" => Isolation::Serializable,
+                        "repeatable read" => Isolation::RepeatableRead,
+                        "read uncommitted" => Isolation::ReadUncommitted,
+                        _ => Isolation::ReadCommitted,
+                    });
+                }
+                "transaction_read_only" => modes.read_only = Some(self.option_bool(option)?),
+                _ => {}
+            }
+        }
+        Ok(modes)
+    }
+
+    fn set(&self, set: &VariableSetStmt) -> Result<Command, SqlError> {
+        let name = set.name.to_lowercase();
+        let local = set.is_local;
+        match VariableSetKind::try_from(set.kind) {
+            Ok(VariableSetKind::VarSetValue) => {
+                let values: Result<Vec<String>, SqlError> = set.args.iter().map(|arg| self.setting(arg)).collect();
+                Ok(Command::Set { name, value: Some(values?.join(", ")), local })
+            }
+            Ok(VariableSetKind::VarSetDefault) => Ok(Command::Set { name, value: None, local }),
+            Ok(VariableSetKind::VarSetMulti) if name == "transaction snapshot" => {
+                Err(self.unsupported("SET TRANSACTION SNAPSHOT", set.location))
+            }
+            Ok(VariableSetKind::VarSetMulti) => {
+                Ok(Command::SetTransaction { modes: self.modes(&set.args)?, session: name != "transaction" })
+            }
+            Ok(VariableSetKind::VarReset) => Ok(Command::Reset(Some(name))),
+            Ok(VariableSetKind::VarResetAll) => Ok(Command::Reset(None)),
+            _ => Err(self.unsupported("SET FROM CURRENT", set.location)),
+        }
+    }
+
+    /// A setting's value as text.
+    fn setting(&self, node: &Node) -> Result<String, SqlError> {
+        match inner(node)? {
+            NodeEnum::TypeCast(cast) => self.setting(cast.arg.as_deref().ok_or_else(|| SqlError::internal("empty cast"))?),
+            NodeEnum::AConst(_) | NodeEnum::String(_) | NodeEnum::Integer(_) | NodeEnum::Float(_) => {
+                Ok(node_text(node))
+            }
+            _ => Err(self.unsupported("this value in SET", super::expr::location(node))),
+        }
+    }
+
+    fn prepare(&self, prepare: &PrepareStmt) -> Result<Command, SqlError> {
+        let mut types = Vec::with_capacity(prepare.argtypes.len());
+        for node in &prepare.argtypes {
+            if let NodeEnum::TypeName(name) = inner(node)? {
+                types.push(self.type_name(name)?);
+            }
+        }
+        // The statement is what follows the first AS outside of brackets.
+        let text = self.request.text.get(self.request.range()).unwrap_or_default();
+        let (mut depth, mut start) = (0_i32, None);
+        crate::normalize::for_each_token(text, |from, to| match &text.as_bytes()[from..to] {
+            b"(" => depth += 1,
+            b")" => depth -= 1,
+            token if depth == 0 && start.is_none() && token.eq_ignore_ascii_case(b"as") => start = Some(to),
+            _ => {}
+        });
+        let text = text.get(start.unwrap_or(0)..).unwrap_or_default().trim().to_owned();
+        Ok(Command::Prepare { name: prepare.name.clone(), types, text })
+    }
+
+    fn fetch(fetch: &FetchStmt) -> Result<Command, SqlError> {
+        let forward = fetch.direction == FetchDirection::FetchForward as i32;
+        let relative = fetch.direction == FetchDirection::FetchRelative as i32 && fetch.how_many == 1;
+        if !(forward || relative) || fetch.how_many < 0 {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cursor can only scan forward",
+            )
+            .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        let count = (fetch.how_many != FETCH_ALL).then_some(fetch.how_many.unsigned_abs());
+        Ok(Command::Fetch { name: fetch.portalname.clone(), count, skip: fetch.ismove })
+    }
+
+    fn lock_table(&self, lock: &LockStmt) -> Result<Command, SqlError> {
+        use txn::TableLock as Lock;
+        let mode = match lock.mode {
+            1 => Lock::AccessShare,
+            2 => Lock::RowShare,
+            3 => Lock::RowExclusive,
+            4 => Lock::ShareUpdateExclusive,
+            5 => Lock::Share,
+            6 => Lock::ShareRowExclusive,
+            7 => Lock::Exclusive,
+            _ => Lock::AccessExclusive,
+        };
+        let tables = self.tables(&lock.relations)?.iter().map(|table| table.oid).collect();
+        Ok(Command::LockTable { tables, mode, nowait: lock.nowait })
+    }
+
+    /// The stored tables of a list of names.
+    fn tables(&self, nodes: &[Node]) -> Result<Vec<Arc<Table>>, SqlError> {
+        let mut tables = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            if let NodeEnum::RangeVar(range) = inner(node)? {
+                tables.push(self.stored_table(range).map_err(without_position)?);
+            }
+        }
+        Ok(tables)
+    }
+
+    fn truncate(&self, truncate: &TruncateStmt) -> Result<Command, SqlError> {
+        let tables = self.tables(&truncate.relations)?.iter().map(|table| table.oid).collect();
+        let cascade = truncate.behavior == pg_query::protobuf::DropBehavior::DropCascade as i32;
+        Ok(Command::Truncate { tables, restart_identity: truncate.restart_seqs, cascade })
+    }
+
+    fn explain(&mut self, explain: &ExplainStmt) -> Result<Command, SqlError> {
+        let (mut analyze, mut json, mut costs) = (false, false, true);
+        for node in &explain.options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            match option.defname.as_str() {
+                "analyze" => analyze = self.option_bool(option)?,
+                "costs" => costs = self.option_bool(option)?,
+                "format" => match option_text(option).to_lowercase().as_str() {
+                    "text" => json = false,
+                    "json" => json = true,
+                    other => return Err(self.unsupported(&format!("EXPLAIN format {other}"), option.location)),
+                },
+                "verbose" | "buffers" | "timing" | "summary" | "settings" | "wal" | "generic_plan" | "memory"
+                | "serialize" => {}
+                other => {
+                    return Err(self.error(
+                        SqlState::SYNTAX_ERROR,
+                        format!("unrecognized EXPLAIN option \"{other}\""),
+                        option.location,
+                    ));
+                }
+            }
+        }
+        let statement = self.compiled(explain.query.as_deref())?;
+        Ok(Command::Explain(Explain { statement, analyze, json, costs }))
+    }
+
+    fn vacuum(&self, vacuum: &VacuumStmt) -> Result<Command, SqlError> {
+        let mut analyze = !vacuum.is_vacuumcmd;
+        for node in &vacuum.options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            if option.defname == "analyze" {
+                analyze |= self.option_bool(option)?;
+            }
+        }
+        let mut tables = Vec::with_capacity(vacuum.rels.len());
+        for node in &vacuum.rels {
+            let NodeEnum::VacuumRelation(target) = inner(node)? else { continue };
+            let range = relation(target.relation.as_ref())?;
+            match self.find_relation(range)? {
+                Some(Relation::Table(table)) if table.is_virtual() => {}
+                _ => tables.push(self.stored_table(range).map_err(without_position)?.oid),
+            }
+        }
+        Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze })
+    }
+
+    /// A boolean option: without a value it is on.
+    pub(crate) fn option_bool(&self, option: &DefElem) -> Result<bool, SqlError> {
+        if option.arg.is_none() {
+            return Ok(true);
+        }
+        match option_text(option).to_lowercase().as_str() {
+            "true" | "on" | "1" | "t" => Ok(true),
+            "false" | "off" | "0" | "f" => Ok(false),
+            _ => Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                format!("{} requires a Boolean value", option.defname),
+                option.location,
+            )),
+        }
+    }
+}
+
+/// PostgreSQL gives no position for relations that utility statements don't find.
+pub(crate) fn without_position(mut error: SqlError) -> SqlError {
+    error.position = None;
+    error
+}
+
+/// An option's value as text.
+pub(crate) fn option_text(option: &DefElem) -> String {
+    option.arg.as_deref().map(node_text).unwrap_or_default()
+}
+
+/// A simple value as text.
+pub(crate) fn node_text(node: &Node) -> String {
+    match &node.node {
+        Some(NodeEnum::String(value)) => value.sval.clone(),
+        Some(NodeEnum::Integer(value)) => value.ival.to_string(),
+        Some(NodeEnum::Float(value)) => value.fval.clone(),
+        Some(NodeEnum::Boolean(value)) => value.boolval.to_string(),
+        Some(NodeEnum::TypeName(name)) => super::strings(&name.names).last().copied().unwrap_or_default().to_owned(),
+        Some(NodeEnum::AConst(constant)) => match &constant.val {
+            Some(a_const::Val::Ival(value)) => value.ival.to_string(),
+            Some(a_const::Val::Fval(value)) => value.fval.clone(),
+            Some(a_const::Val::Boolval(value)) => value.boolval.to_string(),
+            Some(a_const::Val::Sval(value)) => value.sval.clone(),
+            Some(a_const::Val::Bsval(value)) => value.bsval.clone(),
+            None => String::new(),
+        },
+        _ => String::new(),
+    }
+}

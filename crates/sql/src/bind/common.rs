@@ -1,0 +1,216 @@
+//! WITH: common table expressions.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{RangeVar, SelectStmt, SetOperation, WithClause};
+
+use super::{
+    Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner, inner_of, strings,
+};
+use crate::error::{SqlError, SqlState};
+use crate::functions::{self, CastContext};
+use crate::types::{Type, oid};
+
+/// A WITH query that may be named where the binder is.
+pub(crate) struct Visible {
+    name: String,
+    id: u32,
+    columns: Vec<(String, Type)>,
+}
+
+impl Binder<'_> {
+    /// Binds a WITH clause. The caller takes the names out of sight again with [`Binder::forget_common`].
+    pub(crate) fn with_clause(&mut self, with: Option<&WithClause>) -> Result<Vec<CommonQuery>, SqlError> {
+        let Some(with) = with else { return Ok(Vec::new()) };
+        let first = self.common.len();
+        let mut tables = Vec::with_capacity(with.ctes.len());
+        for node in &with.ctes {
+            let NodeEnum::CommonTableExpr(common) = inner(node)? else {
+                return Err(SqlError::internal("WITH without a query"));
+            };
+            if self.common[first..].iter().any(|other| other.name == common.ctename) {
+                return Err(self.error(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("WITH query name \"{}\" specified more than once", common.ctename),
+                    common.location,
+                ));
+            }
+            if common.search_clause.is_some() || common.cycle_clause.is_some() {
+                return Err(self.unsupported("SEARCH or CYCLE", common.location));
+            }
+            let NodeEnum::SelectStmt(select) = inner_of(common.ctequery.as_deref())? else {
+                return Err(self.unsupported("a data-modifying statement in WITH", common.location));
+            };
+            let names = strings(&common.aliascolnames);
+            let id = self.next_common;
+            self.next_common += 1;
+            let recursive = with.recursive && refers_to(select, &common.ctename);
+            let query = if recursive {
+                self.recursive(select, &common.ctename, id, &names, common.location)?
+            } else {
+                CommonQuery { id, query: self.query(select, None)?, recursive: None }
+            };
+            let columns = self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
+            self.common.retain(|visible| visible.id != id);
+            self.common.push(Visible { name: common.ctename.clone(), id, columns });
+            tables.push(query);
+        }
+        Ok(tables)
+    }
+
+    /// How many WITH names are in sight, for [`Binder::forget_common`].
+    pub(crate) fn common_mark(&self) -> usize {
+        self.common.len()
+    }
+
+    /// Takes the names since a mark out of sight.
+    pub(crate) fn forget_common(&mut self, mark: usize) {
+        self.common.truncate(mark);
+    }
+
+    fn common_columns(
+        &self,
+        output: &[OutputColumn],
+        names: &[&str],
+        name: &str,
+        location: i32,
+    ) -> Result<Vec<(String, Type)>, SqlError> {
+        if names.len() > output.len() {
+            return Err(self.error(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!(
+                    "WITH query \"{name}\" has {} columns available but {} columns specified",
+                    output.len(),
+                    names.len()
+                ),
+                location,
+            ));
+        }
+        let given = names.iter().map(|name| (*name).to_owned());
+        let own = output.iter().skip(names.len()).map(|column| column.name.clone());
+        Ok(given.chain(own).zip(output).map(|(name, column)| (name, column.type_)).collect())
+    }
+
+    /// `base UNION [ALL] term`, where the term names the query itself.
+    fn recursive(
+        &mut self,
+        select: &SelectStmt,
+        name: &str,
+        id: u32,
+        names: &[&str],
+        location: i32,
+    ) -> Result<CommonQuery, SqlError> {
+        let (Some(left), Some(right)) = (&select.larg, &select.rarg) else {
+            return Err(self.no_recursion(name, location));
+        };
+        if select.op != SetOperation::SetopUnion as i32 || refers_to(left, name) {
+            return Err(self.no_recursion(name, location));
+        }
+        if !select.sort_clause.is_empty() || select.limit_count.is_some() || select.limit_offset.is_some() {
+            return Err(self.unsupported("ORDER BY or LIMIT in a recursive query", location));
+        }
+        let base = self.query(left, None)?;
+        let columns = self.common_columns(&base.output, names, name, location)?;
+        self.common.push(Visible { name: name.to_owned(), id, columns });
+        let mut term = self.query(right, Some(false))?;
+        if term.output.len() != base.output.len() {
+            return Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                "each UNION query must have the same number of columns",
+                location,
+            ));
+        }
+        for (index, column) in base.output.iter().enumerate() {
+            let given = term.output[index].type_;
+            if given.oid == column.type_.oid {
+                continue;
+            }
+            if given.oid != oid::UNKNOWN && !functions::can_cast(given, column.type_, CastContext::Implicit) {
+                return Err(self
+                    .error(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!(
+                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {given} overall",
+                            index + 1,
+                            column.type_
+                        ),
+                        location,
+                    )
+                    .with_hint("Cast the output of the non-recursive term to the correct type."));
+            }
+            self.coerce_output(&mut term, index, column.type_)?;
+        }
+        Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
+    }
+
+    fn no_recursion(&self, name: &str, location: i32) -> SqlError {
+        self.error(
+            SqlState::INVALID_RECURSION,
+            format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            ),
+            location,
+        )
+    }
+
+    /// What a plain name in FROM stands for, if it is that of a WITH query in sight.
+    pub(crate) fn common_reference(
+        &mut self,
+        range: &RangeVar,
+    ) -> Result<Option<(FromItem, Vec<Entry>)>, SqlError> {
+        let Some(found) = self.common.iter().rposition(|visible| visible.name == range.relname) else {
+            return Ok(None);
+        };
+        let source = self.source();
+        let visible = &self.common[found];
+        let id = visible.id;
+        let columns = visible.columns.iter().enumerate().map(|(column, (name, type_))| EntryColumn {
+            name: name.clone(),
+            value: ColumnValue::Source { source, column, type_: *type_ },
+            hidden: false,
+        });
+        let mut entry = Entry {
+            name: Some(visible.name.clone()),
+            schema: None,
+            columns: columns.collect(),
+            source: Some(source),
+            table: None,
+            scalar: false,
+        };
+        if let Some(alias) = &range.alias {
+            entry.name = Some(alias.aliasname.clone());
+            for (column, name) in entry.columns.iter_mut().zip(strings(&alias.colnames)) {
+                name.clone_into(&mut column.name);
+            }
+        }
+        Ok(Some((FromItem::Source(source, Source::Common(id)), vec![entry])))
+    }
+}
+
+/// Whether a query names a relation anywhere in its FROM clauses, its set operations' included.
+fn refers_to(select: &SelectStmt, name: &str) -> bool {
+    let side = |query: &Option<Box<SelectStmt>>| query.as_ref().is_some_and(|query| refers_to(query, name));
+    side(&select.larg)
+        || side(&select.rarg)
+        || select.from_clause.iter().any(|item| item.node.as_ref().is_some_and(|item| item_refers_to(item, name)))
+}
+
+fn item_refers_to(item: &NodeEnum, name: &str) -> bool {
+    let part = |node: &Option<Box<pg_query::protobuf::Node>>| {
+        node.as_ref().and_then(|node| node.node.as_ref()).is_some_and(|node| item_refers_to(node, name))
+    };
+    match item {
+        NodeEnum::RangeVar(range) => range.schemaname.is_empty() && range.relname == name,
+        NodeEnum::JoinExpr(join) => part(&join.larg) || part(&join.rarg),
+        NodeEnum::RangeSubselect(subselect) => part(&subselect.subquery),
+        NodeEnum::SelectStmt(select) => refers_to(select, name),
+        _ => false,
+    }
+}
+
+/// The output of a query as a list of names and types, for errors and definitions.
+impl Query {
+    /// Names and types of the columns.
+    pub fn shape(&self) -> impl Iterator<Item = (&str, Type)> {
+        self.output.iter().map(|column| (column.name.as_str(), column.type_))
+    }
+}

@@ -1,0 +1,123 @@
+//! Constants and parameters, and the lifting of literals.
+
+use pg_query::protobuf::{AConst, ParamRef, a_const};
+
+use super::Binder;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, CastContext};
+use crate::normalize::LiteralClass;
+use crate::types::{Type, Value, oid};
+
+/// `$65536` and more are not parameters.
+const MAX_PARAMETERS: i32 = 65_535;
+
+impl Binder<'_> {
+    /// A constant: as a lifted parameter where that is possible, else as itself.
+    pub(crate) fn constant(&mut self, constant: &AConst) -> Result<Expr, SqlError> {
+        if let Some(lifted) = self.lift_constant(constant) {
+            return Ok(lifted);
+        }
+        self.fixed_constant(constant)
+    }
+
+    /// A constant as itself.
+    pub(crate) fn fixed_constant(&self, constant: &AConst) -> Result<Expr, SqlError> {
+        let position = self.position(constant.location);
+        match &constant.val {
+            None => Ok(Expr::null(Type::UNKNOWN)),
+            Some(a_const::Val::Ival(value)) => Ok(Expr::constant(Value::Int4(value.ival), Type::INT4)),
+            Some(a_const::Val::Boolval(value)) => Ok(Expr::boolean(value.boolval)),
+            Some(a_const::Val::Sval(value)) => Ok(Expr::unknown(&value.sval)),
+            Some(a_const::Val::Fval(value)) => match value.fval.parse::<i64>() {
+                Ok(number) => Ok(match i32::try_from(number) {
+                    Ok(small) => Expr::constant(Value::Int4(small), Type::INT4),
+                    Err(_) => Expr::constant(Value::Int8(number), Type::INT8),
+                }),
+                Err(_) => functions::cast(Expr::unknown(&value.fval), Type::NUMERIC, CastContext::Explicit)
+                    .map_err(|error| error.at(position)),
+            },
+            Some(a_const::Val::Bsval(_)) => Err(self.unsupported("a bit string", constant.location)),
+        }
+    }
+
+    /// The parameter that stands for this constant, if it is a literal of the text whose value nothing depends on.
+    ///
+    /// The value is compared too: the parser joins strings across lines and folds signs, and then the constant is
+    /// not what the literal alone says.
+    fn lift_constant(&mut self, constant: &AConst) -> Option<Expr> {
+        if !self.lift {
+            return None;
+        }
+        let start = u32::try_from(constant.location).ok()?;
+        let index = self.literals().binary_search_by_key(&start, |literal| literal.start).ok()?;
+        let literal = self.literals()[index];
+        let value = literal.value(self.request.text)?;
+        let (same, type_) = match (&constant.val, literal.class) {
+            (Some(a_const::Val::Ival(given)), LiteralClass::Int4) => {
+                (i64::from(given.ival) == literal.number, Type::INT4)
+            }
+            (Some(a_const::Val::Fval(given)), LiteralClass::Int4) => {
+                (given.fval.parse() == Ok(literal.number), Type::INT4)
+            }
+            (Some(a_const::Val::Fval(given)), LiteralClass::Int8) => {
+                (given.fval.parse() == Ok(literal.number), Type::INT8)
+            }
+            (Some(a_const::Val::Fval(given)), LiteralClass::Decimal) => (given.fval == value, Type::NUMERIC),
+            (
+                Some(a_const::Val::Sval(given)),
+                LiteralClass::String | LiteralClass::Escape | LiteralClass::Dollar,
+            ) => (given.sval == value, Type::UNKNOWN),
+            _ => return None,
+        };
+        if !same || self.refused.contains(&index) {
+            return None;
+        }
+        if self.claimed[index].is_some() {
+            // Met twice (BETWEEN SYMMETRIC): each place may want another type, so the statement is bound again
+            // with this literal as a constant.
+            self.refused.push(index);
+            return None;
+        }
+        self.claimed[index] = Some(type_);
+        Some(Expr::Param { index: (self.first_literal + index) as u32, type_ })
+    }
+
+    /// `$n`.
+    pub(crate) fn parameter(&mut self, reference: &ParamRef) -> Result<Expr, SqlError> {
+        let number = reference.number;
+        if !(1..=MAX_PARAMETERS).contains(&number) {
+            return Err(self.error(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter ${number}"),
+                reference.location,
+            ));
+        }
+        let index = (number - 1) as usize;
+        if self.parameters.len() <= index {
+            self.parameters.resize(index + 1, Type::UNKNOWN);
+        }
+        Ok(Expr::Param { index: index as u32, type_: self.parameters[index] })
+    }
+
+    /// Takes note of parameters typed in a new expression and gives an error its position.
+    pub(crate) fn built(&mut self, built: Result<Expr, SqlError>, location: i32) -> Result<Expr, SqlError> {
+        match built {
+            Ok(expr) => {
+                if self.open_parameters() {
+                    self.note_parameters(&expr);
+                }
+                Ok(expr)
+            }
+            Err(error) => {
+                let position = self.position(location);
+                Err(error.at(position))
+            }
+        }
+    }
+
+    /// Whether some parameter's type is still to be inferred.
+    fn open_parameters(&self) -> bool {
+        self.parameters.iter().chain(self.claimed.iter().flatten()).any(|type_| type_.oid == oid::UNKNOWN)
+    }
+}

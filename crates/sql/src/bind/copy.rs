@@ -1,0 +1,202 @@
+//! COPY.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{CopyStmt, DefElem, Node};
+
+use super::command::option_text;
+use super::modify::relation;
+use super::{Binder, Bound, Insert, Query, QueryBody, Returning, Select, inner, strings};
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::plan::{Command, Copy, CopyFormat, CopyKind, CopyRelation};
+use crate::planner::plan_bound;
+use crate::types::Type;
+
+impl Binder<'_> {
+    /// COPY.
+    pub(crate) fn copy(&mut self, copy: &CopyStmt) -> Result<Command, SqlError> {
+        if copy.is_program || !copy.filename.is_empty() {
+            return Err(SqlError::unsupported("COPY to or from a file on the server")
+                .with_hint("Use STDIN or STDOUT; psql's \\copy reads and writes files of the client."));
+        }
+        if copy.where_clause.is_some() {
+            return Err(self.unsupported("COPY FROM with WHERE", -1));
+        }
+        if let Some(query) = copy.query.as_deref() {
+            let format = self.copy_format(&copy.options, false, &[])?;
+            let relation = CopyRelation::Query(self.compiled(Some(query))?);
+            return Ok(Command::Copy(Copy { relation, from: false, format }));
+        }
+        let range = relation(copy.relation.as_ref())?;
+        let table = match self.find_relation(range)? {
+            Some(Relation::Table(table)) if !copy.is_from => table,
+            _ => self.stored_table(range)?,
+        };
+        let columns = self.insert_columns(&copy.attlist, &table)?;
+        let names: Vec<&str> = columns.iter().map(|&column| table.columns[column].name.as_str()).collect();
+        let format = self.copy_format(&copy.options, copy.is_from, &names)?;
+        let relation =
+            if copy.is_from { self.copy_from(&table, &columns)? } else { self.copy_to(&table, &columns)? };
+        Ok(Command::Copy(Copy { relation, from: copy.is_from, format }))
+    }
+
+    /// COPY table TO: its query.
+    fn copy_to(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
+        if !table.is_virtual() {
+            self.lock(table.oid, txn::TableLock::AccessShare);
+        }
+        let source = self.source();
+        let mut output = Vec::with_capacity(columns.len());
+        for &column in columns {
+            let definition = &table.columns[column];
+            output.push(super::OutputColumn {
+                name: definition.name.clone(),
+                type_: definition.type_,
+                register: self.source_register(source, column),
+                origin: None,
+            });
+        }
+        let from = super::FromItem::Source(source, super::Source::Table(Arc::clone(table)));
+        let select = Select { from: Some(from), ..Select::default() };
+        let query = Query {
+            tables: Vec::new(),
+            body: QueryBody::Select(Box::new(select)),
+            output,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            ties: false,
+            locks: Vec::new(),
+        };
+        Ok(CopyRelation::Query(Arc::new(plan_bound(self, Bound::Query(query))?)))
+    }
+
+    /// COPY table FROM: an INSERT of values that the executor puts in registers.
+    fn copy_from(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
+        self.writes = true;
+        self.lock(table.oid, txn::TableLock::RowExclusive);
+        let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut fields: Vec<(Type, String, u32)> = Vec::with_capacity(columns.len());
+        for &column in columns {
+            let definition = &table.columns[column];
+            let register = self.register();
+            given[column] = Some(Expr::column(register, definition.type_));
+            fields.push((definition.type_, definition.name.clone(), register));
+        }
+        let values = self.complete_row(given, table)?;
+        let new_row = self.register_block(table.columns.len());
+        let checks = self.checks(table, new_row)?;
+        let insert = Insert {
+            tables: Vec::new(),
+            table: Arc::clone(table),
+            input: None,
+            values,
+            sublinks: Vec::new(),
+            new_row,
+            checks,
+            conflict: None,
+            returning: Returning::default(),
+        };
+        let statement = Arc::new(plan_bound(self, Bound::Insert(Box::new(insert)))?);
+        Ok(CopyRelation::Insert { statement, table: table.name.clone(), fields })
+    }
+
+    fn copy_format(&self, options: &[Node], from: bool, columns: &[&str]) -> Result<CopyFormat, SqlError> {
+        let mut kind = CopyKind::Text;
+        let find = |name: &str| -> Option<&DefElem> {
+            options.iter().find_map(|node| match &node.node {
+                Some(NodeEnum::DefElem(option)) if option.defname == name => Some(&**option),
+                _ => None,
+            })
+        };
+        for node in options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            self.copy_option(option, from)?;
+        }
+        if let Some(option) = find("format") {
+            kind = match option_text(option).as_str() {
+                "text" => CopyKind::Text,
+                "csv" => CopyKind::Csv,
+                "binary" => CopyKind::Binary,
+                other => {
+                    return Err(self.error(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("COPY format \"{other}\" not recognized"),
+                        option.location,
+                    ));
+                }
+            };
+        }
+        let csv = kind == CopyKind::Csv;
+        let single = |name: &str, default: u8| match find(name) {
+            None => Ok(default),
+            Some(option) => match option_text(option).as_bytes() {
+                [byte] => Ok(*byte),
+                _ => Err(self.error(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("COPY {name} must be a single one-byte character"),
+                    -1,
+                )),
+            },
+        };
+        for (name, wanted) in [("quote", csv), ("escape", csv), ("force_quote", csv)] {
+            if find(name).is_some() && !wanted {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("COPY {} requires CSV mode", name.to_uppercase()),
+                ));
+            }
+        }
+        let quote = single("quote", b'"')?;
+        Ok(CopyFormat {
+            kind,
+            delimiter: single("delimiter", if csv { b',' } else { b'\t' })?,
+            null: find("null").map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text),
+            header: find("header").map(|option| self.header(option)).transpose()?.unwrap_or(false),
+            quote,
+            escape: single("escape", quote)?,
+            force_quote: match find("force_quote") {
+                Some(option) => self.force_quote(option, columns)?,
+                None => Vec::new(),
+            },
+        })
+    }
+
+    fn header(&self, option: &DefElem) -> Result<bool, SqlError> {
+        if option_text(option).eq_ignore_ascii_case("match") {
+            return Err(self.unsupported("HEADER MATCH", option.location));
+        }
+        self.option_bool(option)
+    }
+
+    fn force_quote(&self, option: &DefElem, columns: &[&str]) -> Result<Vec<bool>, SqlError> {
+        match option.arg.as_deref().map(inner).transpose()? {
+            Some(NodeEnum::List(list)) => {
+                let named = strings(&list.items);
+                Ok(columns.iter().map(|column| named.contains(column)).collect())
+            }
+            _ => Ok(vec![true; columns.len()]),
+        }
+    }
+
+    fn copy_option(&self, option: &DefElem, from: bool) -> Result<(), SqlError> {
+        match option.defname.as_str() {
+            "format" | "delimiter" | "null" | "header" | "quote" | "escape" | "force_quote" => Ok(()),
+            // Rows are never frozen here, so there is nothing to do ahead.
+            "freeze" if from => Ok(()),
+            "encoding" if matches!(option_text(option).to_lowercase().as_str(), "utf8" | "utf-8" | "unicode") => {
+                Ok(())
+            }
+            "encoding" | "force_not_null" | "force_null" | "on_error" | "log_verbosity" | "default" | "reject_limit"
+            | "freeze" => Err(self.unsupported(&format!("COPY option {}", option.defname), option.location)),
+            other => Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                format!("option \"{other}\" not recognized"),
+                option.location,
+            )),
+        }
+    }
+}

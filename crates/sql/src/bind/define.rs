@@ -1,0 +1,565 @@
+//! Definitions: CREATE, ALTER and DROP.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{
+    ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt, Node, ObjectType,
+    RenameStmt, SortByDir, SortByNulls,
+};
+
+use super::command::option_text;
+use super::modify::relation;
+use super::{Binder, inner, strings};
+use crate::catalog::{Column, Table, TreeAddress};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{
+    AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable, Identity,
+    IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
+};
+use crate::types::Type;
+
+impl Binder<'_> {
+    pub(crate) fn definition(&mut self, node: &NodeEnum) -> Result<Command, SqlError> {
+        match node {
+            NodeEnum::CreateStmt(create) => Ok(Command::CreateTable(self.create_table(create)?)),
+            NodeEnum::CreateTableAsStmt(create) => self.create_table_as(create),
+            NodeEnum::IndexStmt(index) => self.create_index(index),
+            NodeEnum::AlterTableStmt(alter) => self.alter_table(alter),
+            NodeEnum::RenameStmt(rename) => self.rename(rename),
+            NodeEnum::DropStmt(drop) => self.drop_objects(drop),
+            NodeEnum::CreatedbStmt(create) => Ok(Command::CreateDatabase(create.dbname.clone())),
+            NodeEnum::DropdbStmt(drop) => {
+                Ok(Command::DropDatabase { name: drop.dbname.clone(), if_exists: drop.missing_ok })
+            }
+            NodeEnum::CreateSchemaStmt(create) => {
+                if !create.schema_elts.is_empty() {
+                    return Err(self.unsupported("CREATE SCHEMA with elements", -1));
+                }
+                Ok(Command::CreateSchema { name: create.schemaname.clone(), if_not_exists: create.if_not_exists })
+            }
+            NodeEnum::CreateSeqStmt(create) => {
+                let range = relation(create.sequence.as_ref())?;
+                let name = self.qualified(range)?;
+                let options = self.sequence_options(&create.options)?;
+                Ok(Command::CreateSequence { name, if_not_exists: create.if_not_exists, options })
+            }
+            NodeEnum::AlterSeqStmt(alter) => {
+                let name = self.qualified(relation(alter.sequence.as_ref())?)?;
+                let options = self.sequence_options(&alter.options)?;
+                Ok(Command::AlterSequence { name, if_exists: alter.missing_ok, options })
+            }
+            NodeEnum::AlterObjectSchemaStmt(alter) if alter.object_type == ObjectType::ObjectTable as i32 => {
+                let name = self.qualified(relation(alter.relation.as_ref())?)?;
+                let actions = vec![AlterAction::SetSchema(alter.newschema.clone())];
+                Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
+            }
+            NodeEnum::AlterOwnerStmt(_) => Ok(Command::NoEffect("ALTER TABLE".to_owned())),
+            NodeEnum::AlterDatabaseSetStmt(_) | NodeEnum::AlterDatabaseStmt(_) => {
+                Ok(Command::NoEffect("ALTER DATABASE".to_owned()))
+            }
+            _ => Err(self.unsupported("this statement", 0)),
+        }
+    }
+
+    fn create_table(&mut self, create: &CreateStmt) -> Result<CreateTable, SqlError> {
+        let range = relation(create.relation.as_ref())?;
+        if range.relpersistence == "t" {
+            return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
+        }
+        if !create.inh_relations.is_empty() || create.partspec.is_some() || create.partbound.is_some() {
+            return Err(self.unsupported("inheritance and partitioning", range.location));
+        }
+        if create.of_typename.is_some() {
+            return Err(self.unsupported("CREATE TABLE OF", range.location));
+        }
+        let mut columns: Vec<ColumnDefinition> = Vec::new();
+        let mut constraints = Vec::new();
+        let mut raw_constraints: Vec<&Constraint> = Vec::new();
+        for element in &create.table_elts {
+            match inner(element)? {
+                NodeEnum::ColumnDef(column) => {
+                    if columns.iter().any(|other| other.name == column.colname) {
+                        return Err(SqlError::new(
+                            SqlState::DUPLICATE_COLUMN,
+                            format!("column \"{}\" specified more than once", column.colname),
+                        ));
+                    }
+                    columns.push(self.column(column, &mut constraints)?);
+                }
+                NodeEnum::Constraint(constraint) => raw_constraints.push(constraint),
+                _ => return Err(self.unsupported("this element of a table", range.location)),
+            }
+        }
+        for constraint in raw_constraints {
+            constraints.push(self.constraint(constraint, None)?);
+        }
+        let mut table = CreateTable {
+            name: self.qualified(range)?,
+            if_not_exists: create.if_not_exists,
+            columns,
+            constraints,
+        };
+        self.check_constraints(&mut table)?;
+        Ok(table)
+    }
+
+    /// What can be said of constraints before the table exists.
+    fn check_constraints(&mut self, table: &mut CreateTable) -> Result<(), SqlError> {
+        let CreateTable { name, columns, constraints, .. } = table;
+        let primaries =
+            constraints.iter().filter(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_))).count();
+        if primaries > 1 {
+            return Err(SqlError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("multiple primary keys for table \"{}\" are not allowed", name.name),
+            ));
+        }
+        let draft = draft_table(&name.name, columns);
+        for constraint in constraints {
+            match &mut constraint.kind {
+                ConstraintKind::PrimaryKey(keys)
+                | ConstraintKind::Unique { columns: keys, .. }
+                | ConstraintKind::ForeignKey { columns: keys, .. } => {
+                    for key in keys {
+                        if draft.column(key).is_none() {
+                            return Err(SqlError::new(
+                                SqlState::UNDEFINED_COLUMN,
+                                format!("column \"{key}\" named in key does not exist"),
+                            ));
+                        }
+                    }
+                }
+                ConstraintKind::Check { text, columns } => *columns = self.check_columns(&draft, text)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds a CHECK over a table: the columns it reads.
+    fn check_columns(&mut self, table: &Arc<Table>, text: &str) -> Result<Vec<String>, SqlError> {
+        let mut checked = Table::clone(table);
+        checked.checks = vec![crate::catalog::CheckConstraint { oid: 0, name: String::new(), text: text.to_owned() }];
+        let first = self.register_block(checked.columns.len());
+        let checked = Arc::new(checked);
+        let mut read = Vec::new();
+        for check in self.checks(&checked, first)? {
+            check.expr.walk(&mut |part| {
+                if let crate::expr::Expr::Column { register, .. } = part
+                    && let Some(column) = register.checked_sub(first)
+                    && let Some(column) = checked.columns.get(column as usize)
+                    && !read.contains(&column.name)
+                {
+                    read.push(column.name.clone());
+                }
+            });
+        }
+        Ok(read)
+    }
+
+    /// A column definition; its constraints that are the table's go to `constraints`.
+    fn column(
+        &mut self,
+        definition: &ColumnDef,
+        constraints: &mut Vec<ConstraintDefinition>,
+    ) -> Result<ColumnDefinition, SqlError> {
+        let type_name = definition.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+        let serial = match *strings(&type_name.names).as_slice() {
+            [name] if type_name.array_bounds.is_empty() => serial_type(name),
+            _ => None,
+        };
+        let mut column = ColumnDefinition {
+            name: definition.colname.clone(),
+            type_: match serial {
+                Some(type_) => type_,
+                None => self.type_name(type_name)?,
+            },
+            not_null: serial.is_some() || definition.is_not_null,
+            default: None,
+            sequence: serial.map(|type_| OwnedSequence {
+                options: SequenceOptions { type_: Some(type_), ..SequenceOptions::default() },
+                identity: None,
+            }),
+        };
+        for node in &definition.constraints {
+            let NodeEnum::Constraint(constraint) = inner(node)? else { continue };
+            match ConstrType::try_from(constraint.contype) {
+                Ok(ConstrType::ConstrNotnull) => column.not_null = true,
+                Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, &column)?,
+                Ok(ConstrType::ConstrIdentity) => {
+                    let identity =
+                        if constraint.generated_when == "a" { Identity::Always } else { Identity::ByDefault };
+                    let mut options = self.sequence_options(&constraint.options)?;
+                    options.type_ = options.type_.or(Some(column.type_));
+                    column.not_null = true;
+                    column.sequence = Some(OwnedSequence { options, identity: Some(identity) });
+                }
+                Ok(ConstrType::ConstrGenerated) => {
+                    return Err(self.unsupported("a generated column", constraint.location));
+                }
+                Ok(
+                    ConstrType::ConstrNull
+                    | ConstrType::ConstrAttrDeferrable
+                    | ConstrType::ConstrAttrNotDeferrable
+                    | ConstrType::ConstrAttrDeferred
+                    | ConstrType::ConstrAttrImmediate
+                    | ConstrType::ConstrAttrEnforced,
+                ) => {}
+                _ => constraints.push(self.constraint(constraint, Some(&definition.colname))?),
+            }
+        }
+        Ok(column)
+    }
+
+    /// DEFAULT's text, after binding it to the column once.
+    fn default_text(
+        &mut self,
+        constraint: &Constraint,
+        column: &ColumnDefinition,
+    ) -> Result<Option<String>, SqlError> {
+        let Some(expression) = constraint.raw_expr.as_deref() else { return Ok(None) };
+        self.default_expression(expression, &column.name, column.type_).map(Some)
+    }
+
+    fn default_expression(&mut self, expression: &Node, name: &str, type_: Type) -> Result<String, SqlError> {
+        let draft = draft_column(name, type_, false);
+        self.scoped(|binder| {
+            binder.in_clause(super::Clause::Default, |binder| {
+                let value = binder.expr(expression)?;
+                binder.assigned(value, &draft, -1)
+            })
+        })?;
+        crate::parse::expression_text(expression)
+    }
+
+    fn constraint(
+        &mut self,
+        constraint: &Constraint,
+        column: Option<&str>,
+    ) -> Result<ConstraintDefinition, SqlError> {
+        let name = (!constraint.conname.is_empty()).then(|| constraint.conname.clone());
+        let names = |nodes: &[Node]| -> Vec<String> {
+            let named = strings(nodes).into_iter().map(str::to_owned);
+            if nodes.is_empty() { column.iter().map(|c| (*c).to_owned()).collect() } else { named.collect() }
+        };
+        if constraint.deferrable || constraint.initdeferred {
+            return Err(self.unsupported("a deferrable constraint", constraint.location));
+        }
+        let kind = match ConstrType::try_from(constraint.contype) {
+            Ok(ConstrType::ConstrPrimary) if constraint.indexname.is_empty() => {
+                ConstraintKind::PrimaryKey(names(&constraint.keys))
+            }
+            Ok(ConstrType::ConstrUnique) if constraint.indexname.is_empty() => ConstraintKind::Unique {
+                columns: names(&constraint.keys),
+                nulls_not_distinct: constraint.nulls_not_distinct,
+            },
+            Ok(ConstrType::ConstrCheck) => {
+                let expression =
+                    constraint.raw_expr.as_deref().ok_or_else(|| SqlError::internal("CHECK without expression"))?;
+                ConstraintKind::Check { text: crate::parse::expression_text(expression)?, columns: Vec::new() }
+            }
+            Ok(ConstrType::ConstrForeign) => {
+                let parent = relation(constraint.pktable.as_ref())?;
+                if !matches!(constraint.fk_matchtype.as_str(), "" | "s") {
+                    return Err(self.unsupported("MATCH FULL and MATCH PARTIAL", constraint.location));
+                }
+                if !constraint.fk_del_set_cols.is_empty() {
+                    return Err(self.unsupported("SET NULL of single columns", constraint.location));
+                }
+                ConstraintKind::ForeignKey {
+                    columns: names(&constraint.fk_attrs),
+                    parent: self.qualified(parent)?,
+                    parent_columns: strings(&constraint.pk_attrs).into_iter().map(str::to_owned).collect(),
+                    on_delete: referential_action(&constraint.fk_del_action),
+                    on_update: referential_action(&constraint.fk_upd_action),
+                }
+            }
+            Ok(ConstrType::ConstrPrimary | ConstrType::ConstrUnique) => {
+                return Err(self.unsupported("a constraint USING INDEX", constraint.location));
+            }
+            _ => return Err(self.unsupported("this constraint", constraint.location)),
+        };
+        Ok(ConstraintDefinition { name, kind })
+    }
+
+    fn create_table_as(&mut self, create: &CreateTableAsStmt) -> Result<Command, SqlError> {
+        let into = create.into.as_deref().ok_or_else(|| SqlError::internal("CREATE TABLE AS without a table"))?;
+        let range = relation(into.rel.as_ref())?;
+        if create.objtype != ObjectType::ObjectTable as i32 {
+            return Err(self.unsupported("a materialized view", range.location));
+        }
+        if range.relpersistence == "t" {
+            return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
+        }
+        let query = self.compiled(create.query.as_deref())?;
+        let names = strings(&into.col_names);
+        if names.len() > query.columns.len() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
+        }
+        let columns = query.columns.iter().enumerate().map(|(index, column)| ColumnDefinition {
+            name: names.get(index).map_or_else(|| column.name.clone(), |name| (*name).to_owned()),
+            type_: column.type_,
+            not_null: false,
+            default: None,
+            sequence: None,
+        });
+        let table = CreateTable {
+            name: self.qualified(range)?,
+            if_not_exists: create.if_not_exists,
+            columns: columns.collect(),
+            constraints: Vec::new(),
+        };
+        Ok(Command::CreateTableAs { table, query, with_data: !into.skip_data })
+    }
+
+    fn create_index(&mut self, index: &IndexStmt) -> Result<Command, SqlError> {
+        let range = relation(index.relation.as_ref())?;
+        if !matches!(index.access_method.as_str(), "" | "btree") {
+            return Err(self.unsupported(&format!("access method {}", index.access_method), range.location));
+        }
+        if index.where_clause.is_some() {
+            return Err(self.unsupported("a partial index", range.location));
+        }
+        if !index.index_including_params.is_empty() {
+            return Err(self.unsupported("INCLUDE", range.location));
+        }
+        let mut columns = Vec::with_capacity(index.index_params.len());
+        for node in &index.index_params {
+            let NodeEnum::IndexElem(element) = inner(node)? else { continue };
+            if element.name.is_empty() {
+                return Err(self.unsupported("an index on an expression", range.location));
+            }
+            let descending = element.ordering == SortByDir::SortbyDesc as i32;
+            let nulls_first = match SortByNulls::try_from(element.nulls_ordering) {
+                Ok(SortByNulls::SortbyNullsFirst) => true,
+                Ok(SortByNulls::SortbyNullsLast) => false,
+                _ => descending,
+            };
+            columns.push(IndexColumn { name: element.name.clone(), descending, nulls_first });
+        }
+        Ok(Command::CreateIndex(CreateIndex {
+            name: (!index.idxname.is_empty()).then(|| index.idxname.clone()),
+            table: self.qualified(range)?,
+            unique: index.unique,
+            nulls_not_distinct: index.nulls_not_distinct,
+            if_not_exists: index.if_not_exists,
+            columns,
+        }))
+    }
+
+    fn alter_table(&mut self, alter: &pg_query::protobuf::AlterTableStmt) -> Result<Command, SqlError> {
+        let range = relation(alter.relation.as_ref())?;
+        let name = self.qualified(range)?;
+        let mut actions = Vec::with_capacity(alter.cmds.len());
+        for node in &alter.cmds {
+            let NodeEnum::AlterTableCmd(command) = inner(node)? else { continue };
+            self.alter_action(command, range, &mut actions)?;
+        }
+        Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
+    }
+
+    fn alter_action(
+        &mut self,
+        command: &pg_query::protobuf::AlterTableCmd,
+        range: &pg_query::protobuf::RangeVar,
+        actions: &mut Vec<AlterAction>,
+    ) -> Result<(), SqlError> {
+        use pg_query::protobuf::AlterTableType as Kind;
+        let cascade = command.behavior == DropBehavior::DropCascade as i32;
+        let (name, if_exists) = (command.name.clone(), command.missing_ok);
+        let definition = command.def.as_deref().map(inner).transpose()?;
+        actions.push(match (Kind::try_from(command.subtype), definition) {
+            (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
+                let mut constraints = Vec::new();
+                let column = self.column(column, &mut constraints)?;
+                actions.push(AlterAction::AddColumn { column, if_not_exists: command.missing_ok });
+                actions.extend(constraints.into_iter().map(AlterAction::AddConstraint));
+                return Ok(());
+            }
+            (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
+            (Ok(Kind::AtAddConstraint), Some(NodeEnum::Constraint(constraint))) => {
+                let mut constraint = self.constraint(constraint, None)?;
+                if let ConstraintKind::Check { text, columns } = &mut constraint.kind
+                    && let Some(crate::catalog::Relation::Table(table)) = self.find_relation(range)?
+                {
+                    *columns = self.check_columns(&table, text)?;
+                }
+                AlterAction::AddConstraint(constraint)
+            }
+            (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
+            (Ok(Kind::AtColumnDefault), _) => {
+                let default = match command.def.as_deref() {
+                    Some(expression) => {
+                        let table = self.stored_table(range).map_err(super::command::without_position)?;
+                        let position = self.named_column(&table, &name, -1)?;
+                        Some(self.default_expression(expression, &name, table.columns[position].type_)?)
+                    }
+                    None => None,
+                };
+                AlterAction::SetDefault { column: name, default }
+            }
+            (Ok(Kind::AtSetNotNull), _) => AlterAction::SetNotNull { column: name, not_null: true },
+            (Ok(Kind::AtDropNotNull), _) => AlterAction::SetNotNull { column: name, not_null: false },
+            (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
+                let type_name = column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+                let using = column.raw_default.as_deref().map(crate::parse::expression_text).transpose()?;
+                AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
+            }
+            (
+                Ok(
+                    Kind::AtChangeOwner
+                    | Kind::AtSetStatistics
+                    | Kind::AtSetStorage
+                    | Kind::AtSetRelOptions
+                    | Kind::AtResetRelOptions
+                    | Kind::AtSetOptions
+                    | Kind::AtResetOptions
+                    | Kind::AtClusterOn
+                    | Kind::AtDropCluster
+                    | Kind::AtSetLogged
+                    | Kind::AtSetUnLogged
+                    | Kind::AtReplicaIdentity
+                    | Kind::AtSetCompression
+                    | Kind::AtSetTableSpace
+                    | Kind::AtValidateConstraint,
+                ),
+                _,
+            ) => AlterAction::NoEffect,
+            _ => return Err(self.unsupported("this form of ALTER TABLE", range.location)),
+        });
+        Ok(())
+    }
+
+    fn rename(&self, rename: &RenameStmt) -> Result<Command, SqlError> {
+        let range = relation(rename.relation.as_ref());
+        let (from, to) = (rename.subname.clone(), rename.newname.clone());
+        let action = match ObjectType::try_from(rename.rename_type) {
+            Ok(ObjectType::ObjectTable | ObjectType::ObjectIndex | ObjectType::ObjectSequence) => {
+                AlterAction::Rename(to)
+            }
+            Ok(ObjectType::ObjectColumn) => AlterAction::RenameColumn { from, to },
+            Ok(ObjectType::ObjectTabconstraint) => AlterAction::RenameConstraint { from, to },
+            _ => return Err(self.unsupported("renaming this", -1)),
+        };
+        let name = self.qualified(range?)?;
+        Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action] })
+    }
+
+    fn drop_objects(&self, drop: &DropStmt) -> Result<Command, SqlError> {
+        let kind = match ObjectType::try_from(drop.remove_type) {
+            Ok(ObjectType::ObjectTable) => ObjectKind::Table,
+            Ok(ObjectType::ObjectIndex) => ObjectKind::Index,
+            Ok(ObjectType::ObjectSequence) => ObjectKind::Sequence,
+            Ok(ObjectType::ObjectView) => ObjectKind::View,
+            Ok(ObjectType::ObjectSchema) => ObjectKind::Schema,
+            _ => return Err(self.unsupported("dropping this", 0)),
+        };
+        let mut names = Vec::with_capacity(drop.objects.len());
+        for node in &drop.objects {
+            let parts = match inner(node)? {
+                NodeEnum::List(list) => strings(&list.items),
+                NodeEnum::String(name) => vec![name.sval.as_str()],
+                _ => Vec::new(),
+            };
+            names.push(match *parts.as_slice() {
+                [name] => QualifiedName { schema: None, name: name.to_owned() },
+                [.., schema, name] => {
+                    QualifiedName { schema: Some(schema.to_owned()), name: name.to_owned() }
+                }
+                [] => return Err(SqlError::internal("DROP without a name")),
+            });
+        }
+        let cascade = drop.behavior == DropBehavior::DropCascade as i32;
+        Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade })
+    }
+
+    fn sequence_options(&self, nodes: &[Node]) -> Result<SequenceOptions, SqlError> {
+        let mut options = SequenceOptions::default();
+        for node in nodes {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            let number = || -> Result<i64, SqlError> {
+                option_text(option).parse().map_err(|_| {
+                    self.error(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("value \"{}\" is out of range for type bigint", option_text(option)),
+                        option.location,
+                    )
+                })
+            };
+            let optional = || option.arg.as_ref().map(|_| number()).transpose();
+            match option.defname.as_str() {
+                "as" => {
+                    if let Some(NodeEnum::TypeName(name)) = option.arg.as_deref().map(inner).transpose()? {
+                        options.type_ = Some(self.type_name(name)?);
+                    }
+                }
+                "increment" => options.increment = Some(number()?),
+                "minvalue" => options.minimum = Some(optional()?),
+                "maxvalue" => options.maximum = Some(optional()?),
+                "start" => options.start = Some(number()?),
+                "restart" => options.restart = Some(optional()?),
+                "cache" => options.cache = Some(number()?),
+                "cycle" => options.cycle = Some(self.option_bool(option)?),
+                "owned_by" => options.owned_by = self.sequence_owner(option)?,
+                other => return Err(self.unsupported(&format!("sequence option {other}"), option.location)),
+            }
+        }
+        Ok(options)
+    }
+
+    fn sequence_owner(&self, option: &pg_query::protobuf::DefElem) -> Result<Option<(u32, u32)>, SqlError> {
+        let Some(NodeEnum::List(list)) = option.arg.as_deref().map(inner).transpose()? else { return Ok(None) };
+        let (schema, table, column) = match *strings(&list.items).as_slice() {
+            ["none"] => return Ok(None),
+            [table, column] => (None, table, column),
+            [schema, table, column] => (Some(schema), table, column),
+            _ => return Err(self.error(SqlState::SYNTAX_ERROR, "invalid OWNED BY option", option.location)),
+        };
+        match self.catalog().relation(self.context.search_path, schema, table) {
+            Some(crate::catalog::Relation::Table(table)) => {
+                let position = self.named_column(&table, column, -1)?;
+                Ok(Some((table.oid, position as u32)))
+            }
+            _ => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"))),
+        }
+    }
+}
+
+fn serial_type(name: &str) -> Option<Type> {
+    match name {
+        "serial" | "serial4" => Some(Type::INT4),
+        "bigserial" | "serial8" => Some(Type::INT8),
+        "smallserial" | "serial2" => Some(Type::INT2),
+        _ => None,
+    }
+}
+
+fn referential_action(code: &str) -> ReferentialAction {
+    match code {
+        "r" => ReferentialAction::Restrict,
+        "c" => ReferentialAction::Cascade,
+        "n" => ReferentialAction::SetNull,
+        "d" => ReferentialAction::SetDefault,
+        _ => ReferentialAction::NoAction,
+    }
+}
+
+fn draft_column(name: &str, type_: Type, not_null: bool) -> Column {
+    Column { name: name.to_owned(), type_, not_null, default: None, identity: None, dropped: false }
+}
+
+/// A table that is being defined, for binding its own expressions.
+fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
+    Arc::new(Table {
+        oid: 0,
+        schema: crate::catalog::PUBLIC,
+        name: name.to_owned(),
+        tree: TreeAddress::NONE,
+        columns: columns.iter().map(|column| draft_column(&column.name, column.type_, column.not_null)).collect(),
+        primary_key: None,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        layout: crate::catalog::Layout::default(),
+    })
+}

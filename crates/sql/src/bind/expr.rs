@@ -1,0 +1,499 @@
+//! Scalar expressions.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{
+    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, CaseExpr, MinMaxOp, Node, NullTestType,
+    SqlValueFunctionOp, SqlValueFunction, TypeCast,
+};
+
+use super::{Binder, MAX_EXPRESSION_DEPTH, inner, inner_of, strings};
+use crate::error::{SqlError, SqlState};
+use crate::expr::{Case, Expr, Extreme};
+use crate::functions::{self, Bound, CastContext};
+use crate::types::{self, Type, oid};
+
+/// Where an expression begins, as PostgreSQL's error positions count it.
+pub(crate) fn location(node: &Node) -> i32 {
+    let Some(node) = &node.node else { return -1 };
+    let leftmost = |own: i32, part: Option<&Node>| match part.map_or(-1, location) {
+        -1 => own,
+        part if own < 0 => part,
+        part => part.min(own),
+    };
+    match node {
+        NodeEnum::AConst(n) => n.location,
+        NodeEnum::ColumnRef(n) => n.location,
+        NodeEnum::ParamRef(n) => n.location,
+        NodeEnum::AExpr(n) => leftmost(n.location, n.lexpr.as_deref()),
+        NodeEnum::BoolExpr(n) => leftmost(n.location, n.args.first()),
+        NodeEnum::FuncCall(n) => n.location,
+        NodeEnum::TypeCast(n) => {
+            let type_ = n.type_name.as_ref().map_or(-1, |name| name.location);
+            leftmost(if type_ < 0 { n.location } else { type_.min(n.location.max(type_)) }, n.arg.as_deref())
+        }
+        NodeEnum::NullTest(n) => leftmost(n.location, n.arg.as_deref()),
+        NodeEnum::BooleanTest(n) => leftmost(n.location, n.arg.as_deref()),
+        NodeEnum::SubLink(n) => leftmost(n.location, n.testexpr.as_deref()),
+        NodeEnum::CaseExpr(n) => n.location,
+        NodeEnum::CoalesceExpr(n) => n.location,
+        NodeEnum::MinMaxExpr(n) => n.location,
+        NodeEnum::AArrayExpr(n) => n.location,
+        NodeEnum::RowExpr(n) => n.location,
+        NodeEnum::AIndirection(n) => n.arg.as_deref().map_or(-1, location),
+        NodeEnum::CollateClause(n) => leftmost(n.location, n.arg.as_deref()),
+        NodeEnum::SqlvalueFunction(n) => n.location,
+        NodeEnum::SetToDefault(n) => n.location,
+        NodeEnum::ResTarget(n) => n.location,
+        NodeEnum::List(n) => n.items.first().map_or(-1, location),
+        _ => -1,
+    }
+}
+
+fn optional_location(node: Option<&Node>) -> i32 {
+    node.map_or(-1, location)
+}
+
+impl Binder<'_> {
+    /// An expression.
+    pub(crate) fn expr(&mut self, node: &Node) -> Result<Expr, SqlError> {
+        self.depth += 1;
+        if self.depth > MAX_EXPRESSION_DEPTH {
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
+        }
+        let result = self.expr_node(node);
+        self.depth -= 1;
+        result
+    }
+
+    fn expr_node(&mut self, node: &Node) -> Result<Expr, SqlError> {
+        match inner(node)? {
+            NodeEnum::AConst(constant) => self.constant(constant),
+            NodeEnum::ColumnRef(reference) => self.column_ref(reference),
+            NodeEnum::ParamRef(reference) => self.parameter(reference),
+            NodeEnum::AExpr(expr) => self.operation(expr),
+            NodeEnum::BoolExpr(expr) => self.logic(expr),
+            NodeEnum::TypeCast(cast) => self.type_cast(cast),
+            NodeEnum::FuncCall(call) => self.call(call),
+            NodeEnum::SubLink(link) => self.sublink(link),
+            NodeEnum::CaseExpr(case) => self.case(case),
+            NodeEnum::CoalesceExpr(coalesce) => {
+                let arguments = self.exprs(&coalesce.args)?;
+                let (arguments, type_) = self.unified("COALESCE", arguments, coalesce.location)?;
+                Ok(Expr::Coalesce(arguments, type_))
+            }
+            NodeEnum::MinMaxExpr(extreme) => {
+                let greatest = extreme.op == MinMaxOp::IsGreatest as i32;
+                let name = if greatest { "GREATEST" } else { "LEAST" };
+                let arguments = self.exprs(&extreme.args)?;
+                let (arguments, type_) = self.unified(name, arguments, extreme.location)?;
+                Ok(Expr::Extreme(Box::new(Extreme { greatest, arguments, type_ })))
+            }
+            NodeEnum::NullTest(test) => {
+                let input = self.expr_of(test.arg.as_deref())?;
+                let negated = test.nulltesttype == NullTestType::IsNotNull as i32;
+                Ok(Expr::NullTest { input: Box::new(input), negated })
+            }
+            NodeEnum::BooleanTest(test) => {
+                let (name, expected, negated) = match BoolTestType::try_from(test.booltesttype) {
+                    Ok(BoolTestType::IsTrue) => ("IS TRUE", Some(true), false),
+                    Ok(BoolTestType::IsNotTrue) => ("IS NOT TRUE", Some(true), true),
+                    Ok(BoolTestType::IsFalse) => ("IS FALSE", Some(false), false),
+                    Ok(BoolTestType::IsNotFalse) => ("IS NOT FALSE", Some(false), true),
+                    Ok(BoolTestType::IsNotUnknown) => ("IS NOT UNKNOWN", None, true),
+                    _ => ("IS UNKNOWN", None, false),
+                };
+                let input = self.condition(test.arg.as_deref(), name)?;
+                Ok(Expr::BoolTest { input: Box::new(input), expected, negated })
+            }
+            NodeEnum::RowExpr(row) => {
+                let fields = self.exprs(&row.args)?;
+                Ok(Expr::Row(fields))
+            }
+            NodeEnum::AArrayExpr(array) => self.array(&array.elements, None, array.location),
+            NodeEnum::AIndirection(indirection) => self.indirection(indirection),
+            NodeEnum::CollateClause(collate) => {
+                let name = strings(&collate.collname).last().copied().unwrap_or_default().to_owned();
+                if !matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8") {
+                    return Err(self.error(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+                        collate.location,
+                    ));
+                }
+                self.expr_of(collate.arg.as_deref())
+            }
+            NodeEnum::SqlvalueFunction(function) => self.value_function(function),
+            NodeEnum::SetToDefault(default) => Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                "DEFAULT is not allowed in this context",
+                default.location,
+            )),
+            _ => Err(self.unsupported("this expression", location(node))),
+        }
+    }
+
+    /// An expression that must be there.
+    pub(crate) fn expr_of(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
+        match node {
+            Some(node) => self.expr(node),
+            None => Err(SqlError::internal("missing expression")),
+        }
+    }
+
+    /// A list of expressions.
+    pub(crate) fn exprs(&mut self, nodes: &[Node]) -> Result<Vec<Expr>, SqlError> {
+        nodes.iter().map(|node| self.expr(node)).collect()
+    }
+
+    /// A boolean expression; `what` names its place in errors.
+    pub(crate) fn condition(&mut self, node: Option<&Node>, what: &str) -> Result<Expr, SqlError> {
+        let expr = self.expr_of(node)?;
+        self.boolean(expr, what, optional_location(node))
+    }
+
+    fn boolean(&mut self, expr: Expr, what: &str, location: i32) -> Result<Expr, SqlError> {
+        match expr.type_().oid {
+            oid::BOOL => Ok(expr),
+            oid::UNKNOWN => {
+                let cast = functions::cast(expr, Type::BOOL, CastContext::Implicit);
+                self.built(cast, location)
+            }
+            _ => Err(self.error(
+                SqlState::DATATYPE_MISMATCH,
+                format!("argument of {what} must be type boolean, not type {}", expr.type_()),
+                location,
+            )),
+        }
+    }
+
+    /// Conditions that must all hold, from one expression.
+    pub(crate) fn conjuncts(&mut self, node: Option<&Node>, what: &str) -> Result<Vec<Expr>, SqlError> {
+        if node.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut conditions = Vec::new();
+        flatten(self.condition(node, what)?, &mut conditions);
+        Ok(conditions)
+    }
+
+    /// Casts all to a common type.
+    pub(crate) fn unified(
+        &mut self,
+        context: &str,
+        exprs: Vec<Expr>,
+        location: i32,
+    ) -> Result<(Vec<Expr>, Type), SqlError> {
+        let position = self.position(location);
+        let (exprs, type_) = functions::unify(context, exprs).map_err(|error| error.at(position))?;
+        for expr in &exprs {
+            self.note_parameters(expr);
+        }
+        Ok((exprs, type_))
+    }
+
+    fn operation(&mut self, expr: &AExpr) -> Result<Expr, SqlError> {
+        let name = strings(&expr.name).last().copied().unwrap_or_default();
+        let kind = AExprKind::try_from(expr.kind).unwrap_or(AExprKind::Undefined);
+        let (left, right) = (expr.lexpr.as_deref(), expr.rexpr.as_deref());
+        match kind {
+            AExprKind::AexprOp | AExprKind::AexprLike | AExprKind::AexprIlike | AExprKind::AexprSimilar => {
+                if let (Some(NodeEnum::RowExpr(a)), Some(NodeEnum::RowExpr(b))) =
+                    (left.and_then(|n| n.node.as_ref()), right.and_then(|n| n.node.as_ref()))
+                {
+                    let (a, b) = (self.exprs(&a.args)?, self.exprs(&b.args)?);
+                    return self.row_comparison(name, a, b, expr.location);
+                }
+                let left = left.map(|node| self.expr(node)).transpose()?;
+                let right = self.expr_of(right)?;
+                self.built(functions::operator(name, left, right), expr.location)
+            }
+            AExprKind::AexprOpAny | AExprKind::AexprOpAll => {
+                let all = kind == AExprKind::AexprOpAll;
+                let (left, right) = (self.expr_of(left)?, self.expr_of(right)?);
+                self.built(functions::operator_any(name, left, right, all), expr.location)
+            }
+            AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
+                let (left, right) = (self.expr_of(left)?, self.expr_of(right)?);
+                let negated = kind == AExprKind::AexprNotDistinct;
+                self.built(functions::distinct(left, right, negated), expr.location)
+            }
+            AExprKind::AexprNullif => {
+                let (left, right) = (self.expr_of(left)?, self.expr_of(right)?);
+                self.built(functions::null_if(left, right), expr.location)
+            }
+            AExprKind::AexprIn => self.in_list(left, right, name == "<>", expr.location),
+            AExprKind::AexprBetween
+            | AExprKind::AexprNotBetween
+            | AExprKind::AexprBetweenSym
+            | AExprKind::AexprNotBetweenSym => self.between(kind, left, right, expr.location),
+            AExprKind::Undefined => Err(SqlError::internal("operator of no kind")),
+        }
+    }
+
+    fn in_list(
+        &mut self,
+        left: Option<&Node>,
+        right: Option<&Node>,
+        negated: bool,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        let NodeEnum::List(list) = inner_of(right)? else {
+            return Err(SqlError::internal("IN without a list"));
+        };
+        if let NodeEnum::RowExpr(row) = inner_of(left)? {
+            let row = self.exprs(&row.args)?;
+            let mut alternatives = Vec::with_capacity(list.items.len());
+            for item in &list.items {
+                let NodeEnum::RowExpr(other) = inner(item)? else {
+                    return Err(self.unsupported("IN between a row and something else", location));
+                };
+                let other = self.exprs(&other.args)?;
+                alternatives.push(self.row_comparison("=", row.clone(), other, location)?);
+            }
+            let any = if alternatives.len() == 1 { alternatives.remove(0) } else { Expr::Or(alternatives) };
+            return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
+        }
+        let left = self.expr_of(left)?;
+        let items = self.exprs(&list.items)?;
+        self.built(functions::in_list(left, items, negated), location)
+    }
+
+    fn between(
+        &mut self,
+        kind: AExprKind,
+        value: Option<&Node>,
+        bounds: Option<&Node>,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        let NodeEnum::List(list) = inner_of(bounds)? else {
+            return Err(SqlError::internal("BETWEEN without bounds"));
+        };
+        let [low, high] = list.items.as_slice() else {
+            return Err(SqlError::internal("BETWEEN without two bounds"));
+        };
+        let value = self.expr_of(value)?;
+        let symmetric = matches!(kind, AExprKind::AexprBetweenSym | AExprKind::AexprNotBetweenSym);
+        let lifting = self.lift;
+        self.lift = lifting && !symmetric;
+        let bounds = self.expr(low).and_then(|low| Ok((low, self.expr(high)?)));
+        self.lift = lifting;
+        let (low, high) = bounds?;
+        let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
+            let above = self.built(functions::operator(">=", Some(value.clone()), low), location)?;
+            let below = self.built(functions::operator("<=", Some(value.clone()), high), location)?;
+            Ok(Expr::And(vec![above, below]))
+        };
+        let inside = if symmetric {
+            Expr::Or(vec![within(low.clone(), high.clone())?, within(high, low)?])
+        } else {
+            within(low, high)?
+        };
+        let negated = matches!(kind, AExprKind::AexprNotBetween | AExprKind::AexprNotBetweenSym);
+        Ok(if negated { Expr::Not(Box::new(inside)) } else { inside })
+    }
+
+    /// `(a, b) op (c, d)`.
+    pub(crate) fn row_comparison(
+        &mut self,
+        name: &str,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        if left.len() != right.len() {
+            return Err(self.error(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions", location));
+        }
+        let compare = |binder: &mut Self, name: &str, index: usize| {
+            let built = functions::operator(name, Some(left[index].clone()), right[index].clone());
+            binder.built(built, location)
+        };
+        match name {
+            "=" | "<>" => {
+                let parts = (0..left.len()).map(|i| compare(self, name, i)).collect::<Result<Vec<_>, _>>()?;
+                match (name, parts.len()) {
+                    ("<>", 2..) => Ok(Expr::Or(parts)),
+                    _ => Ok(Expr::and(parts)),
+                }
+            }
+            "<" | "<=" | ">" | ">=" => {
+                let strict = &name[..1];
+                let last = left.len() - 1;
+                let mut result = compare(self, name, last)?;
+                for index in (0..last).rev() {
+                    let ahead = compare(self, strict, index)?;
+                    let equal = compare(self, "=", index)?;
+                    result = Expr::Or(vec![ahead, Expr::And(vec![equal, result])]);
+                }
+                Ok(result)
+            }
+            _ => Err(self.unsupported("this operator between rows", location)),
+        }
+    }
+
+    fn logic(&mut self, expr: &BoolExpr) -> Result<Expr, SqlError> {
+        match BoolExprType::try_from(expr.boolop) {
+            Ok(BoolExprType::NotExpr) => {
+                Ok(Expr::Not(Box::new(self.condition(expr.args.first(), "NOT")?)))
+            }
+            Ok(BoolExprType::OrExpr) => {
+                let args = expr.args.iter().map(|arg| self.condition(Some(arg), "OR"));
+                Ok(Expr::Or(args.collect::<Result<_, _>>()?))
+            }
+            _ => {
+                let args = expr.args.iter().map(|arg| self.condition(Some(arg), "AND"));
+                Ok(Expr::And(args.collect::<Result<_, _>>()?))
+            }
+        }
+    }
+
+    fn type_cast(&mut self, cast: &TypeCast) -> Result<Expr, SqlError> {
+        let name = cast.type_name.as_ref().ok_or_else(|| SqlError::internal("cast without type"))?;
+        let type_ = self.type_name(name)?;
+        if let Some(NodeEnum::AArrayExpr(array)) = cast.arg.as_ref().and_then(|arg| arg.node.as_ref())
+            && types::element_of(type_.oid).is_some()
+        {
+            let expr = self.array(&array.elements, Some(type_), array.location)?;
+            return self.built(functions::cast(expr, type_, CastContext::Explicit), cast.location);
+        }
+        let start = optional_location(cast.arg.as_deref());
+        let expr = self.expr_of(cast.arg.as_deref())?;
+        let failed_at = if expr.type_().oid == oid::UNKNOWN || cast.location < 0 { start } else { cast.location };
+        self.built(functions::cast(expr, type_, CastContext::Explicit), failed_at)
+    }
+
+    fn case(&mut self, case: &CaseExpr) -> Result<Expr, SqlError> {
+        let subject = case.arg.as_deref().map(|arg| self.expr(arg)).transpose()?;
+        let subject = match subject {
+            Some(expr) if expr.type_().oid == oid::UNKNOWN => {
+                Some(self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), case.location)?)
+            }
+            other => other,
+        };
+        let mut conditions = Vec::with_capacity(case.args.len());
+        let mut results = Vec::with_capacity(case.args.len() + 1);
+        results.push(match case.defresult.as_deref() {
+            Some(otherwise) => self.expr(otherwise)?,
+            None => Expr::null(Type::UNKNOWN),
+        });
+        for arm in &case.args {
+            let NodeEnum::CaseWhen(when) = inner(arm)? else {
+                return Err(SqlError::internal("CASE without WHEN"));
+            };
+            conditions.push(match &subject {
+                Some(subject) => {
+                    let value = self.expr_of(when.expr.as_deref())?;
+                    let equal = functions::operator("=", Some(subject.clone()), value);
+                    self.built(equal, when.location)?
+                }
+                None => self.condition(when.expr.as_deref(), "CASE/WHEN")?,
+            });
+            results.push(self.expr_of(when.result.as_deref())?);
+        }
+        let (mut results, type_) = self.unified("CASE", results, case.location)?;
+        let otherwise = results.remove(0);
+        let branches = conditions.into_iter().zip(results).collect();
+        Ok(Expr::Case(Box::new(Case { branches, otherwise, type_ })))
+    }
+
+    /// ARRAY[...], of a given array type if there is a cast around it.
+    fn array(&mut self, nodes: &[Node], wanted: Option<Type>, location: i32) -> Result<Expr, SqlError> {
+        let mut elements = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            elements.push(match inner(node)? {
+                NodeEnum::AArrayExpr(nested) => self.array(&nested.elements, wanted, nested.location)?,
+                _ => self.expr(node)?,
+            });
+        }
+        if let Some(array) = wanted
+            && let Some(element) = types::element_of(array.oid)
+        {
+            let element = Type::with_modifier(element, array.modifier);
+            for (expr, node) in elements.iter_mut().zip(nodes) {
+                if !types::is_array(expr.type_().oid) {
+                    let taken = std::mem::replace(expr, Expr::null(element));
+                    *expr = self.built(functions::cast(taken, element, CastContext::Explicit), self::location(node))?;
+                }
+            }
+            return Ok(Expr::Array { elements, type_: array });
+        }
+        if elements.is_empty() {
+            return Err(self
+                .error(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array", location)
+                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+        }
+        let (elements, element) = self.unified("ARRAY", elements, location)?;
+        let array = if types::is_array(element.oid) {
+            element
+        } else {
+            Type::new(types::array_of(element.oid).ok_or_else(|| {
+                let message = format!("could not find array type for data type {element}");
+                self.error(SqlState::UNDEFINED_OBJECT, message, location)
+            })?)
+        };
+        Ok(Expr::Array { elements, type_: array })
+    }
+
+    /// Subscripts and field selections.
+    fn indirection(&mut self, indirection: &AIndirection) -> Result<Expr, SqlError> {
+        let start = optional_location(indirection.arg.as_deref());
+        let array = self.expr_of(indirection.arg.as_deref())?;
+        let mut indexes = Vec::new();
+        for step in &indirection.indirection {
+            match inner(step)? {
+                NodeEnum::AIndices(index) if !index.is_slice => {
+                    let index = self.expr_of(index.uidx.as_deref())?;
+                    indexes.push(self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?);
+                }
+                NodeEnum::AIndices(_) => return Err(self.unsupported("an array slice", start)),
+                _ => return Err(self.unsupported("selecting a field of a row value", start)),
+            }
+        }
+        let Some(element) = types::element_of(array.type_().oid) else {
+            return Err(self.error(
+                SqlState::DATATYPE_MISMATCH,
+                format!("cannot subscript type {} because it does not support subscripting", array.type_()),
+                start,
+            ));
+        };
+        let type_ = Type::with_modifier(element, array.type_().modifier);
+        Ok(Expr::Subscript { array: Box::new(array), indexes, type_ })
+    }
+
+    /// CURRENT_DATE and the like.
+    fn value_function(&mut self, function: &SqlValueFunction) -> Result<Expr, SqlError> {
+        use SqlValueFunctionOp as Op;
+        let (name, to) = match Op::try_from(function.op).unwrap_or(Op::SqlvalueFunctionOpUndefined) {
+            Op::SvfopCurrentDate => ("now", Some(Type::DATE)),
+            Op::SvfopCurrentTimestamp => ("now", None),
+            Op::SvfopCurrentTimestampN => ("now", Some(Type::with_modifier(oid::TIMESTAMPTZ, function.typmod))),
+            Op::SvfopLocaltime => ("now", Some(Type::TIME)),
+            Op::SvfopLocaltimeN => ("now", Some(Type::with_modifier(oid::TIME, function.typmod))),
+            Op::SvfopLocaltimestamp => ("now", Some(Type::TIMESTAMP)),
+            Op::SvfopLocaltimestampN => ("now", Some(Type::with_modifier(oid::TIMESTAMP, function.typmod))),
+            Op::SvfopCurrentRole | Op::SvfopCurrentUser | Op::SvfopUser => ("current_user", None),
+            Op::SvfopSessionUser => ("session_user", None),
+            Op::SvfopCurrentCatalog => ("current_database", None),
+            Op::SvfopCurrentSchema => ("current_schema", None),
+            Op::SvfopCurrentTime | Op::SvfopCurrentTimeN | Op::SqlvalueFunctionOpUndefined => {
+                return Err(self.unsupported("time with time zone", function.location));
+            }
+        };
+        let position = self.position(function.location);
+        let bound = functions::function(name, Vec::new(), false).map_err(|error| error.at(position))?;
+        let Bound::Scalar(call) = bound else {
+            return Err(SqlError::internal("a value function is a plain function"));
+        };
+        match to {
+            Some(type_) => self.built(functions::cast(call, type_, CastContext::Explicit), function.location),
+            None => Ok(call),
+        }
+    }
+}
+
+/// Takes an AND apart.
+pub(crate) fn flatten(condition: Expr, into: &mut Vec<Expr>) {
+    match condition {
+        Expr::And(parts) => parts.into_iter().for_each(|part| flatten(part, into)),
+        other => into.push(other),
+    }
+}

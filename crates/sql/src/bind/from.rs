@@ -1,0 +1,369 @@
+//! FROM: tables, subqueries, functions and joins, and the names they bring into sight.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar};
+
+use super::{
+    Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, SetCall, Source, SourceId, SourceRegisters,
+    call::function_name, inner, inner_of, strings,
+};
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, Bound};
+use crate::plan::JoinKind;
+use crate::types::{Type, Value};
+
+impl Binder<'_> {
+    /// A FROM list: an inner join of its items, whose names come into sight.
+    pub(crate) fn from_clause(&mut self, items: &[Node]) -> Result<Option<FromItem>, SqlError> {
+        let mut result: Option<FromItem> = None;
+        for node in items {
+            let (item, entries) = self.from_item(node)?;
+            self.add_entries(entries)?;
+            result = Some(match result {
+                None => item,
+                Some(left) => FromItem::Join {
+                    kind: JoinKind::Inner,
+                    left: Box::new(left),
+                    right: Box::new(item),
+                    condition: Vec::new(),
+                },
+            });
+        }
+        Ok(result)
+    }
+
+    /// Brings names into sight; each may be there once.
+    pub(crate) fn add_entries(&mut self, entries: Vec<Entry>) -> Result<(), SqlError> {
+        for entry in entries {
+            self.check_new_name(&entry, None)?;
+            self.level().entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn check_new_name(&self, entry: &Entry, among: Option<&[Entry]>) -> Result<(), SqlError> {
+        let own = self.levels.last().map_or(&[][..], |level| &level.entries);
+        let taken = among.unwrap_or(own).iter().any(|other| {
+            other.name.is_some()
+                && other.name == entry.name
+                && (other.schema.is_none() || entry.schema.is_none() || other.schema == entry.schema)
+        });
+        match &entry.name {
+            Some(name) if taken => Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("table name \"{name}\" specified more than once"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn from_item(&mut self, node: &Node) -> Result<(FromItem, Vec<Entry>), SqlError> {
+        match inner(node)? {
+            NodeEnum::RangeVar(range) => self.range_var(range),
+            NodeEnum::RangeSubselect(subselect) => self.subselect(subselect),
+            NodeEnum::RangeFunction(function) => self.range_function(function),
+            NodeEnum::JoinExpr(join) => self.join(join),
+            NodeEnum::RangeTableSample(sample) => Err(self.unsupported("TABLESAMPLE", sample.location)),
+            _ => Err(self.unsupported("this item in FROM", -1)),
+        }
+    }
+
+    /// A new source.
+    pub(crate) fn source(&mut self) -> SourceId {
+        self.sources.push(SourceRegisters::default());
+        self.sources.len() - 1
+    }
+
+    fn range_var(&mut self, range: &RangeVar) -> Result<(FromItem, Vec<Entry>), SqlError> {
+        if range.schemaname.is_empty()
+            && let Some(found) = self.common_reference(range)?
+        {
+            return Ok(found);
+        }
+        match self.find_relation(range)? {
+            Some(Relation::Table(table)) => {
+                if !table.is_virtual() {
+                    self.lock(table.oid, txn::TableLock::AccessShare);
+                }
+                let source = self.source();
+                let entry = self.table_entry(source, &table, range)?;
+                Ok((FromItem::Source(source, Source::Table(table)), vec![entry]))
+            }
+            Some(Relation::Sequence(sequence)) => {
+                Err(self.unsupported(&format!("reading sequence \"{}\"", sequence.name), range.location))
+            }
+            Some(Relation::Index(..)) => Err(self
+                .error(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot open relation \"{}\"", range.relname),
+                    range.location,
+                )
+                .with_detail("This operation is not supported for indexes.")),
+            None => Err(self.no_relation(range)),
+        }
+    }
+
+    /// The entry of a table under its name or alias.
+    pub(crate) fn table_entry(
+        &mut self,
+        source: SourceId,
+        table: &Arc<Table>,
+        range: &RangeVar,
+    ) -> Result<Entry, SqlError> {
+        let columns = table.live_columns().map(|(position, column)| EntryColumn {
+            name: column.name.clone(),
+            value: ColumnValue::Source { source, column: position, type_: column.type_ },
+            hidden: false,
+        });
+        let schema = range.alias.is_none().then(|| self.catalog().schema_name(table.schema).to_owned());
+        let mut entry = Entry {
+            name: Some(table.name.clone()),
+            schema,
+            columns: columns.collect(),
+            source: Some(source),
+            table: Some(Arc::clone(table)),
+            scalar: false,
+        };
+        self.apply_alias(&mut entry, range.alias.as_ref(), range.location)?;
+        Ok(entry)
+    }
+
+    fn apply_alias(&self, entry: &mut Entry, alias: Option<&Alias>, location: i32) -> Result<(), SqlError> {
+        let Some(alias) = alias else { return Ok(()) };
+        entry.name = Some(alias.aliasname.clone());
+        let names = strings(&alias.colnames);
+        if names.len() > entry.columns.len() {
+            let position = self.position(location);
+            let message = format!(
+                "table \"{}\" has {} columns available but {} columns specified",
+                alias.aliasname,
+                entry.columns.len(),
+                names.len()
+            );
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(position));
+        }
+        for (column, name) in entry.columns.iter_mut().zip(names) {
+            name.clone_into(&mut column.name);
+        }
+        Ok(())
+    }
+
+    fn subselect(&mut self, subselect: &RangeSubselect) -> Result<(FromItem, Vec<Entry>), SqlError> {
+        let NodeEnum::SelectStmt(select) = inner_of(subselect.subquery.as_deref())? else {
+            return Err(SqlError::internal("subquery in FROM is no SELECT"));
+        };
+        let hidden = if subselect.lateral { None } else { Some(std::mem::take(&mut self.level().entries)) };
+        let query = self.query(select, None);
+        if let Some(entries) = hidden {
+            self.level().entries = entries;
+        }
+        let query = query?;
+        let columns = query.output.iter().map(|column| EntryColumn {
+            name: column.name.clone(),
+            value: ColumnValue::Value(Expr::column(column.register, column.type_)),
+            hidden: false,
+        });
+        let source = self.source();
+        let mut entry = Entry {
+            // Without an alias the columns have no qualifier.
+            name: None,
+            schema: None,
+            columns: columns.collect(),
+            source: Some(source),
+            table: None,
+            scalar: false,
+        };
+        self.apply_alias(&mut entry, subselect.alias.as_ref(), -1)?;
+        Ok((FromItem::Source(source, Source::Query(Box::new(query))), vec![entry]))
+    }
+
+    fn range_function(&mut self, range: &RangeFunction) -> Result<(FromItem, Vec<Entry>), SqlError> {
+        let [item] = range.functions.as_slice() else {
+            return Err(self.unsupported("ROWS FROM with several functions", -1));
+        };
+        let NodeEnum::List(parts) = inner(item)? else {
+            return Err(SqlError::internal("function in FROM is no list"));
+        };
+        if !range.coldeflist.is_empty() || parts.items.get(1).is_some_and(|node| node.node.is_some()) {
+            return Err(self.unsupported("a column definition list", -1));
+        }
+        let node = parts.items.first().ok_or_else(|| SqlError::internal("no function in FROM"))?;
+        let (source, mut columns, name) = self.function_source(node, range.ordinality)?;
+        let scalar = columns.len() == 1 + usize::from(range.ordinality);
+        // A single column is named after the alias, unless the function names it.
+        if scalar
+            && let Some(alias) = &range.alias
+            && columns[0].name == name
+        {
+            columns[0].name.clone_from(&alias.aliasname);
+        }
+        let id = self.source();
+        let mut entry =
+            Entry { name: Some(name), schema: None, columns, source: Some(id), table: None, scalar };
+        self.apply_alias(&mut entry, range.alias.as_ref(), -1)?;
+        Ok((FromItem::Source(id, source), vec![entry]))
+    }
+
+    /// A function in FROM: the source, its columns and the function's name.
+    fn function_source(
+        &mut self,
+        node: &Node,
+        ordinality: bool,
+    ) -> Result<(Source, Vec<EntryColumn>, String), SqlError> {
+        let column = |name: &str, register: u32, type_: Type| EntryColumn {
+            name: name.to_owned(),
+            value: ColumnValue::Value(Expr::column(register, type_)),
+            hidden: false,
+        };
+        let call = match inner(node)? {
+            NodeEnum::FuncCall(call) => call,
+            NodeEnum::SqlvalueFunction(_) | NodeEnum::CoalesceExpr(_) => {
+                let expr = self.in_clause(Clause::From, |binder| binder.expr(node))?;
+                let register = self.register();
+                let columns = vec![column("value", register, expr.type_())];
+                return Ok((Source::Row(vec![(expr, register)]), columns, "value".to_owned()));
+            }
+            _ => return Err(self.unsupported("this function in FROM", -1)),
+        };
+        let name = function_name(call).to_owned();
+        let bound = self.in_clause(Clause::From, |binder| binder.resolve_call(call))?;
+        match bound {
+            Bound::Scalar(expr) => {
+                let register = self.register();
+                let type_ = expr.type_();
+                let mut columns = vec![column(&name, register, type_)];
+                let mut values = vec![(expr, register)];
+                if ordinality {
+                    let number = self.register();
+                    values.push((Expr::constant(Value::Int8(1), Type::INT8), number));
+                    columns.push(column("ordinality", number, Type::INT8));
+                }
+                Ok((Source::Row(values), columns, name))
+            }
+            Bound::Set { function, arguments, columns: shape } => {
+                let output: Vec<u32> = shape.iter().map(|_| self.register()).collect();
+                let mut columns: Vec<EntryColumn> =
+                    shape.iter().zip(&output).map(|((name, type_), reg)| column(name, *reg, *type_)).collect();
+                let ordinality = ordinality.then(|| self.register());
+                if let Some(register) = ordinality {
+                    columns.push(column("ordinality", register, Type::INT8));
+                }
+                Ok((Source::Function(SetCall { function, arguments, output, ordinality }), columns, name))
+            }
+            Bound::Aggregate { .. } => Err(self.error(
+                SqlState::GROUPING_ERROR,
+                "aggregate functions are not allowed in functions in FROM",
+                call.location,
+            )),
+            Bound::Window { .. } => Err(self.error(
+                SqlState::WINDOWING_ERROR,
+                "window functions are not allowed in functions in FROM",
+                call.location,
+            )),
+        }
+    }
+
+    fn join(&mut self, join: &JoinExpr) -> Result<(FromItem, Vec<Entry>), SqlError> {
+        let kind = match JoinType::try_from(join.jointype) {
+            Ok(JoinType::JoinInner) => JoinKind::Inner,
+            Ok(JoinType::JoinLeft) => JoinKind::Left,
+            Ok(JoinType::JoinRight) => JoinKind::Right,
+            Ok(JoinType::JoinFull) => JoinKind::Full,
+            _ => return Err(self.unsupported("this join", -1)),
+        };
+        let (left, left_entries) = self.from_item(inner_node(join.larg.as_deref())?)?;
+        let before = self.level().entries.len();
+        self.level().entries.extend(left_entries.iter().cloned());
+        let right = self.from_item(inner_node(join.rarg.as_deref())?);
+        self.level().entries.truncate(before);
+        let (right, right_entries) = right?;
+        for entry in &right_entries {
+            self.check_new_name(entry, Some(&left_entries))?;
+        }
+        let (mut left_entries, mut right_entries) = (left_entries, right_entries);
+        let names: Vec<String> = if join.is_natural {
+            let right_names: HashSet<String> = shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
+            shown(&left_entries).map(|(_, _, c)| c.name.clone()).filter(|n| right_names.contains(n)).collect()
+        } else {
+            strings(&join.using_clause).into_iter().map(str::to_owned).collect()
+        };
+        let mut condition = Vec::new();
+        let mut merged = Vec::new();
+        for name in &names {
+            let (a, b) = (
+                self.using_column(&mut left_entries, name, "left")?,
+                self.using_column(&mut right_entries, name, "right")?,
+            );
+            let equal = functions::operator("=", Some(a.clone()), b.clone())?;
+            condition.push(equal);
+            let value = match kind {
+                JoinKind::Right => b,
+                JoinKind::Full => {
+                    let (both, type_) = functions::unify("JOIN/USING", vec![a, b])?;
+                    Expr::Coalesce(both, type_)
+                }
+                _ => a,
+            };
+            merged.push(EntryColumn { name: name.clone(), value: ColumnValue::Value(value), hidden: false });
+        }
+        let mut entries = Vec::new();
+        if !merged.is_empty() {
+            let name = join.join_using_alias.as_ref().map(|alias| alias.aliasname.clone());
+            entries.push(Entry { name, schema: None, columns: merged, source: None, table: None, scalar: false });
+        }
+        entries.extend(left_entries);
+        entries.extend(right_entries);
+        if let Some(quals) = join.quals.as_deref() {
+            let saved = std::mem::replace(&mut self.level().entries, entries.clone());
+            let bound = self.in_clause(Clause::Join, |binder| binder.conjuncts(Some(quals), "JOIN/ON"));
+            self.level().entries = saved;
+            condition.extend(bound?);
+        }
+        if let Some(alias) = &join.alias {
+            let columns = shown(&entries).map(|(_, _, column)| column.clone()).collect();
+            let mut entry =
+                Entry { name: None, schema: None, columns, source: None, table: None, scalar: false };
+            self.apply_alias(&mut entry, Some(alias), -1)?;
+            entries = vec![entry];
+        }
+        let item = FromItem::Join { kind, left: Box::new(left), right: Box::new(right), condition };
+        Ok((item, entries))
+    }
+
+    /// The column USING names on one side; from now on it hides behind the merged one.
+    fn using_column(&mut self, entries: &mut [Entry], name: &str, side: &str) -> Result<Expr, SqlError> {
+        let found: Vec<(usize, usize)> =
+            shown(entries).filter(|(_, _, column)| column.name == name).map(|(e, c, _)| (e, c)).collect();
+        match *found.as_slice() {
+            [(entry, column)] => {
+                let expr = self.entry_column(&entries[entry], column);
+                entries[entry].columns[column].hidden = true;
+                Ok(expr)
+            }
+            [] => Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+            )),
+            _ => Err(SqlError::new(
+                SqlState::AMBIGUOUS_COLUMN,
+                format!("common column name \"{name}\" appears more than once in {side} table"),
+            )),
+        }
+    }
+}
+
+fn inner_node(node: Option<&Node>) -> Result<&Node, SqlError> {
+    node.ok_or_else(|| SqlError::internal("join without a side"))
+}
+
+/// The columns that are in sight without a qualifier: (entry, column, itself).
+fn shown(entries: &[Entry]) -> impl Iterator<Item = (usize, usize, &EntryColumn)> {
+    entries.iter().enumerate().flat_map(|(index, entry)| {
+        entry.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(move |(c, column)| (index, c, column))
+    })
+}

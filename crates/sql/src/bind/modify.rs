@@ -1,0 +1,549 @@
+//! INSERT, UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{
+    DeleteStmt, InsertStmt, Node, OverridingKind, RangeVar, ResTarget, ReturningClause, SelectStmt, UpdateStmt,
+};
+
+use super::expr::location;
+use super::{
+    Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level, QueryBody, Returning,
+    Select, Source, inner,
+};
+use crate::catalog::{Column, Table};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, CastContext};
+use crate::plan::{Assignment, Check, Identity, JoinKind, Reg};
+use crate::types::{Type, oid};
+
+impl Binder<'_> {
+    /// Runs `bind` in a name space of its own.
+    pub(crate) fn scoped<R>(&mut self, bind: impl FnOnce(&mut Self) -> Result<R, SqlError>) -> Result<R, SqlError> {
+        self.levels.push(Level::default());
+        let mark = self.common_mark();
+        let result = bind(self);
+        self.forget_common(mark);
+        self.levels.pop();
+        result
+    }
+
+    /// INSERT.
+    pub(crate) fn insert(&mut self, insert: &InsertStmt) -> Result<Bound, SqlError> {
+        self.scoped(|binder| binder.insert_here(insert))
+    }
+
+    fn insert_here(&mut self, insert: &InsertStmt) -> Result<Bound, SqlError> {
+        let range = relation(insert.relation.as_ref())?;
+        let tables = self.with_clause(insert.with_clause.as_ref())?;
+        let table = self.stored_table(range)?;
+        self.writes = true;
+        self.lock(table.oid, txn::TableLock::RowExclusive);
+        let columns = self.insert_columns(&insert.cols, &table)?;
+        let overriding = OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
+        let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut input = None;
+        match insert.select_stmt.as_deref().map(inner).transpose()? {
+            None => {}
+            Some(NodeEnum::SelectStmt(select)) if is_plain_values(select) => {
+                if let [row] = select.values_lists.as_slice() {
+                    let row = list_items(row)?;
+                    self.check_width(row, &columns, insert)?;
+                    for (node, &column) in row.iter().zip(&columns) {
+                        given[column] = self.inserted_value(node, &table, column, overriding)?;
+                    }
+                } else {
+                    input = Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut given)?);
+                }
+            }
+            Some(NodeEnum::SelectStmt(select)) => {
+                let query = self.query(select, Some(false))?;
+                if query.output.len() != columns.len() && (query.output.len() > columns.len() || !insert.cols.is_empty()) {
+                    return Err(self.wrong_width(query.output.len(), columns.len(), &[], insert));
+                }
+                let mut query = query;
+                for (index, &column) in columns.iter().enumerate().take(query.output.len()) {
+                    let definition = &table.columns[column];
+                    self.check_identity(definition, overriding, -1)?;
+                    if query.output[index].type_.oid == oid::UNKNOWN {
+                        self.coerce_output(&mut query, index, definition.type_)?;
+                    }
+                    let output = &query.output[index];
+                    let value = Expr::column(output.register, output.type_);
+                    let start = select.target_list.get(index).map_or(-1, location);
+                    given[column] = Some(self.assigned(value, definition, start)?);
+                }
+                input = Some(query);
+            }
+            Some(_) => return Err(self.unsupported("this source of INSERT", range.location)),
+        }
+        let values = self.complete_row(given, &table)?;
+        let sublinks = std::mem::take(&mut self.level().sublinks);
+        let new_row = self.register_block(table.columns.len());
+        let checks = self.checks(&table, new_row)?;
+        let name = range.alias.as_ref().map_or(&table.name, |alias| &alias.aliasname).clone();
+        let conflict = match &insert.on_conflict_clause {
+            Some(clause) => Some(self.on_conflict(clause, &table, &name, new_row)?),
+            None => None,
+        };
+        self.level().entries = vec![self.row_entry(&name, &table, new_row)];
+        let returning = self.returning(insert.returning_clause.as_ref())?;
+        Ok(Bound::Insert(Box::new(Insert {
+            tables,
+            table,
+            input,
+            values,
+            sublinks,
+            new_row,
+            checks,
+            conflict,
+            returning,
+        })))
+    }
+
+    /// The positions an INSERT's column list names; all columns without one.
+    pub(crate) fn insert_columns(&self, nodes: &[Node], table: &Table) -> Result<Vec<usize>, SqlError> {
+        if nodes.is_empty() {
+            return Ok(table.live_columns().map(|(position, _)| position).collect());
+        }
+        let mut columns = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let (name, start) = match inner(node)? {
+                NodeEnum::ResTarget(target) if target.indirection.is_empty() => (target.name.as_str(), target.location),
+                NodeEnum::ResTarget(target) => {
+                    return Err(self.unsupported("assigning to a part of a column", target.location));
+                }
+                NodeEnum::String(name) => (name.sval.as_str(), -1),
+                _ => return Err(SqlError::internal("column list without names")),
+            };
+            let position = self.named_column(table, name, start)?;
+            if columns.contains(&position) {
+                return Err(self.error(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" specified more than once"),
+                    start,
+                ));
+            }
+            columns.push(position);
+        }
+        Ok(columns)
+    }
+
+    /// A column of the table by name, or 42703 naming the table.
+    pub(crate) fn named_column(&self, table: &Table, name: &str, start: i32) -> Result<usize, SqlError> {
+        table.column(name).ok_or_else(|| {
+            self.error(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+                start,
+            )
+        })
+    }
+
+    fn check_width(&self, row: &[Node], columns: &[usize], insert: &InsertStmt) -> Result<(), SqlError> {
+        if row.len() > columns.len() || (row.len() < columns.len() && !insert.cols.is_empty()) {
+            return Err(self.wrong_width(row.len(), columns.len(), row, insert));
+        }
+        Ok(())
+    }
+
+    fn wrong_width(&self, given: usize, wanted: usize, row: &[Node], insert: &InsertStmt) -> SqlError {
+        if given > wanted {
+            let start = row.get(wanted).map_or(-1, location);
+            return self.error(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns", start);
+        }
+        let start = insert.cols.get(given).map_or(-1, location);
+        self.error(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions", start)
+    }
+
+    /// A value of a VALUES row, cast to its column; None for DEFAULT.
+    fn inserted_value(
+        &mut self,
+        node: &Node,
+        table: &Table,
+        column: usize,
+        overriding: OverridingKind,
+    ) -> Result<Option<Expr>, SqlError> {
+        if matches!(inner(node)?, NodeEnum::SetToDefault(_)) {
+            return Ok(None);
+        }
+        let definition = &table.columns[column];
+        self.check_identity(definition, overriding, location(node))?;
+        let expr = self.in_clause(Clause::Values, |binder| binder.expr(node))?;
+        if overriding == OverridingKind::OverridingUserValue && definition.identity.is_some() {
+            return Ok(None);
+        }
+        self.assigned(expr, definition, location(node)).map(Some)
+    }
+
+    /// Several VALUES rows: a query whose columns have the table's types already.
+    fn inserted_rows(
+        &mut self,
+        select: &SelectStmt,
+        insert: &InsertStmt,
+        table: &Arc<Table>,
+        columns: &[usize],
+        overriding: OverridingKind,
+        given: &mut [Option<Expr>],
+    ) -> Result<super::Query, SqlError> {
+        let width = list_items(&select.values_lists[0])?.len();
+        let mut rows = Vec::with_capacity(select.values_lists.len());
+        for list in &select.values_lists {
+            let items = list_items(list)?;
+            self.check_width(items, columns, insert)?;
+            if items.len() != width {
+                return Err(self.error(
+                    SqlState::SYNTAX_ERROR,
+                    "VALUES lists must all be the same length",
+                    items.first().map_or(-1, location),
+                ));
+            }
+            let mut row = Vec::with_capacity(width);
+            for (node, &column) in items.iter().zip(columns) {
+                row.push(match self.inserted_value(node, table, column, overriding)? {
+                    Some(value) => value,
+                    None => self.default_value(table, column)?,
+                });
+            }
+            rows.push(row);
+        }
+        let mut registers = Vec::with_capacity(width);
+        let mut output = Vec::with_capacity(width);
+        for &column in columns.iter().take(width) {
+            let register = self.register();
+            let definition = &table.columns[column];
+            given[column] = Some(Expr::column(register, definition.type_));
+            registers.push(register);
+            output.push(super::OutputColumn {
+                name: definition.name.clone(),
+                type_: definition.type_,
+                register,
+                origin: None,
+            });
+        }
+        let sublinks = std::mem::take(&mut self.level().sublinks);
+        Ok(super::Query {
+            tables: Vec::new(),
+            body: QueryBody::Values { rows, output: registers, sublinks },
+            output,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            ties: false,
+            locks: Vec::new(),
+        })
+    }
+
+    fn check_identity(&self, column: &Column, overriding: OverridingKind, start: i32) -> Result<(), SqlError> {
+        if column.identity == Some(Identity::Always) && overriding == OverridingKind::OverridingNotSet {
+            return Err(self
+                .error(
+                    SqlState::GENERATED_ALWAYS,
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+                    start,
+                )
+                .with_detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+                .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+        }
+        Ok(())
+    }
+
+    /// A value cast to the column it is stored in.
+    pub(crate) fn assigned(&mut self, expr: Expr, column: &Column, start: i32) -> Result<Expr, SqlError> {
+        let from = expr.type_();
+        if from.oid != oid::UNKNOWN && !functions::can_cast(from, column.type_, CastContext::Assignment) {
+            return Err(self
+                .error(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "column \"{}\" is of type {} but expression is of type {}",
+                        column.name,
+                        Type::new(column.type_.oid),
+                        Type::new(from.oid)
+                    ),
+                    start,
+                )
+                .with_hint("You will need to rewrite or cast the expression."));
+        }
+        self.built(functions::cast(expr, column.type_, CastContext::Assignment), start)
+    }
+
+    /// A value for every column: given, default or NULL.
+    pub(crate) fn complete_row(&mut self, given: Vec<Option<Expr>>, table: &Table) -> Result<Vec<Expr>, SqlError> {
+        let mut values = Vec::with_capacity(given.len());
+        for (column, value) in given.into_iter().enumerate() {
+            values.push(match value {
+                Some(value) => value,
+                None => self.default_value(table, column)?,
+            });
+        }
+        Ok(values)
+    }
+
+    /// A column's default.
+    pub(crate) fn default_value(&mut self, table: &Table, column: usize) -> Result<Expr, SqlError> {
+        let definition = &table.columns[column];
+        match &definition.default {
+            Some(text) if !definition.dropped => self.stored_expression(text, Some(definition), Clause::Default),
+            _ => Ok(Expr::null(definition.type_)),
+        }
+    }
+
+    /// An expression kept as text in the catalog: a default (cast to its column) or a check (a condition).
+    fn stored_expression(&mut self, text: &str, column: Option<&Column>, clause: Clause) -> Result<Expr, SqlError> {
+        let source = format!("SELECT {text}");
+        let parsed = crate::parse::parse(&source)?;
+        let Some(NodeEnum::SelectStmt(select)) = parsed.first().map(|statement| &statement.node) else {
+            return Err(SqlError::internal("a stored expression is no expression"));
+        };
+        let value = match select.target_list.first().map(inner).transpose()? {
+            Some(NodeEnum::ResTarget(target)) => target.val.as_deref(),
+            _ => None,
+        };
+        // Its locations are not the statement's.
+        let bound = self.without_lifting(|binder| {
+            binder.in_clause(clause, |binder| match column {
+                Some(column) => {
+                    let expr = binder.expr_of(value)?;
+                    binder.assigned(expr, column, -1)
+                }
+                None => binder.condition(value, "CHECK"),
+            })
+        });
+        bound.map_err(|mut error| {
+            error.position = None;
+            error
+        })
+    }
+
+    /// The CHECK constraints of a table over a new row's registers.
+    pub(crate) fn checks(&mut self, table: &Arc<Table>, new_row: Reg) -> Result<Vec<Check>, SqlError> {
+        let mut checks = Vec::with_capacity(table.checks.len());
+        for check in &table.checks {
+            let entry = self.row_entry(&table.name, table, new_row);
+            let expr = self.scoped(|binder| {
+                binder.level().entries.push(entry);
+                binder.stored_expression(&check.text, None, Clause::Check)
+            })?;
+            checks.push(Check { name: check.name.clone(), expr });
+        }
+        Ok(checks)
+    }
+
+    /// The names of a row that is in consecutive registers.
+    pub(crate) fn row_entry(&mut self, name: &str, table: &Arc<Table>, first: Reg) -> Entry {
+        let mut columns = Vec::new();
+        for (position, column) in table.live_columns() {
+            let register = first + position as Reg;
+            self.origins.insert(register, (table.oid, i16::try_from(position + 1).unwrap_or(0)));
+            columns.push(EntryColumn {
+                name: column.name.clone(),
+                value: ColumnValue::Value(Expr::column(register, column.type_)),
+                hidden: false,
+            });
+        }
+        Entry {
+            name: Some(name.to_owned()),
+            schema: None,
+            columns,
+            source: None,
+            table: Some(Arc::clone(table)),
+            scalar: false,
+        }
+    }
+
+    /// RETURNING, over the names in sight.
+    pub(crate) fn returning(&mut self, clause: Option<&ReturningClause>) -> Result<Returning, SqlError> {
+        let Some(clause) = clause else { return Ok(Returning::default()) };
+        if !clause.options.is_empty() {
+            return Err(self.unsupported("RETURNING WITH", -1));
+        }
+        let mut targets = self.in_clause(Clause::Returning, |binder| binder.target_list(&clause.exprs))?;
+        for target in &mut targets {
+            if target.expr.type_().oid == oid::UNKNOWN {
+                let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
+                target.expr = self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), target.location)?;
+            }
+        }
+        let mut computed = Vec::new();
+        let registers = self.project(&targets, &mut computed);
+        let output = self.outputs(&targets, &registers);
+        let sublinks = std::mem::take(&mut self.level().sublinks);
+        Ok(Returning { output, targets: computed, sublinks })
+    }
+
+    /// UPDATE.
+    pub(crate) fn update(&mut self, update: &UpdateStmt) -> Result<Bound, SqlError> {
+        self.scoped(|binder| {
+            let tables = binder.with_clause(update.with_clause.as_ref())?;
+            let range = relation(update.relation.as_ref())?;
+            let (table, target, entry) = binder.changed_table(range)?;
+            let name = entry.name.clone().unwrap_or_default();
+            let from = binder.joined_with(target, &table, entry, &update.from_clause)?;
+            let assignments = binder.in_clause(Clause::Set, |b| b.assignments(&update.target_list, &table))?;
+            let conditions = binder
+                .in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
+            let identity = binder.identify(target);
+            let sublinks = std::mem::take(&mut binder.level().sublinks);
+            let new_row = binder.register_block(table.columns.len());
+            let checks = binder.checks(&table, new_row)?;
+            // RETURNING sees the new row under the table's name.
+            let row = binder.row_entry(&name, &table, new_row);
+            binder.level().entries[0] = row;
+            let returning = binder.returning(update.returning_clause.as_ref())?;
+            let select = Select { from: Some(from), conditions, sublinks, ..Select::default() };
+            Ok(Bound::Update(Box::new(Change {
+                tables,
+                table,
+                target,
+                identity,
+                select,
+                assignments,
+                new_row,
+                checks,
+                returning,
+            })))
+        })
+    }
+
+    /// DELETE.
+    pub(crate) fn delete(&mut self, delete: &DeleteStmt) -> Result<Bound, SqlError> {
+        self.scoped(|binder| {
+            let tables = binder.with_clause(delete.with_clause.as_ref())?;
+            let range = relation(delete.relation.as_ref())?;
+            let (table, target, entry) = binder.changed_table(range)?;
+            let from = binder.joined_with(target, &table, entry, &delete.using_clause)?;
+            let conditions = binder
+                .in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
+            let identity = binder.identify(target);
+            let sublinks = std::mem::take(&mut binder.level().sublinks);
+            let returning = binder.returning(delete.returning_clause.as_ref())?;
+            let select = Select { from: Some(from), conditions, sublinks, ..Select::default() };
+            Ok(Bound::Delete(Box::new(Change {
+                tables,
+                table,
+                target,
+                identity,
+                select,
+                assignments: Vec::new(),
+                new_row: 0,
+                checks: Vec::new(),
+                returning,
+            })))
+        })
+    }
+
+    fn changed_table(&mut self, range: &RangeVar) -> Result<(Arc<Table>, super::SourceId, Entry), SqlError> {
+        let table = self.stored_table(range)?;
+        self.writes = true;
+        self.lock(table.oid, txn::TableLock::RowExclusive);
+        let target = self.source();
+        let entry = self.table_entry(target, &table, range)?;
+        Ok((table, target, entry))
+    }
+
+    /// The changed table inner joined with the other items.
+    fn joined_with(
+        &mut self,
+        target: super::SourceId,
+        table: &Arc<Table>,
+        entry: Entry,
+        others: &[Node],
+    ) -> Result<FromItem, SqlError> {
+        self.add_entries(vec![entry])?;
+        let own = FromItem::Source(target, Source::Table(Arc::clone(table)));
+        Ok(match self.from_clause(others)? {
+            None => own,
+            Some(others) => FromItem::Join {
+                kind: JoinKind::Inner,
+                left: Box::new(own),
+                right: Box::new(others),
+                condition: Vec::new(),
+            },
+        })
+    }
+
+    /// SET.
+    pub(crate) fn assignments(&mut self, nodes: &[Node], table: &Arc<Table>) -> Result<Vec<Assignment>, SqlError> {
+        let mut assignments: Vec<Assignment> = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let NodeEnum::ResTarget(target) = inner(node)? else {
+                return Err(SqlError::internal("SET without a target"));
+            };
+            if !target.indirection.is_empty() {
+                return Err(self.unsupported("assigning to a part of a column", target.location));
+            }
+            let position = self.named_column(table, &target.name, target.location)?;
+            if assignments.iter().any(|other| other.column as usize == position) {
+                return Err(self.error(
+                    SqlState::SYNTAX_ERROR,
+                    format!("multiple assignments to same column \"{}\"", target.name),
+                    target.location,
+                ));
+            }
+            let value = self.assigned_node(target)?;
+            let definition = &table.columns[position];
+            let value = if matches!(inner(value)?, NodeEnum::SetToDefault(_)) {
+                self.default_value(table, position)?
+            } else {
+                if definition.identity == Some(Identity::Always) {
+                    return Err(self
+                        .error(
+                            SqlState::GENERATED_ALWAYS,
+                            format!("column \"{}\" can only be updated to DEFAULT", definition.name),
+                            target.location,
+                        )
+                        .with_detail(format!(
+                            "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                            definition.name
+                        )));
+                }
+                let expr = self.expr(value)?;
+                self.assigned(expr, definition, location(value))?
+            };
+            assignments.push(Assignment { column: position as u32, value });
+        }
+        Ok(assignments)
+    }
+
+    /// The value of a SET item; `(a, b) = (x, y)` gives each its own.
+    fn assigned_node<'n>(&self, target: &'n ResTarget) -> Result<&'n Node, SqlError> {
+        let value = target.val.as_deref().ok_or_else(|| SqlError::internal("SET without a value"))?;
+        let NodeEnum::MultiAssignRef(multiple) = inner(value)? else { return Ok(value) };
+        let source = multiple.source.as_deref().ok_or_else(|| SqlError::internal("row assignment without source"))?;
+        let NodeEnum::RowExpr(row) = inner(source)? else {
+            return Err(self.unsupported("assigning a subquery's row", target.location));
+        };
+        if row.args.len() != multiple.ncolumns as usize {
+            return Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                "number of columns does not match number of values",
+                row.location,
+            ));
+        }
+        row.args.get(multiple.colno as usize - 1).ok_or_else(|| SqlError::internal("row assignment out of range"))
+    }
+}
+
+/// The relation of a statement that changes rows.
+pub(crate) fn relation(range: Option<&RangeVar>) -> Result<&RangeVar, SqlError> {
+    range.ok_or_else(|| SqlError::internal("statement without relation"))
+}
+
+/// VALUES without ORDER BY, LIMIT or WITH.
+fn is_plain_values(select: &SelectStmt) -> bool {
+    !select.values_lists.is_empty()
+        && select.sort_clause.is_empty()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
+        && select.with_clause.is_none()
+}
+
+fn list_items(node: &Node) -> Result<&[Node], SqlError> {
+    match inner(node)? {
+        NodeEnum::List(list) => Ok(&list.items),
+        _ => Err(SqlError::internal("VALUES without a list")),
+    }
+}

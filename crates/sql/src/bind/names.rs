@@ -1,0 +1,86 @@
+//! Qualified names of relations, and finding what they stand for.
+
+use std::sync::Arc;
+
+use pg_query::protobuf::RangeVar;
+
+use super::Binder;
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::QualifiedName;
+
+impl Binder<'_> {
+    /// The name as written.
+    pub(crate) fn written(&self, range: &RangeVar) -> String {
+        if range.schemaname.is_empty() {
+            range.relname.clone()
+        } else {
+            format!("{}.{}", range.schemaname, range.relname)
+        }
+    }
+
+    /// The name of a relation to be made or looked for when the command runs.
+    pub(crate) fn qualified(&self, range: &RangeVar) -> Result<QualifiedName, SqlError> {
+        self.check_database(range)?;
+        let schema = (!range.schemaname.is_empty()).then(|| range.schemaname.clone());
+        Ok(QualifiedName { schema, name: range.relname.clone() })
+    }
+
+    /// `database.schema.table` may only name the database one is in.
+    fn check_database(&self, range: &RangeVar) -> Result<(), SqlError> {
+        if range.catalogname.is_empty() || range.catalogname == self.catalog().database.name {
+            return Ok(());
+        }
+        Err(self.error(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "cross-database references are not implemented: \"{}.{}.{}\"",
+                range.catalogname, range.schemaname, range.relname
+            ),
+            range.location,
+        ))
+    }
+
+    /// What a name stands for, if anything.
+    pub(crate) fn find_relation(&self, range: &RangeVar) -> Result<Option<Relation>, SqlError> {
+        self.check_database(range)?;
+        let schema = (!range.schemaname.is_empty()).then_some(range.schemaname.as_str());
+        Ok(self.catalog().relation(self.context.search_path, schema, &range.relname))
+    }
+
+    /// 42P01.
+    pub(crate) fn no_relation(&self, range: &RangeVar) -> SqlError {
+        let name = self.written(range);
+        self.error(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"), range.location)
+    }
+
+    /// The stored table of a name, for statements that change it.
+    pub(crate) fn stored_table(&self, range: &RangeVar) -> Result<Arc<Table>, SqlError> {
+        match self.find_relation(range)? {
+            Some(Relation::Table(table)) if !table.is_virtual() => Ok(table),
+            Some(Relation::Table(table)) => Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied: \"{}\" is a system catalog", table.name),
+            )),
+            Some(Relation::Sequence(sequence)) => Err(self.error(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot change sequence \"{}\"", sequence.name),
+                range.location,
+            )),
+            Some(Relation::Index(..)) => Err(self.error(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot open relation \"{}\"", range.relname),
+                range.location,
+            )),
+            None => Err(self.no_relation(range)),
+        }
+    }
+
+    /// Notes that a table is touched; the strongest lock counts.
+    pub(crate) fn lock(&mut self, table: u32, mode: txn::TableLock) {
+        match self.locks.iter_mut().find(|(oid, _)| *oid == table) {
+            Some((_, held)) => *held = (*held).max(mode),
+            None => self.locks.push((table, mode)),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! INSERT ... ON CONFLICT.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{InferClause, OnConflictAction, OnConflictClause};
+
+use super::{Binder, Clause, Conflict, inner};
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Arbiter, ColumnRead, ConflictUpdate, Reg};
+
+impl Binder<'_> {
+    /// ON CONFLICT. `name`: what the statement calls the table.
+    pub(crate) fn on_conflict(
+        &mut self,
+        clause: &OnConflictClause,
+        table: &Arc<Table>,
+        name: &str,
+        new_row: Reg,
+    ) -> Result<Conflict, SqlError> {
+        let arbiter = match &clause.infer {
+            Some(infer) => Some(self.arbiter(infer, table)?),
+            None => None,
+        };
+        if clause.action != OnConflictAction::OnconflictUpdate as i32 {
+            return Ok(Conflict { arbiter, update: None });
+        }
+        if arbiter.is_none() {
+            return Err(self
+                .error(
+                    SqlState::SYNTAX_ERROR,
+                    "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                    clause.location,
+                )
+                .with_hint("For example, ON CONFLICT (column_name)."));
+        }
+        self.scoped(|binder| {
+            let source = binder.source();
+            let existing = super::Entry {
+                name: Some(name.to_owned()),
+                source: Some(source),
+                ..binder.source_entry(source, table)
+            };
+            let mut excluded = binder.row_entry("excluded", table, new_row);
+            // `excluded` is only found by its name: the plain names are the existing row's.
+            excluded.columns.iter_mut().for_each(|column| column.hidden = true);
+            binder.level().entries = vec![existing, excluded];
+            let assignments =
+                binder.in_clause(Clause::Set, |binder| binder.assignments(&clause.target_list, table))?;
+            let conditions = binder.in_clause(Clause::Where, |binder| {
+                binder.conjuncts(clause.where_clause.as_deref(), "WHERE")
+            })?;
+            if !binder.level().sublinks.is_empty() {
+                return Err(binder.unsupported("a subquery in ON CONFLICT DO UPDATE", clause.location));
+            }
+            let condition = (!conditions.is_empty()).then(|| crate::expr::Expr::and(conditions));
+            let updated_row = binder.register_block(table.columns.len());
+            let checks = binder.checks(table, updated_row)?;
+            let existing = binder.sources[source].columns.iter().enumerate();
+            let existing = existing
+                .filter_map(|(column, register)| {
+                    register.map(|register| ColumnRead { column: column as u32, register })
+                })
+                .collect();
+            let update = Some(ConflictUpdate { existing, condition, assignments, updated_row, checks });
+            Ok(Conflict { arbiter, update })
+        })
+    }
+
+    fn source_entry(&self, source: super::SourceId, table: &Arc<Table>) -> super::Entry {
+        let columns = table.live_columns().map(|(column, definition)| super::EntryColumn {
+            name: definition.name.clone(),
+            value: super::ColumnValue::Source { source, column, type_: definition.type_ },
+            hidden: false,
+        });
+        super::Entry {
+            name: None,
+            schema: None,
+            columns: columns.collect(),
+            source: None,
+            table: Some(Arc::clone(table)),
+            scalar: false,
+        }
+    }
+
+    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means.
+    fn arbiter(&self, infer: &InferClause, table: &Table) -> Result<Arbiter, SqlError> {
+        if !infer.conname.is_empty() {
+            let primary = table.primary_key.as_ref().is_some_and(|key| key.name == infer.conname);
+            let index =
+                table.indexes.iter().position(|index| index.constraint != 0 && index.name == infer.conname);
+            return match (primary, index) {
+                (true, _) => Ok(Arbiter::PrimaryKey),
+                (false, Some(index)) => Ok(Arbiter::Index(index)),
+                (false, None) => Err(self.error(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("constraint \"{}\" for table \"{}\" does not exist", infer.conname, table.name),
+                    infer.location,
+                )),
+            };
+        }
+        let mut wanted = Vec::with_capacity(infer.index_elems.len());
+        for element in &infer.index_elems {
+            let NodeEnum::IndexElem(element) = inner(element)? else { continue };
+            if element.name.is_empty() {
+                return Err(self.unsupported("ON CONFLICT by an expression", infer.location));
+            }
+            let column = table.column(&element.name).ok_or_else(|| {
+                self.error(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{}\" does not exist", element.name),
+                    infer.location,
+                )
+            })?;
+            wanted.push(column as u32);
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let matches = |columns: &mut dyn Iterator<Item = u32>| {
+            let mut columns: Vec<u32> = columns.collect();
+            columns.sort_unstable();
+            columns == wanted
+        };
+        if table.primary_key.as_ref().is_some_and(|key| matches(&mut key.columns.iter().copied())) {
+            return Ok(Arbiter::PrimaryKey);
+        }
+        let index = table
+            .indexes
+            .iter()
+            .position(|index| index.unique && matches(&mut index.columns.iter().map(|key| key.column)));
+        index.map(Arbiter::Index).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+            )
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Functions over the catalog.
+
+use bumpalo::Bump;
+
+use super::super::{Catalog, Relation};
+use super::text;
+use crate::error::SqlError;
+use crate::expr::Environment;
+use crate::types::Datum;
+
+/// A function of the registry that asks the catalog, by name.
+///
+/// # Errors
+/// 0A000 for a name that is not known here.
+pub fn function<'a>(
+    environment: &dyn Environment,
+    catalog: &Catalog,
+    name: &str,
+    arguments: &[Datum<'a>],
+    arena: &'a Bump,
+) -> Result<Datum<'a>, SqlError> {
+    let give = |found: Option<String>| found.map_or(Datum::Null, |found| Datum::Text(arena.alloc_str(&found)));
+    let oid = |index: usize| match arguments.get(index) {
+        Some(Datum::Oid(oid)) => *oid,
+        Some(Datum::Int4(number)) => u32::try_from(*number).unwrap_or(0),
+        Some(Datum::Int8(number)) => u32::try_from(*number).unwrap_or(0),
+        _ => 0,
+    };
+    let given_text = |index: usize| match arguments.get(index) {
+        Some(Datum::Text(text)) => *text,
+        _ => "",
+    };
+    Ok(match name {
+        "pg_get_expr" => arguments.first().copied().unwrap_or(Datum::Null),
+        "pg_get_indexdef" => {
+            let column = usize::try_from(oid(1)).unwrap_or(0);
+            give(index_table(catalog, oid(0)).and_then(|table| text::index(catalog, &table, oid(0), column)))
+        }
+        "pg_get_constraintdef" => {
+            let wanted = oid(0);
+            give(catalog.tables().find_map(|table| text::constraint(catalog, table, wanted)))
+        }
+        "pg_get_userbyid" => {
+            let role = catalog.roles.iter().find(|role| role.oid == oid(0));
+            give(Some(role.map_or_else(|| format!("unknown (OID={})", oid(0)), |role| role.name.clone())))
+        }
+        "pg_get_serial_sequence" => give(serial_sequence(environment, catalog, given_text(0), given_text(1))),
+        "pg_table_is_visible" => Datum::Bool(visible(environment, catalog, oid(0))),
+        "pg_type_is_visible" => Datum::Bool(crate::types::info(oid(0)).is_some()),
+        "pg_function_is_visible"
+        | "pg_operator_is_visible"
+        | "pg_collation_is_visible"
+        | "pg_opclass_is_visible" => Datum::Bool(true),
+        "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
+        "obj_description" | "col_description" | "shobj_description" => Datum::Null,
+        "has_table_privilege" | "has_schema_privilege" | "has_database_privilege" | "has_column_privilege"
+        | "has_any_column_privilege" | "has_sequence_privilege" | "has_function_privilege" | "pg_has_role" => {
+            Datum::Bool(true)
+        }
+        "to_regclass" => environment.class_oid(given_text(0)).map_or(Datum::Null, Datum::Oid),
+        "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
+        "pg_relation_is_updatable" => Datum::Int4(28),
+        "pg_get_partkeydef" | "pg_get_viewdef" | "pg_get_triggerdef" | "pg_get_ruledef" | "pg_get_functiondef"
+        | "pg_get_function_result" | "pg_get_function_arguments" | "pg_get_function_identity_arguments"
+        | "pg_get_statisticsobjdef_columns" | "pg_tablespace_location" => Datum::Null,
+        other => return Err(SqlError::unsupported(format_args!("function {other}"))),
+    })
+}
+
+fn index_table(catalog: &Catalog, index: u32) -> Option<std::sync::Arc<super::Table>> {
+    let (schema, name) = catalog.relation_name(index)?;
+    match catalog.relation_in(schema, name)? {
+        Relation::Index(table, _) => Some(table),
+        _ => None,
+    }
+}
+
+/// Whether a relation is found by its bare name.
+fn visible(environment: &dyn Environment, catalog: &Catalog, oid: u32) -> bool {
+    let Some((schema, name)) = catalog.relation_name(oid) else { return false };
+    let mut path = environment.current_schemas(true);
+    path.retain(|schema| catalog.schema(schema).is_some());
+    let first = path.iter().find_map(|candidate| {
+        let candidate = catalog.schema(candidate)?.oid;
+        catalog.relation_in(candidate, name).map(|_| candidate)
+    });
+    first == Some(schema)
+}
+
+fn serial_sequence(environment: &dyn Environment, catalog: &Catalog, table: &str, column: &str) -> Option<String> {
+    let table = catalog.table(environment.class_oid(table)?)?;
+    let position = u32::try_from(table.column(column)?).ok()?;
+    let sequence = catalog.sequences().find(|sequence| sequence.owner == Some((table.oid, position)))?;
+    let schema = catalog.schema_name(sequence.schema);
+    Some(format!("{}.{}", text::quoted(schema), text::quoted(&sequence.name)))
+}

@@ -1,0 +1,254 @@
+//! Rows of `information_schema`.
+
+use super::super::{Catalog, Table};
+use super::{Rows, text};
+use crate::plan::{Identity, ReferentialAction};
+use crate::types::{Value, oid as types, registry};
+
+pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
+    match relation {
+        "tables" => tables(catalog, rows),
+        "columns" => columns(catalog, rows),
+        "schemata" => {
+            for schema in catalog.schemas() {
+                rows.add(vec![
+                    ("catalog_name", text(&catalog.database.name)),
+                    ("schema_name", text(&schema.name)),
+                    ("schema_owner", text(owner(catalog))),
+                ]);
+            }
+        }
+        "table_constraints" => table_constraints(catalog, rows),
+        "key_column_usage" => key_columns(catalog, rows),
+        "constraint_column_usage" => constraint_columns(catalog, rows),
+        "referential_constraints" => referential(catalog, rows),
+        "sequences" => {
+            for sequence in catalog.sequences() {
+                rows.add(vec![
+                    ("sequence_catalog", text(&catalog.database.name)),
+                    ("sequence_schema", text(catalog.schema_name(sequence.schema))),
+                    ("sequence_name", text(&sequence.name)),
+                    ("data_type", text(sequence.type_.to_string())),
+                    ("start_value", text(sequence.start.to_string())),
+                    ("minimum_value", text(sequence.minimum.to_string())),
+                    ("maximum_value", text(sequence.maximum.to_string())),
+                    ("increment", text(sequence.increment.to_string())),
+                    ("cycle_option", text(yes_no(sequence.cycle))),
+                ]);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn owner(catalog: &Catalog) -> &str {
+    catalog.roles.first().map_or("", |role| &role.name)
+}
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "YES" } else { "NO" }
+}
+
+/// Stored tables and system relations, with the latter's kind.
+fn every_table(catalog: &Catalog) -> impl Iterator<Item = (&Table, bool)> {
+    let stored = catalog.tables().map(|table| (&**table, false));
+    stored.chain(super::all().map(|(table, view)| (&**table, view)))
+}
+
+fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for (table, view) in every_table(catalog) {
+        rows.add(vec![
+            ("table_catalog", text(&catalog.database.name)),
+            ("table_schema", text(catalog.schema_name(table.schema))),
+            ("table_name", text(&table.name)),
+            ("table_type", text(if view { "VIEW" } else { "BASE TABLE" })),
+            ("is_insertable_into", text(yes_no(!view))),
+            ("is_typed", text("NO")),
+        ]);
+    }
+}
+
+fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for (table, view) in every_table(catalog) {
+        for (position, column) in table.live_columns() {
+            let type_ = column.type_;
+            let is_array = crate::types::is_array(type_.oid);
+            let shown = if is_array { "ARRAY".to_owned() } else { plain_name(type_) };
+            let length = match type_.oid {
+                types::VARCHAR | types::BPCHAR if type_.modifier >= 4 => Value::Int4(type_.modifier - 4),
+                _ => Value::Null,
+            };
+            let (precision, scale) = match type_.oid {
+                types::INT2 => (Value::Int4(16), Value::Int4(0)),
+                types::INT4 => (Value::Int4(32), Value::Int4(0)),
+                types::INT8 => (Value::Int4(64), Value::Int4(0)),
+                types::FLOAT4 => (Value::Int4(24), Value::Null),
+                types::FLOAT8 => (Value::Int4(53), Value::Null),
+                types::NUMERIC if type_.modifier >= 4 => {
+                    let (precision, scale) = registry::numeric_modifier(type_.modifier);
+                    (Value::Int4(precision), Value::Int4(scale))
+                }
+                _ => (Value::Null, Value::Null),
+            };
+            let identity = column.identity.map_or(Value::Null, |identity| {
+                text(if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" })
+            });
+            let default = column.default.clone().filter(|_| column.identity.is_none());
+            rows.add(vec![
+                ("table_catalog", text(&catalog.database.name)),
+                ("table_schema", text(catalog.schema_name(table.schema))),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&column.name)),
+                ("ordinal_position", Value::Int4(i32::try_from(position + 1).unwrap_or(0))),
+                ("column_default", default.map_or(Value::Null, text)),
+                ("is_nullable", text(yes_no(!column.not_null))),
+                ("data_type", text(shown)),
+                ("character_maximum_length", length),
+                ("numeric_precision", precision),
+                ("numeric_scale", scale),
+                ("udt_catalog", text(&catalog.database.name)),
+                ("udt_schema", text("pg_catalog")),
+                ("udt_name", text(crate::types::name(type_.oid))),
+                ("is_identity", text(yes_no(column.identity.is_some()))),
+                ("identity_generation", identity),
+                ("is_generated", text("NEVER")),
+                ("is_updatable", text(yes_no(!view))),
+            ]);
+        }
+    }
+}
+
+fn plain_name(type_: crate::types::Type) -> String {
+    crate::types::Type::new(type_.oid).to_string()
+}
+
+/// A constraint: its name, kind and columns, and for a foreign key what it references.
+struct Shown<'c> {
+    table: &'c Table,
+    name: &'c str,
+    kind: &'static str,
+    columns: Vec<u32>,
+    parent: Option<&'c super::super::ForeignKey>,
+}
+
+fn constraints(catalog: &Catalog) -> Vec<Shown<'_>> {
+    let mut list = Vec::new();
+    for table in catalog.tables() {
+        if let Some(key) = &table.primary_key {
+            let columns = key.columns.clone();
+            list.push(Shown { table, name: &key.name, kind: "PRIMARY KEY", columns, parent: None });
+        }
+        for index in table.indexes.iter().filter(|index| index.constraint != 0) {
+            let columns = index.columns.iter().map(|key| key.column).collect();
+            list.push(Shown { table, name: &index.name, kind: "UNIQUE", columns, parent: None });
+        }
+        for check in &table.checks {
+            list.push(Shown { table, name: &check.name, kind: "CHECK", columns: Vec::new(), parent: None });
+        }
+        for key in &table.foreign_keys {
+            let columns = key.columns.clone();
+            list.push(Shown { table, name: &key.name, kind: "FOREIGN KEY", columns, parent: Some(key) });
+        }
+    }
+    list
+}
+
+fn table_constraints(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for shown in constraints(catalog) {
+        let schema = catalog.schema_name(shown.table.schema);
+        rows.add(vec![
+            ("constraint_catalog", text(&catalog.database.name)),
+            ("constraint_schema", text(schema)),
+            ("constraint_name", text(shown.name)),
+            ("table_catalog", text(&catalog.database.name)),
+            ("table_schema", text(schema)),
+            ("table_name", text(&shown.table.name)),
+            ("constraint_type", text(shown.kind)),
+            ("is_deferrable", text("NO")),
+            ("initially_deferred", text("NO")),
+            ("enforced", text("YES")),
+        ]);
+    }
+}
+
+fn key_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for shown in constraints(catalog) {
+        let schema = catalog.schema_name(shown.table.schema);
+        for (number, &column) in shown.columns.iter().enumerate() {
+            let number = Value::Int4(i32::try_from(number + 1).unwrap_or(0));
+            rows.add(vec![
+                ("constraint_catalog", text(&catalog.database.name)),
+                ("constraint_schema", text(schema)),
+                ("constraint_name", text(shown.name)),
+                ("table_catalog", text(&catalog.database.name)),
+                ("table_schema", text(schema)),
+                ("table_name", text(&shown.table.name)),
+                ("column_name", text(&shown.table.columns[column as usize].name)),
+                ("ordinal_position", number.clone()),
+                ("position_in_unique_constraint", if shown.parent.is_some() { number } else { Value::Null }),
+            ]);
+        }
+    }
+}
+
+fn constraint_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for shown in constraints(catalog) {
+        let (table, columns) = match shown.parent {
+            None => (shown.table, shown.columns),
+            Some(key) => match catalog.table(key.parent) {
+                Some(parent) => (&**parent, key.parent_columns.clone()),
+                None => continue,
+            },
+        };
+        for column in columns {
+            rows.add(vec![
+                ("table_catalog", text(&catalog.database.name)),
+                ("table_schema", text(catalog.schema_name(table.schema))),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&table.columns[column as usize].name)),
+                ("constraint_catalog", text(&catalog.database.name)),
+                ("constraint_schema", text(catalog.schema_name(shown.table.schema))),
+                ("constraint_name", text(shown.name)),
+            ]);
+        }
+    }
+}
+
+fn referential(catalog: &Catalog, rows: &mut Rows<'_>) {
+    let rule = |action: ReferentialAction| {
+        text(match action {
+            ReferentialAction::NoAction => "NO ACTION",
+            ReferentialAction::Restrict => "RESTRICT",
+            ReferentialAction::Cascade => "CASCADE",
+            ReferentialAction::SetNull => "SET NULL",
+            ReferentialAction::SetDefault => "SET DEFAULT",
+        })
+    };
+    for shown in constraints(catalog) {
+        let Some(key) = shown.parent else { continue };
+        let Some(parent) = catalog.table(key.parent) else { continue };
+        let unique = constraints_of(parent, &key.parent_columns);
+        rows.add(vec![
+            ("constraint_catalog", text(&catalog.database.name)),
+            ("constraint_schema", text(catalog.schema_name(shown.table.schema))),
+            ("constraint_name", text(shown.name)),
+            ("unique_constraint_catalog", text(&catalog.database.name)),
+            ("unique_constraint_schema", text(catalog.schema_name(parent.schema))),
+            ("unique_constraint_name", unique.map_or(Value::Null, text)),
+            ("match_option", text("NONE")),
+            ("update_rule", rule(key.on_update)),
+            ("delete_rule", rule(key.on_delete)),
+        ]);
+    }
+}
+
+/// The name of the unique key over these columns.
+fn constraints_of<'t>(table: &'t Table, columns: &[u32]) -> Option<&'t str> {
+    if let Some(key) = table.primary_key.as_ref().filter(|key| key.columns == columns) {
+        return Some(&key.name);
+    }
+    let matches = |index: &&super::super::Index| {
+        index.unique && index.columns.iter().map(|key| key.column).eq(columns.iter().copied())
+    };
+    table.indexes.iter().find(matches).map(|index| index.name.as_str())
+}

@@ -1,0 +1,59 @@
+//! What system relations show of the running system, beyond the catalog.
+
+/// The running system, as far as system relations show it. Everything has an empty default.
+pub trait System {
+    /// Rows of a table now.
+    fn table_rows(&self, _table: u32) -> f64 {
+        -1.0
+    }
+    /// Pages of a tree now.
+    fn tree_pages(&self, _tree: u32) -> i32 {
+        0
+    }
+    /// The settings, for pg_settings.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+    /// The sessions, for pg_stat_activity.
+    fn activity(&self) -> Vec<Activity> {
+        Vec::new()
+    }
+    /// The last value of a sequence, if it has given one.
+    fn sequence_value(&self, _sequence: u32) -> Option<i64> {
+        None
+    }
+}
+
+/// A row of pg_settings.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value as SHOW gives it.
+    pub value: String,
+    /// What it does.
+    pub description: String,
+    /// `bool`, `integer`, `real`, `string` or `enum`.
+    pub kind: &'static str,
+}
+
+/// A row of pg_stat_activity.
+#[derive(Debug, Clone)]
+pub struct Activity {
+    /// The session's number.
+    pub pid: i32,
+    /// Its database's OID and name.
+    pub database: (u32, String),
+    /// Its user.
+    pub user: String,
+    /// `application_name`.
+    pub application: String,
+    /// `active`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
+    pub state: &'static str,
+    /// The present or last statement.
+    pub query: String,
+    /// Times in microseconds since 2000-01-01 UTC: session, transaction and statement begun.
+    pub started: (i64, Option<i64>, Option<i64>),
+    /// What it waits for: type and name.
+    pub waits: Option<(&'static str, &'static str)>,
+}

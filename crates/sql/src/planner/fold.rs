@@ -1,0 +1,322 @@
+//! The expressions of plans, and the folding of constant ones.
+
+use bumpalo::Bump;
+
+use crate::expr::{Environment, EvalContext, Expr};
+use crate::plan::{
+    AccessPath, AggregateCall, Assignment, Check, KeyRange, Plan, RowTarget, Scan, SortKey, SubqueryKind,
+};
+use crate::types::{Settings, oid};
+
+/// A session for expressions that need none.
+struct NoSession(Settings);
+
+impl Environment for NoSession {
+    fn settings(&self) -> &Settings {
+        &self.0
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+}
+
+/// Replaces the constant parts of an expression by their values. What fails keeps failing when it runs.
+pub(super) fn expr(target: &mut Expr) {
+    if matches!(target, Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. }) {
+        return;
+    }
+    if target.type_().oid != oid::RECORD && target.is_constant() {
+        let arena = Bump::new();
+        let session = NoSession(Settings::default());
+        let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
+        let folded = target.eval(&mut context).ok().map(|value| value.to_value());
+        if let Some(value) = folded {
+            *target = Expr::Const(value, target.type_());
+        }
+        return;
+    }
+    target.for_each_child_mut(&mut |child| expr(child));
+}
+
+/// Folds every expression of a plan.
+pub(super) fn plan(root: &mut Plan) {
+    exprs_mut(root, &mut expr);
+    children_mut(root, &mut plan);
+}
+
+fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
+    match root {
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. } => {}
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Aggregate { input, .. }
+        | Plan::Window { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::LockRows { input, .. } => visit(input),
+        Plan::NestedLoop { left, right, .. }
+        | Plan::HashJoin { left, right, .. }
+        | Plan::SetOperation { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Plan::Subquery { input, subquery, .. } => {
+            visit(input);
+            visit(subquery);
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                visit(&mut table.plan);
+                if let Some(recursive) = &mut table.recursive {
+                    visit(&mut recursive.plan);
+                }
+            }
+            visit(body);
+        }
+        Plan::Insert(insert) => visit(&mut insert.input),
+        Plan::Update(update) => visit(&mut update.input),
+        Plan::Delete(delete) => visit(&mut delete.input),
+        Plan::Append(inputs) => inputs.iter_mut().for_each(visit),
+    }
+}
+
+/// One walk over a node's own expressions, by shared or mutable reference.
+macro_rules! node_exprs {
+    ($plan:expr, $visit:ident, $iter:ident, $sort:ident, $calls:ident, $scan:ident, $kind:ident,
+     $checks:ident, $assign:ident, $target:ident) => {
+        match $plan {
+            Plan::OneRow
+            | Plan::Nothing
+            | Plan::SetOperation { .. }
+            | Plan::With { .. }
+            | Plan::CommonScan { .. }
+            | Plan::Append(_) => {}
+            Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
+            Plan::Scan(scan) => $scan(scan, $visit),
+            Plan::Virtual { filter, .. } => filter.$iter().for_each($visit),
+            Plan::Function { arguments, .. } => arguments.$iter().for_each($visit),
+            Plan::Filter { condition, .. } => $visit(condition),
+            Plan::Project { expressions, .. } => expressions.$iter().for_each(|pair| {
+                let (expr, _) = pair;
+                $visit(expr)
+            }),
+            Plan::NestedLoop { condition, .. } => condition.$iter().for_each($visit),
+            Plan::HashJoin { keys, condition, .. } => {
+                keys.$iter().for_each(|pair| {
+                    let (left, right) = pair;
+                    $visit(left);
+                    $visit(right);
+                });
+                condition.$iter().for_each($visit);
+            }
+            Plan::Subquery { kind, .. } => $kind(kind, $visit),
+            Plan::Aggregate { groups, calls, .. } => {
+                groups.$iter().for_each(|pair| {
+                    let (expr, _) = pair;
+                    $visit(expr)
+                });
+                $calls(calls, $visit);
+            }
+            Plan::Window { partition, order, calls, .. } => {
+                partition.$iter().for_each(&mut *$visit);
+                $sort(order, $visit);
+                calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
+            }
+            Plan::Sort { keys, limit, .. } => {
+                $sort(keys, $visit);
+                limit.$iter().for_each($visit);
+            }
+            Plan::Limit { limit, offset, ties, .. } => {
+                limit.$iter().for_each(&mut *$visit);
+                offset.$iter().for_each(&mut *$visit);
+                ties.$iter().for_each($visit);
+            }
+            Plan::Distinct { keys, .. } => keys.$iter().for_each($visit),
+            Plan::LockRows { targets, .. } => targets.$iter().for_each(|lock| $target!(lock.target, $visit)),
+            Plan::Insert(insert) => {
+                insert.values.$iter().for_each(&mut *$visit);
+                $checks!(insert.checks, $visit);
+                insert.conflict.$iter().for_each(|conflict| {
+                    conflict.update.$iter().for_each(|update| {
+                        update.condition.$iter().for_each(&mut *$visit);
+                        $assign!(update.assignments, $visit);
+                        $checks!(update.checks, $visit);
+                    });
+                });
+            }
+            Plan::Update(update) => {
+                $target!(update.target, $visit);
+                $assign!(update.assignments, $visit);
+                $checks!(update.checks, $visit);
+            }
+            Plan::Delete(delete) => $target!(delete.target, $visit),
+        }
+    };
+}
+
+macro_rules! each_shared {
+    ($list:expr, $visit:ident) => {
+        each_part(&$list, $visit)
+    };
+}
+macro_rules! each_mutable {
+    ($list:expr, $visit:ident) => {
+        each_part_mut(&mut $list, $visit)
+    };
+}
+
+/// Something that holds one expression, or none.
+trait Part {
+    fn part(&self) -> Option<&Expr>;
+    fn part_mut(&mut self) -> Option<&mut Expr>;
+}
+
+impl Part for Check {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.expr)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.expr)
+    }
+}
+
+impl Part for Assignment {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.value)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.value)
+    }
+}
+
+impl Part for RowTarget {
+    fn part(&self) -> Option<&Expr> {
+        self.recheck.as_ref()
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        self.recheck.as_mut()
+    }
+}
+
+impl Part for SortKey {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.expr)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.expr)
+    }
+}
+
+/// A list of parts, or a single one.
+trait Parts {
+    type Item: Part;
+    fn parts(&self) -> &[Self::Item];
+    fn parts_mut(&mut self) -> &mut [Self::Item];
+}
+
+impl<P: Part> Parts for Vec<P> {
+    type Item = P;
+    fn parts(&self) -> &[P] {
+        self
+    }
+    fn parts_mut(&mut self) -> &mut [P] {
+        self
+    }
+}
+
+impl Parts for RowTarget {
+    type Item = RowTarget;
+    fn parts(&self) -> &[RowTarget] {
+        std::slice::from_ref(self)
+    }
+    fn parts_mut(&mut self) -> &mut [RowTarget] {
+        std::slice::from_mut(self)
+    }
+}
+
+fn each_part<'p, P: Parts>(list: &'p P, visit: &mut dyn FnMut(&'p Expr))
+where
+    P::Item: 'p,
+{
+    list.parts().iter().filter_map(Part::part).for_each(visit);
+}
+
+fn each_part_mut<P: Parts>(list: &mut P, visit: &mut dyn FnMut(&mut Expr)) {
+    list.parts_mut().iter_mut().filter_map(Part::part_mut).for_each(visit);
+}
+
+fn call_exprs<'p>(calls: &'p [AggregateCall], visit: &mut dyn FnMut(&'p Expr)) {
+    for call in calls {
+        call.arguments.iter().for_each(&mut *visit);
+        each_part(&call.order, visit);
+        call.filter.iter().for_each(&mut *visit);
+    }
+}
+
+fn call_exprs_mut(calls: &mut [AggregateCall], visit: &mut dyn FnMut(&mut Expr)) {
+    for call in calls {
+        call.arguments.iter_mut().for_each(&mut *visit);
+        each_part_mut(&mut call.order, visit);
+        call.filter.iter_mut().for_each(&mut *visit);
+    }
+}
+
+/// Calls `visit` for the expressions of what is made of a subquery.
+pub(super) fn kind_exprs<'p>(kind: &'p SubqueryKind, visit: &mut dyn FnMut(&'p Expr)) {
+    match kind {
+        SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
+        SubqueryKind::Exists => {}
+        SubqueryKind::Quantified { comparison, hash, .. } => {
+            visit(comparison);
+            for (left, right) in hash.iter().flatten() {
+                visit(left);
+                visit(right);
+            }
+        }
+    }
+}
+
+fn kind_exprs_mut(kind: &mut SubqueryKind, visit: &mut dyn FnMut(&mut Expr)) {
+    match kind {
+        SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
+        SubqueryKind::Exists => {}
+        SubqueryKind::Quantified { comparison, hash, .. } => {
+            visit(comparison);
+            for (left, right) in hash.iter_mut().flatten() {
+                visit(left);
+                visit(right);
+            }
+        }
+    }
+}
+
+fn scan_exprs_mut(scan: &mut Scan, visit: &mut dyn FnMut(&mut Expr)) {
+    match &mut scan.path {
+        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter_mut().for_each(&mut *visit),
+        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs_mut(range, visit),
+    }
+    scan.filter.iter_mut().for_each(visit);
+}
+
+fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
+    range.equal.iter_mut().for_each(&mut *visit);
+    range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(&mut bound.value));
+}
+
+/// Calls `visit` for a node's own expressions.
+pub(super) fn exprs<'p>(node: &'p Plan, visit: &mut dyn FnMut(&'p Expr)) {
+    use super::registers::scan_exprs;
+    node_exprs!(node, visit, iter, each_part, call_exprs, scan_exprs, kind_exprs, each_shared, each_shared, each_shared);
+}
+
+fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
+    node_exprs!(node, visit, iter_mut, each_part_mut, call_exprs_mut, scan_exprs_mut, kind_exprs_mut, each_mutable, each_mutable, each_mutable);
+}

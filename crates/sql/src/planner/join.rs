@@ -1,0 +1,656 @@
+//! Joins: which source first, and by which method.
+//!
+//! 1. Inner joins are taken apart into leaves and one pool of conditions; an outer join is a leaf planned on its own.
+//! 2. The cheapest leaf begins. Then, again and again, the leaf that is cheapest to join next is joined: by running it
+//!    for each row so far, when the row's values lead into a key or the leaf needs them; else by a hash table.
+//! 3. A condition is applied as soon as everything it reads is there.
+
+use super::access::Search;
+use super::cost;
+use super::query::Planner;
+use super::registers::{self, Registers};
+use crate::bind::{FromItem, Query, QueryBody, SetCall, Source, SourceId};
+use crate::error::{SqlError, SqlState};
+use crate::expr::{Expr, QuantifiedOver};
+use crate::functions::{Comparison, Volatility};
+use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SetFunction, SortKey};
+
+use std::sync::Arc;
+
+/// A plan with what is expected of it.
+pub(super) struct Part {
+    pub(super) plan: Plan,
+    pub(super) rows: f64,
+    pub(super) cost: f64,
+    /// Its rows come in the wanted order.
+    pub(super) ordered: bool,
+}
+
+/// A source of an inner join.
+pub(super) enum Leaf {
+    /// A table, whose path depends on the conditions.
+    Table(SourceId, Arc<crate::catalog::Table>),
+    /// Anything planned already.
+    Planned(Part),
+    /// An outer join, planned with the conditions that can go into it.
+    Outer(Box<(JoinKind, FromItem, FromItem, Vec<Expr>)>),
+    /// A subquery, planned with the conditions that can go into it.
+    Query(Box<Query>),
+}
+
+/// The order and limit a query wants of its rows.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Wanted<'w> {
+    pub(super) order: &'w [SortKey],
+    pub(super) limited: bool,
+}
+
+struct Candidate {
+    leaf: Option<Leaf>,
+    writes: Registers,
+    /// Registers of other leaves it reads (LATERAL).
+    needs: Registers,
+}
+
+impl Planner<'_, '_> {
+    /// Plans FROM with conditions that must all hold. `outside`: registers filled before all of it.
+    pub(super) fn join_tree(
+        &mut self,
+        item: FromItem,
+        mut conditions: Vec<Expr>,
+        outside: &Registers,
+        wanted: Wanted<'_>,
+    ) -> Result<Part, SqlError> {
+        let mut leaves = Vec::new();
+        self.take_apart(item, &mut leaves, &mut conditions)?;
+        self.semi_joins(&mut conditions, &mut leaves);
+        self.lists(&mut conditions, &mut leaves);
+        let mut candidates = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
+            let writes = self.leaf_writes(&leaf);
+            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::new() });
+        }
+        let all: Registers = candidates.iter().flat_map(|candidate| &candidate.writes).copied().collect();
+        for candidate in &mut candidates {
+            if let Some(leaf) = &candidate.leaf {
+                candidate.needs = self.leaf_needs(leaf);
+                candidate.needs.retain(|register| all.contains(register) && !candidate.writes.contains(register));
+            }
+        }
+        let first = self.early_sublinks(&conditions);
+        let single = candidates.len() == 1;
+        let mut available: Registers = outside.difference(&all).copied().collect();
+        let mut current: Option<Part> = None;
+        if let Some(part) = first {
+            available.extend(registers::written(&part.plan));
+            current = Some(part);
+        }
+        let mut used = vec![false; conditions.len()];
+        while let Some(next) = self.cheapest(&candidates, &conditions, &used, current.as_ref(), &available) {
+            let leaf = candidates[next].leaf.take().ok_or_else(|| SqlError::internal("leaf joined twice"))?;
+            let writes = candidates[next].writes.clone();
+            let lateral = !candidates[next].needs.is_empty();
+            let order = if single || current.is_none() { wanted } else { Wanted::default() };
+            current = Some(self.join_next(
+                current, leaf, &writes, lateral, &conditions, &mut used, &mut available, order,
+            )?);
+        }
+        let current = current.ok_or_else(|| SqlError::internal("FROM without a source"))?;
+        let rest = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(condition, _)| condition);
+        self.filtered(current, rest.collect())
+    }
+
+    /// Joins one more leaf to what there is.
+    #[allow(clippy::too_many_arguments)]
+    fn join_next(
+        &mut self,
+        current: Option<Part>,
+        leaf: Leaf,
+        writes: &Registers,
+        lateral: bool,
+        conditions: &[Expr],
+        used: &mut [bool],
+        available: &mut Registers,
+        wanted: Wanted<'_>,
+    ) -> Result<Part, SqlError> {
+        let mut with_leaf = available.clone();
+        with_leaf.extend(writes);
+        let (mut own, mut joining) = (Vec::new(), Vec::new());
+        for index in 0..conditions.len() {
+            if used[index] || !self.required(&conditions[index]).is_subset(&with_leaf) {
+                continue;
+            }
+            used[index] = true;
+            let reads = self.required(&conditions[index]);
+            let only_own = reads.iter().all(|register| writes.contains(register) || !available.contains(register));
+            let outer_only = current.is_none() || only_own;
+            if outer_only { &mut own } else { &mut joining }.push(conditions[index].clone());
+        }
+        let Some(left) = current else {
+            let part = self.leaf(leaf, own, available, wanted)?;
+            available.extend(writes);
+            return Ok(part);
+        };
+        let keys = hash_keys(&joining, available, writes);
+        let loop_cost = self.loop_cost(&leaf, &own, &joining, available, left.rows);
+        let hash_cost = self.hash_cost(&leaf, &own, available, left.rows);
+        let hashed = !lateral && !keys.is_empty() && hash_cost < loop_cost && left.rows > 1.5;
+        let part = if hashed {
+            let outside: Registers = available.difference(&registers::written(&left.plan)).copied().collect();
+            let right = self.leaf(leaf, own, &outside, Wanted::default())?;
+            let rest: Vec<Expr> = joining.into_iter().filter(|expr| !is_key(expr, available, writes)).collect();
+            self.hash_join(JoinKind::Inner, left, right, keys, rest)?
+        } else {
+            own.extend(joining);
+            let right = self.leaf(leaf, own, available, Wanted::default())?;
+            let rows = (left.rows * right.rows).max(1.0);
+            let cost = left.cost + left.rows * right.cost;
+            let ordered = left.ordered;
+            let plan = nested_loop(JoinKind::Inner, left.plan, right.plan, None);
+            Part { plan, rows, cost, ordered }
+        };
+        available.extend(writes);
+        Ok(part)
+    }
+
+    fn hash_join(
+        &mut self,
+        kind: JoinKind,
+        left: Part,
+        right: Part,
+        keys: Vec<(Expr, Expr)>,
+        rest: Vec<Expr>,
+    ) -> Result<Part, SqlError> {
+        let larger = left.rows.max(right.rows);
+        let plan = Plan::HashJoin {
+            kind,
+            left: Box::new(left.plan),
+            right: Box::new(right.plan),
+            keys,
+            condition: None,
+            left_registers: Vec::new(),
+            right_registers: Vec::new(),
+        };
+        let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
+        let part = Part { plan, rows: larger, cost, ordered: left.ordered && kind != JoinKind::Full };
+        if kind == JoinKind::Inner {
+            return self.filtered(part, rest);
+        }
+        let mut part = part;
+        if !rest.is_empty()
+            && let Plan::HashJoin { condition, .. } = &mut part.plan
+        {
+            *condition = Some(Expr::and(rest));
+        }
+        Ok(part)
+    }
+
+    /// The leaf to join next: the cheapest of those whose needs are met.
+    fn cheapest(
+        &mut self,
+        candidates: &[Candidate],
+        conditions: &[Expr],
+        used: &[bool],
+        current: Option<&Part>,
+        available: &Registers,
+    ) -> Option<usize> {
+        let left_rows = current.map_or(1.0, |part| part.rows);
+        let mut best: Option<(f64, usize)> = None;
+        for (index, candidate) in candidates.iter().enumerate() {
+            let Some(leaf) = &candidate.leaf else { continue };
+            if !candidate.needs.is_subset(available) {
+                continue;
+            }
+            let mut with_leaf = available.clone();
+            with_leaf.extend(&candidate.writes);
+            let (mut own, mut joining) = (Vec::new(), Vec::new());
+            for (condition, used) in conditions.iter().zip(used) {
+                let required = self.required(condition);
+                if !used && required.is_subset(&with_leaf) {
+                    let touches = required.iter().any(|register| available.contains(register));
+                    if touches { &mut joining } else { &mut own }.push(condition.clone());
+                }
+            }
+            let mut price = self.loop_cost(leaf, &own, &joining, available, left_rows);
+            if current.is_some() {
+                if !hash_keys(&joining, available, &candidate.writes).is_empty() {
+                    price = price.min(self.hash_cost(leaf, &own, available, left_rows));
+                } else if joining.is_empty() {
+                    // A cross product makes everything after it dearer: last of all.
+                    price *= 100.0;
+                }
+            }
+            if best.is_none_or(|(least, _)| price < least) {
+                best = Some((price, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// What running a leaf for each of the rows so far costs.
+    fn loop_cost(&self, leaf: &Leaf, own: &[Expr], joining: &[Expr], available: &Registers, rows: f64) -> f64 {
+        match leaf {
+            Leaf::Table(source, table) => {
+                let conditions: Vec<Expr> = own.iter().chain(joining).cloned().collect();
+                let access = self.search(*source, table, &conditions, available, Wanted::default()).best();
+                rows * (access.cost + access.rows * cost::ROW)
+            }
+            other => rows * self.estimate(other, own).1,
+        }
+    }
+
+    fn hash_cost(&self, leaf: &Leaf, own: &[Expr], available: &Registers, left_rows: f64) -> f64 {
+        let (rows, price) = match leaf {
+            Leaf::Table(source, table) => {
+                let access = self.search(*source, table, own, available, Wanted::default()).best();
+                (access.rows, access.cost)
+            }
+            other => self.estimate(other, own),
+        };
+        price + rows * cost::HASH_BUILD + left_rows * cost::HASH_PROBE
+    }
+
+    /// Rows and cost of a leaf that is no table.
+    fn estimate(&self, leaf: &Leaf, own: &[Expr]) -> (f64, f64) {
+        let kept: f64 = own.iter().map(cost::selectivity).product();
+        match leaf {
+            Leaf::Planned(part) => ((part.rows * kept).max(1.0), part.cost),
+            Leaf::Table(_, table) => {
+                let rows = cost::table_rows(self.context(), table);
+                ((rows * kept).max(1.0), rows)
+            }
+            Leaf::Outer(join) => {
+                let rows = self.item_rows(&join.1).max(self.item_rows(&join.2));
+                ((rows * kept).max(1.0), rows * 2.0)
+            }
+            Leaf::Query(_) => (100.0 * kept.max(0.01), 1000.0),
+        }
+    }
+
+    fn item_rows(&self, item: &FromItem) -> f64 {
+        match item {
+            FromItem::Source(_, Source::Table(table)) => cost::table_rows(self.context(), table),
+            FromItem::Source(..) => 100.0,
+            FromItem::Join { left, right, .. } => self.item_rows(left).max(self.item_rows(right)),
+        }
+    }
+
+    pub(super) fn search<'s>(
+        &'s self,
+        source: SourceId,
+        table: &'s crate::catalog::Table,
+        conditions: &'s [Expr],
+        available: &'s Registers,
+        wanted: Wanted<'s>,
+    ) -> Search<'s> {
+        Search {
+            table,
+            columns: &self.binder.sources[source].columns,
+            conditions,
+            available,
+            rows: cost::table_rows(self.context(), table),
+            statistics: self.context().catalog.statistics(table.oid).map(|statistics| &**statistics),
+            order: wanted.order,
+            limited: wanted.limited,
+        }
+    }
+
+    /// Plans a leaf with the conditions on it. `available`: registers filled before it runs.
+    fn leaf(
+        &mut self,
+        leaf: Leaf,
+        conditions: Vec<Expr>,
+        available: &Registers,
+        wanted: Wanted<'_>,
+    ) -> Result<Part, SqlError> {
+        match leaf {
+            Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
+            Leaf::Planned(part) => self.filtered(part, conditions),
+            Leaf::Query(query) => {
+                let (inside, outside) = push_down(*query, conditions);
+                let part = self.query(inside, available)?;
+                self.filtered(part, outside)
+            }
+            Leaf::Outer(join) => {
+                let (kind, left, right, on) = *join;
+                self.outer_join(kind, left, right, on, conditions, available)
+            }
+        }
+    }
+
+    fn scan(
+        &mut self,
+        source: SourceId,
+        table: Arc<crate::catalog::Table>,
+        conditions: Vec<Expr>,
+        available: &Registers,
+        wanted: Wanted<'_>,
+    ) -> Result<Part, SqlError> {
+        let columns: Vec<ColumnRead> = self.binder.sources[source]
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(column, register)| {
+                register.map(|register| ColumnRead { column: column as u32, register })
+            })
+            .collect();
+        // A condition on a subquery's result is a filter above: the subquery runs between.
+        let (late, conditions): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| self.reads_pending(condition));
+        if table.is_virtual() {
+            let rows = cost::table_rows(self.context(), &table);
+            let kept: f64 = conditions.iter().map(cost::selectivity).product();
+            let filter = (!conditions.is_empty()).then(|| Expr::and(conditions));
+            let plan = Plan::Virtual { relation: table.oid, columns, filter };
+            let part = Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
+            return self.filtered(part, late);
+        }
+        let access = self.search(source, &table, &conditions, available, wanted).best();
+        let mut rows = access.rows;
+        let mut filters = Vec::new();
+        for (index, condition) in conditions.into_iter().enumerate() {
+            if !access.used.contains(&index) {
+                rows *= cost::selectivity(&condition);
+                filters.push(condition);
+            }
+        }
+        let filter = (!filters.is_empty()).then(|| Expr::and(filters));
+        let identity = self.binder.sources[source].identity;
+        let plan = Plan::Scan(Box::new(Scan { table, path: access.path, columns, identity, filter }));
+        self.filtered(Part { plan, rows: rows.max(1.0), cost: access.cost, ordered: access.ordered }, late)
+    }
+
+    /// LEFT, RIGHT and FULL joins. `conditions` hold above the join; those on the preserved side go below it.
+    fn outer_join(
+        &mut self,
+        kind: JoinKind,
+        left: FromItem,
+        right: FromItem,
+        on: Vec<Expr>,
+        conditions: Vec<Expr>,
+        available: &Registers,
+    ) -> Result<Part, SqlError> {
+        if kind == JoinKind::Right {
+            return self.outer_join(JoinKind::Left, right, left, on, conditions, available);
+        }
+        let (left_writes, right_writes) = (self.item_writes(&left), self.item_writes(&right));
+        let mut inside = Vec::new();
+        let mut above = conditions;
+        if kind == JoinKind::Left {
+            (above, inside) = above.into_iter().partition(|condition| {
+                self.required(condition).iter().any(|register| right_writes.contains(register))
+            });
+        }
+        let left = self.join_tree(left, inside, available, Wanted::default())?;
+        let keys = hash_keys(&on, &left_writes, &right_writes);
+        let hashable = !keys.is_empty() && !on.iter().any(|condition| self.reads_pending(condition));
+        if kind == JoinKind::Full {
+            if !hashable {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+                ));
+            }
+            let right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
+            let rest = on.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
+            let part = self.hash_join(kind, left, right, keys, rest)?;
+            return self.filtered(part, above);
+        }
+        let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
+        let mut with_left = available.clone();
+        with_left.extend(&left_writes);
+        if !lateral && hashable && !self.leads_into_key(&right, &on, &with_left) && left.rows > 1.5 {
+            let (own, rest): (Vec<Expr>, Vec<Expr>) = on.into_iter().partition(|condition| {
+                self.required(condition).iter().all(|r| right_writes.contains(r) || !left_writes.contains(r))
+            });
+            let right = self.join_tree(right, own, available, Wanted::default())?;
+            let rest = rest.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
+            let part = self.hash_join(kind, left, right, keys, rest)?;
+            return self.filtered(part, above);
+        }
+        // Run for each left row, the right side may as well check the whole condition itself.
+        let right = self.join_tree(right, on, &with_left, Wanted::default())?;
+        let rows = (left.rows * right.rows).max(left.rows);
+        let cost = left.cost + left.rows * right.cost;
+        let ordered = left.ordered;
+        let plan = nested_loop(kind, left.plan, right.plan, None);
+        self.filtered(Part { plan, rows, cost, ordered }, above)
+    }
+
+    /// Whether conditions with the left side's values lead into a key of the right table.
+    fn leads_into_key(&self, right: &FromItem, on: &[Expr], available: &Registers) -> bool {
+        let FromItem::Source(source, Source::Table(table)) = right else { return false };
+        if table.is_virtual() {
+            return false;
+        }
+        let access = self.search(*source, table, on, available, Wanted::default()).best();
+        match access.path {
+            AccessPath::Point { .. } | AccessPath::UniquePoint { .. } => true,
+            AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => !range.equal.is_empty(),
+        }
+    }
+
+    /// Inner joins to leaves and conditions.
+    fn take_apart(
+        &mut self,
+        item: FromItem,
+        leaves: &mut Vec<Leaf>,
+        conditions: &mut Vec<Expr>,
+    ) -> Result<(), SqlError> {
+        match item {
+            FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
+                self.take_apart(*left, leaves, conditions)?;
+                self.take_apart(*right, leaves, conditions)?;
+                conditions.extend(condition);
+            }
+            FromItem::Join { kind, left, right, condition } => {
+                leaves.push(Leaf::Outer(Box::new((kind, *left, *right, condition))));
+            }
+            FromItem::Source(source, Source::Table(table)) => leaves.push(Leaf::Table(source, table)),
+            FromItem::Source(_, Source::Query(query)) => {
+                if !is_plain(&query) {
+                    leaves.push(Leaf::Query(query));
+                    return Ok(());
+                }
+                // A subquery that only picks columns is its own FROM and WHERE.
+                if let QueryBody::Select(select) = query.body
+                    && let Some(from) = select.from
+                {
+                    conditions.extend(select.conditions);
+                    self.take_apart(from, leaves, conditions)?;
+                }
+            }
+            FromItem::Source(source, other) => {
+                let part = self.computed_source(source, other);
+                leaves.push(Leaf::Planned(part));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sources without conditions of their own.
+    fn computed_source(&mut self, source: SourceId, item: Source) -> Part {
+        let (plan, rows) = match item {
+            Source::Function(SetCall { function, arguments, output, ordinality }) => {
+                (Plan::Function { function, arguments, output, ordinality }, 100.0)
+            }
+            Source::Row(expressions) => (Plan::OneRow.project(expressions), 1.0),
+            Source::Common(id) => {
+                let mut output = self.binder.sources[source].columns.clone();
+                output.resize(self.common_width(id).max(output.len()), None);
+                (Plan::CommonScan { id, output }, 100.0)
+            }
+            Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
+        };
+        Part { plan, rows, cost: rows, ordered: false }
+    }
+
+    /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so that each value is
+    /// one lookup.
+    fn lists(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+        let [Leaf::Table(source, table)] = leaves.as_slice() else { return };
+        let (source, table) = (*source, Arc::clone(table));
+        if table.is_virtual() {
+            return;
+        }
+        for index in 0..conditions.len() {
+            let Some((values, equal, rows)) = self.list_values(&conditions[index]) else { continue };
+            let available = registers::written(&values);
+            let mut with_list = conditions.clone();
+            with_list[index] = equal.clone();
+            let access = self.search(source, &table, &with_list, &available, Wanted::default()).best();
+            let plain = self.search(source, &table, conditions, &available, Wanted::default()).best();
+            if access.used.contains(&index) && rows * access.cost < plain.cost {
+                conditions[index] = equal;
+                leaves.push(Leaf::Planned(Part { plan: values, rows, cost: rows, ordered: false }));
+                return;
+            }
+        }
+    }
+
+    /// The distinct values of a list, the equality with them, and how many there may be.
+    fn list_values(&mut self, condition: &Expr) -> Option<(Plan, Expr, f64)> {
+        let Expr::Quantified(quantified) = condition else { return None };
+        if quantified.all || quantified.function.comparison != Some(Comparison::Equal) {
+            return None;
+        }
+        let type_ = crate::types::Type::new(*quantified.function.arguments.get(1)?);
+        let register = self.binder.register();
+        let constant = |expr: &Expr| expr.is_row_free() && expr.volatility() < Volatility::Volatile;
+        let (input, rows) = match &quantified.right {
+            QuantifiedOver::List(list) if list.iter().all(constant) => {
+                let rows = list.iter().map(|expr| vec![expr.clone()]).collect();
+                (Plan::Values { rows, output: vec![register] }, list.len() as f64)
+            }
+            QuantifiedOver::Array(array) if constant(array) => {
+                let function = SetFunction::Unnest;
+                let arguments = vec![array.clone()];
+                (Plan::Function { function, arguments, output: vec![register], ordinality: None }, 10.0)
+            }
+            _ => return None,
+        };
+        let value = Expr::column(register, type_);
+        let equal = crate::functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
+        Some((Plan::Distinct { input: Box::new(input), keys: vec![value] }, equal, rows))
+    }
+}
+
+/// A nested loop; the registers to null are filled in later.
+pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Option<Expr>) -> Plan {
+    if kind == JoinKind::Inner && condition.is_none() {
+        match (left, right) {
+            (Plan::OneRow, right) => return right,
+            (left, Plan::OneRow) => return left,
+            (left, right) => {
+                return Plan::NestedLoop {
+                    kind,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                    condition: None,
+                    right_registers: Vec::new(),
+                };
+            }
+        }
+    }
+    Plan::NestedLoop {
+        kind,
+        left: Box::new(left),
+        right: Box::new(right),
+        condition,
+        right_registers: Vec::new(),
+    }
+}
+
+/// The equalities between two sides, as (left, right) of equal types.
+fn hash_keys(conditions: &[Expr], left: &Registers, right: &Registers) -> Vec<(Expr, Expr)> {
+    conditions.iter().filter_map(|condition| key_pair(condition, left, right)).collect()
+}
+
+fn is_key(condition: &Expr, left: &Registers, right: &Registers) -> bool {
+    key_pair(condition, left, right).is_some()
+}
+
+fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Expr, Expr)> {
+    let (Comparison::Equal, a, b) = condition.as_comparison()? else { return None };
+    let on = |expr: &Expr, own: &Registers, other: &Registers| {
+        let reads = registers::reads(expr);
+        !reads.is_disjoint(own) && reads.is_disjoint(other)
+    };
+    let (a, b) = if on(a, left, right) && on(b, right, left) {
+        (a.clone(), b.clone())
+    } else if on(b, left, right) && on(a, right, left) {
+        (b.clone(), a.clone())
+    } else {
+        return None;
+    };
+    if a.type_().oid == b.type_().oid {
+        return Some((a, b));
+    }
+    // Hashing needs one type: the wider of the two.
+    let (pair, _) = crate::functions::unify("JOIN", vec![a, b]).ok()?;
+    <[Expr; 2]>::try_from(pair).ok().map(|[a, b]| (a, b))
+}
+
+/// Whether a subquery only picks columns of its FROM.
+fn is_plain(query: &Query) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    query.tables.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.locks.is_empty()
+        && select.from.is_some()
+        && !select.grouped
+        && select.windows.is_empty()
+        && select.sets.is_empty()
+        && select.targets.is_empty()
+        && select.sublinks.is_empty()
+        && matches!(select.distinct, crate::bind::Distinct::No)
+}
+
+/// Moves conditions on a subquery's output into it where that changes nothing.
+fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<Expr>) {
+    let QueryBody::Select(select) = &mut query.body else { return (query, conditions) };
+    let closed = query.limit.is_some()
+        || query.offset.is_some()
+        || !query.locks.is_empty()
+        || select.grouped
+        || !select.windows.is_empty()
+        || !select.sets.is_empty()
+        || !matches!(select.distinct, crate::bind::Distinct::No);
+    if closed {
+        return (query, conditions);
+    }
+    let links: Registers = select.sublinks.iter().map(|link| link.output).collect();
+    let mut outside = Vec::new();
+    for condition in conditions {
+        let mut movable = true;
+        let mut inner = condition.clone();
+        substitute(&mut inner, &mut |register| {
+            let computed = select.targets.iter().find(|(_, target)| *target == register);
+            match computed {
+                Some((expr, _)) if expr.volatility() < Volatility::Volatile => Some(expr.clone()),
+                Some(_) => {
+                    movable = false;
+                    None
+                }
+                None => None,
+            }
+        });
+        if movable && registers::reads(&inner).is_disjoint(&links) {
+            select.conditions.push(inner);
+        } else {
+            outside.push(condition);
+        }
+    }
+    (query, outside)
+}
+
+fn substitute(expr: &mut Expr, replacement: &mut dyn FnMut(u32) -> Option<Expr>) {
+    if let Expr::Column { register, .. } = expr {
+        if let Some(new) = replacement(*register) {
+            *expr = new;
+        }
+        return;
+    }
+    expr.for_each_child_mut(&mut |child| substitute(child, replacement));
+}

@@ -1,0 +1,700 @@
+//! Queries and statements that change rows: from their bound form to plans.
+//!
+//! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping, HAVING, windows,
+//! set-returning functions, computed columns, DISTINCT, ORDER BY, row locks, LIMIT.
+
+use std::collections::HashMap;
+
+use super::cost;
+use super::join::{Leaf, Part, Wanted, nested_loop};
+use super::registers::{self, Registers};
+use crate::bind::{
+    Binder, Bound, Change, CommonQuery, Distinct, FromItem, Insert, OutputColumn, Query, QueryBody, Returning, Select,
+    Source, SourceId, Sublink,
+};
+use crate::error::SqlError;
+use crate::expr::Expr;
+use crate::functions;
+use crate::plan::{
+    ColumnRead, CommonTable, Delete, LockTarget, OnConflict, Plan, QueryTag, RecursiveTerm, Reg, RowIdentity, RowTarget,
+    SortKey, SubqueryKind, Update,
+};
+use crate::planner::Context;
+
+/// Rows expected of a query nothing is known of.
+const SOME_ROWS: f64 = 100.0;
+/// The part of its input a grouping leaves.
+const GROUPS: f64 = 0.1;
+
+/// A planned statement.
+pub(super) struct Planned {
+    pub(super) root: Plan,
+    pub(super) tag: QueryTag,
+    pub(super) columns: Vec<OutputColumn>,
+}
+
+/// A subquery of the present query's expressions that no node computes yet.
+struct Pending {
+    output: Reg,
+    plan: Plan,
+    kind: SubqueryKind,
+    /// Registers that must be there before it runs.
+    needs: Registers,
+    correlated: bool,
+}
+
+/// Plans one statement.
+pub(super) struct Planner<'b, 'a> {
+    pub(super) binder: &'b mut Binder<'a>,
+    pending: Vec<Pending>,
+    /// Columns of each WITH query.
+    widths: HashMap<u32, usize>,
+}
+
+impl<'b, 'a> Planner<'b, 'a> {
+    pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
+        Planner { binder, pending: Vec::new(), widths: HashMap::new() }
+    }
+
+    pub(super) fn context(&self) -> &'a Context<'a> {
+        self.binder.context
+    }
+
+    pub(super) fn common_width(&self, id: u32) -> usize {
+        self.widths.get(&id).copied().unwrap_or(0)
+    }
+
+    /// Plans a statement.
+    pub(super) fn statement(&mut self, bound: Bound) -> Result<Planned, SqlError> {
+        match bound {
+            Bound::Query(query) => {
+                let columns = query.output.clone();
+                let part = self.query(query, &Registers::new())?;
+                Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })
+            }
+            Bound::Insert(insert) => self.insert(*insert),
+            Bound::Update(change) => self.change(*change, true),
+            Bound::Delete(change) => self.change(*change, false),
+        }
+    }
+
+    /// Plans a query. `outside`: registers of the queries around it.
+    pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
+        let Query { tables, body, order, limit, offset, ties, locks, .. } = query;
+        let tables = self.common_tables(tables, outside)?;
+        let top = Top { order, limit, offset, ties, locks };
+        let part = match body {
+            QueryBody::Select(select) => self.select(*select, top, outside)?,
+            QueryBody::Values { rows, output, sublinks } => {
+                let count = rows.len() as f64;
+                let before = self.with_sublinks(sublinks, outside)?;
+                let left = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let left = self.attached(left, rows.iter().flatten());
+                self.pending = before;
+                let plan = nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
+                self.topped(Part { plan, rows: count, cost: count, ordered: false }, top)?
+            }
+            QueryBody::Set { kind, all, left, right, output } => {
+                let registers = |query: &Query| query.output.iter().map(|column| column.register).collect();
+                let (left_registers, right_registers) = (registers(&left), registers(&right));
+                let left = self.query(*left, outside)?;
+                let right = self.query(*right, outside)?;
+                let rows = left.rows + right.rows;
+                let cost = left.cost + right.cost + rows * cost::HASH_BUILD;
+                let plan = Plan::SetOperation {
+                    kind,
+                    all,
+                    left: Box::new(left.plan),
+                    left_registers,
+                    right: Box::new(right.plan),
+                    right_registers,
+                    output,
+                };
+                self.topped(Part { plan, rows, cost, ordered: false }, top)?
+            }
+        };
+        Ok(Part { plan: with_tables(tables, part.plan), ..part })
+    }
+
+    fn common_tables(&mut self, tables: Vec<CommonQuery>, outside: &Registers) -> Result<Vec<CommonTable>, SqlError> {
+        let mut planned = Vec::with_capacity(tables.len());
+        for table in tables {
+            self.widths.insert(table.id, table.query.output.len());
+            let registers = table.query.output.iter().map(|column| column.register).collect();
+            let plan = self.query(table.query, outside)?.plan;
+            let recursive = match table.recursive {
+                None => None,
+                Some((term, all)) => {
+                    let registers = term.output.iter().map(|column| column.register).collect();
+                    Some(RecursiveTerm { plan: self.query(term, outside)?.plan, registers, all })
+                }
+            };
+            planned.push(CommonTable { id: table.id, plan, registers, recursive, modifies: false });
+        }
+        Ok(planned)
+    }
+
+    fn select(&mut self, select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
+        let mut around = outside.clone();
+        if let Some(from) = &select.from {
+            around.extend(self.item_writes(from));
+        }
+        around.extend(select.groups.iter().map(|(_, register)| register));
+        around.extend(select.aggregates.iter().map(|call| call.output));
+        let before = self.with_sublinks(select.sublinks, &around)?;
+        // Sorting is left out when FROM gives the order and nothing between changes it.
+        let order_kept = !select.grouped
+            && select.windows.is_empty()
+            && select.sets.is_empty()
+            && matches!(select.distinct, Distinct::No);
+        let wanted = if order_kept {
+            Wanted { order: &top.order, limited: top.limit.is_some() }
+        } else {
+            Wanted::default()
+        };
+        let mut part = match select.from {
+            Some(from) => self.join_tree(from, select.conditions, outside, wanted)?,
+            None => {
+                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true };
+                self.filtered(one, select.conditions)?
+            }
+        };
+        part.ordered &= order_kept && !top.order.is_empty();
+        if select.grouped {
+            let inputs = select.groups.iter().map(|(expr, _)| expr);
+            let arguments = select.aggregates.iter().flat_map(|call| {
+                call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
+            });
+            part = self.attached(part, inputs.chain(arguments));
+            let rows = if select.groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
+            let plan =
+                Plan::Aggregate { input: Box::new(part.plan), groups: select.groups, calls: select.aggregates };
+            let cost = part.cost + part.rows * cost::HASH_PROBE;
+            part = Part { plan, rows, cost, ordered: false };
+            part = self.filtered(part, select.having)?;
+        }
+        for window in select.windows {
+            let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
+            part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)));
+            part.cost += cost::sort(part.rows);
+            part.plan = Plan::Window {
+                input: Box::new(part.plan),
+                partition: window.partition,
+                order: window.order,
+                calls: window.calls,
+                keep: Vec::new(),
+            };
+        }
+        for set in select.sets {
+            part = self.attached(part, set.arguments.iter());
+            let crate::bind::SetCall { function, arguments, output, ordinality } = set;
+            let right = Plan::Function { function, arguments, output, ordinality };
+            part.plan = nested_loop(crate::plan::JoinKind::Inner, part.plan, right, None);
+            part.rows *= SOME_ROWS;
+        }
+        let mut late = Vec::new();
+        let mut targets = select.targets;
+        if top.limit.is_some() && matches!(select.distinct, Distinct::No) {
+            // Columns no sort key reads are computed for the rows that pass the limit only.
+            let mut sorted = Registers::new();
+            top.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut sorted));
+            (targets, late) = targets.into_iter().partition(|(_, register)| sorted.contains(register));
+        }
+        part = self.projected(part, targets);
+        part = self.distinct(part, select.distinct, &top);
+        let mut part = self.topped(part, top)?;
+        part = self.projected(part, late);
+        self.pending = before;
+        Ok(part)
+    }
+
+    fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
+        let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr));
+        part.plan = part.plan.project(targets);
+        part
+    }
+
+    fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
+        match distinct {
+            Distinct::No => part,
+            Distinct::All(keys) => {
+                part.rows = (part.rows * GROUPS).max(1.0);
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys };
+                part
+            }
+            Distinct::On(keys) => {
+                // The first row of each set in the order of ORDER BY.
+                let order = top.order.iter().map(copy_key).collect();
+                part.plan = sorted(part.plan, order, None);
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys };
+                part.ordered = true;
+                part
+            }
+        }
+    }
+
+    /// ORDER BY, row locks and LIMIT.
+    fn topped(&mut self, mut part: Part, top: Top) -> Result<Part, SqlError> {
+        let ties: Vec<Expr> =
+            if top.ties { top.order.iter().map(|key| key.expr.clone()).collect() } else { Vec::new() };
+        if !top.order.is_empty() && !part.ordered {
+            let bound = match (&top.limit, &top.offset) {
+                (Some(limit), None) if !top.ties && top.locks.is_empty() => Some(limit.clone()),
+                (Some(limit), Some(offset)) if !top.ties && top.locks.is_empty() => {
+                    functions::operator("+", Some(limit.clone()), offset.clone()).ok()
+                }
+                _ => None,
+            };
+            part.cost += cost::sort(part.rows);
+            part.plan = sorted(part.plan, top.order, bound);
+        }
+        if !top.locks.is_empty() {
+            let mut targets = Vec::with_capacity(top.locks.len());
+            for (source, lock, wait) in top.locks {
+                targets.push(LockTarget { target: self.row_target(source, &part.plan)?, lock, wait });
+            }
+            part.plan = Plan::LockRows { input: Box::new(part.plan), targets };
+        }
+        if top.limit.is_some() || top.offset.is_some() {
+            part.rows = part.rows.min(SOME_ROWS);
+            part.plan = Plan::Limit { input: Box::new(part.plan), limit: top.limit, offset: top.offset, ties };
+        }
+        Ok(part)
+    }
+
+    /// The row a node locks or changes, found among the scans below it, with every condition on it to check again.
+    fn row_target(&self, source: SourceId, below: &Plan) -> Result<RowTarget, SqlError> {
+        let registers = &self.binder.sources[source];
+        let identity = registers.identity.ok_or_else(|| SqlError::internal("a locked row without identity"))?;
+        let columns: Vec<ColumnRead> = registers
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(column, register)| {
+                register.map(|register| ColumnRead { column: column as u32, register })
+            })
+            .collect();
+        let own: Registers = columns.iter().map(|column| column.register).collect();
+        let mut conditions = Vec::new();
+        let table = find_scan(below, identity, &own, &mut conditions)
+            .ok_or_else(|| SqlError::internal("a locked row without a scan"))?;
+        let recheck = (!conditions.is_empty()).then(|| Expr::and(conditions));
+        Ok(RowTarget { table, identity, columns, recheck })
+    }
+
+    /// Plans the subqueries of a query's expressions; returns the outer query's, to be put back.
+    fn with_sublinks(&mut self, sublinks: Vec<Sublink>, around: &Registers) -> Result<Vec<Pending>, SqlError> {
+        let outer = std::mem::take(&mut self.pending);
+        let mut planned = Vec::with_capacity(sublinks.len());
+        for link in sublinks {
+            let plan = self.query(link.query, around)?.plan;
+            let mut needs = registers::free(&plan);
+            let correlated = !needs.is_empty();
+            let own = registers::written(&plan);
+            let mut reads = Registers::new();
+            super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, &mut reads));
+            needs.extend(reads.difference(&own));
+            planned.push(Pending { output: link.output, plan, kind: link.kind, needs, correlated });
+        }
+        self.pending = planned;
+        Ok(outer)
+    }
+
+    /// Everything that must be there before an expression can be evaluated, what its subqueries need included.
+    pub(super) fn required(&self, expr: &Expr) -> Registers {
+        let mut required = Registers::new();
+        let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
+        while let Some(register) = open.pop() {
+            match self.pending.iter().find(|pending| pending.output == register) {
+                Some(pending) => open.extend(pending.needs.iter().filter(|needed| **needed != register)),
+                None => {
+                    required.insert(register);
+                }
+            }
+        }
+        required
+    }
+
+    /// Whether an expression reads the result of a subquery that is not computed yet.
+    pub(super) fn reads_pending(&self, expr: &Expr) -> bool {
+        let reads = registers::reads(expr);
+        self.pending.iter().any(|pending| reads.contains(&pending.output))
+    }
+
+    /// Puts the subqueries that expressions read between them and a plan.
+    fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
+        let mut wanted: Vec<Reg> = Vec::new();
+        for expr in exprs {
+            wanted.extend(registers::reads(expr));
+        }
+        wanted.sort_unstable();
+        for register in wanted {
+            part = self.attach(part, register);
+        }
+        part
+    }
+
+    fn attach(&mut self, part: Part, register: Reg) -> Part {
+        let Some(index) = self.pending.iter().position(|pending| pending.output == register) else { return part };
+        let pending = self.pending.remove(index);
+        let mut part = part;
+        let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
+        needs.sort_unstable();
+        for needed in needs {
+            part = self.attach(part, needed);
+        }
+        part.plan = Plan::Subquery {
+            input: Box::new(part.plan),
+            subquery: Box::new(pending.plan),
+            kind: pending.kind,
+            output: pending.output,
+            correlated: pending.correlated,
+        };
+        part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
+        part
+    }
+
+    /// A part with conditions applied on top, subqueries first.
+    pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
+        if conditions.is_empty() {
+            return Ok(part);
+        }
+        // What needs no subquery goes first: it saves running them.
+        let (late, early): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| self.reads_pending(condition));
+        let mut part = part;
+        for conditions in [early, late] {
+            if conditions.is_empty() {
+                continue;
+            }
+            part = self.attached(part, conditions.iter());
+            let kept: f64 = conditions.iter().map(cost::selectivity).product();
+            part.rows = (part.rows * kept).max(1.0);
+            part.plan = match part.plan {
+                Plan::Filter { input, condition } => {
+                    let mut all = Vec::new();
+                    crate::bind::flatten_condition(condition, &mut all);
+                    all.extend(conditions);
+                    Plan::Filter { input, condition: Expr::and(all) }
+                }
+                plan => plan.filter(Some(Expr::and(conditions))),
+            };
+        }
+        Ok(part)
+    }
+
+    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before the scans, so that
+    /// their values can lead into a key.
+    pub(super) fn early_sublinks(&mut self, conditions: &[Expr]) -> Option<Part> {
+        let mut early: Vec<Reg> = Vec::new();
+        for condition in conditions {
+            let Some((_, left, right)) = condition.as_comparison() else { continue };
+            for side in [left, right] {
+                for register in registers::reads(side) {
+                    let simple = self.pending.iter().any(|pending| {
+                        pending.output == register
+                            && !pending.correlated
+                            && matches!(pending.kind, SubqueryKind::Scalar { .. })
+                    });
+                    if simple && !early.contains(&register) {
+                        early.push(register);
+                    }
+                }
+            }
+        }
+        early.sort_unstable();
+        let mut part: Option<Part> = None;
+        for register in early {
+            let below =
+                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true });
+            part = Some(self.attach(below, register));
+        }
+        part
+    }
+
+    /// `x IN (subquery)` that depends on nothing becomes a join with the subquery's distinct rows.
+    pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+        let mut index = 0;
+        while index < conditions.len() {
+            let Some(found) = self.semi_join(&conditions[index]) else {
+                index += 1;
+                continue;
+            };
+            let pending = self.pending.remove(found);
+            conditions.remove(index);
+            let SubqueryKind::Quantified { hash: Some(pairs), .. } = pending.kind else { continue };
+            let mut keys = Vec::with_capacity(pairs.len());
+            for (left, right) in pairs {
+                if let Ok(equal) = functions::operator("=", Some(left), right.clone()) {
+                    conditions.push(equal);
+                }
+                keys.push(right);
+            }
+            let plan = Plan::Distinct { input: Box::new(pending.plan), keys };
+            leaves.push(Leaf::Planned(Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false }));
+        }
+    }
+
+    fn semi_join(&self, condition: &Expr) -> Option<usize> {
+        let Expr::Column { register, .. } = condition else { return None };
+        self.pending.iter().position(|pending| {
+            pending.output == *register
+                && !pending.correlated
+                && matches!(&pending.kind, SubqueryKind::Quantified { all: false, hash: Some(_), .. })
+        })
+    }
+
+    /// The registers a leaf fills for others.
+    pub(super) fn leaf_writes(&self, leaf: &Leaf) -> Registers {
+        match leaf {
+            Leaf::Table(source, _) => self.source_writes(*source),
+            Leaf::Planned(part) => registers::written(&part.plan),
+            Leaf::Query(query) => query.output.iter().map(|column| column.register).collect(),
+            Leaf::Outer(join) => {
+                let mut writes = self.item_writes(&join.1);
+                writes.extend(self.item_writes(&join.2));
+                writes
+            }
+        }
+    }
+
+    fn source_writes(&self, source: SourceId) -> Registers {
+        let source = &self.binder.sources[source];
+        let mut writes: Registers = source.columns.iter().flatten().copied().collect();
+        writes.extend(source.identity.iter().flat_map(|identity| [identity.key, identity.stamp, identity.row]));
+        writes
+    }
+
+    /// The registers an item of FROM fills for others.
+    pub(super) fn item_writes(&self, item: &FromItem) -> Registers {
+        match item {
+            FromItem::Join { left, right, .. } => {
+                let mut writes = self.item_writes(left);
+                writes.extend(self.item_writes(right));
+                writes
+            }
+            FromItem::Source(source, Source::Table(_) | Source::Common(_)) => self.source_writes(*source),
+            FromItem::Source(_, Source::Query(query)) => {
+                query.output.iter().map(|column| column.register).collect()
+            }
+            FromItem::Source(_, Source::Function(call)) => {
+                call.output.iter().chain(&call.ordinality).copied().collect()
+            }
+            FromItem::Source(_, Source::Row(values)) => values.iter().map(|(_, register)| *register).collect(),
+        }
+    }
+
+    /// Registers a leaf may read from its siblings.
+    pub(super) fn leaf_needs(&self, leaf: &Leaf) -> Registers {
+        let mut needs = Registers::new();
+        match leaf {
+            Leaf::Table(..) => {}
+            Leaf::Planned(part) => needs = registers::free(&part.plan),
+            Leaf::Query(query) => query_reads(query, &mut needs),
+            Leaf::Outer(join) => {
+                item_reads(&join.1, &mut needs);
+                item_reads(&join.2, &mut needs);
+                join.3.iter().for_each(|expr| registers::of_expr(expr, &mut needs));
+            }
+        }
+        needs
+    }
+
+    /// Registers an item of FROM may read from items before it.
+    pub(super) fn item_needs(&self, item: &FromItem) -> Registers {
+        let mut needs = Registers::new();
+        item_reads(item, &mut needs);
+        needs
+    }
+
+    fn insert(&mut self, insert: Insert) -> Result<Planned, SqlError> {
+        let none = Registers::new();
+        let tables = self.common_tables(insert.tables, &none)?;
+        let before = self.with_sublinks(insert.sublinks, &none)?;
+        let input = match insert.input {
+            Some(query) => {
+                let links = std::mem::take(&mut self.pending);
+                let part = self.query(query, &none)?;
+                self.pending = links;
+                part
+            }
+            None => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false },
+        };
+        let input = self.attached(input, insert.values.iter());
+        self.pending = before;
+        let conflict = insert
+            .conflict
+            .map(|conflict| OnConflict { arbiter: conflict.arbiter, update: conflict.update });
+        let plan = Plan::Insert(Box::new(crate::plan::Insert {
+            input: input.plan,
+            table: insert.table,
+            values: insert.values,
+            new_row: insert.new_row,
+            checks: insert.checks,
+            conflict,
+        }));
+        self.returned(plan, tables, insert.returning, QueryTag::Insert)
+    }
+
+    fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
+        let none = Registers::new();
+        let tables = self.common_tables(change.tables, &none)?;
+        let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
+        let around = self.item_writes(&from);
+        let before = self.with_sublinks(change.select.sublinks, &around)?;
+        let part = self.join_tree(from, change.select.conditions, &none, Wanted::default())?;
+        let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value));
+        self.pending = before;
+        let target = self.row_target(change.target, &part.plan)?;
+        let plan = if update {
+            Plan::Update(Box::new(Update {
+                input: part.plan,
+                target,
+                assignments: change.assignments,
+                new_row: change.new_row,
+                checks: change.checks,
+            }))
+        } else {
+            Plan::Delete(Box::new(Delete { input: part.plan, target }))
+        };
+        let tag = if update { QueryTag::Update } else { QueryTag::Delete };
+        self.returned(plan, tables, change.returning, tag)
+    }
+
+    fn returned(
+        &mut self,
+        plan: Plan,
+        tables: Vec<CommonTable>,
+        returning: Returning,
+        tag: QueryTag,
+    ) -> Result<Planned, SqlError> {
+        let written = registers::written(&plan);
+        let before = self.with_sublinks(returning.sublinks, &written)?;
+        let part = self.projected(Part { plan, rows: 1.0, cost: 0.0, ordered: false }, returning.targets);
+        self.pending = before;
+        Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
+    }
+}
+
+/// What stands above a query's rows.
+struct Top {
+    order: Vec<SortKey>,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    ties: bool,
+    locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
+}
+
+fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {
+    if keys.is_empty() {
+        return input;
+    }
+    Plan::Sort { input: Box::new(input), keys, keep: Vec::new(), limit }
+}
+
+fn copy_key(key: &SortKey) -> SortKey {
+    SortKey { expr: key.expr.clone(), descending: key.descending, nulls_first: key.nulls_first }
+}
+
+fn with_tables(tables: Vec<CommonTable>, body: Plan) -> Plan {
+    if tables.is_empty() { body } else { Plan::With { tables, body: Box::new(body) } }
+}
+
+/// The scan with this identity, and the conditions on the way to it that read its columns.
+fn find_scan(
+    plan: &Plan,
+    identity: RowIdentity,
+    own: &Registers,
+    conditions: &mut Vec<Expr>,
+) -> Option<std::sync::Arc<crate::catalog::Table>> {
+    let mut keep = |expr: &Expr| {
+        if !registers::reads(expr).is_disjoint(own) {
+            conditions.push(expr.clone());
+        }
+    };
+    match plan {
+        Plan::Scan(scan) if scan.identity == Some(identity) => {
+            scan.filter.iter().for_each(&mut keep);
+            super::access::path_conditions(scan, &mut keep);
+            return Some(std::sync::Arc::clone(&scan.table));
+        }
+        Plan::Filter { condition, .. } => keep(condition),
+        Plan::NestedLoop { condition, .. } | Plan::HashJoin { condition, .. } => {
+            condition.iter().for_each(&mut keep);
+            if let Plan::HashJoin { keys, .. } = plan {
+                for (left, right) in keys {
+                    if let Ok(equal) = functions::operator("=", Some(left.clone()), right.clone()) {
+                        keep(&equal);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+    let mut found = None;
+    registers::children(plan, &mut |child| {
+        if found.is_none() {
+            found = find_scan(child, identity, own, conditions);
+        }
+    });
+    found
+}
+
+/// Everything the expressions of a query read, its own registers included.
+fn query_reads(query: &Query, into: &mut Registers) {
+    for table in &query.tables {
+        query_reads(&table.query, into);
+        table.recursive.iter().for_each(|(term, _)| query_reads(term, into));
+    }
+    query.order.iter().for_each(|key| registers::of_expr(&key.expr, into));
+    query.limit.iter().chain(&query.offset).for_each(|expr| registers::of_expr(expr, into));
+    match &query.body {
+        QueryBody::Values { rows, sublinks, .. } => {
+            rows.iter().flatten().for_each(|expr| registers::of_expr(expr, into));
+            sublinks.iter().for_each(|link| sublink_reads(link, into));
+        }
+        QueryBody::Set { left, right, .. } => {
+            query_reads(left, into);
+            query_reads(right, into);
+        }
+        QueryBody::Select(select) => {
+            select.from.iter().for_each(|item| item_reads(item, into));
+            let pairs = select.groups.iter().chain(&select.targets).map(|(expr, _)| expr);
+            let conditions = select.conditions.iter().chain(&select.having);
+            let calls = select.aggregates.iter().flat_map(|call| {
+                call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
+            });
+            let sets = select.sets.iter().flat_map(|set| &set.arguments);
+            pairs.chain(conditions).chain(calls).chain(sets).for_each(|expr| registers::of_expr(expr, into));
+            for window in &select.windows {
+                let keys = window.order.iter().map(|key| &key.expr);
+                let arguments = window.calls.iter().flat_map(|call| &call.arguments);
+                window.partition.iter().chain(keys).chain(arguments).for_each(|expr| registers::of_expr(expr, into));
+            }
+            select.sublinks.iter().for_each(|link| sublink_reads(link, into));
+        }
+    }
+}
+
+fn sublink_reads(link: &Sublink, into: &mut Registers) {
+    query_reads(&link.query, into);
+    super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, into));
+}
+
+fn item_reads(item: &FromItem, into: &mut Registers) {
+    match item {
+        FromItem::Join { left, right, condition, .. } => {
+            item_reads(left, into);
+            item_reads(right, into);
+            condition.iter().for_each(|expr| registers::of_expr(expr, into));
+        }
+        FromItem::Source(_, Source::Query(query)) => query_reads(query, into),
+        FromItem::Source(_, Source::Function(call)) => {
+            call.arguments.iter().for_each(|expr| registers::of_expr(expr, into));
+        }
+        FromItem::Source(_, Source::Row(values)) => {
+            values.iter().for_each(|(expr, _)| registers::of_expr(expr, into));
+        }
+        FromItem::Source(_, Source::Table(_) | Source::Common(_)) => {}
+    }
+}

@@ -1,0 +1,217 @@
+//! Which registers plans read and write, and what row-keeping nodes must keep.
+
+use std::collections::HashSet;
+
+use crate::expr::Expr;
+use crate::plan::{AccessPath, KeyRange, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
+
+/// A set of registers.
+pub(super) type Registers = HashSet<Reg>;
+
+/// Adds the registers an expression reads.
+pub(super) fn of_expr(expr: &Expr, into: &mut Registers) {
+    expr.walk(&mut |part| {
+        if let Expr::Column { register, .. } = part {
+            into.insert(*register);
+        }
+    });
+}
+
+/// The registers an expression reads.
+pub(super) fn reads(expr: &Expr) -> Registers {
+    let mut registers = Registers::new();
+    of_expr(expr, &mut registers);
+    registers
+}
+
+/// The registers a plan writes for the nodes above it.
+pub(super) fn written(plan: &Plan) -> Registers {
+    let mut list = Vec::new();
+    plan.written(&mut list);
+    list.into_iter().collect()
+}
+
+/// The registers a plan reads that it does not write itself: what makes it correlated.
+pub(super) fn free(plan: &Plan) -> Registers {
+    let (mut read, mut own) = (Registers::new(), Registers::new());
+    deep(plan, &mut read, &mut own);
+    read.retain(|register| !own.contains(register));
+    read
+}
+
+/// Everything read and written anywhere in a plan.
+fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
+    node_reads(plan, read);
+    own.extend(written(plan));
+    children(plan, &mut |child| deep(child, read, own));
+}
+
+/// Calls `visit` for the plans a node has below it.
+pub(super) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
+    match plan {
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. } => {}
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Aggregate { input, .. }
+        | Plan::Window { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::LockRows { input, .. } => visit(input),
+        Plan::NestedLoop { left, right, .. }
+        | Plan::HashJoin { left, right, .. }
+        | Plan::SetOperation { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Plan::Subquery { input, subquery, .. } => {
+            visit(input);
+            visit(subquery);
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                visit(&table.plan);
+                if let Some(recursive) = &table.recursive {
+                    visit(&recursive.plan);
+                }
+            }
+            visit(body);
+        }
+        Plan::Insert(insert) => visit(&insert.input),
+        Plan::Update(update) => visit(&update.input),
+        Plan::Delete(delete) => visit(&delete.input),
+        Plan::Append(inputs) => inputs.iter().for_each(visit),
+    }
+}
+
+/// The registers a node itself reads.
+pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
+    super::fold::exprs(plan, &mut |expr| of_expr(expr, into));
+    match plan {
+        Plan::SetOperation { left_registers, right_registers, .. } => {
+            into.extend(left_registers);
+            into.extend(right_registers);
+        }
+        Plan::With { tables, .. } => {
+            for table in tables {
+                into.extend(&table.registers);
+                if let Some(recursive) = &table.recursive {
+                    into.extend(&recursive.registers);
+                }
+            }
+        }
+        Plan::LockRows { targets, .. } => targets.iter().for_each(|lock| target_reads(&lock.target, into)),
+        Plan::Update(update) => target_reads(&update.target, into),
+        Plan::Delete(delete) => target_reads(&delete.target, into),
+        _ => {}
+    }
+}
+
+fn target_reads(target: &RowTarget, into: &mut Registers) {
+    into.extend([target.identity.key, target.identity.stamp, target.identity.row]);
+    into.extend(target.columns.iter().map(|column| column.register));
+}
+
+fn keys_read(keys: &[SortKey], into: &mut Registers) {
+    keys.iter().for_each(|key| of_expr(&key.expr, into));
+}
+
+/// Fills the lists of kept registers: what is written below a node and read by it or above it.
+pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
+    let mut need = needed.clone();
+    node_reads(plan, &mut need);
+    match plan {
+        Plan::Sort { input, keep, .. } | Plan::Window { input, keep, .. } => {
+            fill(input, &need);
+            *keep = kept(input, &need);
+        }
+        Plan::HashJoin { left, right, left_registers, right_registers, .. } => {
+            fill(left, &need);
+            fill(right, &need);
+            *left_registers = kept(left, &need);
+            *right_registers = kept(right, &need);
+        }
+        Plan::NestedLoop { left, right, right_registers, .. } => {
+            fill(right, &need);
+            *right_registers = kept(right, &need);
+            need.extend(free(right));
+            fill(left, &need);
+        }
+        Plan::Subquery { input, subquery, kind, .. } => {
+            let mut inner = Registers::new();
+            kind_reads(kind, &mut inner);
+            fill(subquery, &inner);
+            need.extend(free(subquery));
+            fill(input, &need);
+        }
+        Plan::Aggregate { input, groups, calls } => {
+            let mut inner = Registers::new();
+            groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
+            for call in calls {
+                call.arguments.iter().for_each(|expr| of_expr(expr, &mut inner));
+                keys_read(&call.order, &mut inner);
+                call.filter.iter().for_each(|expr| of_expr(expr, &mut inner));
+            }
+            fill(input, &inner);
+        }
+        Plan::SetOperation { left, right, left_registers, right_registers, .. } => {
+            fill(left, &left_registers.iter().copied().collect());
+            fill(right, &right_registers.iter().copied().collect());
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                fill(&mut table.plan, &table.registers.iter().copied().collect());
+                if let Some(recursive) = &mut table.recursive {
+                    fill(&mut recursive.plan, &recursive.registers.iter().copied().collect());
+                }
+            }
+            fill(body, needed);
+        }
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::LockRows { input, .. } => fill(input, &need),
+        Plan::Insert(insert) => fill(&mut insert.input, &need),
+        Plan::Update(update) => fill(&mut update.input, &need),
+        Plan::Delete(delete) => fill(&mut delete.input, &need),
+        Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, &need)),
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. } => {}
+    }
+}
+
+fn kept(plan: &Plan, need: &Registers) -> Vec<Reg> {
+    let mut list: Vec<Reg> = written(plan).into_iter().filter(|register| need.contains(register)).collect();
+    list.sort_unstable();
+    list
+}
+
+fn kind_reads(kind: &SubqueryKind, into: &mut Registers) {
+    super::fold::kind_exprs(kind, &mut |expr| of_expr(expr, into));
+}
+
+/// Calls `visit` for the expressions of a scan.
+pub(super) fn scan_exprs<'p>(scan: &'p Scan, visit: &mut dyn FnMut(&'p Expr)) {
+    match &scan.path {
+        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter().for_each(&mut *visit),
+        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs(range, visit),
+    }
+    scan.filter.iter().for_each(visit);
+}
+
+fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
+    range.equal.iter().for_each(&mut *visit);
+    range.low.iter().chain(&range.high).for_each(|bound| visit(&bound.value));
+}
