@@ -20,6 +20,8 @@ mod order;
 mod query;
 mod select;
 mod set;
+#[cfg(test)]
+mod tests;
 mod types;
 mod upsert;
 

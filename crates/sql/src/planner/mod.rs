@@ -6,6 +6,10 @@ mod fold;
 mod join;
 mod query;
 mod registers;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
