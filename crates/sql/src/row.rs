@@ -81,6 +81,8 @@ struct Column {
 #[derive(Debug, Clone)]
 pub struct RowShape {
     columns: Box<[Column]>,
+    /// Bytes of all fixed columns, and how many variable ones there are.
+    totals: (u32, u32),
 }
 
 impl RowShape {
@@ -97,7 +99,7 @@ impl RowShape {
                 Column { kind, before }
             })
             .collect();
-        RowShape { columns }
+        RowShape { columns, totals: (fixed, variable) }
     }
 
     /// How many columns it has.
@@ -112,6 +114,9 @@ impl RowShape {
 
     /// Bytes of fixed columns and number of variable ones among the first `count`.
     fn totals(&self, count: usize) -> (usize, usize) {
+        if count >= self.len() {
+            return (self.totals.0 as usize, self.totals.1 as usize);
+        }
         let (mut fixed, mut variable) = (0, 0);
         for column in &self.columns[..count] {
             fixed += column.kind.width() as usize;
@@ -258,7 +263,7 @@ impl<'a> RowView<'a> {
             return read_fixed(shape.kind, self.bytes.get(base + before - fixed_missing..)?);
         }
         before -= variable_missing_before;
-        let (fixed, variable) = self.shape.totals(count.min(self.shape.len()));
+        let (fixed, variable) = self.shape.totals(count);
         let ends = base + fixed - fixed_missing;
         let start = ends + (variable - variable_missing) * 4;
         let end_of = |index: usize| -> Option<usize> {

@@ -105,6 +105,16 @@ fn give<'a>(value: Option<i32>) -> Result<Datum<'a>> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
+    func("num_nulls", &[oid::ANY], I4, |_, a| {
+        Ok(Datum::Int4(a.iter().filter(|value| value.is_null()).count() as i32))
+    })
+    .lax()
+    .any_number(),
+    func("num_nonnulls", &[oid::ANY], I4, |_, a| {
+        Ok(Datum::Int4(a.iter().filter(|value| !value.is_null()).count() as i32))
+    })
+    .lax()
+    .any_number(),
     func("array_length", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, _)| length))),
     func("array_lower", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(_, lower)| lower))),
     func("array_upper", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, lower)| lower + length - 1))),

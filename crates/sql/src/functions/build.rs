@@ -1,6 +1,6 @@
 //! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing fits.
 
-use super::casts::{cast, common_type, unify};
+use super::casts::{as_output, cast, common_type, unify};
 use super::resolve::{Choice, choose, concrete};
 use super::{Bound, CastContext, Function, aggregate, registry, sets};
 use crate::error::{SqlError, SqlState};
@@ -18,6 +18,14 @@ fn types_of(exprs: &[Expr]) -> Vec<Type> {
 /// A call of the chosen function, its arguments cast.
 fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
     let (wanted, result) = concrete(function, &types_of(&arguments));
+    if matches!(function.name, "textanycat" | "anytextcat") {
+        // The other side is cast to text, whatever it is.
+        let arguments = arguments
+            .into_iter()
+            .map(|argument| cast(argument, Type::TEXT, CastContext::Explicit))
+            .collect::<Result<Vec<_>, _>>()?;
+        return Ok(Expr::Call(Box::new(Call { function, arguments, type_: result })));
+    }
     let arguments = arguments
         .into_iter()
         .zip(wanted)
@@ -45,10 +53,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
     }
     if matches!(name, "concat" | "concat_ws" | "format" | "quote_literal" | "quote_nullable") {
         // They take anything and see its text.
-        arguments = arguments
-            .into_iter()
-            .map(|argument| cast(argument, Type::TEXT, CastContext::Explicit))
-            .collect::<Result<Vec<_>, _>>()?;
+        arguments = arguments.into_iter().map(as_output).collect::<Result<Vec<_>, _>>()?;
     }
     match choose(registry::functions(name), &types_of(&arguments), false) {
         Choice::One(function) => call(function, arguments).map(Bound::Scalar),

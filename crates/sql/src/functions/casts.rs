@@ -95,6 +95,9 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     }
     match (from, to) {
         (oid::BOOL, oid::INT4) => return Some((CastPath::Function(convert::bool_to_int4()), Explicit)),
+        (oid::BOOL, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
+            return Some((CastPath::Function(convert::bool_to_text()), Assignment));
+        }
         (oid::INT4, oid::BOOL) => return Some((CastPath::Function(convert::int4_to_bool()), Explicit)),
         (oid::OIDVECTOR, _) if types::element_of(to) == Some(oid::OID) => {
             return Some((CastPath::Relabel, Implicit));
@@ -103,6 +106,10 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
             return Some((CastPath::Relabel, Implicit));
         }
         _ => {}
+    }
+    // The vectors are no targets: their elements' type follows from the catalog's use alone.
+    if matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) {
+        return if is_string(from) && from != oid::NAME { Some((CastPath::Input, Explicit)) } else { None };
     }
     if let (Some(from), Some(to)) = (types::element_of(from), types::element_of(to)) {
         let (element, context) = if from == to { (CastPath::Relabel, Implicit) } else { path(from, to)? };
@@ -166,6 +173,14 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
             SqlState::CANNOT_COERCE,
             format!("cannot cast type {} to {}", Type::new(from.oid), Type::new(to.oid)),
         )),
+    }
+}
+
+/// The text its type's output function gives, which for bool is not what a cast gives.
+pub(super) fn as_output(expr: Expr) -> Result<Expr, SqlError> {
+    match expr.type_().oid {
+        oid::UNKNOWN | oid::TEXT | oid::VARCHAR => cast(expr, Type::TEXT, Explicit),
+        _ => Ok(wrap(expr, CastPath::Output, Type::TEXT, true)),
     }
 }
 

@@ -192,6 +192,9 @@ static LOCAL_TIMES: [Function; 3] = [
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);
 static UNPAD: Function = conversion("text", oid::TEXT, code_unpad);
 static TO_NAME: Function = conversion("name", oid::NAME, code_to_name);
+static BOOL_TO_TEXT: Function = conversion("text", oid::TEXT, |_, a| {
+    Ok(Datum::Text(if matches!(a[0], Datum::Bool(true)) { "true" } else { "false" }))
+});
 static BOOL_TO_INT4: Function = conversion("int4", oid::INT4, code_bool_to_int4);
 static INT4_TO_BOOL: Function = conversion("bool", oid::BOOL, code_int4_to_bool);
 
@@ -232,4 +235,9 @@ pub(super) fn bool_to_int4() -> &'static Function {
 /// int4 to bool.
 pub(super) fn int4_to_bool() -> &'static Function {
     &INT4_TO_BOOL
+}
+
+/// bool to text: spelt out, unlike its output.
+pub(super) fn bool_to_text() -> &'static Function {
+    &BOOL_TO_TEXT
 }

@@ -28,6 +28,17 @@ pub(super) fn float_power<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> R
     Ok(Datum::Float8(checked_float(base.powf(exponent), infinite, base == 0.0 || infinite)?))
 }
 
+pub(super) fn square_root<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let value = float(a[0])?;
+    if value < 0.0 {
+        return Err(SqlError::new(
+            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+            "cannot take square root of a negative number",
+        ));
+    }
+    Ok(Datum::Float8(value.sqrt()))
+}
+
 fn logarithm(value: f64, take: impl Fn(f64) -> f64) -> Result<Datum<'static>> {
     let error = |message| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, message));
     if value == 0.0 {
@@ -172,16 +183,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     }),
     func("sqrt", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.sqrt()?, cx.arena)),
-    func("sqrt", &[F8], F8, |_, a| {
-        let value = float(a[0])?;
-        if value < 0.0 {
-            return Err(SqlError::new(
-                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
-                "cannot take square root of a negative number",
-            ));
-        }
-        Ok(Datum::Float8(value.sqrt()))
-    }),
+    func("sqrt", &[F8], F8, square_root),
     plain!("cbrt", f64::cbrt),
     func("exp", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.exp()?, cx.arena)),
     func("exp", &[F8], F8, |_, a| {

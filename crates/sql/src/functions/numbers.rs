@@ -242,6 +242,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("float4mi", &[F4, F4], F4, "-", float4_sub),
     arithmetic("float4mul", &[F4, F4], F4, "*", float4_mul),
     arithmetic("float4div", &[F4, F4], F4, "/", float4_div),
+    arithmetic("float48pl", &[F4, F8], F8, "+", float8_add),
+    arithmetic("float84pl", &[F8, F4], F8, "+", float8_add),
+    arithmetic("float48mi", &[F4, F8], F8, "-", float8_sub),
+    arithmetic("float84mi", &[F8, F4], F8, "-", float8_sub),
+    arithmetic("float48mul", &[F4, F8], F8, "*", float8_mul),
+    arithmetic("float84mul", &[F8, F4], F8, "*", float8_mul),
+    arithmetic("float48div", &[F4, F8], F8, "/", float8_div),
+    arithmetic("float84div", &[F8, F4], F8, "/", float8_div),
     arithmetic("float8pl", &[F8, F8], F8, "+", float8_add),
     arithmetic("float8mi", &[F8, F8], F8, "-", float8_sub),
     arithmetic("float8mul", &[F8, F8], F8, "*", float8_mul),
@@ -262,6 +270,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("numeric_power", &[NUM, NUM], NUM, "^", |cx, a| {
         give_numeric(&numeric(a[0])?.power(&numeric(a[1])?)?, cx.arena)
     }),
+    arithmetic("dsqrt", &[F8], F8, "|/", super::maths::square_root),
+    arithmetic("dcbrt", &[F8], F8, "||/", |_, a| Ok(Datum::Float8(float(a[0])?.cbrt()))),
     arithmetic("dpow", &[F8, F8], F8, "^", super::maths::float_power),
     negate(&[I2], I2),
     negate(&[I4], I4),

@@ -109,6 +109,45 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
     Ok(out)
 }
 
+/// SQL's SIMILAR TO pattern as a regular expression over the whole text.
+fn similar(pattern: &str, escape: &str) -> Result<String> {
+    let mut characters = escape.chars();
+    let (escape, more) = (characters.next(), characters.next());
+    if more.is_some() {
+        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .with_hint("Escape string must be empty or one character."));
+    }
+    let mut out = String::from("^(?:");
+    let (mut in_bracket, mut escaped) = (false, false);
+    for c in pattern.chars() {
+        if escaped {
+            out.push('\\');
+            out.push(c);
+            escaped = false;
+            continue;
+        }
+        match c {
+            _ if Some(c) == escape => escaped = true,
+            '[' | ']' => {
+                in_bracket = c == '[';
+                out.push(c);
+            }
+            '\\' => out.push_str("\\\\"),
+            _ if in_bracket => out.push(c),
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '.' | '^' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push_str(")$");
+    Ok(out)
+}
+
 /// How many compiled expressions a core keeps.
 const CACHED: usize = 64;
 
@@ -331,6 +370,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     matching!("nameicregexne", "!~*", oid::NAME, |t, p| !compile(p, "i")?.is_match(t)),
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
+    }),
+    func("similar_to_escape", &[TEXT], TEXT, |cx, a| Ok(give_text(&similar(text(a[0])?, "\\")?, cx.arena))),
+    func("similar_to_escape", &[TEXT, TEXT], TEXT, |cx, a| {
+        Ok(give_text(&similar(text(a[0])?, text(a[1])?)?, cx.arena))
     }),
     func("like", &[TEXT, TEXT], BOOL, |_, a| {
         Ok(Datum::Bool(like(text(a[0])?.as_bytes(), text(a[1])?.as_bytes())?))

@@ -58,6 +58,33 @@ fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) ->
     Ok(give_text(&if left { padding + input } else { input.to_owned() + &padding }, arena))
 }
 
+/// Characters with a mapping to one character each, as PostgreSQL maps them.
+fn uppercase(c: char) -> char {
+    let mut upper = c.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(single), None) => single,
+        _ => c,
+    }
+}
+
+/// overlay(): so many characters from a position replaced.
+fn overlay(a: &[Datum<'_>]) -> Result<String> {
+    let (input, new, start) = (text(a[0])?, text(a[1])?, int(a[2])?);
+    if start <= 0 {
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    let length = match a.get(3) {
+        Some(length) => int(*length)?,
+        None => new.chars().count() as i64,
+    };
+    Ok([slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?].concat())
+}
+
+fn md5(input: &[u8]) -> String {
+    use md5::Digest;
+    md5::Md5::digest(input).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn initcap(input: &str) -> String {
     let mut inside = false;
     let mut out = String::with_capacity(input.len());
@@ -302,17 +329,15 @@ fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &st
     Datum::Text(out.into_bump_str())
 }
 
-/// `||` of text and anything: the other side arrives as it is and is written as text.
-fn concat_any<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let plain =
-        |value: Datum<'a>| crate::types::text::to_string(value, crate::types::Type::UNKNOWN, cx.session);
-    Ok(concat_text(cx, &plain(a[0]), &plain(a[1])))
+/// `||`; where one side is no text, the binder has cast it.
+fn concatenate<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    Ok(concat_text(cx, text(a[0])?, text(a[1])?))
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    func("textcat", &[TEXT, TEXT], TEXT, |cx, a| Ok(concat_text(cx, text(a[0])?, text(a[1])?))).op("||"),
-    func("textanycat", &[TEXT, oid::ANYNONARRAY], TEXT, concat_any).stable().op("||"),
-    func("anytextcat", &[oid::ANYNONARRAY, TEXT], TEXT, concat_any).stable().op("||"),
+    func("textcat", &[TEXT, TEXT], TEXT, concatenate).op("||"),
+    func("textanycat", &[TEXT, oid::ANYNONARRAY], TEXT, concatenate).stable().op("||"),
+    func("anytextcat", &[oid::ANYNONARRAY, TEXT], TEXT, concatenate).stable().op("||"),
     func("byteacat", &[BYTEA, BYTEA], BYTEA, |cx, a| {
         Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&[bytes(a[0])?, bytes(a[1])?].concat())))
     })
@@ -347,8 +372,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("octet_length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
     func("bit_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32 * 8))),
     mapping!("lower", str::to_lowercase),
-    mapping!("upper", str::to_uppercase),
+    mapping!("upper", |v| v.chars().map(uppercase).collect()),
     mapping!("initcap", initcap),
+    mapping!("md5", |v| md5(v.as_bytes())),
+    func("md5", &[BYTEA], TEXT, |cx, a| Ok(give_text(&md5(bytes(a[0])?), cx.arena))),
+    func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
+    func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
     mapping!("reverse", |v| v.chars().rev().collect()),
     mapping!("quote_ident", quote_ident),
     mapping!("quote_literal", quote_literal),

@@ -25,9 +25,13 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
         (Datum::Int2(a), Datum::Int2(b)) => a.cmp(&b),
         (Datum::Float4(a), Datum::Float4(b)) => compare_floats(a.into(), b.into()),
         (Datum::Float8(a), Datum::Float8(b)) => compare_floats(a, b),
+        (Datum::Float4(a), Datum::Float8(b)) => compare_floats(a.into(), b),
+        (Datum::Float8(a), Datum::Float4(b)) => compare_floats(a, b.into()),
         (Datum::Numeric(a), Datum::Numeric(b)) => a.compare(b),
         (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
+        (Datum::Date(a), Datum::Timestamp(b)) => midnight(a).cmp(&b.into()),
+        (Datum::Timestamp(a), Datum::Date(b)) => i128::from(a).cmp(&midnight(b)),
         (Datum::Time(a), Datum::Time(b))
         | (Datum::Timestamp(a), Datum::Timestamp(b))
         | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(&b),
@@ -46,6 +50,15 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
             (Some(a), Some(b)) => a.cmp(&b),
             _ => rank(left).cmp(&rank(right)),
         },
+    }
+}
+
+/// A date's midnight, beyond the range of timestamps too.
+fn midnight(days: i32) -> i128 {
+    match days {
+        i32::MIN => i64::MIN.into(),
+        i32::MAX => i64::MAX.into(),
+        _ => i128::from(days) * i128::from(super::datetime::DAY),
     }
 }
 

@@ -109,13 +109,37 @@ impl Interval {
         Ok(Interval { months: months.trunc() as i32, days: total_days as i32, micros: micros as i64 })
     }
 
-    /// 30 days to a month, 24 hours to a day, signs alike: justify_interval.
+    /// 24 hours to a day, 30 days to a month, signs alike: justify_interval.
     pub fn justify(self) -> Result<Interval, SqlError> {
-        self.justify_hours()?.justify_days()
+        if self.is_infinite() {
+            return Ok(self);
+        }
+        let mut days = i64::from(self.days) + self.micros / DAY;
+        let mut micros = self.micros % DAY;
+        let mut months = i64::from(self.months) + days / 30;
+        days %= 30;
+        if months > 0 && (days < 0 || (days == 0 && micros < 0)) {
+            days += 30;
+            months -= 1;
+        } else if months < 0 && (days > 0 || (days == 0 && micros > 0)) {
+            days -= 30;
+            months += 1;
+        }
+        if days > 0 && micros < 0 {
+            micros += DAY;
+            days -= 1;
+        } else if days < 0 && micros > 0 {
+            micros -= DAY;
+            days += 1;
+        }
+        Interval::checked(i32::try_from(months).ok(), i32::try_from(days).ok(), Some(micros))
     }
 
     /// 24 hours to a day.
     pub fn justify_hours(self) -> Result<Interval, SqlError> {
+        if self.is_infinite() {
+            return Ok(self);
+        }
         let mut days = i64::from(self.days) + self.micros / DAY;
         let mut micros = self.micros % DAY;
         if days > 0 && micros < 0 {
@@ -130,12 +154,15 @@ impl Interval {
 
     /// 30 days to a month.
     pub fn justify_days(self) -> Result<Interval, SqlError> {
+        if self.is_infinite() {
+            return Ok(self);
+        }
         let mut months = i64::from(self.months) + i64::from(self.days / 30);
         let mut days = self.days % 30;
-        if months > 0 && (days < 0 || (days == 0 && self.micros < 0)) {
+        if months > 0 && days < 0 {
             months -= 1;
             days += 30;
-        } else if months < 0 && (days > 0 || (days == 0 && self.micros > 0)) {
+        } else if months < 0 && days > 0 {
             months += 1;
             days -= 30;
         }
