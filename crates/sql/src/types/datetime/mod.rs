@@ -216,7 +216,7 @@ pub fn zone_by_name(name: &str) -> Option<TimeZone> {
         return Some(zone);
     }
     let split = trimmed.find(['+', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])?;
-    // A bare sign is ISO (east positive) after `AT TIME ZONE '+02'` no: POSIX, west positive, everywhere in names.
+    // Offsets in zone names are POSIX's: west is positive.
     let offset = input::parse_offset(&trimmed[split..])?;
     fixed(-offset)
 }
