@@ -7,6 +7,7 @@
 //! 3. A tree that no committed definition names is in the system tree's list of garbage, and is freed from there.
 
 mod activity;
+mod check;
 mod garbage;
 mod numbers;
 pub(crate) mod system;
@@ -24,6 +25,7 @@ use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use txn::{Engine, Isolation, TxnSession};
 
 pub use activity::{Activity, State};
+pub use check::{CheckProgress, CheckReport};
 pub(crate) use activity::{Board, Seat};
 pub(crate) use numbers::Counter;
 

@@ -41,6 +41,15 @@ pub enum Address {
     },
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(out),
+            Address::Unix { path, .. } => path.display().fmt(out),
+        }
+    }
+}
+
 /// A connection that has just been accepted.
 #[derive(Debug)]
 pub struct Accepted {
