@@ -36,7 +36,7 @@ impl Binder<'_> {
                     return Err(self.error(
                         SqlState::GROUPING_ERROR,
                         "aggregate function calls cannot be nested",
-                        call.location,
+                        self.levels.last().map_or(-1, |level| level.aggregate_at),
                     ));
                 }
                 if inner_windows > windows {
@@ -51,7 +51,7 @@ impl Binder<'_> {
             Bound::Window { function, arguments, type_ } => match &call.over {
                 Some(over) => self.window_call(call, over, function, arguments, type_),
                 None => Err(self.error(
-                    SqlState::WINDOWING_ERROR,
+                    SqlState::WRONG_OBJECT_TYPE,
                     format!("window function {} requires an OVER clause", function_name(call)),
                     call.location,
                 )),
@@ -89,7 +89,10 @@ impl Binder<'_> {
                 let name = names.join(".");
                 let known = names.first().is_some_and(|schema| self.catalog().schema(schema).is_some());
                 let (code, message) = if known || names.len() != 2 {
-                    (SqlState::UNDEFINED_FUNCTION, format!("function {name}() does not exist"))
+                    let types: Vec<String> =
+                        self.exprs(&call.args)?.iter().map(|argument| argument.type_().to_string()).collect();
+                    let types = types.join(", ");
+                    (SqlState::UNDEFINED_FUNCTION, format!("function {name}({types}) does not exist"))
                 } else {
                     (SqlState::INVALID_SCHEMA_NAME, format!("schema \"{}\" does not exist", names[0]))
                 };
@@ -102,6 +105,9 @@ impl Binder<'_> {
                 return Err(self.unsupported("a named argument", call.location));
             }
             arguments.push(self.expr(argument)?);
+        }
+        if name == "pg_partition_ancestors" {
+            return Ok(no_ancestors());
         }
         let position = self.position(call.location);
         let bound =
@@ -166,6 +172,7 @@ impl Binder<'_> {
         let output = self.register();
         let level = self.level();
         level.uses.truncate(uses);
+        level.aggregate_at = call.location;
         level.aggregates.push(AggregateCall {
             function,
             arguments,
@@ -327,6 +334,16 @@ impl Binder<'_> {
             expr = self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), sort.location)?;
         }
         self.sort_key(expr, sort)
+    }
+}
+
+/// pg_partition_ancestors: there are no partitions, so it has no rows.
+fn no_ancestors() -> Bound {
+    let type_ = types::array_of(oid::REGCLASS).map_or(Type::TEXT_ARRAY, Type::new);
+    Bound::Set {
+        function: crate::plan::SetFunction::Unnest,
+        arguments: vec![Expr::Array { elements: Vec::new(), type_ }],
+        columns: vec![("relid", Type::REGCLASS)],
     }
 }
 

@@ -22,13 +22,16 @@ impl Binder<'_> {
     }
 
     /// A constant as itself.
-    pub(crate) fn fixed_constant(&self, constant: &AConst) -> Result<Expr, SqlError> {
+    pub(crate) fn fixed_constant(&mut self, constant: &AConst) -> Result<Expr, SqlError> {
         let position = self.position(constant.location);
         match &constant.val {
             None => Ok(Expr::null(Type::UNKNOWN)),
             Some(a_const::Val::Ival(value)) => Ok(Expr::constant(Value::Int4(value.ival), Type::INT4)),
             Some(a_const::Val::Boolval(value)) => Ok(Expr::boolean(value.boolval)),
-            Some(a_const::Val::Sval(value)) => Ok(Expr::unknown(&value.sval)),
+            Some(a_const::Val::Sval(value)) => {
+                self.texts.push((value.sval.clone(), constant.location));
+                Ok(Expr::unknown(&value.sval))
+            }
             Some(a_const::Val::Fval(value)) => match value.fval.parse::<i64>() {
                 Ok(number) => Ok(match i32::try_from(number) {
                     Ok(small) => Expr::constant(Value::Int4(small), Type::INT4),
@@ -110,10 +113,19 @@ impl Binder<'_> {
                 Ok(expr)
             }
             Err(error) => {
-                let position = self.position(location);
+                let position = self.position(self.text_in(&error).unwrap_or(location));
                 Err(error.at(position))
             }
         }
+    }
+
+    /// Where the string is whose contents an error quotes.
+    pub(crate) fn text_in(&self, error: &SqlError) -> Option<i32> {
+        if !error.code.as_str().starts_with("22") {
+            return None;
+        }
+        let quoted = |text: &str| error.message.contains(&format!("\"{text}\""));
+        self.texts.iter().rev().find(|(text, _)| quoted(text)).map(|(_, location)| *location)
     }
 
     /// Whether some parameter's type is still to be inferred.

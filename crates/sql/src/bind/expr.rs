@@ -49,6 +49,10 @@ pub(crate) fn location(node: &Node) -> i32 {
     }
 }
 
+fn locations(nodes: &[Node]) -> Vec<i32> {
+    nodes.iter().map(location).collect()
+}
+
 fn optional_location(node: Option<&Node>) -> i32 {
     node.map_or(-1, location)
 }
@@ -78,14 +82,14 @@ impl Binder<'_> {
             NodeEnum::CaseExpr(case) => self.case(case),
             NodeEnum::CoalesceExpr(coalesce) => {
                 let arguments = self.exprs(&coalesce.args)?;
-                let (arguments, type_) = self.unified("COALESCE", arguments, coalesce.location)?;
+                let (arguments, type_) = self.unified("COALESCE", arguments, &locations(&coalesce.args))?;
                 Ok(Expr::Coalesce(arguments, type_))
             }
             NodeEnum::MinMaxExpr(extreme) => {
                 let greatest = extreme.op == MinMaxOp::IsGreatest as i32;
                 let name = if greatest { "GREATEST" } else { "LEAST" };
                 let arguments = self.exprs(&extreme.args)?;
-                let (arguments, type_) = self.unified(name, arguments, extreme.location)?;
+                let (arguments, type_) = self.unified(name, arguments, &locations(&extreme.args))?;
                 Ok(Expr::Extreme(Box::new(Extreme { greatest, arguments, type_ })))
             }
             NodeEnum::NullTest(test) => {
@@ -181,10 +185,16 @@ impl Binder<'_> {
         &mut self,
         context: &str,
         exprs: Vec<Expr>,
-        location: i32,
+        locations: &[i32],
     ) -> Result<(Vec<Expr>, Type), SqlError> {
-        let position = self.position(location);
-        let (exprs, type_) = functions::unify(context, exprs).map_err(|error| error.at(position))?;
+        // An error is about the first expression that does not fit those before it.
+        let types: Vec<Type> = exprs.iter().map(Expr::type_).collect();
+        let (exprs, type_) = functions::unify(context, exprs).map_err(|error| {
+            let fits = |count: &usize| functions::common_type(context, &types[..*count]).is_ok();
+            let odd = (1..=types.len()).find(|count| !fits(count)).map_or(0, |count| count - 1);
+            let location = self.text_in(&error).or(locations.get(odd).copied()).unwrap_or(-1);
+            error.at(self.position(location))
+        })?;
         for expr in &exprs {
             self.note_parameters(expr);
         }
@@ -371,6 +381,7 @@ impl Binder<'_> {
         };
         let mut conditions = Vec::with_capacity(case.args.len());
         let mut results = Vec::with_capacity(case.args.len() + 1);
+        let mut places = vec![optional_location(case.defresult.as_deref())];
         results.push(match case.defresult.as_deref() {
             Some(otherwise) => self.expr(otherwise)?,
             None => Expr::null(Type::UNKNOWN),
@@ -388,8 +399,9 @@ impl Binder<'_> {
                 None => self.condition(when.expr.as_deref(), "CASE/WHEN")?,
             });
             results.push(self.expr_of(when.result.as_deref())?);
+            places.push(optional_location(when.result.as_deref()));
         }
-        let (mut results, type_) = self.unified("CASE", results, case.location)?;
+        let (mut results, type_) = self.unified("CASE", results, &places)?;
         let otherwise = results.remove(0);
         let branches = conditions.into_iter().zip(results).collect();
         Ok(Expr::Case(Box::new(Case { branches, otherwise, type_ })))
@@ -421,7 +433,7 @@ impl Binder<'_> {
                 .error(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array", location)
                 .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
-        let (elements, element) = self.unified("ARRAY", elements, location)?;
+        let (elements, element) = self.unified("ARRAY", elements, &locations(nodes))?;
         let array = if types::is_array(element.oid) {
             element
         } else {

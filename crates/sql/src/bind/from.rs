@@ -129,23 +129,22 @@ impl Binder<'_> {
             table: Some(Arc::clone(table)),
             scalar: false,
         };
-        self.apply_alias(&mut entry, range.alias.as_ref(), range.location)?;
+        self.apply_alias(&mut entry, range.alias.as_ref())?;
         Ok(entry)
     }
 
-    fn apply_alias(&self, entry: &mut Entry, alias: Option<&Alias>, location: i32) -> Result<(), SqlError> {
+    fn apply_alias(&self, entry: &mut Entry, alias: Option<&Alias>) -> Result<(), SqlError> {
         let Some(alias) = alias else { return Ok(()) };
         entry.name = Some(alias.aliasname.clone());
         let names = strings(&alias.colnames);
         if names.len() > entry.columns.len() {
-            let position = self.position(location);
             let message = format!(
                 "table \"{}\" has {} columns available but {} columns specified",
                 alias.aliasname,
                 entry.columns.len(),
                 names.len()
             );
-            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(position));
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         for (column, name) in entry.columns.iter_mut().zip(names) {
             name.clone_into(&mut column.name);
@@ -178,7 +177,7 @@ impl Binder<'_> {
             table: None,
             scalar: false,
         };
-        self.apply_alias(&mut entry, subselect.alias.as_ref(), -1)?;
+        self.apply_alias(&mut entry, subselect.alias.as_ref())?;
         Ok((FromItem::Source(source, Source::Query(Box::new(query))), vec![entry]))
     }
 
@@ -205,7 +204,7 @@ impl Binder<'_> {
         let id = self.source();
         let mut entry =
             Entry { name: Some(name), schema: None, columns, source: Some(id), table: None, scalar };
-        self.apply_alias(&mut entry, range.alias.as_ref(), -1)?;
+        self.apply_alias(&mut entry, range.alias.as_ref())?;
         Ok((FromItem::Source(id, source), vec![entry]))
     }
 
@@ -328,7 +327,7 @@ impl Binder<'_> {
             let columns = shown(&entries).map(|(_, _, column)| column.clone()).collect();
             let mut entry =
                 Entry { name: None, schema: None, columns, source: None, table: None, scalar: false };
-            self.apply_alias(&mut entry, Some(alias), -1)?;
+            self.apply_alias(&mut entry, Some(alias))?;
             entries = vec![entry];
         }
         let item = FromItem::Join { kind, left: Box::new(left), right: Box::new(right), condition };

@@ -80,6 +80,8 @@ pub struct Binder<'a> {
     /// Changes data or locks rows.
     pub(crate) writes: bool,
     depth: u32,
+    /// Strings met whose type was open, and where they are: errors about their contents point there.
+    texts: Vec<(String, i32)>,
 }
 
 /// Expressions nest no deeper than this: they are evaluated on a fiber's small stack.
@@ -94,6 +96,8 @@ struct Level {
     sublinks: Vec<Sublink>,
     /// Aggregates met in its expressions.
     aggregates: Vec<AggregateCall>,
+    /// Where the last of them is.
+    aggregate_at: i32,
     /// Window functions met, by window.
     windows: Vec<Window>,
     /// Named windows.
@@ -214,6 +218,7 @@ impl<'a> Binder<'a> {
             locks: Vec::new(),
             writes: false,
             depth: 0,
+            texts: Vec::new(),
         }
     }
 

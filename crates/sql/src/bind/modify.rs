@@ -61,7 +61,7 @@ impl Binder<'_> {
             Some(NodeEnum::SelectStmt(select)) => {
                 let query = self.query(select, Some(false))?;
                 if query.output.len() != columns.len() && (query.output.len() > columns.len() || !insert.cols.is_empty()) {
-                    return Err(self.wrong_width(query.output.len(), columns.len(), &[], insert));
+                    return Err(self.wrong_width(query.output.len(), columns.len(), &select.target_list, insert));
                 }
                 let mut query = query;
                 for (index, &column) in columns.iter().enumerate().take(query.output.len()) {
@@ -192,7 +192,6 @@ impl Binder<'_> {
         let mut rows = Vec::with_capacity(select.values_lists.len());
         for list in &select.values_lists {
             let items = list_items(list)?;
-            self.check_width(items, columns, insert)?;
             if items.len() != width {
                 return Err(self.error(
                     SqlState::SYNTAX_ERROR,
@@ -200,6 +199,7 @@ impl Binder<'_> {
                     items.first().map_or(-1, location),
                 ));
             }
+            self.check_width(items, columns, insert)?;
             let mut row = Vec::with_capacity(width);
             for (node, &column) in items.iter().zip(columns) {
                 row.push(match self.inserted_value(node, table, column, overriding)? {
@@ -480,7 +480,7 @@ impl Binder<'_> {
                 return Err(self.error(
                     SqlState::SYNTAX_ERROR,
                     format!("multiple assignments to same column \"{}\"", target.name),
-                    target.location,
+                    -1,
                 ));
             }
             let value = self.assigned_node(target)?;

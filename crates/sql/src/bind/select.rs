@@ -213,7 +213,6 @@ impl Binder<'_> {
 
     /// LIMIT and OFFSET.
     fn limit_clause(&mut self, select: &SelectStmt, query: &mut Query) -> Result<(), SqlError> {
-        let entries = std::mem::take(&mut self.level().entries);
         let mut bind = |node: Option<&Node>, what: &str| -> Result<Option<Expr>, SqlError> {
             let Some(node) = node else { return Ok(None) };
             let expr = self.in_clause(Clause::Limit, |binder| binder.expr(node))?;
@@ -226,12 +225,23 @@ impl Binder<'_> {
                     location(node),
                 ));
             }
+            let outer = self.outer_registers();
+            let mut own = false;
+            expr.walk(&mut |part| {
+                own |= matches!(part, Expr::Column { register, .. } if !outer.contains(register));
+            });
+            if own {
+                return Err(self.error(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("argument of {what} must not contain variables"),
+                    location(node),
+                ));
+            }
             let cast = functions::cast(expr, Type::INT8, CastContext::Assignment);
             self.built(cast, location(node)).map(Some)
         };
         let limit = bind(select.limit_count.as_deref(), "LIMIT")?;
         let offset = bind(select.limit_offset.as_deref(), "OFFSET")?;
-        self.level().entries = entries;
         if !self.level().sublinks.is_empty() {
             return Err(self.unsupported("a subquery in LIMIT or OFFSET", -1));
         }

@@ -158,10 +158,10 @@ impl Binder<'_> {
             let type_ = if open && !resolve {
                 Type::UNKNOWN
             } else {
-                let start = first_values(&select.values_lists, index);
+                let starts = starts_of(&select.values_lists, index);
                 let column: Vec<Expr> =
                     rows.iter_mut().map(|row| std::mem::replace(&mut row[index], Expr::boolean(true))).collect();
-                let (column, type_) = self.unified("VALUES", column, start)?;
+                let (column, type_) = self.unified("VALUES", column, &starts)?;
                 for (row, expr) in rows.iter_mut().zip(column) {
                     row[index] = expr;
                 }
@@ -186,9 +186,11 @@ impl Binder<'_> {
     }
 }
 
-fn first_values(lists: &[Node], index: usize) -> i32 {
-    match lists.first().and_then(|list| list.node.as_ref()) {
+/// Where the values of one column are.
+fn starts_of(lists: &[Node], index: usize) -> Vec<i32> {
+    let start = |list: &Node| match &list.node {
         Some(NodeEnum::List(list)) => list.items.get(index).map_or(-1, location),
         _ => -1,
-    }
+    };
+    lists.iter().map(start).collect()
 }

@@ -73,7 +73,6 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select array[]", "42P18", "cannot determine type of empty array", 8),
     ("select max(a) over w from t", "42704", "window \"w\" does not exist", 20),
     ("select rank() from t", "42809", "window function rank requires an OVER clause", 8),
-    ("select * from generate_series('a', 'b')", "42725", "function generate_series(unknown, unknown) is not unique", 15),
     ("select * from t as z(q1,q2,q3,q4,q5,q6,q7)", "42P10", "table \"z\" has 6 columns available but 7 columns specified", 0),
     ("with w as (select 1), w as (select 2) select * from w", "42712", "WITH query name \"w\" specified more than once", 23),
     ("with w(a, b) as (select 1) select * from w", "42P10", "WITH query \"w\" has 1 columns available but 2 columns specified", 6),
@@ -98,7 +97,6 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select public.nofn(1)", "42883", "function public.nofn(integer) does not exist", 8),
     ("select noschema.nofn(1)", "3F000", "schema \"noschema\" does not exist", 8),
     ("select * from noschema.tab", "42P01", "relation \"noschema.tab\" does not exist", 15),
-    ("select a from t order by a using ||", "42883", "operator does not exist: integer || integer", 34),
     ("insert into h default values returning nosuch", "42703", "column \"nosuch\" does not exist", 40),
     ("insert into t (a) values (1) on conflict do update set b = 'x'", "42601", "ON CONFLICT DO UPDATE requires inference specification or constraint name", 30),
     ("insert into t (a) values (1) on conflict (a) do update set nosuch = 'x'", "42703", "column \"nosuch\" of relation \"t\" does not exist", 60),
@@ -114,7 +112,6 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select a from (select 1) s", "42703", "column \"a\" does not exist", 8),
     ("select s.b from (select a from t) s", "42703", "column s.b does not exist", 8),
     ("select interval '1 parsec'", "22007", "invalid input syntax for type interval: \"1 parsec\"", 17),
-    ("select timestamp 'yesterdayish'", "22007", "invalid input syntax for type timestamp: \"yesterdayish\"", 18),
     ("select greatest(1, 'x'::text)", "42804", "GREATEST types integer and text cannot be matched", 20),
 ];
 

@@ -25,6 +25,7 @@ mod registry;
 mod resolve;
 mod sets;
 mod strings;
+mod system;
 
 pub use aggregate::{Accumulator, Aggregate, AggregateKind};
 pub use build::{distinct, function, in_list, null_if, operator, operator_any};

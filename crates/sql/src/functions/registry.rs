@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Function, arrays, catalog, datetimes, maths, numbers, operators, patterns, strings};
+use super::{Function, arrays, catalog, datetimes, maths, numbers, operators, patterns, strings, system};
 
 /// Everything by name and by operator.
 struct Registry {
@@ -14,7 +14,7 @@ struct Registry {
 /// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
 const FIRST_OID: u32 = 9000;
 
-static LISTS: [&[Function]; 7] = [
+static LISTS: [&[Function]; 8] = [
     arrays::FUNCTIONS,
     catalog::FUNCTIONS,
     datetimes::FUNCTIONS,
@@ -22,6 +22,7 @@ static LISTS: [&[Function]; 7] = [
     numbers::FUNCTIONS,
     patterns::FUNCTIONS,
     strings::FUNCTIONS,
+    system::FUNCTIONS,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

@@ -62,3 +62,15 @@ fn print_shapes() {
         println!("{text}\n{}\n", shape(text));
     }
 }
+
+/// The queries psql's \\d commands and pgbench send.
+#[test]
+fn clients_queries_compile() {
+    let mut failed = Vec::new();
+    for text in include_str!("clients.sql").split(";\n").filter(|text| !text.trim().is_empty()) {
+        if let Err(error) = compile(&Request::plain(text)) {
+            failed.push(format!("{}: {} at {:?}\n{text}", error.code, error.message, error.position));
+        }
+    }
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n\n"));
+}

@@ -75,7 +75,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         1262,
         "oid:26 datname:19 datdba:26 encoding:23 datlocprovider:18 datistemplate:16 datallowconn:16 \
          dathasloginevt:16 datconnlimit:23 datfrozenxid:28 datminmxid:28 dattablespace:26 datcollate:25 \
-         datctype:25 datlocale:25 daticurules:25 datcollversion:25 datacl:1009",
+         datctype:25 datlocale:25 daticurules:25 datcollversion:25 datacl:1009 daticulocale:25",
     ),
     table(
         "pg_authid",

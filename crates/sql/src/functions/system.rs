@@ -1,0 +1,50 @@
+//! More functions over the catalog, which clients' own queries call. Most show objects that do not exist here and are
+//! answered by [`crate::catalog::pg_catalog::function`].
+
+use super::{Function, func};
+use crate::types::oid;
+
+const TEXT: u32 = oid::TEXT;
+const OID: u32 = oid::OID;
+const CLASS: u32 = oid::REGCLASS;
+const BOOL: u32 = oid::BOOL;
+
+/// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
+macro_rules! asked {
+    ($name:literal, $arguments:expr, $result:expr) => {
+        func($name, $arguments, $result, |cx, a| cx.session.catalog_function($name, a, cx.arena)).stable()
+    };
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    asked!("pg_get_partkeydef", &[OID], TEXT),
+    asked!("pg_get_viewdef", &[OID], TEXT),
+    asked!("pg_get_viewdef", &[OID, BOOL], TEXT),
+    asked!("pg_get_triggerdef", &[OID], TEXT),
+    asked!("pg_get_triggerdef", &[OID, BOOL], TEXT),
+    asked!("pg_get_ruledef", &[OID], TEXT),
+    asked!("pg_get_ruledef", &[OID, BOOL], TEXT),
+    asked!("pg_get_functiondef", &[OID], TEXT),
+    asked!("pg_get_function_result", &[OID], TEXT),
+    asked!("pg_get_function_arguments", &[OID], TEXT),
+    asked!("pg_get_function_identity_arguments", &[OID], TEXT),
+    asked!("pg_get_statisticsobjdef_columns", &[OID], TEXT),
+    asked!("pg_tablespace_location", &[OID], TEXT),
+    asked!("pg_relation_is_publishable", &[CLASS], BOOL),
+    asked!("pg_relation_is_updatable", &[CLASS, BOOL], oid::INT4),
+    asked!("pg_operator_is_visible", &[OID], BOOL),
+    asked!("pg_collation_is_visible", &[OID], BOOL),
+    asked!("pg_opclass_is_visible", &[OID], BOOL),
+    asked!("has_table_privilege", &[TEXT, TEXT], BOOL),
+    asked!("has_table_privilege", &[OID, TEXT], BOOL),
+    asked!("has_table_privilege", &[oid::NAME, OID, TEXT], BOOL),
+    asked!("has_schema_privilege", &[OID, TEXT], BOOL),
+    asked!("has_database_privilege", &[TEXT, TEXT], BOOL),
+    asked!("has_database_privilege", &[OID, TEXT], BOOL),
+    asked!("has_column_privilege", &[OID, TEXT, TEXT], BOOL),
+    asked!("has_any_column_privilege", &[OID, TEXT], BOOL),
+    asked!("has_sequence_privilege", &[OID, TEXT], BOOL),
+    asked!("has_function_privilege", &[OID, TEXT], BOOL),
+    asked!("pg_has_role", &[oid::NAME, TEXT], BOOL),
+    asked!("pg_has_role", &[OID, TEXT], BOOL),
+];
