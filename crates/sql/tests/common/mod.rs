@@ -1,0 +1,68 @@
+//! A folder, a database and what tests ask of them.
+#![allow(dead_code)] // each test file uses its part
+
+use std::path::{Path, PathBuf};
+
+use sql::SqlError;
+use sql::database::{Database, Options};
+use sql::embedded::{Answer, EmbeddedSession};
+
+/// A folder that goes with its test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("allcore-sql-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn open(&self) -> Database {
+        let options =
+            Options { cores: Some(2), pin: false, memory: Some(32 << 20), ..Options::default() };
+        Database::open(&self.0, options).expect("the folder opens")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs what must work.
+#[track_caller]
+pub fn run(session: &mut EmbeddedSession, sql: &str) -> Answer {
+    match session.run(sql) {
+        Ok(answer) => answer,
+        Err(error) => panic!("{sql}: {error:?} {:?}", *error),
+    }
+}
+
+/// Runs what must fail, and how.
+#[track_caller]
+pub fn fails(session: &mut EmbeddedSession, sql: &str, code: &str) -> SqlError {
+    match session.run(sql) {
+        Ok(answer) => panic!("{sql} gave {:?} {:?}", answer.tags, answer.texts),
+        Err(error) => {
+            assert_eq!(error.code.as_str(), code, "{sql}: {error:?}");
+            error
+        }
+    }
+}
+
+/// The rows as lines, columns between bars, NULL as "-".
+pub fn lines(answer: &Answer) -> Vec<String> {
+    let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    answer.texts.iter().map(|row| row.iter().map(show).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// Runs a query and gives its rows as lines.
+#[track_caller]
+pub fn rows(session: &mut EmbeddedSession, sql: &str) -> Vec<String> {
+    lines(&run(session, sql))
+}
