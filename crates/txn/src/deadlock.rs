@@ -6,6 +6,8 @@
 //! at once, and a session that waits gives nothing up, so the circle is real. Searches run one at a time, and a victim
 //! has left its queue before the next begins, so a circle has one victim.
 
+use std::collections::HashSet;
+
 /// A wait: which session, and which of its waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
@@ -34,7 +36,7 @@ pub fn is_deadlocked(graph: &impl Graph, start: u32) -> bool {
 /// A path of waits from `start` back to `start`, by depth-first search without recursion.
 fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     let mut path: Vec<(Node, Vec<u32>)> = Vec::new();
-    let mut visited = vec![start];
+    let mut visited = HashSet::from([start]);
     let open = |slot: u32| -> Option<(Node, Vec<u32>)> {
         let node = graph.waiting(slot)?;
         let mut blockers = Vec::new();
@@ -50,13 +52,12 @@ fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
         if next == start {
             return Some(path.into_iter().map(|(node, _)| node).collect());
         }
-        if visited.contains(&next) {
+        if !visited.insert(next) {
             continue;
         }
-        if visited.len() >= VISITS_MAX {
+        if visited.len() > VISITS_MAX {
             return None;
         }
-        visited.push(next);
         path.extend(open(next));
     }
     None

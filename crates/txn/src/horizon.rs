@@ -75,7 +75,9 @@ impl Engine {
     }
 
     fn advance_horizon(&self, stuck: &mut Option<u64>) {
-        let oldest = Lsn(self.floors.oldest(self.slots.iter().map(|(_, slot)| &slot.floor)));
+        // Not beyond what is on disk: who sees a version below the horizon doesn't ask whose commit it depends on.
+        let durable = self.store.wal.durable();
+        let oldest = Lsn(self.floors.oldest(self.slots.iter().map(|(_, slot)| &slot.floor))).min(durable);
         let (start, end) = (self.horizon(), self.txids.end());
         let mut horizon = start;
         while horizon < end {

@@ -41,8 +41,11 @@ pub enum TagRef<'a> {
     Advisory(u64, u16),
 }
 
-/// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update.
-const ROW_CONFLICTS: [u8; 4] = [0b1000, 0b1100, 0b1110, 0b1111];
+/// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update, own delete.
+const ROW_CONFLICTS: [u8; 5] = [0b1_1000, 0b1100, 0b1110, 0b1111, 0b0_0001];
+/// Row mode of a transaction that deletes a version of its own: it waits for those who hold the row FOR KEY SHARE, which
+/// an update allows, and for nobody else: who holds more is waiting for this transaction to end.
+pub const OWN_DELETE: u8 = 4;
 /// PostgreSQL's table of table locks, in the order of [`crate::TableLock`].
 const TABLE_CONFLICTS: [u8; 8] =
     [0b1000_0000, 0b1100_0000, 0b1111_0000, 0b1111_1000, 0b1110_1100, 0b1111_1100, 0b1111_1110, 0b1111_1111];
@@ -58,6 +61,11 @@ impl TagRef<'_> {
             TagRef::Table(_) => TABLE_CONFLICTS[usize::from(mode)],
             TagRef::Advisory(..) => ADVISORY_CONFLICTS[usize::from(mode)],
         }
+    }
+
+    /// Whether a request doesn't stand back for those who wait already: they wait for the one who asks.
+    fn goes_first(&self, mode: u8) -> bool {
+        matches!(self, TagRef::Row(..)) && mode == OWN_DELETE
     }
 
     /// A well-mixed number: its low bits choose the partition.
@@ -222,8 +230,8 @@ impl LockTable {
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
         let mask = tag.conflicts(mode);
-        let first = entry.holds(slot).is_none();
-        entry.conflicts_with_holders(slot, mask) || first && entry.conflicts_with_waiters(mask)
+        let stands_back = entry.holds(slot).is_none() && !tag.goes_first(mode);
+        entry.conflicts_with_holders(slot, mask) || stands_back && entry.conflicts_with_waiters(mask)
     }
 
     /// Asks for a lock. With a waker it queues if it must wait; without one it is refused.
@@ -244,10 +252,13 @@ impl LockTable {
             Place::Occupied(mut place) => {
                 let entry = place.get_mut();
                 let first = entry.holds(slot).is_none();
-                if entry.conflicts_with_holders(slot, mask) || first && entry.conflicts_with_waiters(mask) {
+                let stands_back = first && !tag.goes_first(mode);
+                if entry.conflicts_with_holders(slot, mask)
+                    || stands_back && entry.conflicts_with_waiters(mask)
+                {
                     let Some(waker) = waker else { return Request::Refused };
                     let waiting = Waiting { slot, mode, waker };
-                    match first {
+                    match stands_back {
                         true => entry.queue.push_back(waiting),
                         false => entry.queue.push_front(waiting),
                     }
@@ -323,17 +334,19 @@ impl LockTable {
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 
-    /// Whom `slot`, queued for `mode`, waits for: holders that conflict and everybody before it in the queue.
+    /// Whom `slot`, queued for `mode`, waits for: holders that conflict with it or with somebody before it in the queue.
+    /// Who is before it and holds nothing waits for those holders itself, so that a long queue is no long way.
     pub fn blockers(&self, tag: TagRef<'_>, slot: u32, mode: u8, blockers: &mut Vec<u32>) {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return };
-        let mask = tag.conflicts(mode);
+        let before = || entry.queue.iter().take_while(|waiting| waiting.slot != slot);
+        let mask = before().fold(tag.conflicts(mode), |mask, waiting| mask | tag.conflicts(waiting.mode));
         let holding = entry.holders.iter().filter(|holder| holder.slot != slot && holder.modes & mask != 0);
         blockers.extend(holding.map(|holder| holder.slot));
-        blockers.extend(
-            entry.queue.iter().take_while(|waiting| waiting.slot != slot).map(|waiting| waiting.slot),
-        );
+        // Holders that want more are the first in the queue.
+        let upgrading = before().map_while(|waiting| entry.holds(waiting.slot).map(|_| waiting.slot));
+        blockers.extend(upgrading);
     }
 
     /// Calls `each(tag, slot, modes, granted)` for everything held and awaited.

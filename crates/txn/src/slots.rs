@@ -235,11 +235,14 @@ impl Slots {
 
     /// Wakes all who wait for the end of this slot's transaction, in order of arrival.
     pub fn wake_end_waiters(&self, slot: u32) {
-        let waiters = std::mem::take(&mut self.get(slot).shared.lock().end_waiters);
-        for waiter in waiters {
-            self.get(waiter.slot).grant();
-            waiter.waker.wake();
-        }
+        let waiters = {
+            let mut shared = self.get(slot).shared.lock();
+            // Granted under the lock, which whoever leaves the queue takes too: a grant that came after that would be taken
+            // for one of the waiter's next wait.
+            shared.end_waiters.iter().for_each(|waiter| self.get(waiter.slot).grant());
+            std::mem::take(&mut shared.end_waiters)
+        };
+        waiters.into_iter().for_each(|waiter| waiter.waker.wake());
     }
 }
 

@@ -322,6 +322,88 @@ fn rolling_back_to_a_savepoint_frees_what_was_locked_after_it() {
     });
 }
 
+#[test]
+fn rolling_back_to_a_savepoint_lets_everybody_in_the_queue_go_on() {
+    Bench::new("savepoint-queue").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| a.put("k", "0"));
+        a.start(ReadCommitted);
+        a.put("own", "0");
+        let savepoint = a.savepoint();
+        a.set("k", "1");
+        let write = |row: u32| aside(engine, move |s| s.alone(|| s.set("k", &row.to_string())));
+        let later: Vec<_> = (2..6).map(write).collect();
+        until(|| waiters(engine) == 4);
+        a.rollback_to(savepoint).unwrap();
+        // All of them, while the transaction that was in their way is still open.
+        let outcomes: Vec<_> = later.into_iter().map(Later::wait).collect();
+        assert_eq!(outcomes, [Outcome::Done, Outcome::Changed, Outcome::Changed, Outcome::Changed]);
+        a.commit(true).unwrap();
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn deleting_a_row_of_ones_own_waits_for_key_share_and_not_for_those_who_wait() {
+    Bench::new("own-delete").run(|engine| {
+        let a = engine.session().unwrap();
+        a.alone(|| (a.put("k", "0"), a.put("l", "0")));
+        let b = engine.session().unwrap();
+        let deleting = aside(engine, |s| {
+            s.start(ReadCommitted);
+            s.set("k", "1");
+            s.set("l", "1");
+            s.statement_start().unwrap();
+            fiber::sleep(Duration::from_millis(20));
+            let removed = (s.remove("l"), s.remove("k"));
+            s.commit(true).unwrap();
+            removed
+        });
+        until(|| engine.locks().len() == 1);
+        b.start(ReadCommitted);
+        assert_eq!(lock(&b, "k", RowLock::KeyShare, Wait::Block), Ok(Some("0".to_owned())));
+        let waiting = aside(engine, |s| {
+            s.start(ReadCommitted);
+            let outcome = lock(s, "l", RowLock::Update, Wait::Block);
+            s.rollback().unwrap();
+            outcome
+        });
+        until(|| waiters(engine) == 2);
+        fiber::sleep(Duration::from_millis(20));
+        assert!(!deleting.is_done() && !waiting.is_done(), "the key is shared");
+        b.commit(true).unwrap();
+        assert_eq!(deleting.wait(), (Outcome::Done, Outcome::Done));
+        assert_eq!(waiting.wait(), Ok(Some("gone".to_owned())));
+        assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+    });
+}
+
+#[test]
+fn who_is_told_of_a_duplicate_finds_it_from_the_next_statement_on() {
+    Bench::new("told").run(|engine| {
+        let s = engine.session().unwrap();
+        s.alone(|| s.put("warm", "0"));
+        s.start(ReadCommitted);
+        let ready = Rc::new(Cell::new(false));
+        let tell = Rc::clone(&ready);
+        let committing = aside(engine, move |other| {
+            other.start(ReadCommitted);
+            other.put("k", "1");
+            tell.set(true);
+            // Its record is in the log at once, on disk a little later.
+            other.commit(true).unwrap();
+        });
+        while !ready.get() {
+            fiber::yield_now();
+        }
+        assert_eq!(s.put("k", "2"), InsertOutcome::Duplicate);
+        s.statement_start().unwrap();
+        assert_eq!(s.read("k"), Some("1".to_owned()));
+        s.commit(true).unwrap();
+        committing.wait();
+    });
+}
+
 const TABLE_MODES: [TableLock; 8] = [
     TableLock::AccessShare,
     TableLock::RowShare,

@@ -36,7 +36,7 @@ fn is_queued(request: &Request) -> bool {
 fn conflicts_are_symmetric_and_as_documented() {
     for tag in [ROW, TagRef::Table(1), TagRef::Advisory(1, 0)] {
         let modes = match tag {
-            TagRef::Row(..) => 4,
+            TagRef::Row(..) => 5,
             TagRef::Table(_) => 8,
             TagRef::Advisory(..) => 2,
         };
@@ -46,7 +46,7 @@ fn conflicts_are_symmetric_and_as_documented() {
             }
         }
     }
-    assert_eq!(ROW.conflicts(KEY_SHARE), 1 << UPDATE);
+    assert_eq!(ROW.conflicts(KEY_SHARE), 1 << UPDATE | 1 << OWN_DELETE);
     // ACCESS SHARE conflicts with ACCESS EXCLUSIVE alone; SHARE with ROW EXCLUSIVE but not with itself.
     assert_eq!(TagRef::Table(1).conflicts(0), 1 << 7);
     assert_eq!(TagRef::Table(1).conflicts(4) & (1 << 4 | 1 << 2), 1 << 2);
@@ -102,6 +102,33 @@ fn a_holder_that_wants_more_goes_first() {
     assert_eq!(granted.take(), [0]);
     locks.release(ROW, 0, &granted);
     assert_eq!(granted.take(), [2]);
+}
+
+#[test]
+fn a_long_queue_waits_for_its_holder_and_not_for_each_other() {
+    let locks = LockTable::new();
+    for slot in 0..100 {
+        ask(&locks, slot, if slot == 50 { SHARE } else { UPDATE });
+    }
+    let mut blockers = Vec::new();
+    locks.blockers(ROW, 50, SHARE, &mut blockers);
+    locks.blockers(ROW, 99, UPDATE, &mut blockers);
+    assert_eq!(blockers, [0, 0]);
+}
+
+#[test]
+fn who_deletes_its_own_version_waits_for_key_share_alone_and_before_all_others() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    ask(&locks, 0, UPDATE);
+    assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
+    assert!(!locks.must_wait(ROW, ROW.hash(), 9, OWN_DELETE), "they wait for the one who deletes");
+    locks.release(ROW, 0, &granted);
+    assert!(locks.must_wait(ROW, ROW.hash(), 9, OWN_DELETE));
+    assert!(is_queued(&ask(&locks, 2, UPDATE)));
+    assert!(is_queued(&ask(&locks, 9, OWN_DELETE)));
+    granted.take();
+    locks.release(ROW, 1, &granted);
+    assert_eq!(granted.take(), [9, 2]);
 }
 
 #[test]

@@ -75,7 +75,9 @@ impl Inner {
             stop::point("txn.commit.before_publish");
             self.engine.publish(wal.durable());
         } else {
-            self.engine.publish(wal.filled());
+            // Other cores' unfinished copies into the log: whoever hears of this commit must find it in new snapshots.
+            self.wait_filled(lsn);
+            self.engine.publish(lsn);
             wal.request_flush();
         }
         Ok(())

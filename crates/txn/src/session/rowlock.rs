@@ -130,7 +130,6 @@ impl Inner {
         wait: Wait,
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
-        let tag = TagRef::Row(tree.id, key);
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(&self.engine.store, key, &mut look)?;
@@ -142,7 +141,7 @@ impl Inner {
                 Finding::Conflict(..) if wait == Wait::Skip => return Ok(LockOutcome::Skipped),
                 Finding::Conflict(..) if wait == Wait::NoWait => return Err(Error::LockNotAvailable),
                 Finding::Conflict(writer, owner) => {
-                    self.wait_for_writer(tag, lock, writer, owner)?;
+                    self.wait_for_writer((tree, key), lock, writer, owner)?;
                 }
             }
             fiber::safe_point();

@@ -7,13 +7,14 @@ use std::time::Duration;
 use runtime::timer::{self, TimerId};
 use runtime::{fiber, interrupt};
 use storage::Lsn;
+use storage::btree::Tree;
 use sync::park;
 
 use super::{Inner, RowLock, Wait};
-use crate::Error;
 use crate::locks::{Request, Tag, TagRef};
 use crate::slots::Target;
 use crate::status::Status;
+use crate::{Error, Stamp};
 
 /// Time until a search for deadlocks is tried again that somebody else's search was in the way of.
 const SEARCH_AGAIN: Duration = Duration::from_millis(10);
@@ -48,7 +49,10 @@ impl Alarm {
     fn set(due: &Rc<Cell<Due>>, what: Due, time: Duration) -> TimerId {
         let (due, waker) = (Rc::clone(due), park::current());
         timer::after(time, move || {
-            due.set(what);
+            // Both may come due before the fiber runs: the limit counts.
+            if due.get() != Due::Limit {
+                due.set(what);
+            }
             waker.wake();
         })
     }
@@ -60,9 +64,9 @@ impl Alarm {
         Alarm { due, search, limit }
     }
 
-    fn search_again(&self) {
+    fn search_again(&self, time: Duration) {
         timer::cancel(self.search.get());
-        self.search.set(Alarm::set(&self.due, Due::Search, SEARCH_AGAIN));
+        self.search.set(Alarm::set(&self.due, Due::Search, time));
     }
 }
 
@@ -124,13 +128,14 @@ impl Inner {
     /// write back. Whoever comes later queues behind.
     pub(super) fn wait_for_writer(
         &self,
-        tag: TagRef<'_>,
+        (tree, key): (&Tree, &[u8]),
         lock: RowLock,
         txid: u64,
         owner: u32,
     ) -> Result<Acquired, Error> {
+        let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
-        if let Err(error) = self.wait_for_end(tag, txid, owner) {
+        if let Err(error) = self.wait_for_end(tree, key, txid, owner) {
             if acquired == Acquired::New {
                 self.unlock_tag(tag);
             }
@@ -139,14 +144,24 @@ impl Inner {
         Ok(acquired)
     }
 
-    fn wait_for_end(&self, tag: TagRef<'_>, txid: u64, owner: u32) -> Result<(), Error> {
+    fn wait_for_end(&self, tree: &Tree, key: &[u8], txid: u64, owner: u32) -> Result<(), Error> {
         let (slot, owner_slot) = (self.slot(), self.engine.slots.get(owner));
         slot.expect_grant();
         let finished = || self.engine.status.get(txid) != Status::Running(owner);
         if !owner_slot.await_end(self.number, park::current(), finished) {
             return Ok(());
         }
-        slot.begin_wait(Target::End(owner, txid, tag.to_tag()));
+        // The owner may have put the row back (to a savepoint) since it was looked at, and have woken those who were in the
+        // queue by then: from here on it wakes this session too.
+        let written = |value: &[u8]| Stamp::decode(value).is_some_and(|stamp| stamp.txid == txid);
+        match tree.get(&self.engine.store, key, written) {
+            Ok(Some(true)) => {}
+            other => {
+                owner_slot.leave_end(self.number);
+                return other.map(|_| ()).map_err(Error::from);
+            }
+        }
+        slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));
         let waited = self.block(|| owner_slot.leave_end(self.number));
         slot.end_wait();
         waited
@@ -165,8 +180,9 @@ impl Inner {
                 Due::Limit => break Err(Error::LockNotAvailable),
                 Due::Search => match self.engine.search_deadlock(self.number, &leave) {
                     Some(true) => return Err(Error::Deadlock),
-                    Some(false) => {}
-                    None => alarm.search_again(),
+                    // Again later: a circle that changed while it was looked at may have hidden another.
+                    Some(false) => alarm.search_again(self.engine.deadlock_timeout()),
+                    None => alarm.search_again(SEARCH_AGAIN),
                 },
             }
             if let Err(interrupted) = interrupt::park() {

@@ -13,7 +13,7 @@ use storage::log::TxnLink;
 
 use super::wait::Acquired;
 use super::{Inner, InsertOutcome, Isolation, Outcome, RowLock, Wait};
-use crate::locks::TagRef;
+use crate::locks::{OWN_DELETE, TagRef};
 use crate::status::Status;
 use crate::undo::{NoRoom, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};
@@ -49,8 +49,8 @@ impl<'a> Kind<'a> {
 enum Judgement {
     /// Write.
     Write,
-    /// A live entry is in an insert's way.
-    Duplicate,
+    /// A live entry is in an insert's way; by this transaction.
+    Duplicate(u64),
     /// A newer version is committed; by this transaction or after its snapshot.
     Changed(u64),
     /// The row is gone; deleted by this transaction number, if that is known.
@@ -61,6 +61,8 @@ enum Judgement {
     Written(u64, u32),
     /// Somebody holds or awaits the row's lock.
     Locked,
+    /// The row is this transaction's own, and others hold it FOR KEY SHARE.
+    KeyShared,
     /// There is no room for the undo record here and now.
     NoRoom,
     /// The stored value is no version.
@@ -93,13 +95,13 @@ impl RowWrite<'_> {
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
         if stamp.txid == self.txid {
-            // The row is this transaction's own already: nobody else can hold a lock that matters.
+            // The row is this transaction's own already: of the locks that others may hold, only those that an update
+            // allows matter, and those only to a deletion.
             return match self.kind {
                 Kind::Insert(_) if stamp.deleted => Judgement::Write,
-                Kind::Insert(_) => Judgement::Duplicate,
-                Kind::Update(seen, _) | Kind::Delete(seen) if seen == stamp && !stamp.deleted => {
-                    Judgement::Write
-                }
+                Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
+                Kind::Update(seen, _) if seen == stamp && !stamp.deleted => Judgement::Write,
+                Kind::Delete(seen) if seen == stamp && !stamp.deleted => self.unless_key_shared(),
                 Kind::Update(..) | Kind::Delete(_) => Judgement::SelfChanged,
             };
         }
@@ -111,7 +113,7 @@ impl RowWrite<'_> {
         }
         match self.kind {
             Kind::Insert(_) if stamp.deleted => self.unless_locked(),
-            Kind::Insert(_) => Judgement::Duplicate,
+            Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
             Kind::Update(seen, _) | Kind::Delete(seen) if seen == stamp && !stamp.deleted => {
                 self.unless_locked()
             }
@@ -129,6 +131,17 @@ impl RowWrite<'_> {
         let tag = TagRef::Row(self.tree.id, self.key);
         match locks.must_wait(tag, self.hash, self.session.number, self.kind.lock() as u8) {
             true => Judgement::Locked,
+            false => Judgement::Write,
+        }
+    }
+
+    fn unless_key_shared(&self) -> Judgement {
+        let locks = &self.session.engine.locks;
+        let tag = TagRef::Row(self.tree.id, self.key);
+        match locks.may_be_locked(self.hash)
+            && locks.must_wait(tag, self.hash, self.session.number, OWN_DELETE)
+        {
+            true => Judgement::KeyShared,
             false => Judgement::Write,
         }
     }
@@ -251,7 +264,10 @@ impl Inner {
                     continue;
                 }
                 Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
-                Judgement::Written(writer, owner) => self.wait_for_writer(tag, kind.lock(), writer, owner)?,
+                Judgement::KeyShared => self.lock_tag(tag, OWN_DELETE, Wait::Block)?,
+                Judgement::Written(writer, owner) => {
+                    self.wait_for_writer((&tree, key), kind.lock(), writer, owner)?
+                }
                 _ => break,
             };
             change.holding = true;
@@ -268,7 +284,9 @@ impl Inner {
             // The lock was only taken to wait.
             self.unlock_tag(tag);
         }
-        if let Judgement::Changed(writer) | Judgement::Gone(Some(writer)) = judgement {
+        if let Judgement::Changed(writer) | Judgement::Gone(Some(writer)) | Judgement::Duplicate(writer) =
+            judgement
+        {
             self.depend_on(writer);
         }
         Ok(judgement)
