@@ -28,7 +28,8 @@ impl Passwords {
         };
         let mut users = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {
-            let entry = line.rsplit_once(' ').and_then(|(user, verifier)| Some((user, verifier.parse().ok()?)));
+            let entry =
+                line.rsplit_once(' ').and_then(|(user, verifier)| Some((user, verifier.parse().ok()?)));
             let (user, verifier) =
                 entry.ok_or_else(|| format!("{}: line {} is damaged", path.display(), index + 1))?;
             users.insert(user.to_owned(), verifier);
@@ -54,7 +55,8 @@ impl Passwords {
         self.users.insert(user.to_owned(), Verifier::of_password(password));
         let (path, draft) = (file(data), data.join("passwords.new"));
         let write = || -> io::Result<()> {
-            let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            let mut out =
+                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
             for (user, verifier) in &self.users {
                 writeln!(out, "{user} {verifier}")?;
             }

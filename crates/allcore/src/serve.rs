@@ -41,7 +41,8 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
         },
     };
     // Before the first thread is there, so that every thread leaves these signals to this one.
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|e| format!("cannot listen for signals: {e}"))?;
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
     let database = Database::open(&data, options).map_err(|fault| open_fault(&data, &fault))?;
     for fact in database.facts() {
@@ -94,8 +95,8 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
 
 /// Bytes of the buffer pool: what was said, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
-    let memory =
-        runtime::memory::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
+    let memory = runtime::memory::available_bytes()
+        .map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
     let wanted = settings.buffers.unwrap_or(Bytes(memory / 4));
     if wanted.0 > memory / 10 * 9 {
         return Err(format!(

@@ -79,7 +79,8 @@ impl ServeSettings {
     }
 
     fn fill_in(&mut self, text: &str) -> Result<(), String> {
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().to_owned())?;
+        let table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| e.to_string().trim().to_owned())?;
         for (name, value) in table {
             let name = name.replace('_', "-");
             let texts: Vec<String> = match value {
@@ -88,7 +89,8 @@ impl ServeSettings {
             };
             let [text] = texts.as_slice() else {
                 if name == "listen" {
-                    self.listen = if self.listen.is_empty() { texts } else { std::mem::take(&mut self.listen) };
+                    self.listen =
+                        if self.listen.is_empty() { texts } else { std::mem::take(&mut self.listen) };
                     continue;
                 }
                 return Err(format!("{name} takes one value"));
@@ -137,7 +139,9 @@ mod tests {
     #[test]
     fn the_file_fills_in_only_what_was_not_said() {
         let mut settings = ServeSettings { cores: Some(3), ..ServeSettings::default() };
-        settings.fill_in("cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]").unwrap();
+        settings
+            .fill_in("cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]")
+            .unwrap();
         assert_eq!(settings.cores, Some(3));
         assert_eq!(settings.buffers, Some(Bytes(2 << 30)));
         assert_eq!(settings.file_io, Some(FileIoKind::Threads));
@@ -146,7 +150,9 @@ mod tests {
 
     #[test]
     fn a_faulty_file_is_named_by_its_setting() {
-        for (text, said) in [("coers = 8", "coers"), ("cores = \"x\"", "cores"), ("auth = \"pam\"", "auth"), ("=", "line 1")] {
+        for (text, said) in
+            [("coers = 8", "coers"), ("cores = \"x\"", "cores"), ("auth = \"pam\"", "auth"), ("=", "line 1")]
+        {
             let fault = ServeSettings::default().fill_in(text).unwrap_err();
             assert!(fault.contains(said), "{text}: {fault}");
         }

@@ -22,7 +22,8 @@ impl FromStr for Bytes {
             "tib" | "t" | "tb" => 1 << 40,
             _ => return Err(format!("'{text}' has no known unit: use B, KiB, MiB, GiB or TiB, as in 2GiB")),
         };
-        let number: f64 = number.parse().map_err(|_| format!("'{text}' is no amount: write it as in 2GiB"))?;
+        let number: f64 =
+            number.parse().map_err(|_| format!("'{text}' is no amount: write it as in 2GiB"))?;
         let bytes = number * factor as f64;
         if bytes > (1u64 << 53) as f64 {
             return Err(format!("'{text}' is more than any machine has"));
@@ -35,7 +36,9 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
         match units.iter().find(|(shift, _)| self.0 >= 1 << shift) {
-            Some((shift, unit)) if self.0.trailing_zeros() >= *shift => write!(f, "{}{unit}", self.0 >> shift),
+            Some((shift, unit)) if self.0.trailing_zeros() >= *shift => {
+                write!(f, "{}{unit}", self.0 >> shift)
+            }
             Some((shift, unit)) => write!(f, "{:.1}{unit}", self.0 as f64 / (1u64 << shift) as f64),
             None => write!(f, "{}B", self.0),
         }
@@ -48,7 +51,9 @@ mod tests {
 
     #[test]
     fn amounts_are_read_and_written_with_units() {
-        for (text, bytes) in [("2GiB", 2 << 30), ("700 MiB", 700 << 20), ("64kB", 64 << 10), ("1.5G", 3 << 29), ("12", 12)] {
+        for (text, bytes) in
+            [("2GiB", 2 << 30), ("700 MiB", 700 << 20), ("64kB", 64 << 10), ("1.5G", 3 << 29), ("12", 12)]
+        {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         for text in ["", "GiB", "2 parsecs", "-1GiB", "1e99", "99999999999TiB"] {

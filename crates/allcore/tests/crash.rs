@@ -51,7 +51,8 @@ fn transfer(client: &mut postgres::Client, id: i64, random: &mut Random) -> Resu
             &[&change, &id, &account],
         )?;
     }
-    transaction.execute("insert into transfers values ($1, $2, $3, $4)", &[&id, &source, &target, &amount])?;
+    transaction
+        .execute("insert into transfers values ($1, $2, $3, $4)", &[&id, &source, &target, &amount])?;
     transaction.commit()
 }
 

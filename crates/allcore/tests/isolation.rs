@@ -67,7 +67,10 @@ fn repeatable_read_keeps_its_snapshot() {
     one.batch_execute("begin isolation level repeatable read").unwrap();
     assert_eq!(value(&mut one, 1), 10);
     // Read skew and phantoms: neither the other half of a change nor a new row shows.
-    two.batch_execute("begin; update t set v = v + 5 where id = 1; update t set v = v - 5 where id = 2; commit").unwrap();
+    two.batch_execute(
+        "begin; update t set v = v + 5 where id = 1; update t set v = v - 5 where id = 2; commit",
+    )
+    .unwrap();
     two.batch_execute("insert into t values (3, 30)").unwrap();
     two.batch_execute("delete from t where id = 2").unwrap();
     assert_eq!((value(&mut one, 1), value(&mut one, 2), sum(&mut one)), (10, 20, 30));

@@ -27,7 +27,8 @@ fn every_script_in_every_mode(server: &Server) {
     for mode in ["simple", "extended", "prepared"] {
         server.pgbench(&["-n", "-b", "simple-update", "-M", mode, "-c", "8", "-j", "2", "-t", "40"]);
     }
-    let agree = "select (select sum(abalance) from pgbench_accounts) = (select sum(delta) from pgbench_history)";
+    let agree =
+        "select (select sum(abalance) from pgbench_accounts) = (select sum(delta) from pgbench_history)";
     assert_eq!(server.psql(agree), "t");
 }
 
@@ -48,7 +49,13 @@ fn every_way_of_loading() {
     let server = Server::start(&[]);
     let counts = "select (select count(*) from pgbench_accounts), (select count(*) from pgbench_tellers), \
                   (select count(*) from pgbench_branches)";
-    for way in [&["-I", "dtgvp"][..], &["-I", "dtGvp"], &["--foreign-keys"], &["-I", "dtgvpf", "-q"], &["--fillfactor=90"]] {
+    for way in [
+        &["-I", "dtgvp"][..],
+        &["-I", "dtGvp"],
+        &["--foreign-keys"],
+        &["-I", "dtgvpf", "-q"],
+        &["--fillfactor=90"],
+    ] {
         let mut arguments = vec!["-i", "-s", "2"];
         arguments.extend(way);
         server.pgbench(&arguments);
@@ -85,7 +92,10 @@ fn pipelining_and_reconnecting() {
 fn over_a_unix_socket() {
     let server = Server::start(&[]);
     for arguments in [&["-i", "-s", "1", "-q"][..], &["-n", "-c", "8", "-t", "50", "-M", "prepared"]] {
-        succeed(server.socket_client("pgbench").arg("-p").arg(server.port.to_string()).args(arguments), &server.log());
+        succeed(
+            server.socket_client("pgbench").arg("-p").arg(server.port.to_string()).args(arguments),
+            &server.log(),
+        );
     }
     check_sums(&server);
 }
@@ -112,7 +122,8 @@ fn over_tls() {
 fn a_thousand_clients() {
     let server = Server::start(&["--max-connections", "1100"]);
     server.pgbench(&["-i", "-s", "1", "-q"]);
-    let said = server.pgbench(&["-n", "-b", "select-only", "-M", "prepared", "-c", "1000", "-j", "2", "-t", "10"]);
+    let said =
+        server.pgbench(&["-n", "-b", "select-only", "-M", "prepared", "-c", "1000", "-j", "2", "-t", "10"]);
     assert!(said.contains("number of transactions actually processed: 10000/10000"), "{said}");
     let said = server.pgbench(&["-n", "-M", "prepared", "-c", "500", "-j", "2", "-t", "4"]);
     assert!(said.contains("number of transactions actually processed: 2000/2000"), "{said}");

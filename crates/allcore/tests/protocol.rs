@@ -59,7 +59,9 @@ impl Raw {
         let mut head = [0; 5];
         match self.socket.read_exact(&mut head) {
             Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => panic!("the server neither answers nor closes"),
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                panic!("the server neither answers nor closes")
+            }
             Err(_) => return None,
         }
         let mut body = vec![0; u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4];
@@ -204,7 +206,10 @@ fn a_client_that_vanishes_leaves_nothing_behind() {
     raw.send(b"Q\0\0\x10\0sel");
     drop(raw);
     // Its row lock is given up.
-    assert_eq!(server.psql("set statement_timeout = '10s'; update t set id = 3 where id = 1 returning id"), "3");
+    assert_eq!(
+        server.psql("set statement_timeout = '10s'; update t set id = 3 where id = 1 returning id"),
+        "3"
+    );
     let mut flood = Raw::log_in(&server);
     flood.send(&message(b'Q', b"select generate_series(1, 5000000)\0"));
     drop(flood);
@@ -227,7 +232,9 @@ fn extended_protocol_portals_and_row_limits() {
     assert_eq!(kinds, "12tTDDsDDDC3Z");
     // An unknown portal and statement.
     raw.query("rollback");
-    for (kind, body, code) in [(b'E', &b"nope\0\0\0\0\0"[..], "C34000"), (b'B', b"\0nope\0\0\0\0\0\0\0", "C26000")] {
+    for (kind, body, code) in
+        [(b'E', &b"nope\0\0\0\0\0"[..], "C34000"), (b'B', b"\0nope\0\0\0\0\0\0\0", "C26000")]
+    {
         raw.send(&message(kind, body));
         raw.send(&message(b'S', b""));
         let answer = raw.until(b'Z');

@@ -25,9 +25,15 @@ fn backslash_commands_describe_what_is_there() {
          create index on orders (customer);",
     );
     let databases = shows(&server, "\\l\n");
-    assert!(databases.contains("postgres") && databases.contains("template1") && !databases.contains("ERROR"), "{databases}");
+    assert!(
+        databases.contains("postgres") && databases.contains("template1") && !databases.contains("ERROR"),
+        "{databases}"
+    );
     let tables = shows(&server, "\\dt\n");
-    assert!(tables.contains("public | customers | table | postgres") && tables.contains("(2 rows)"), "{tables}");
+    assert!(
+        tables.contains("public | customers | table | postgres") && tables.contains("(2 rows)"),
+        "{tables}"
+    );
     let all = shows(&server, "\\d\n");
     assert!(all.contains("customers_id_seq | sequence") && all.contains("(3 rows)"), "{all}");
     let one = shows(&server, "\\d customers\n");
@@ -42,7 +48,9 @@ fn backslash_commands_describe_what_is_there() {
         assert!(one.contains(line), "no line {line:?} in:\n{one}");
     }
     let two = shows(&server, "\\d orders\n");
-    for line in ["total    | numeric(10,2) |", "\"orders_customer_idx\" btree (customer)", "Foreign-key constraints:"] {
+    for line in
+        ["total    | numeric(10,2) |", "\"orders_customer_idx\" btree (customer)", "Foreign-key constraints:"]
+    {
         assert!(two.contains(line), "no line {line:?} in:\n{two}");
     }
     assert!(shows(&server, "\\d nothing\n").contains("Did not find any relation named \"nothing\"."));
@@ -81,7 +89,9 @@ copy (select id, note from t where id > 2 order by id) to stdout with (format cs
     let folder = server.folder.path().display();
     let said = shows(
         &server,
-        &format!("\\copy t to '{folder}/t.bin' binary\ncreate table u (id int primary key, note text, amount numeric);\n\\copy u from '{folder}/t.bin' binary\nselect count(*), sum(amount) from u;\n"),
+        &format!(
+            "\\copy t to '{folder}/t.bin' binary\ncreate table u (id int primary key, note text, amount numeric);\n\\copy u from '{folder}/t.bin' binary\nselect count(*), sum(amount) from u;\n"
+        ),
     );
     assert!(said.contains("4 | -1.40"), "{said}");
 }

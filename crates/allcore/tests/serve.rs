@@ -20,7 +20,8 @@ fn refusal(arguments: &[&str], data: &Path) -> String {
 }
 
 fn refused(mut command: Command) -> String {
-    let mut child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while child.try_wait().unwrap().is_none() {
         if std::time::Instant::now() > deadline {
@@ -50,7 +51,11 @@ fn facts_at_start_and_clean_stop() {
         }
         let told = Command::new("kill").args([signal, &server.pid().to_string()]).status().unwrap();
         assert!(told.success());
-        assert!(server.wait_end(std::time::Duration::from_secs(30)), "no end after {signal}:\n{}", server.log());
+        assert!(
+            server.wait_end(std::time::Duration::from_secs(30)),
+            "no end after {signal}:\n{}",
+            server.log()
+        );
         server.check();
         server.launch();
         assert_eq!(server.psql("select id from kept"), "1");
@@ -78,7 +83,8 @@ fn one_clear_line_for_what_cannot_be_served() {
     let said = refusal(&["--config", "/nowhere.toml"], &folder.path().join("config"));
     assert!(said.contains("/nowhere.toml"), "{said}");
 
-    let said = refusal(&["--tls-cert", "/nowhere.crt", "--tls-key", "/nowhere.key"], &folder.path().join("tls"));
+    let said =
+        refusal(&["--tls-cert", "/nowhere.crt", "--tls-key", "/nowhere.key"], &folder.path().join("tls"));
     assert!(said.contains("/nowhere.crt"), "{said}");
 }
 
@@ -134,7 +140,12 @@ fn a_folder_without_permission_is_named() {
     fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).arg("serve");
-    command.arg("--data").arg(&data).args(["--listen", &format!("127.0.0.1:{}", free_port()), "--buffers", "16MiB"]);
+    command.arg("--data").arg(&data).args([
+        "--listen",
+        &format!("127.0.0.1:{}", free_port()),
+        "--buffers",
+        "16MiB",
+    ]);
     let said = refused(command);
     assert!(said.to_lowercase().contains("permission denied"), "{said}");
 }
@@ -153,7 +164,14 @@ fn passwords_are_asked_for_with_scram() {
     server.launch_unready();
     let login = |user: &str, password: &str| {
         let mut command = server.client("psql");
-        command.env("PGPASSWORD", password).env("PGUSER", user).args(["-X", "-A", "-t", "-w", "-c", "select current_user"]);
+        command.env("PGPASSWORD", password).env("PGUSER", user).args([
+            "-X",
+            "-A",
+            "-t",
+            "-w",
+            "-c",
+            "select current_user",
+        ]);
         text(&command.output().unwrap())
     };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
@@ -164,7 +182,10 @@ fn passwords_are_asked_for_with_scram() {
     assert_eq!(login("postgres", "sec ret").trim(), "postgres");
     for (user, password) in [("postgres", "secret"), ("postgres", ""), ("nobody", "sec ret")] {
         let said = login(user, password);
-        assert!(said.contains("password authentication failed") || said.contains("no password supplied"), "{said}");
+        assert!(
+            said.contains("password authentication failed") || said.contains("no password supplied"),
+            "{said}"
+        );
     }
 }
 
@@ -174,8 +195,17 @@ fn help_names_every_setting() {
     let said = text(&output);
     assert!(output.status.success());
     for setting in [
-        "--data", "--listen", "--socket-dir", "--cores", "--buffers", "--auth", "--file-io", "--config", "--tls-cert",
-        "--tls-key", "--max-connections",
+        "--data",
+        "--listen",
+        "--socket-dir",
+        "--cores",
+        "--buffers",
+        "--auth",
+        "--file-io",
+        "--config",
+        "--tls-cert",
+        "--tls-key",
+        "--max-connections",
     ] {
         assert!(said.contains(setting), "{setting} is not in the help");
     }

@@ -17,8 +17,21 @@ fn mixed_load_in_a_pool_a_tenth_of_the_data() {
     let slice = (seconds / 3).max(2).to_string();
     for mode in ["prepared", "extended", "simple"] {
         let said = server.pgbench(&[
-            "-n", "-M", mode, "-b", "tpcb-like@4", "-b", "simple-update@2", "-b", "select-only@4", "-c", "32", "-j", "2",
-            "-T", &slice,
+            "-n",
+            "-M",
+            mode,
+            "-b",
+            "tpcb-like@4",
+            "-b",
+            "simple-update@2",
+            "-b",
+            "select-only@4",
+            "-c",
+            "32",
+            "-j",
+            "2",
+            "-T",
+            &slice,
         ]);
         assert!(said.contains("number of failed transactions: 0"), "{said}");
         println!("{mode}: {}", said.lines().find(|line| line.starts_with("tps")).unwrap_or(""));

@@ -66,14 +66,19 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.try_psql("postgres", "select 1").is_err() {
             let exited = self.child.as_mut().unwrap().try_wait().unwrap();
-            assert!(exited.is_none() && Instant::now() < deadline, "the server did not start:\n{}", self.log());
+            assert!(
+                exited.is_none() && Instant::now() < deadline,
+                "the server did not start:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Starts the process only.
     pub fn launch_unready(&mut self) {
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.folder.path().join("log")).unwrap();
+        let log =
+            fs::OpenOptions::new().create(true).append(true).open(self.folder.path().join("log")).unwrap();
         let buffers: &[&str] =
             if self.arguments.iter().any(|a| a == "--buffers") { &[] } else { &["--buffers", "64MiB"] };
         let mut command = allcore();
@@ -190,7 +195,8 @@ impl Server {
     }
 
     pub fn try_connect(&self) -> Result<postgres::Client, postgres::Error> {
-        let settings = format!("host=127.0.0.1 port={} user=postgres dbname=postgres connect_timeout=20", self.port);
+        let settings =
+            format!("host=127.0.0.1 port={} user=postgres dbname=postgres connect_timeout=20", self.port);
         postgres::Client::connect(&settings, postgres::NoTls)
     }
 
@@ -225,14 +231,26 @@ pub fn text(output: &Output) -> String {
 
 /// A program's path, if the machine has it.
 pub fn has(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
 }
 
 /// A certificate for localhost signed by itself, and its key.
 pub fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
     let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
     let mut command = Command::new("openssl");
-    command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout"]);
+    command.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+    ]);
     command.arg(&key).arg("-out").arg(&certificate);
     succeed(&mut command, "");
     (certificate, key)
