@@ -118,7 +118,7 @@ impl Shared {
             let mine = {
                 let mut state = counter.state.lock();
                 if !state.logging {
-                    let next = after(sequence, state.value, state.called, 1)?;
+                    let next = after(sequence, state.value, state.called)?;
                     if state.covered > 0 {
                         (state.value, state.called) = (next, true);
                         state.covered -= 1;
@@ -144,7 +144,7 @@ impl Shared {
         let state = *counter.state.lock();
         let (mut ahead, mut covered) = ((state.value, state.called), 0);
         while covered < LOGGED_AHEAD {
-            let Ok(next) = after(sequence, ahead.0, ahead.1, 1) else { break };
+            let Ok(next) = after(sequence, ahead.0, ahead.1) else { break };
             ahead = (next, true);
             covered += 1;
         }
@@ -200,20 +200,14 @@ impl Shared {
         counter.logged.wake_all();
         written
     }
-
-    /// Forgets a dropped sequence's counter.
-    pub(crate) fn forget_counter(&self, sequence: u32) {
-        self.counters.lock().remove(&sequence);
-    }
 }
 
-/// The value `steps` after another one, with the sequence's ends.
-fn after(sequence: &Sequence, value: i64, called: bool, steps: i64) -> Result<i64, SqlError> {
+/// The value after another one, with the sequence's ends.
+fn after(sequence: &Sequence, value: i64, called: bool) -> Result<i64, SqlError> {
     if !called {
         return Ok(value);
     }
-    let next = sequence.increment.checked_mul(steps).and_then(|step| value.checked_add(step));
-    match next {
+    match value.checked_add(sequence.increment) {
         Some(next) if next >= sequence.minimum && next <= sequence.maximum => Ok(next),
         _ if sequence.cycle => Ok(if sequence.increment > 0 { sequence.minimum } else { sequence.maximum }),
         _ => {

@@ -253,12 +253,13 @@ impl SettingsTable {
         }
         let mut told = Vec::new();
         let mut undo = self.undo.split_off(mark);
+        // Settings that a SET after it decides.
+        let mut decided = Vec::new();
         while let Some(change) = undo.pop() {
-            // At commit a SET stands, and a SET LOCAL before it in the same transaction is put back first.
             if committed && !change.local {
-                continue;
+                decided.push(change.setting);
             }
-            if committed && undo.iter().any(|other| other.setting == change.setting && !other.local) {
+            if committed && decided.contains(&change.setting) {
                 continue;
             }
             if let Ok(value) = self.apply(change.setting, &change.before) {
