@@ -73,16 +73,14 @@ pub fn encode(to: &mut Vec<u8>, tree: &Tree, key: &[u8], before: Option<&[u8]>, 
     let Some(before) = before else { return };
     to[kind_at] = WHOLE;
     if let Some((header, old)) = before.split_at_checked(HEADER) {
-        let prefix = old.iter().zip(payload).take_while(|(a, b)| a == b).count();
-        let (old_rest, new_rest) = (&old[prefix..], &payload[prefix..]);
-        let suffix = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (prefix, suffix) = storage::btree::unchanged_ends(old, payload);
         // Two lengths are what a delta costs.
         if prefix + suffix > 4 {
             to[kind_at] = DELTA;
             to.extend_from_slice(header);
             to.extend_from_slice(&(prefix as u16).to_le_bytes());
             to.extend_from_slice(&(suffix as u16).to_le_bytes());
-            to.extend_from_slice(&old_rest[..old_rest.len() - suffix]);
+            to.extend_from_slice(&old[prefix..old.len() - suffix]);
             return;
         }
     }

@@ -229,17 +229,31 @@ fn change_leaf(
     }
 }
 
-/// How many bytes at the front and at the back of a value stay as they are.
-fn unchanged_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+/// How many bytes at the front and at the back of a value stay as they are; eight are compared at a time.
+pub fn unchanged_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let word = |bytes: &[u8], at: usize| {
+        bytes.get(at..at + 8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes")))
+    };
     let shorter = old.len().min(new.len());
-    let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let mut back = 0;
-    let most = shorter - front;
-    while back + 8 <= most {
-        let (a, b) =
-            (&old[old.len() - back - 8..old.len() - back], &new[new.len() - back - 8..new.len() - back]);
+    let mut front = 0;
+    while front + 8 <= shorter {
+        let (Some(a), Some(b)) = (word(old, front), word(new, front)) else { break };
         if a != b {
+            front += (a ^ b).trailing_zeros() as usize / 8;
             break;
+        }
+        front += 8;
+    }
+    while front < shorter && old[front] == new[front] {
+        front += 1;
+    }
+    let most = shorter - front;
+    let mut back = 0;
+    while back + 8 <= most {
+        let ends = (word(old, old.len() - back - 8), word(new, new.len() - back - 8));
+        let (Some(a), Some(b)) = ends else { break };
+        if a != b {
+            return (front, back + (a ^ b).leading_zeros() as usize / 8);
         }
         back += 8;
     }

@@ -30,6 +30,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use change::unchanged_ends;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};
 pub use redo::{op, redo};

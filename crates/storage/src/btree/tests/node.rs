@@ -265,3 +265,18 @@ fn the_longest_entries_fit_three_to_a_split() {
     shape::split(&*page, &[4; MAX_KEY], &mut *left, &mut *right).unwrap();
     assert!(edit::has_room(&*left, &[4; MAX_KEY], MAX_ENTRY - MAX_KEY + 2).unwrap());
 }
+
+#[test]
+fn unchanged_ends_are_as_long_as_they_can_be() {
+    let values: Vec<Vec<u8>> = (0..40usize)
+        .flat_map(|len| (0..=len).map(move |at| (0..len).map(|i| u8::from(i == at)).collect()))
+        .collect();
+    for old in &values {
+        for new in &values {
+            let (front, back) = super::super::unchanged_ends(old, new);
+            let common = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+            let rest = old[common..].iter().rev().zip(new[common..].iter().rev());
+            assert_eq!((front, back), (common, rest.take_while(|(a, b)| a == b).count()), "{old:?} {new:?}");
+        }
+    }
+}
