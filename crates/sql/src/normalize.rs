@@ -197,7 +197,8 @@ impl Normalized {
         if u32::try_from(text.len()).is_err() {
             return false;
         }
-        let done = Scan { bytes: text.as_bytes(), position: 0, last: Last::Open, ended: false, out: self }.run();
+        let done =
+            Scan { bytes: text.as_bytes(), position: 0, last: Last::Open, ended: false, out: self }.run();
         done && self.literals.len() <= MAX_LITERALS
     }
 }
@@ -253,7 +254,12 @@ impl Scan<'_> {
             }
             if let Some((class, number)) = literal {
                 self.hash_gap(gap, start, class as u8);
-                self.out.literals.push(Literal { start: start as u32, end: self.position as u32, class, number });
+                self.out.literals.push(Literal {
+                    start: start as u32,
+                    end: self.position as u32,
+                    class,
+                    number,
+                });
                 if self.out.literals.len() > MAX_LITERALS {
                     return false;
                 }
@@ -284,7 +290,9 @@ impl Scan<'_> {
                 self.quoted(start, b'"', false)?;
                 self.last = Last::Other;
             }
-            (_, b'.') if class(next) == DIGIT && self.last == Last::Open => return Ok(self.number(start, start)),
+            (_, b'.') if class(next) == DIGIT && self.last == Last::Open => {
+                return Ok(self.number(start, start));
+            }
             (_, b'$') => return self.dollar(start),
             (_, b'-') if next == b'-' => {
                 let line = self.bytes[start..].iter().position(|&b| b == b'\n' || b == b'\r');
@@ -318,7 +326,9 @@ impl Scan<'_> {
     #[inline]
     fn word(&mut self, start: usize) -> Result<Option<(LiteralClass, i64)>, Unterminated> {
         let mut end = start + 1;
-        while end < self.bytes.len() && (matches!(class(self.bytes[end]), WORD | DIGIT) || self.bytes[end] == b'$') {
+        while end < self.bytes.len()
+            && (matches!(class(self.bytes[end]), WORD | DIGIT) || self.bytes[end] == b'$')
+        {
             end += 1;
         }
         self.position = end;
@@ -380,7 +390,8 @@ impl Scan<'_> {
             return Ok(None);
         }
         let tag = &self.bytes[start..=end];
-        let close = self.bytes[end + 1..].windows(tag.len()).position(|window| window == tag).ok_or(Unterminated)?;
+        let close =
+            self.bytes[end + 1..].windows(tag.len()).position(|window| window == tag).ok_or(Unterminated)?;
         self.position = end + 1 + close + tag.len();
         Ok(self.literal(LiteralClass::Dollar))
     }

@@ -41,7 +41,8 @@ impl Binder<'_> {
             };
             targets[target].expr = expr.clone();
             targets.truncate(visible);
-            let reads_aggregate = self.level().aggregates[..aggregates].iter().any(|call| reads(&expr, call.output));
+            let reads_aggregate =
+                self.level().aggregates[..aggregates].iter().any(|call| reads(&expr, call.output));
             if reads_aggregate {
                 return Err(self.error(
                     SqlState::GROUPING_ERROR,
@@ -114,7 +115,9 @@ impl Binder<'_> {
         for (source, keys, types) in tables {
             let registers = &self.sources[source].columns;
             let at = |position: usize| registers.get(position).copied().flatten();
-            if keys.is_empty() || !keys.iter().all(|&key| at(key as usize).is_some_and(|r| columns.contains(&r))) {
+            if keys.is_empty()
+                || !keys.iter().all(|&key| at(key as usize).is_some_and(|r| columns.contains(&r)))
+            {
                 continue;
             }
             for (position, register) in registers.iter().enumerate() {
@@ -132,7 +135,9 @@ impl Binder<'_> {
         let (position, name) = used.map_or((None, "?".to_owned()), |(_, position, name)| (position, name));
         SqlError::new(
             SqlState::GROUPING_ERROR,
-            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+            format!(
+                "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+            ),
         )
         .at(position)
     }

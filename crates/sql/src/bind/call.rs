@@ -300,7 +300,11 @@ impl Binder<'_> {
     ) -> Result<SubqueryKind, SqlError> {
         if left.len() != query.output.len() {
             let few = if query.output.len() < left.len() { "few" } else { "many" };
-            return Err(self.error(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns"), location));
+            return Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                format!("subquery has too {few} columns"),
+                location,
+            ));
         }
         let mut right: Vec<Expr> =
             query.output.iter().map(|column| Expr::column(column.register, column.type_)).collect();

@@ -71,7 +71,9 @@ impl Binder<'_> {
         }
         // A name of FROM alone is its whole row.
         for level in (0..self.levels.len()).rev() {
-            if let Some(entry) = self.levels[level].entries.iter().position(|e| e.name.as_deref() == Some(name)) {
+            if let Some(entry) =
+                self.levels[level].entries.iter().position(|e| e.name.as_deref() == Some(name))
+            {
                 return Ok(self.whole_row(level, entry, location));
             }
         }
@@ -244,7 +246,9 @@ impl Binder<'_> {
                 let Some((level, entry)) = self.find_entry(schema, table, location)? else {
                     return Err(self.no_entry(schema, table, location));
                 };
-                (0..self.levels[level].entries[entry].columns.len()).map(|column| (level, entry, column)).collect()
+                (0..self.levels[level].entries[entry].columns.len())
+                    .map(|column| (level, entry, column))
+                    .collect()
             }
         };
         let mut columns = Vec::with_capacity(picked.len());

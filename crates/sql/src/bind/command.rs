@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    DefElem, DiscardMode, ExplainStmt, FetchDirection, FetchStmt, LockStmt, Node, PrepareStmt, TransactionStmt,
-    TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt, a_const,
+    DefElem, DiscardMode, ExplainStmt, FetchDirection, FetchStmt, LockStmt, Node, PrepareStmt,
+    TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt,
+    a_const,
 };
 
 use super::modify::relation;
@@ -33,7 +34,8 @@ pub fn bind_command(
     let request = Request { literals: &[], ..*request };
     let mut binder = Binder::new(context, &request, &[]);
     let command = binder.command(node)?;
-    let text_column = |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
+    let text_column =
+        |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
     let columns = match &command {
         Command::Show(Some(name)) => vec![text_column(name)],
         Command::Show(None) => vec![text_column("name"), text_column("setting"), text_column("description")],
@@ -97,7 +99,9 @@ impl Binder<'_> {
         let name = || statement.savepoint_name.clone();
         let chain = statement.chain;
         match Kind::try_from(statement.kind) {
-            Ok(Kind::TransStmtBegin | Kind::TransStmtStart) => Ok(Command::Begin(self.modes(&statement.options)?)),
+            Ok(Kind::TransStmtBegin | Kind::TransStmtStart) => {
+                Ok(Command::Begin(self.modes(&statement.options)?))
+            }
             Ok(Kind::TransStmtCommit) => Ok(Command::Commit { chain }),
             Ok(Kind::TransStmtRollback) => Ok(Command::Rollback { chain }),
             Ok(Kind::TransStmtSavepoint) => Ok(Command::Savepoint(name())),
@@ -132,7 +136,8 @@ impl Binder<'_> {
         let local = set.is_local;
         match VariableSetKind::try_from(set.kind) {
             Ok(VariableSetKind::VarSetValue) => {
-                let values: Result<Vec<String>, SqlError> = set.args.iter().map(|arg| self.setting(arg)).collect();
+                let values: Result<Vec<String>, SqlError> =
+                    set.args.iter().map(|arg| self.setting(arg)).collect();
                 Ok(Command::Set { name, value: Some(values?.join(", ")), local })
             }
             Ok(VariableSetKind::VarSetDefault) => Ok(Command::Set { name, value: None, local }),
@@ -151,7 +156,9 @@ impl Binder<'_> {
     /// A setting's value as text.
     fn setting(&self, node: &Node) -> Result<String, SqlError> {
         match inner(node)? {
-            NodeEnum::TypeCast(cast) => self.setting(cast.arg.as_deref().ok_or_else(|| SqlError::internal("empty cast"))?),
+            NodeEnum::TypeCast(cast) => {
+                self.setting(cast.arg.as_deref().ok_or_else(|| SqlError::internal("empty cast"))?)
+            }
             NodeEnum::AConst(_) | NodeEnum::String(_) | NodeEnum::Integer(_) | NodeEnum::Float(_) => {
                 Ok(node_text(node))
             }
@@ -236,10 +243,12 @@ impl Binder<'_> {
                 "format" => match option_text(option).to_lowercase().as_str() {
                     "text" => json = false,
                     "json" => json = true,
-                    other => return Err(self.unsupported(&format!("EXPLAIN format {other}"), option.location)),
+                    other => {
+                        return Err(self.unsupported(&format!("EXPLAIN format {other}"), option.location));
+                    }
                 },
-                "verbose" | "buffers" | "timing" | "summary" | "settings" | "wal" | "generic_plan" | "memory"
-                | "serialize" => {}
+                "verbose" | "buffers" | "timing" | "summary" | "settings" | "wal" | "generic_plan"
+                | "memory" | "serialize" => {}
                 other => {
                     return Err(self.error(
                         SqlState::SYNTAX_ERROR,
@@ -308,7 +317,9 @@ pub(crate) fn node_text(node: &Node) -> String {
         Some(NodeEnum::Integer(value)) => value.ival.to_string(),
         Some(NodeEnum::Float(value)) => value.fval.clone(),
         Some(NodeEnum::Boolean(value)) => value.boolval.to_string(),
-        Some(NodeEnum::TypeName(name)) => super::strings(&name.names).last().copied().unwrap_or_default().to_owned(),
+        Some(NodeEnum::TypeName(name)) => {
+            super::strings(&name.names).last().copied().unwrap_or_default().to_owned()
+        }
         Some(NodeEnum::AConst(constant)) => match &constant.val {
             Some(a_const::Val::Ival(value)) => value.ival.to_string(),
             Some(a_const::Val::Fval(value)) => value.fval.clone(),

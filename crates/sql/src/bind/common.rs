@@ -4,7 +4,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{RangeVar, SelectStmt, SetOperation, WithClause};
 
 use super::{
-    Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner, inner_of, strings,
+    Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
+    inner_of, strings,
 };
 use crate::error::{SqlError, SqlState};
 use crate::functions::{self, CastContext};
@@ -49,7 +50,8 @@ impl Binder<'_> {
             } else {
                 CommonQuery { id, query: self.query(select, None)?, recursive: None }
             };
-            let columns = self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
+            let columns =
+                self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
             self.common.retain(|visible| visible.id != id);
             self.common.push(Visible { name: common.ctename.clone(), id, columns });
             tables.push(query);
@@ -191,7 +193,10 @@ fn refers_to(select: &SelectStmt, name: &str) -> bool {
     let side = |query: &Option<Box<SelectStmt>>| query.as_ref().is_some_and(|query| refers_to(query, name));
     side(&select.larg)
         || side(&select.rarg)
-        || select.from_clause.iter().any(|item| item.node.as_ref().is_some_and(|item| item_refers_to(item, name)))
+        || select
+            .from_clause
+            .iter()
+            .any(|item| item.node.as_ref().is_some_and(|item| item_refers_to(item, name)))
 }
 
 fn item_refers_to(item: &NodeEnum, name: &str) -> bool {

@@ -154,7 +154,8 @@ impl Binder<'_> {
         Ok(CopyFormat {
             kind,
             delimiter: single("delimiter", if csv { b',' } else { b'\t' })?,
-            null: find("null").map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text),
+            null: find("null")
+                .map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text),
             header: find("header").map(|option| self.header(option)).transpose()?.unwrap_or(false),
             quote,
             escape: single("escape", quote)?,
@@ -187,11 +188,15 @@ impl Binder<'_> {
             "format" | "delimiter" | "null" | "header" | "quote" | "escape" | "force_quote" => Ok(()),
             // Rows are never frozen here, so there is nothing to do ahead.
             "freeze" if from => Ok(()),
-            "encoding" if matches!(option_text(option).to_lowercase().as_str(), "utf8" | "utf-8" | "unicode") => {
+            "encoding"
+                if matches!(option_text(option).to_lowercase().as_str(), "utf8" | "utf-8" | "unicode") =>
+            {
                 Ok(())
             }
-            "encoding" | "force_not_null" | "force_null" | "on_error" | "log_verbosity" | "default" | "reject_limit"
-            | "freeze" => Err(self.unsupported(&format!("COPY option {}", option.defname), option.location)),
+            "encoding" | "force_not_null" | "force_null" | "on_error" | "log_verbosity" | "default"
+            | "reject_limit" | "freeze" => {
+                Err(self.unsupported(&format!("COPY option {}", option.defname), option.location))
+            }
             other => Err(self.error(
                 SqlState::SYNTAX_ERROR,
                 format!("option \"{other}\" not recognized"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt, Node, ObjectType,
-    RenameStmt, SortByDir, SortByNulls,
+    ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt,
+    Node, ObjectType, RenameStmt, SortByDir, SortByNulls,
 };
 
 use super::command::option_text;
@@ -14,8 +14,8 @@ use super::{Binder, inner, strings};
 use crate::catalog::{Column, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
-    AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable, Identity,
-    IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
+    AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
+    Identity, IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
 };
 use crate::types::Type;
 
@@ -36,7 +36,10 @@ impl Binder<'_> {
                 if !create.schema_elts.is_empty() {
                     return Err(self.unsupported("CREATE SCHEMA with elements", -1));
                 }
-                Ok(Command::CreateSchema { name: create.schemaname.clone(), if_not_exists: create.if_not_exists })
+                Ok(Command::CreateSchema {
+                    name: create.schemaname.clone(),
+                    if_not_exists: create.if_not_exists,
+                })
             }
             NodeEnum::CreateSeqStmt(create) => {
                 let range = relation(create.sequence.as_ref())?;
@@ -107,8 +110,10 @@ impl Binder<'_> {
     /// What can be said of constraints before the table exists.
     fn check_constraints(&mut self, table: &mut CreateTable) -> Result<(), SqlError> {
         let CreateTable { name, columns, constraints, .. } = table;
-        let primaries =
-            constraints.iter().filter(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_))).count();
+        let primaries = constraints
+            .iter()
+            .filter(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_)))
+            .count();
         if primaries > 1 {
             return Err(SqlError::new(
                 SqlState::INVALID_TABLE_DEFINITION,
@@ -139,7 +144,8 @@ impl Binder<'_> {
     /// Binds a CHECK over a table: the columns it reads.
     fn check_columns(&mut self, table: &Arc<Table>, text: &str) -> Result<Vec<String>, SqlError> {
         let mut checked = Table::clone(table);
-        checked.checks = vec![crate::catalog::CheckConstraint { oid: 0, name: String::new(), text: text.to_owned() }];
+        checked.checks =
+            vec![crate::catalog::CheckConstraint { oid: 0, name: String::new(), text: text.to_owned() }];
         let first = self.register_block(checked.columns.len());
         let checked = Arc::new(checked);
         let mut read = Vec::new();
@@ -163,7 +169,8 @@ impl Binder<'_> {
         definition: &ColumnDef,
         constraints: &mut Vec<ConstraintDefinition>,
     ) -> Result<ColumnDefinition, SqlError> {
-        let type_name = definition.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+        let type_name =
+            definition.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
         let serial = match *strings(&type_name.names).as_slice() {
             [name] if type_name.array_bounds.is_empty() => serial_type(name),
             _ => None,
@@ -254,9 +261,14 @@ impl Binder<'_> {
                 nulls_not_distinct: constraint.nulls_not_distinct,
             },
             Ok(ConstrType::ConstrCheck) => {
-                let expression =
-                    constraint.raw_expr.as_deref().ok_or_else(|| SqlError::internal("CHECK without expression"))?;
-                ConstraintKind::Check { text: crate::parse::expression_text(expression)?, columns: Vec::new() }
+                let expression = constraint
+                    .raw_expr
+                    .as_deref()
+                    .ok_or_else(|| SqlError::internal("CHECK without expression"))?;
+                ConstraintKind::Check {
+                    text: crate::parse::expression_text(expression)?,
+                    columns: Vec::new(),
+                }
             }
             Ok(ConstrType::ConstrForeign) => {
                 let parent = relation(constraint.pktable.as_ref())?;
@@ -283,7 +295,8 @@ impl Binder<'_> {
     }
 
     fn create_table_as(&mut self, create: &CreateTableAsStmt) -> Result<Command, SqlError> {
-        let into = create.into.as_deref().ok_or_else(|| SqlError::internal("CREATE TABLE AS without a table"))?;
+        let into =
+            create.into.as_deref().ok_or_else(|| SqlError::internal("CREATE TABLE AS without a table"))?;
         let range = relation(into.rel.as_ref())?;
         if create.objtype != ObjectType::ObjectTable as i32 {
             return Err(self.unsupported("a materialized view", range.location));
@@ -401,7 +414,8 @@ impl Binder<'_> {
             (Ok(Kind::AtSetNotNull), _) => AlterAction::SetNotNull { column: name, not_null: true },
             (Ok(Kind::AtDropNotNull), _) => AlterAction::SetNotNull { column: name, not_null: false },
             (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
-                let type_name = column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+                let type_name =
+                    column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
                 let using = column.raw_default.as_deref().map(crate::parse::expression_text).transpose()?;
                 AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
             }
@@ -508,7 +522,9 @@ impl Binder<'_> {
     }
 
     fn sequence_owner(&self, option: &pg_query::protobuf::DefElem) -> Result<Option<(u32, u32)>, SqlError> {
-        let Some(NodeEnum::List(list)) = option.arg.as_deref().map(inner).transpose()? else { return Ok(None) };
+        let Some(NodeEnum::List(list)) = option.arg.as_deref().map(inner).transpose()? else {
+            return Ok(None);
+        };
         let (schema, table, column) = match *strings(&list.items).as_slice() {
             ["none"] => return Ok(None),
             [table, column] => (None, table, column),
@@ -520,7 +536,9 @@ impl Binder<'_> {
                 let position = self.named_column(&table, column, -1)?;
                 Ok(Some((table.oid, position as u32)))
             }
-            _ => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"))),
+            _ => {
+                Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist")))
+            }
         }
     }
 }
@@ -555,7 +573,10 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         schema: crate::catalog::PUBLIC,
         name: name.to_owned(),
         tree: TreeAddress::NONE,
-        columns: columns.iter().map(|column| draft_column(&column.name, column.type_, column.not_null)).collect(),
+        columns: columns
+            .iter()
+            .map(|column| draft_column(&column.name, column.type_, column.not_null))
+            .collect(),
         primary_key: None,
         indexes: Vec::new(),
         checks: Vec::new(),

@@ -2,8 +2,8 @@
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, CaseExpr, MinMaxOp, Node, NullTestType,
-    SqlValueFunctionOp, SqlValueFunction, TypeCast,
+    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, CaseExpr, MinMaxOp, Node,
+    NullTestType, SqlValueFunction, SqlValueFunctionOp, TypeCast,
 };
 
 use super::{Binder, MAX_EXPRESSION_DEPTH, inner, inner_of, strings};
@@ -117,7 +117,8 @@ impl Binder<'_> {
             NodeEnum::AIndirection(indirection) => self.indirection(indirection),
             NodeEnum::CollateClause(collate) => {
                 let name = strings(&collate.collname).last().copied().unwrap_or_default().to_owned();
-                if !matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8") {
+                if !matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8")
+                {
                     return Err(self.error(
                         SqlState::UNDEFINED_OBJECT,
                         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
@@ -311,7 +312,11 @@ impl Binder<'_> {
         location: i32,
     ) -> Result<Expr, SqlError> {
         if left.len() != right.len() {
-            return Err(self.error(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions", location));
+            return Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+                location,
+            ));
         }
         let compare = |binder: &mut Self, name: &str, index: usize| {
             let built = functions::operator(name, Some(left[index].clone()), right[index].clone());
@@ -342,9 +347,7 @@ impl Binder<'_> {
 
     fn logic(&mut self, expr: &BoolExpr) -> Result<Expr, SqlError> {
         match BoolExprType::try_from(expr.boolop) {
-            Ok(BoolExprType::NotExpr) => {
-                Ok(Expr::Not(Box::new(self.condition(expr.args.first(), "NOT")?)))
-            }
+            Ok(BoolExprType::NotExpr) => Ok(Expr::Not(Box::new(self.condition(expr.args.first(), "NOT")?))),
             Ok(BoolExprType::OrExpr) => {
                 let args = expr.args.iter().map(|arg| self.condition(Some(arg), "OR"));
                 Ok(Expr::Or(args.collect::<Result<_, _>>()?))
@@ -367,7 +370,8 @@ impl Binder<'_> {
         }
         let start = optional_location(cast.arg.as_deref());
         let expr = self.expr_of(cast.arg.as_deref())?;
-        let failed_at = if expr.type_().oid == oid::UNKNOWN || cast.location < 0 { start } else { cast.location };
+        let failed_at =
+            if expr.type_().oid == oid::UNKNOWN || cast.location < 0 { start } else { cast.location };
         self.built(functions::cast(expr, type_, CastContext::Explicit), failed_at)
     }
 
@@ -423,7 +427,10 @@ impl Binder<'_> {
             for (expr, node) in elements.iter_mut().zip(nodes) {
                 if !types::is_array(expr.type_().oid) {
                     let taken = std::mem::replace(expr, Expr::null(element));
-                    *expr = self.built(functions::cast(taken, element, CastContext::Explicit), self::location(node))?;
+                    *expr = self.built(
+                        functions::cast(taken, element, CastContext::Explicit),
+                        self::location(node),
+                    )?;
                 }
             }
             return Ok(Expr::Array { elements, type_: array });
@@ -454,7 +461,9 @@ impl Binder<'_> {
             match inner(step)? {
                 NodeEnum::AIndices(index) if !index.is_slice => {
                     let index = self.expr_of(index.uidx.as_deref())?;
-                    indexes.push(self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?);
+                    indexes.push(
+                        self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?,
+                    );
                 }
                 NodeEnum::AIndices(_) => return Err(self.unsupported("an array slice", start)),
                 _ => return Err(self.unsupported("selecting a field of a row value", start)),
@@ -477,7 +486,9 @@ impl Binder<'_> {
         let (name, to) = match Op::try_from(function.op).unwrap_or(Op::SqlvalueFunctionOpUndefined) {
             Op::SvfopCurrentDate => ("now", Some(Type::DATE)),
             Op::SvfopCurrentTimestamp => ("now", None),
-            Op::SvfopCurrentTimestampN => ("now", Some(Type::with_modifier(oid::TIMESTAMPTZ, function.typmod))),
+            Op::SvfopCurrentTimestampN => {
+                ("now", Some(Type::with_modifier(oid::TIMESTAMPTZ, function.typmod)))
+            }
             Op::SvfopLocaltime => ("now", Some(Type::TIME)),
             Op::SvfopLocaltimeN => ("now", Some(Type::with_modifier(oid::TIME, function.typmod))),
             Op::SvfopLocaltimestamp => ("now", Some(Type::TIMESTAMP)),

@@ -246,8 +246,11 @@ impl Binder<'_> {
             }
             Bound::Set { function, arguments, columns: shape } => {
                 let output: Vec<u32> = shape.iter().map(|_| self.register()).collect();
-                let mut columns: Vec<EntryColumn> =
-                    shape.iter().zip(&output).map(|((name, type_), reg)| column(name, *reg, *type_)).collect();
+                let mut columns: Vec<EntryColumn> = shape
+                    .iter()
+                    .zip(&output)
+                    .map(|((name, type_), reg)| column(name, *reg, *type_))
+                    .collect();
                 let ordinality = ordinality.then(|| self.register());
                 if let Some(register) = ordinality {
                     columns.push(column("ordinality", register, Type::INT8));
@@ -286,7 +289,8 @@ impl Binder<'_> {
         }
         let (mut left_entries, mut right_entries) = (left_entries, right_entries);
         let names: Vec<String> = if join.is_natural {
-            let right_names: HashSet<String> = shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
+            let right_names: HashSet<String> =
+                shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
             shown(&left_entries).map(|(_, _, c)| c.name.clone()).filter(|n| right_names.contains(n)).collect()
         } else {
             strings(&join.using_clause).into_iter().map(str::to_owned).collect()
@@ -313,7 +317,14 @@ impl Binder<'_> {
         let mut entries = Vec::new();
         if !merged.is_empty() {
             let name = join.join_using_alias.as_ref().map(|alias| alias.aliasname.clone());
-            entries.push(Entry { name, schema: None, columns: merged, source: None, table: None, scalar: false });
+            entries.push(Entry {
+                name,
+                schema: None,
+                columns: merged,
+                source: None,
+                table: None,
+                scalar: false,
+            });
         }
         entries.extend(left_entries);
         entries.extend(right_entries);

@@ -28,8 +28,8 @@ mod upsert;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pg_query::protobuf::Node;
 use pg_query::NodeEnum;
+use pg_query::protobuf::Node;
 
 pub use command::bind_command;
 pub(crate) use expr::flatten as flatten_condition;

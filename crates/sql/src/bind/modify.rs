@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    DeleteStmt, InsertStmt, Node, OverridingKind, RangeVar, ResTarget, ReturningClause, SelectStmt, UpdateStmt,
+    DeleteStmt, InsertStmt, Node, OverridingKind, RangeVar, ResTarget, ReturningClause, SelectStmt,
+    UpdateStmt,
 };
 
 use super::expr::location;
 use super::{
-    Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level, QueryBody, Returning,
-    Select, Source, inner,
+    Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level, QueryBody,
+    Returning, Select, Source, inner,
 };
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
@@ -21,7 +22,10 @@ use crate::types::{Type, oid};
 
 impl Binder<'_> {
     /// Runs `bind` in a name space of its own.
-    pub(crate) fn scoped<R>(&mut self, bind: impl FnOnce(&mut Self) -> Result<R, SqlError>) -> Result<R, SqlError> {
+    pub(crate) fn scoped<R>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
         self.levels.push(Level::default());
         let mark = self.common_mark();
         let result = bind(self);
@@ -42,7 +46,8 @@ impl Binder<'_> {
         self.writes = true;
         self.lock(table.oid, txn::TableLock::RowExclusive);
         let columns = self.insert_columns(&insert.cols, &table)?;
-        let overriding = OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
+        let overriding =
+            OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
         let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut input = None;
         match insert.select_stmt.as_deref().map(inner).transpose()? {
@@ -55,13 +60,21 @@ impl Binder<'_> {
                         given[column] = self.inserted_value(node, &table, column, overriding)?;
                     }
                 } else {
-                    input = Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut given)?);
+                    input =
+                        Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut given)?);
                 }
             }
             Some(NodeEnum::SelectStmt(select)) => {
                 let query = self.query(select, Some(false))?;
-                if query.output.len() != columns.len() && (query.output.len() > columns.len() || !insert.cols.is_empty()) {
-                    return Err(self.wrong_width(query.output.len(), columns.len(), &select.target_list, insert));
+                if query.output.len() != columns.len()
+                    && (query.output.len() > columns.len() || !insert.cols.is_empty())
+                {
+                    return Err(self.wrong_width(
+                        query.output.len(),
+                        columns.len(),
+                        &select.target_list,
+                        insert,
+                    ));
                 }
                 let mut query = query;
                 for (index, &column) in columns.iter().enumerate().take(query.output.len()) {
@@ -111,7 +124,9 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(nodes.len());
         for node in nodes {
             let (name, start) = match inner(node)? {
-                NodeEnum::ResTarget(target) if target.indirection.is_empty() => (target.name.as_str(), target.location),
+                NodeEnum::ResTarget(target) if target.indirection.is_empty() => {
+                    (target.name.as_str(), target.location)
+                }
                 NodeEnum::ResTarget(target) => {
                     return Err(self.unsupported("assigning to a part of a column", target.location));
                 }
@@ -152,7 +167,11 @@ impl Binder<'_> {
     fn wrong_width(&self, given: usize, wanted: usize, row: &[Node], insert: &InsertStmt) -> SqlError {
         if given > wanted {
             let start = row.get(wanted).map_or(-1, location);
-            return self.error(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns", start);
+            return self.error(
+                SqlState::SYNTAX_ERROR,
+                "INSERT has more expressions than target columns",
+                start,
+            );
         }
         let start = insert.cols.get(given).map_or(-1, location);
         self.error(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions", start)
@@ -236,7 +255,12 @@ impl Binder<'_> {
         })
     }
 
-    fn check_identity(&self, column: &Column, overriding: OverridingKind, start: i32) -> Result<(), SqlError> {
+    fn check_identity(
+        &self,
+        column: &Column,
+        overriding: OverridingKind,
+        start: i32,
+    ) -> Result<(), SqlError> {
         if column.identity == Some(Identity::Always) && overriding == OverridingKind::OverridingNotSet {
             return Err(self
                 .error(
@@ -244,7 +268,10 @@ impl Binder<'_> {
                     format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
                     start,
                 )
-                .with_detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+                .with_detail(format!(
+                    "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                    column.name
+                ))
                 .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
         Ok(())
@@ -271,7 +298,11 @@ impl Binder<'_> {
     }
 
     /// A value for every column: given, default or NULL.
-    pub(crate) fn complete_row(&mut self, given: Vec<Option<Expr>>, table: &Table) -> Result<Vec<Expr>, SqlError> {
+    pub(crate) fn complete_row(
+        &mut self,
+        given: Vec<Option<Expr>>,
+        table: &Table,
+    ) -> Result<Vec<Expr>, SqlError> {
         let mut values = Vec::with_capacity(given.len());
         for (column, value) in given.into_iter().enumerate() {
             values.push(match value {
@@ -286,13 +317,20 @@ impl Binder<'_> {
     pub(crate) fn default_value(&mut self, table: &Table, column: usize) -> Result<Expr, SqlError> {
         let definition = &table.columns[column];
         match &definition.default {
-            Some(text) if !definition.dropped => self.stored_expression(text, Some(definition), Clause::Default),
+            Some(text) if !definition.dropped => {
+                self.stored_expression(text, Some(definition), Clause::Default)
+            }
             _ => Ok(Expr::null(definition.type_)),
         }
     }
 
     /// An expression kept as text in the catalog: a default (cast to its column) or a check (a condition).
-    fn stored_expression(&mut self, text: &str, column: Option<&Column>, clause: Clause) -> Result<Expr, SqlError> {
+    fn stored_expression(
+        &mut self,
+        text: &str,
+        column: Option<&Column>,
+        clause: Clause,
+    ) -> Result<Expr, SqlError> {
         let source = format!("SELECT {text}");
         let parsed = crate::parse::parse(&source)?;
         let Some(NodeEnum::SelectStmt(select)) = parsed.first().map(|statement| &statement.node) else {
@@ -364,7 +402,8 @@ impl Binder<'_> {
         for target in &mut targets {
             if target.expr.type_().oid == oid::UNKNOWN {
                 let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
-                target.expr = self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), target.location)?;
+                target.expr =
+                    self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), target.location)?;
             }
         }
         let mut computed = Vec::new();
@@ -382,9 +421,10 @@ impl Binder<'_> {
             let (table, target, entry) = binder.changed_table(range)?;
             let name = entry.name.clone().unwrap_or_default();
             let from = binder.joined_with(target, &table, entry, &update.from_clause)?;
-            let assignments = binder.in_clause(Clause::Set, |b| b.assignments(&update.target_list, &table))?;
-            let conditions = binder
-                .in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
+            let assignments =
+                binder.in_clause(Clause::Set, |b| b.assignments(&update.target_list, &table))?;
+            let conditions =
+                binder.in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let new_row = binder.register_block(table.columns.len());
@@ -415,8 +455,8 @@ impl Binder<'_> {
             let range = relation(delete.relation.as_ref())?;
             let (table, target, entry) = binder.changed_table(range)?;
             let from = binder.joined_with(target, &table, entry, &delete.using_clause)?;
-            let conditions = binder
-                .in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
+            let conditions =
+                binder.in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let returning = binder.returning(delete.returning_clause.as_ref())?;
@@ -466,7 +506,11 @@ impl Binder<'_> {
     }
 
     /// SET.
-    pub(crate) fn assignments(&mut self, nodes: &[Node], table: &Arc<Table>) -> Result<Vec<Assignment>, SqlError> {
+    pub(crate) fn assignments(
+        &mut self,
+        nodes: &[Node],
+        table: &Arc<Table>,
+    ) -> Result<Vec<Assignment>, SqlError> {
         let mut assignments: Vec<Assignment> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let NodeEnum::ResTarget(target) = inner(node)? else {
@@ -512,7 +556,8 @@ impl Binder<'_> {
     fn assigned_node<'n>(&self, target: &'n ResTarget) -> Result<&'n Node, SqlError> {
         let value = target.val.as_deref().ok_or_else(|| SqlError::internal("SET without a value"))?;
         let NodeEnum::MultiAssignRef(multiple) = inner(value)? else { return Ok(value) };
-        let source = multiple.source.as_deref().ok_or_else(|| SqlError::internal("row assignment without source"))?;
+        let source =
+            multiple.source.as_deref().ok_or_else(|| SqlError::internal("row assignment without source"))?;
         let NodeEnum::RowExpr(row) = inner(source)? else {
             return Err(self.unsupported("assigning a subquery's row", target.location));
         };
@@ -523,7 +568,9 @@ impl Binder<'_> {
                 row.location,
             ));
         }
-        row.args.get(multiple.colno as usize - 1).ok_or_else(|| SqlError::internal("row assignment out of range"))
+        row.args
+            .get(multiple.colno as usize - 1)
+            .ok_or_else(|| SqlError::internal("row assignment out of range"))
     }
 }
 

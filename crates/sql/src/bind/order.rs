@@ -38,7 +38,8 @@ impl Binder<'_> {
             let NodeEnum::SortBy(sort) = inner(item)? else {
                 return Err(SqlError::internal("ORDER BY without a sort key"));
             };
-            let node = sort.node.as_deref().ok_or_else(|| SqlError::internal("sort key without expression"))?;
+            let node =
+                sort.node.as_deref().ok_or_else(|| SqlError::internal("sort key without expression"))?;
             let target = self.target_of(node, targets, visible, Clause::Order)?;
             let (descending, nulls_first) = self.direction(sort)?;
             if !ordering.iter().any(|(other, _, _)| *other == target) {
@@ -64,7 +65,9 @@ impl Binder<'_> {
                     && !(clause == Clause::Group && self.is_input_column(name))
                 {
                     let mut found: Option<usize> = None;
-                    for (index, target) in targets[..visible].iter().enumerate().filter(|(_, t)| t.name == name) {
+                    for (index, target) in
+                        targets[..visible].iter().enumerate().filter(|(_, t)| t.name == name)
+                    {
                         match found {
                             Some(other) if !same(&targets[other].expr, &target.expr) => {
                                 return Err(self.error(
@@ -107,13 +110,15 @@ impl Binder<'_> {
                 constant.location,
             ));
         };
-        usize::try_from(value.ival).ok().filter(|&p| (1..=visible).contains(&p)).map(|p| p - 1).ok_or_else(|| {
-            self.error(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                format!("{clause} position {} is not in select list", value.ival),
-                constant.location,
-            )
-        })
+        usize::try_from(value.ival).ok().filter(|&p| (1..=visible).contains(&p)).map(|p| p - 1).ok_or_else(
+            || {
+                self.error(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("{clause} position {} is not in select list", value.ival),
+                    constant.location,
+                )
+            },
+        )
     }
 
     /// (descending, nulls first).
@@ -142,7 +147,12 @@ impl Binder<'_> {
     }
 
     /// Sort keys over the targets' registers.
-    pub(crate) fn sort_keys(&self, ordering: &Ordering, registers: &[u32], targets: &[Target]) -> Vec<SortKey> {
+    pub(crate) fn sort_keys(
+        &self,
+        ordering: &Ordering,
+        registers: &[u32],
+        targets: &[Target],
+    ) -> Vec<SortKey> {
         let key = |&(target, descending, nulls_first): &(usize, bool, bool)| SortKey {
             expr: Expr::column(registers[target], targets[target].expr.type_()),
             descending,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::catalog::Table;
 use crate::expr::Expr;
 use crate::plan::{
-    AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetFunction, SetKind, SortKey, SubqueryKind, WindowCall,
+    AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetFunction, SetKind, SortKey, SubqueryKind,
+    WindowCall,
 };
 use crate::types::Type;
 

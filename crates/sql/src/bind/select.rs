@@ -1,11 +1,14 @@
 //! SELECT: from the FROM clause to the output columns.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{FuncCall, LimitOption, LockClauseStrength, LockWaitPolicy, Node, SelectStmt, SetOperation};
+use pg_query::protobuf::{
+    FuncCall, LimitOption, LockClauseStrength, LockWaitPolicy, Node, SelectStmt, SetOperation,
+};
 
 use super::expr::location;
 use super::{
-    Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId, inner, strings,
+    Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
+    inner, strings,
 };
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -85,8 +88,9 @@ impl Binder<'_> {
     ) -> Result<Query, SqlError> {
         let mut targets = self.target_list(&select.target_list)?;
         let groups = self.group_clause(&select.group_clause, &mut targets)?;
-        let having = self
-            .in_clause(Clause::Having, |binder| binder.conjuncts(select.having_clause.as_deref(), "HAVING"))?;
+        let having = self.in_clause(Clause::Having, |binder| {
+            binder.conjuncts(select.having_clause.as_deref(), "HAVING")
+        })?;
         let visible = targets.len();
         let mut ordering = self.order_clause(&select.sort_clause, &mut targets, visible)?;
         let mut distinct = self.distinct_clause(select, &mut targets, visible, &mut ordering)?;
@@ -190,7 +194,8 @@ impl Binder<'_> {
         let around = self.levels.len().saturating_sub(1);
         let sources: Vec<SourceId> =
             self.levels[..around].iter().flat_map(|level| &level.entries).filter_map(|e| e.source).collect();
-        let tables = sources.iter().flat_map(|&source| self.sources[source].columns.iter().flatten().copied());
+        let tables =
+            sources.iter().flat_map(|&source| self.sources[source].columns.iter().flatten().copied());
         let values = self.levels[..around].iter().flat_map(|level| &level.entries).flat_map(|entry| {
             entry.columns.iter().filter_map(|column| match &column.value {
                 super::ColumnValue::Value(Expr::Column { register, .. }) => Some(*register),
@@ -324,7 +329,8 @@ impl Binder<'_> {
         }
         for node in named {
             let NodeEnum::RangeVar(range) = inner(node)? else { continue };
-            let entry = self.level().entries.iter().find(|e| e.name.as_deref() == Some(&range.relname)).cloned();
+            let entry =
+                self.level().entries.iter().find(|e| e.name.as_deref() == Some(&range.relname)).cloned();
             let Some(entry) = entry else {
                 return Err(self.error(
                     SqlState::UNDEFINED_TABLE,
@@ -355,8 +361,7 @@ impl Binder<'_> {
         if let Some(identity) = self.sources[source].identity {
             return identity;
         }
-        let identity =
-            RowIdentity { key: self.register(), stamp: self.register(), row: self.register() };
+        let identity = RowIdentity { key: self.register(), stamp: self.register(), row: self.register() };
         self.sources[source].identity = Some(identity);
         identity
     }
@@ -379,7 +384,9 @@ fn stronger(lock: txn::RowLock) -> u8 {
 /// The stored tables of FROM: (source, OID).
 fn collect_tables(item: &FromItem, into: &mut Vec<(SourceId, u32)>) {
     match item {
-        FromItem::Source(source, Source::Table(table)) if !table.is_virtual() => into.push((*source, table.oid)),
+        FromItem::Source(source, Source::Table(table)) if !table.is_virtual() => {
+            into.push((*source, table.oid))
+        }
         FromItem::Source(..) => {}
         FromItem::Join { left, right, .. } => {
             collect_tables(left, into);
@@ -418,7 +425,11 @@ pub(crate) fn column_name(node: &Node) -> (String, u8) {
         Some(NodeEnum::AArrayExpr(_)) => named("array"),
         Some(NodeEnum::RowExpr(_)) => named("row"),
         Some(NodeEnum::MinMaxExpr(extreme)) => {
-            named(if extreme.op == pg_query::protobuf::MinMaxOp::IsGreatest as i32 { "greatest" } else { "least" })
+            named(if extreme.op == pg_query::protobuf::MinMaxOp::IsGreatest as i32 {
+                "greatest"
+            } else {
+                "least"
+            })
         }
         Some(NodeEnum::SubLink(link)) => sublink_name(link),
         Some(NodeEnum::SqlvalueFunction(function)) => named(value_function_name(function.op)),

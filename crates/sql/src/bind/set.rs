@@ -81,16 +81,25 @@ impl Binder<'_> {
 
     /// Casts an output column of a query to a type: a computed target where it is made, anything else by making it
     /// one. Literals without a type get theirs this way.
-    pub(crate) fn coerce_output(&mut self, query: &mut Query, index: usize, type_: Type) -> Result<(), SqlError> {
+    pub(crate) fn coerce_output(
+        &mut self,
+        query: &mut Query,
+        index: usize,
+        type_: Type,
+    ) -> Result<(), SqlError> {
         let given = query.output[index].type_;
         let register = query.output[index].register;
         if given == type_ {
             return Ok(());
         }
-        let sorted = query.order.iter().any(|key| super::order::same(&key.expr, &Expr::column(register, given)));
+        let sorted =
+            query.order.iter().any(|key| super::order::same(&key.expr, &Expr::column(register, given)));
         match &mut query.body {
-            QueryBody::Select(select) if given.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) => {
-                let shared = sorted || query.output.iter().filter(|column| column.register == register).count() > 1;
+            QueryBody::Select(select)
+                if given.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
+            {
+                let shared =
+                    sorted || query.output.iter().filter(|column| column.register == register).count() > 1;
                 let computed = select.targets.iter().position(|(_, target)| *target == register);
                 match computed {
                     Some(target) if !shared => {
@@ -99,8 +108,10 @@ impl Binder<'_> {
                             self.built(functions::cast(expr, type_, CastContext::Implicit), -1)?;
                     }
                     _ => {
-                        let value = self
-                            .built(functions::cast(Expr::column(register, given), type_, CastContext::Implicit), -1)?;
+                        let value = self.built(
+                            functions::cast(Expr::column(register, given), type_, CastContext::Implicit),
+                            -1,
+                        )?;
                         let fresh = self.register();
                         if let QueryBody::Select(select) = &mut query.body {
                             select.targets.push((value, fresh));
@@ -119,7 +130,9 @@ impl Binder<'_> {
                 self.coerce_output(left, index, type_)?;
                 self.coerce_output(right, index, type_)?;
             }
-            QueryBody::Select(_) => return Err(SqlError::internal("an untyped output column is not computed")),
+            QueryBody::Select(_) => {
+                return Err(SqlError::internal("an untyped output column is not computed"));
+            }
         }
         query.output[index].type_ = type_;
         for key in &mut query.order {
@@ -159,8 +172,10 @@ impl Binder<'_> {
                 Type::UNKNOWN
             } else {
                 let starts = starts_of(&select.values_lists, index);
-                let column: Vec<Expr> =
-                    rows.iter_mut().map(|row| std::mem::replace(&mut row[index], Expr::boolean(true))).collect();
+                let column: Vec<Expr> = rows
+                    .iter_mut()
+                    .map(|row| std::mem::replace(&mut row[index], Expr::boolean(true)))
+                    .collect();
                 let (column, type_) = self.unified("VALUES", column, &starts)?;
                 for (row, expr) in rows.iter_mut().zip(column) {
                     row[index] = expr;

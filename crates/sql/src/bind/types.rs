@@ -92,7 +92,10 @@ impl Binder<'_> {
             }
             (oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ, &[precision]) => {
                 if precision < 0 {
-                    return wrong(format!("{}({precision}) precision must not be negative", types::name(type_)));
+                    return wrong(format!(
+                        "{}({precision}) precision must not be negative",
+                        types::name(type_)
+                    ));
                 }
                 Ok(precision.min(MAX_TIME_PRECISION))
             }
@@ -101,9 +104,10 @@ impl Binder<'_> {
             (oid::INTERVAL, &[mask, precision]) => {
                 Ok(((mask & 0x7fff) << 16) | precision.clamp(0, MAX_TIME_PRECISION))
             }
-            (oid::VARCHAR | oid::BPCHAR | oid::NUMERIC | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ, _) => {
-                wrong("invalid type modifier".to_owned())
-            }
+            (
+                oid::VARCHAR | oid::BPCHAR | oid::NUMERIC | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ,
+                _,
+            ) => wrong("invalid type modifier".to_owned()),
             _ => Err(self.error(
                 SqlState::SYNTAX_ERROR,
                 format!("type modifier is not allowed for type \"{}\"", types::name(type_)),

@@ -21,10 +21,22 @@ fn lifts_literals() {
         ("select a -5", &[(Int4, "5")]),
         ("select a - 5, - 5, (-6)", &[(Int4, "5"), (Int4, "-5"), (Int4, "-6")]),
         ("select 1, -32768::int2", &[(Int4, "1"), (Int4, "32768")]),
-        ("select 2147483647, 2147483648, (-2147483648)", &[(Int4, "2147483647"), (Int8, "2147483648"), (Int4, "-2147483648")]),
-        ("select 9223372036854775807, 9223372036854775808", &[(Int8, "9223372036854775807"), (Decimal, "9223372036854775808")]),
-        ("select 1.5, .5, 1e10, 5., 1.e3", &[(Decimal, "1.5"), (Decimal, ".5"), (Decimal, "1e10"), (Decimal, "5."), (Decimal, "1.e3")]),
-        ("select 'it''s', E'a\\nb\\x41\\101', $$x$$, $q$ $$ $q$", &[(String, "it's"), (Escape, "a\nbAA"), (Dollar, "x"), (Dollar, " $$ ")]),
+        (
+            "select 2147483647, 2147483648, (-2147483648)",
+            &[(Int4, "2147483647"), (Int8, "2147483648"), (Int4, "-2147483648")],
+        ),
+        (
+            "select 9223372036854775807, 9223372036854775808",
+            &[(Int8, "9223372036854775807"), (Decimal, "9223372036854775808")],
+        ),
+        (
+            "select 1.5, .5, 1e10, 5., 1.e3",
+            &[(Decimal, "1.5"), (Decimal, ".5"), (Decimal, "1e10"), (Decimal, "5."), (Decimal, "1.e3")],
+        ),
+        (
+            "select 'it''s', E'a\\nb\\x41\\101', $$x$$, $q$ $$ $q$",
+            &[(String, "it's"), (Escape, "a\nbAA"), (Dollar, "x"), (Dollar, " $$ ")],
+        ),
         ("select a1, t2.c3, \"4'5\", $6 -- 7 '\n, /* 8 /* ' */ 9 */ 10", &[(Int4, "10")]),
         ("select b'101', x'1F', n'a', U&'d\\0061t', 0x1F, 1_000, u&\"x\"", &[]),
         ("select a[1], b[-1:2]", &[(Int4, "1"), (Int4, "1"), (Int4, "2")]),
@@ -46,18 +58,22 @@ fn refuses_what_has_no_end() {
 
 #[test]
 fn counts_statements() {
-    for (text, several) in [("a; b", true), ("a;", false), ("a; -- b\n", false), ("a; ; ", false), (";a", true), ("';'", false)] {
+    for (text, several) in
+        [("a; b", true), ("a;", false), ("a; -- b\n", false), ("a; ; ", false), (";a", true), ("';'", false)]
+    {
         assert_eq!(read(text).several, several, "{text}");
     }
 }
 
 #[test]
 fn hashes_gaps_only() {
-    let same = [("select 1", "select 234"), ("select 'a', x", "select 'long text', x"), ("a = -1 ", "a = 100 ")];
+    let same =
+        [("select 1", "select 234"), ("select 'a', x", "select 'long text', x"), ("a = -1 ", "a = 100 ")];
     for (a, b) in same {
         assert_eq!(read(a).hash, read(b).hash, "{a} / {b}");
     }
-    let different = [("select 1", "select '1'"), ("select 1", "select  1"), ("select 1", "select 5000000000")];
+    let different =
+        [("select 1", "select '1'"), ("select 1", "select  1"), ("select 1", "select 5000000000")];
     for (a, b) in different {
         assert_ne!(read(a).hash, read(b).hash, "{a} / {b}");
     }

@@ -56,12 +56,14 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
             [b','] => depth -= std::mem::take(&mut level.operators),
             [b'\'' | b'"' | b'.' | b'$', ..] => {}
             [b'-', b'-', ..] | [b'/', b'*', ..] => {}
-            [first, ..] if first.is_ascii_alphabetic() || *first == b'_' || *first >= 128 => match word(token) {
-                Word::Flat => depth -= std::mem::take(&mut level.operators),
-                Word::Operator => (depth, level.operators) = (depth + 1, level.operators + 1),
-                Word::Relation => (depth, level.relations) = (depth + 1, level.relations + 1),
-                Word::Plain => {}
-            },
+            [first, ..] if first.is_ascii_alphabetic() || *first == b'_' || *first >= 128 => {
+                match word(token) {
+                    Word::Flat => depth -= std::mem::take(&mut level.operators),
+                    Word::Operator => (depth, level.operators) = (depth + 1, level.operators + 1),
+                    Word::Relation => (depth, level.relations) = (depth + 1, level.relations + 1),
+                    Word::Plain => {}
+                }
+            }
             [first, ..] if first.is_ascii_digit() => {}
             _ => (depth, level.operators) = (depth + 1, level.operators + 1),
         }
@@ -84,7 +86,8 @@ enum Word {
 fn word(token: &[u8]) -> Word {
     const FLAT: [&[u8]; 3] = [b"and", b"or", b"when"];
     const OPERATORS: [&[u8]; 12] = [
-        b"not", b"is", b"isnull", b"notnull", b"case", b"collate", b"at", b"like", b"ilike", b"in", b"between", b"similar",
+        b"not", b"is", b"isnull", b"notnull", b"case", b"collate", b"at", b"like", b"ilike", b"in",
+        b"between", b"similar",
     ];
     const RELATIONS: [&[u8]; 6] = [b"join", b"union", b"intersect", b"except", b"with", b"explain"];
     let is = |list: &[&[u8]]| list.iter().any(|word| token.eq_ignore_ascii_case(word));

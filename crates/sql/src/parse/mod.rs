@@ -116,7 +116,9 @@ fn describe(text: &str, message: &str) -> SqlError {
     let location = if message.ends_with(" at end of input") {
         Some(text.len())
     } else {
-        message.split_once(" at or near \"").and_then(|(_, token)| locate(text, token.strip_suffix('"')?, message))
+        message
+            .split_once(" at or near \"")
+            .and_then(|(_, token)| locate(text, token.strip_suffix('"')?, message))
     };
     let position = location.and_then(|location| position(text, i32::try_from(location).ok()?));
     SqlError::new(code, message).at(position)

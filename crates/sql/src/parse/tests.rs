@@ -45,7 +45,11 @@ fn depth_is_bounded() {
     deep(format!("select {} true", "not ".repeat(100_000)));
     deep(format!("select 1{}", " union all select 1".repeat(100_000)));
     deep(format!("select {} 1", "- ".repeat(100_000)));
-    let wide = format!("select {} from t where {}", vec!["a + 1"; 2000].join(", "), vec!["a = 1"; 2000].join(" or "));
+    let wide = format!(
+        "select {} from t where {}",
+        vec!["a + 1"; 2000].join(", "),
+        vec!["a = 1"; 2000].join(" or ")
+    );
     assert_eq!(parse(&wide).expect("wide, not deep").len(), 1);
 }
 

@@ -86,10 +86,12 @@ impl Search<'_> {
             if comparison == Comparison::NotEqual {
                 continue;
             }
-            for (side, other, comparison) in [(left, right, comparison), (right, left, comparison.commuted())] {
+            for (side, other, comparison) in [(left, right, comparison), (right, left, comparison.commuted())]
+            {
                 if let Some(column) = self.own_column(side)
                     && self.is_ready(other)
-                    && let Some(value) = key_value(other, self.table.columns[column as usize].type_, comparison)
+                    && let Some(value) =
+                        key_value(other, self.table.columns[column as usize].type_, comparison)
                 {
                     found.push(Bounding { condition, column, comparison, value });
                     break;
@@ -117,9 +119,11 @@ impl Search<'_> {
 
     /// The path by the table's own tree.
     fn table_path(&self, bounding: &[Bounding]) -> Access {
-        let keys: Vec<IndexKey> = self.table.primary_key.iter().flat_map(|key| &key.columns).map(ascending).collect();
+        let keys: Vec<IndexKey> =
+            self.table.primary_key.iter().flat_map(|key| &key.columns).map(ascending).collect();
         let matched = self.matched(&keys, bounding);
-        if !keys.is_empty() && matched.range.equal.len() == keys.len() && matched.range.null_equal.is_empty() {
+        if !keys.is_empty() && matched.range.equal.len() == keys.len() && matched.range.null_equal.is_empty()
+        {
             return Access {
                 path: AccessPath::Point { key: matched.range.equal },
                 used: matched.used,
@@ -262,7 +266,9 @@ fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr>
         return Some(value.clone());
     }
     let wanted = Type::new(column.oid);
-    if let (Some((low, high)), Some((given_low, given_high))) = (integer_width(column.oid), integer_width(given.oid)) {
+    if let (Some((low, high)), Some((given_low, given_high))) =
+        (integer_width(column.oid), integer_width(given.oid))
+    {
         if given_low >= low && given_high <= high {
             return functions::cast(value.clone(), wanted, CastContext::Implicit).ok();
         }
@@ -299,8 +305,10 @@ pub(super) fn path_conditions(scan: &crate::plan::Scan, visit: &mut dyn FnMut(&E
             visit(&condition);
         }
     };
-    let primary = || table.primary_key.iter().flat_map(|key| key.columns.iter().copied()).collect::<Vec<u32>>();
-    let index = |number: usize| table.indexes[number].columns.iter().map(|key| key.column).collect::<Vec<u32>>();
+    let primary =
+        || table.primary_key.iter().flat_map(|key| key.columns.iter().copied()).collect::<Vec<u32>>();
+    let index =
+        |number: usize| table.indexes[number].columns.iter().map(|key| key.column).collect::<Vec<u32>>();
     let (keys, range) = match &scan.path {
         AccessPath::Point { key } => {
             primary().into_iter().zip(key).for_each(|(column, value)| compare(column, "=", value));

@@ -300,7 +300,9 @@ fn kind_exprs_mut(kind: &mut SubqueryKind, visit: &mut dyn FnMut(&mut Expr)) {
 
 fn scan_exprs_mut(scan: &mut Scan, visit: &mut dyn FnMut(&mut Expr)) {
     match &mut scan.path {
-        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter_mut().for_each(&mut *visit),
+        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => {
+            key.iter_mut().for_each(&mut *visit)
+        }
         AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs_mut(range, visit),
     }
     scan.filter.iter_mut().for_each(visit);
@@ -314,9 +316,31 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
 /// Calls `visit` for a node's own expressions.
 pub(super) fn exprs<'p>(node: &'p Plan, visit: &mut dyn FnMut(&'p Expr)) {
     use super::registers::scan_exprs;
-    node_exprs!(node, visit, iter, each_part, call_exprs, scan_exprs, kind_exprs, each_shared, each_shared, each_shared);
+    node_exprs!(
+        node,
+        visit,
+        iter,
+        each_part,
+        call_exprs,
+        scan_exprs,
+        kind_exprs,
+        each_shared,
+        each_shared,
+        each_shared
+    );
 }
 
 fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
-    node_exprs!(node, visit, iter_mut, each_part_mut, call_exprs_mut, scan_exprs_mut, kind_exprs_mut, each_mutable, each_mutable, each_mutable);
+    node_exprs!(
+        node,
+        visit,
+        iter_mut,
+        each_part_mut,
+        call_exprs_mut,
+        scan_exprs_mut,
+        kind_exprs_mut,
+        each_mutable,
+        each_mutable,
+        each_mutable
+    );
 }

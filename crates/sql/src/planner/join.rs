@@ -7,13 +7,14 @@
 
 use super::access::Search;
 use super::cost;
+use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Query, QueryBody, SetCall, Source, SourceId};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Expr, QuantifiedOver};
-use crate::functions::{Comparison, Volatility};
-use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SetFunction, SortKey};
+use crate::expr::Expr;
+use crate::functions::Comparison;
+use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SortKey};
 
 use std::sync::Arc;
 
@@ -74,7 +75,9 @@ impl Planner<'_, '_> {
         for candidate in &mut candidates {
             if let Some(leaf) = &candidate.leaf {
                 candidate.needs = self.leaf_needs(leaf);
-                candidate.needs.retain(|register| all.contains(register) && !candidate.writes.contains(register));
+                candidate
+                    .needs
+                    .retain(|register| all.contains(register) && !candidate.writes.contains(register));
             }
         }
         let first = self.early_sublinks(&conditions);
@@ -92,7 +95,14 @@ impl Planner<'_, '_> {
             let lateral = !candidates[next].needs.is_empty();
             let order = if single || current.is_none() { wanted } else { Wanted::default() };
             current = Some(self.join_next(
-                current, leaf, &writes, lateral, &conditions, &mut used, &mut available, order,
+                current,
+                leaf,
+                &writes,
+                lateral,
+                &conditions,
+                &mut used,
+                &mut available,
+                order,
             )?);
         }
         let current = current.ok_or_else(|| SqlError::internal("FROM without a source"))?;
@@ -122,7 +132,8 @@ impl Planner<'_, '_> {
             }
             used[index] = true;
             let reads = self.required(&conditions[index]);
-            let only_own = reads.iter().all(|register| writes.contains(register) || !available.contains(register));
+            let only_own =
+                reads.iter().all(|register| writes.contains(register) || !available.contains(register));
             let outer_only = current.is_none() || only_own;
             if outer_only { &mut own } else { &mut joining }.push(conditions[index].clone());
         }
@@ -138,7 +149,8 @@ impl Planner<'_, '_> {
         let part = if hashed {
             let outside: Registers = available.difference(&registers::written(&left.plan)).copied().collect();
             let right = self.leaf(leaf, own, &outside, Wanted::default())?;
-            let rest: Vec<Expr> = joining.into_iter().filter(|expr| !is_key(expr, available, writes)).collect();
+            let rest: Vec<Expr> =
+                joining.into_iter().filter(|expr| !is_key(expr, available, writes)).collect();
             self.hash_join(JoinKind::Inner, left, right, keys, rest)?
         } else {
             own.extend(joining);
@@ -228,7 +240,14 @@ impl Planner<'_, '_> {
     }
 
     /// What running a leaf for each of the rows so far costs.
-    fn loop_cost(&self, leaf: &Leaf, own: &[Expr], joining: &[Expr], available: &Registers, rows: f64) -> f64 {
+    fn loop_cost(
+        &self,
+        leaf: &Leaf,
+        own: &[Expr],
+        joining: &[Expr],
+        available: &Registers,
+        rows: f64,
+    ) -> f64 {
         match leaf {
             Leaf::Table(source, table) => {
                 let conditions: Vec<Expr> = own.iter().chain(joining).cloned().collect();
@@ -342,7 +361,8 @@ impl Planner<'_, '_> {
             let kept: f64 = conditions.iter().map(cost::selectivity).product();
             let filter = (!conditions.is_empty()).then(|| Expr::and(conditions));
             let plan = Plan::Virtual { relation: table.oid, columns, filter };
-            let part = Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
+            let part =
+                Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
             return self.filtered(part, late);
         }
         let access = self.search(source, &table, &conditions, available, wanted).best();
@@ -484,55 +504,6 @@ impl Planner<'_, '_> {
         };
         Part { plan, rows, cost: rows, ordered: false }
     }
-
-    /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so that each value is
-    /// one lookup.
-    fn lists(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
-        let [Leaf::Table(source, table)] = leaves.as_slice() else { return };
-        let (source, table) = (*source, Arc::clone(table));
-        if table.is_virtual() {
-            return;
-        }
-        for index in 0..conditions.len() {
-            let Some((values, equal, rows)) = self.list_values(&conditions[index]) else { continue };
-            let available = registers::written(&values);
-            let mut with_list = conditions.clone();
-            with_list[index] = equal.clone();
-            let access = self.search(source, &table, &with_list, &available, Wanted::default()).best();
-            let plain = self.search(source, &table, conditions, &available, Wanted::default()).best();
-            if access.used.contains(&index) && rows * access.cost < plain.cost {
-                conditions[index] = equal;
-                leaves.push(Leaf::Planned(Part { plan: values, rows, cost: rows, ordered: false }));
-                return;
-            }
-        }
-    }
-
-    /// The distinct values of a list, the equality with them, and how many there may be.
-    fn list_values(&mut self, condition: &Expr) -> Option<(Plan, Expr, f64)> {
-        let Expr::Quantified(quantified) = condition else { return None };
-        if quantified.all || quantified.function.comparison != Some(Comparison::Equal) {
-            return None;
-        }
-        let type_ = crate::types::Type::new(*quantified.function.arguments.get(1)?);
-        let register = self.binder.register();
-        let constant = |expr: &Expr| expr.is_row_free() && expr.volatility() < Volatility::Volatile;
-        let (input, rows) = match &quantified.right {
-            QuantifiedOver::List(list) if list.iter().all(constant) => {
-                let rows = list.iter().map(|expr| vec![expr.clone()]).collect();
-                (Plan::Values { rows, output: vec![register] }, list.len() as f64)
-            }
-            QuantifiedOver::Array(array) if constant(array) => {
-                let function = SetFunction::Unnest;
-                let arguments = vec![array.clone()];
-                (Plan::Function { function, arguments, output: vec![register], ordinality: None }, 10.0)
-            }
-            _ => return None,
-        };
-        let value = Expr::column(register, type_);
-        let equal = crate::functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
-        Some((Plan::Distinct { input: Box::new(input), keys: vec![value] }, equal, rows))
-    }
 }
 
 /// A nested loop; the registers to null are filled in later.
@@ -589,68 +560,4 @@ fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Ex
     // Hashing needs one type: the wider of the two.
     let (pair, _) = crate::functions::unify("JOIN", vec![a, b]).ok()?;
     <[Expr; 2]>::try_from(pair).ok().map(|[a, b]| (a, b))
-}
-
-/// Whether a subquery only picks columns of its FROM.
-fn is_plain(query: &Query) -> bool {
-    let QueryBody::Select(select) = &query.body else { return false };
-    query.tables.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && query.locks.is_empty()
-        && select.from.is_some()
-        && !select.grouped
-        && select.windows.is_empty()
-        && select.sets.is_empty()
-        && select.targets.is_empty()
-        && select.sublinks.is_empty()
-        && matches!(select.distinct, crate::bind::Distinct::No)
-}
-
-/// Moves conditions on a subquery's output into it where that changes nothing.
-fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<Expr>) {
-    let QueryBody::Select(select) = &mut query.body else { return (query, conditions) };
-    let closed = query.limit.is_some()
-        || query.offset.is_some()
-        || !query.locks.is_empty()
-        || select.grouped
-        || !select.windows.is_empty()
-        || !select.sets.is_empty()
-        || !matches!(select.distinct, crate::bind::Distinct::No);
-    if closed {
-        return (query, conditions);
-    }
-    let links: Registers = select.sublinks.iter().map(|link| link.output).collect();
-    let mut outside = Vec::new();
-    for condition in conditions {
-        let mut movable = true;
-        let mut inner = condition.clone();
-        substitute(&mut inner, &mut |register| {
-            let computed = select.targets.iter().find(|(_, target)| *target == register);
-            match computed {
-                Some((expr, _)) if expr.volatility() < Volatility::Volatile => Some(expr.clone()),
-                Some(_) => {
-                    movable = false;
-                    None
-                }
-                None => None,
-            }
-        });
-        if movable && registers::reads(&inner).is_disjoint(&links) {
-            select.conditions.push(inner);
-        } else {
-            outside.push(condition);
-        }
-    }
-    (query, outside)
-}
-
-fn substitute(expr: &mut Expr, replacement: &mut dyn FnMut(u32) -> Option<Expr>) {
-    if let Expr::Column { register, .. } = expr {
-        if let Some(new) = replacement(*register) {
-            *expr = new;
-        }
-        return;
-    }
-    expr.for_each_child_mut(&mut |child| substitute(child, replacement));
 }

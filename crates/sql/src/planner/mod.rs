@@ -4,7 +4,11 @@ mod access;
 mod cost;
 mod fold;
 mod join;
+mod lists;
+mod modify;
+mod pushdown;
 mod query;
+mod reads;
 mod registers;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -118,14 +122,19 @@ pub(crate) fn compile_node(
         NodeEnum::SelectStmt(select) if select.into_clause.is_some() => {
             compile_command(context, request, &into_create(select))
         }
-        NodeEnum::SelectStmt(_) | NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_) => {
-            compile_query(context, request, node)
-        }
+        NodeEnum::SelectStmt(_)
+        | NodeEnum::InsertStmt(_)
+        | NodeEnum::UpdateStmt(_)
+        | NodeEnum::DeleteStmt(_) => compile_query(context, request, node),
         _ => compile_command(context, request, node),
     }
 }
 
-fn compile_query(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) -> Result<Compiled, SqlError> {
+fn compile_query(
+    context: &Context<'_>,
+    request: &Request<'_>,
+    node: &NodeEnum,
+) -> Result<Compiled, SqlError> {
     let mut refused: Vec<usize> = Vec::new();
     loop {
         let mut binder = Binder::new(context, request, &refused);
@@ -168,7 +177,11 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
     })
 }
 
-fn compile_command(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) -> Result<Compiled, SqlError> {
+fn compile_command(
+    context: &Context<'_>,
+    request: &Request<'_>,
+    node: &NodeEnum,
+) -> Result<Compiled, SqlError> {
     let (command, columns) = crate::bind::bind_command(context, request, node)?;
     let statement = Statement {
         body: Body::Command(Box::new(command)),

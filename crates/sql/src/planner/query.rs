@@ -7,18 +7,16 @@ use std::collections::HashMap;
 
 use super::cost;
 use super::join::{Leaf, Part, Wanted, nested_loop};
+use super::reads::{item_reads, query_reads};
 use super::registers::{self, Registers};
 use crate::bind::{
-    Binder, Bound, Change, CommonQuery, Distinct, FromItem, Insert, OutputColumn, Query, QueryBody, Returning, Select,
-    Source, SourceId, Sublink,
+    Binder, Bound, CommonQuery, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId,
+    Sublink,
 };
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
-use crate::plan::{
-    ColumnRead, CommonTable, Delete, LockTarget, OnConflict, Plan, QueryTag, RecursiveTerm, Reg, RowIdentity, RowTarget,
-    SortKey, SubqueryKind, Update,
-};
+use crate::plan::{CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SortKey, SubqueryKind};
 use crate::planner::Context;
 
 /// Rows expected of a query nothing is known of.
@@ -34,7 +32,7 @@ pub(super) struct Planned {
 }
 
 /// A subquery of the present query's expressions that no node computes yet.
-struct Pending {
+pub(super) struct Pending {
     output: Reg,
     plan: Plan,
     kind: SubqueryKind,
@@ -46,7 +44,7 @@ struct Pending {
 /// Plans one statement.
 pub(super) struct Planner<'b, 'a> {
     pub(super) binder: &'b mut Binder<'a>,
-    pending: Vec<Pending>,
+    pub(super) pending: Vec<Pending>,
     /// Columns of each WITH query.
     widths: HashMap<u32, usize>,
 }
@@ -91,7 +89,8 @@ impl<'b, 'a> Planner<'b, 'a> {
                 let left = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
                 let left = self.attached(left, rows.iter().flatten());
                 self.pending = before;
-                let plan = nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
+                let plan =
+                    nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
                 self.topped(Part { plan, rows: count, cost: count, ordered: false }, top)?
             }
             QueryBody::Set { kind, all, left, right, output } => {
@@ -116,7 +115,11 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(Part { plan: with_tables(tables, part.plan), ..part })
     }
 
-    fn common_tables(&mut self, tables: Vec<CommonQuery>, outside: &Registers) -> Result<Vec<CommonTable>, SqlError> {
+    pub(super) fn common_tables(
+        &mut self,
+        tables: Vec<CommonQuery>,
+        outside: &Registers,
+    ) -> Result<Vec<CommonTable>, SqlError> {
         let mut planned = Vec::with_capacity(tables.len());
         for table in tables {
             self.widths.insert(table.id, table.query.output.len());
@@ -167,8 +170,11 @@ impl<'b, 'a> Planner<'b, 'a> {
             });
             part = self.attached(part, inputs.chain(arguments));
             let rows = if select.groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
-            let plan =
-                Plan::Aggregate { input: Box::new(part.plan), groups: select.groups, calls: select.aggregates };
+            let plan = Plan::Aggregate {
+                input: Box::new(part.plan),
+                groups: select.groups,
+                calls: select.aggregates,
+            };
             let cost = part.cost + part.rows * cost::HASH_PROBE;
             part = Part { plan, rows, cost, ordered: false };
             part = self.filtered(part, select.having)?;
@@ -216,7 +222,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(part)
     }
 
-    fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
+    pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
         let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr));
         part.plan = part.plan.project(targets);
         part
@@ -265,33 +271,18 @@ impl<'b, 'a> Planner<'b, 'a> {
         }
         if top.limit.is_some() || top.offset.is_some() {
             part.rows = part.rows.min(SOME_ROWS);
-            part.plan = Plan::Limit { input: Box::new(part.plan), limit: top.limit, offset: top.offset, ties };
+            part.plan =
+                Plan::Limit { input: Box::new(part.plan), limit: top.limit, offset: top.offset, ties };
         }
         Ok(part)
     }
 
-    /// The row a node locks or changes, found among the scans below it, with every condition on it to check again.
-    fn row_target(&self, source: SourceId, below: &Plan) -> Result<RowTarget, SqlError> {
-        let registers = &self.binder.sources[source];
-        let identity = registers.identity.ok_or_else(|| SqlError::internal("a locked row without identity"))?;
-        let columns: Vec<ColumnRead> = registers
-            .columns
-            .iter()
-            .enumerate()
-            .filter_map(|(column, register)| {
-                register.map(|register| ColumnRead { column: column as u32, register })
-            })
-            .collect();
-        let own: Registers = columns.iter().map(|column| column.register).collect();
-        let mut conditions = Vec::new();
-        let table = find_scan(below, identity, &own, &mut conditions)
-            .ok_or_else(|| SqlError::internal("a locked row without a scan"))?;
-        let recheck = (!conditions.is_empty()).then(|| Expr::and(conditions));
-        Ok(RowTarget { table, identity, columns, recheck })
-    }
-
     /// Plans the subqueries of a query's expressions; returns the outer query's, to be put back.
-    fn with_sublinks(&mut self, sublinks: Vec<Sublink>, around: &Registers) -> Result<Vec<Pending>, SqlError> {
+    pub(super) fn with_sublinks(
+        &mut self,
+        sublinks: Vec<Sublink>,
+        around: &Registers,
+    ) -> Result<Vec<Pending>, SqlError> {
         let outer = std::mem::take(&mut self.pending);
         let mut planned = Vec::with_capacity(sublinks.len());
         for link in sublinks {
@@ -330,7 +321,7 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 
     /// Puts the subqueries that expressions read between them and a plan.
-    fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
+    pub(super) fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
         let mut wanted: Vec<Reg> = Vec::new();
         for expr in exprs {
             wanted.extend(registers::reads(expr));
@@ -343,7 +334,9 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 
     fn attach(&mut self, part: Part, register: Reg) -> Part {
-        let Some(index) = self.pending.iter().position(|pending| pending.output == register) else { return part };
+        let Some(index) = self.pending.iter().position(|pending| pending.output == register) else {
+            return part;
+        };
         let pending = self.pending.remove(index);
         let mut part = part;
         let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
@@ -469,7 +462,8 @@ impl<'b, 'a> Planner<'b, 'a> {
     fn source_writes(&self, source: SourceId) -> Registers {
         let source = &self.binder.sources[source];
         let mut writes: Registers = source.columns.iter().flatten().copied().collect();
-        writes.extend(source.identity.iter().flat_map(|identity| [identity.key, identity.stamp, identity.row]));
+        writes
+            .extend(source.identity.iter().flat_map(|identity| [identity.key, identity.stamp, identity.row]));
         writes
     }
 
@@ -488,7 +482,9 @@ impl<'b, 'a> Planner<'b, 'a> {
             FromItem::Source(_, Source::Function(call)) => {
                 call.output.iter().chain(&call.ordinality).copied().collect()
             }
-            FromItem::Source(_, Source::Row(values)) => values.iter().map(|(_, register)| *register).collect(),
+            FromItem::Source(_, Source::Row(values)) => {
+                values.iter().map(|(_, register)| *register).collect()
+            }
         }
     }
 
@@ -514,74 +510,6 @@ impl<'b, 'a> Planner<'b, 'a> {
         item_reads(item, &mut needs);
         needs
     }
-
-    fn insert(&mut self, insert: Insert) -> Result<Planned, SqlError> {
-        let none = Registers::new();
-        let tables = self.common_tables(insert.tables, &none)?;
-        let before = self.with_sublinks(insert.sublinks, &none)?;
-        let input = match insert.input {
-            Some(query) => {
-                let links = std::mem::take(&mut self.pending);
-                let part = self.query(query, &none)?;
-                self.pending = links;
-                part
-            }
-            None => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false },
-        };
-        let input = self.attached(input, insert.values.iter());
-        self.pending = before;
-        let conflict = insert
-            .conflict
-            .map(|conflict| OnConflict { arbiter: conflict.arbiter, update: conflict.update });
-        let plan = Plan::Insert(Box::new(crate::plan::Insert {
-            input: input.plan,
-            table: insert.table,
-            values: insert.values,
-            new_row: insert.new_row,
-            checks: insert.checks,
-            conflict,
-        }));
-        self.returned(plan, tables, insert.returning, QueryTag::Insert)
-    }
-
-    fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
-        let none = Registers::new();
-        let tables = self.common_tables(change.tables, &none)?;
-        let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
-        let around = self.item_writes(&from);
-        let before = self.with_sublinks(change.select.sublinks, &around)?;
-        let part = self.join_tree(from, change.select.conditions, &none, Wanted::default())?;
-        let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value));
-        self.pending = before;
-        let target = self.row_target(change.target, &part.plan)?;
-        let plan = if update {
-            Plan::Update(Box::new(Update {
-                input: part.plan,
-                target,
-                assignments: change.assignments,
-                new_row: change.new_row,
-                checks: change.checks,
-            }))
-        } else {
-            Plan::Delete(Box::new(Delete { input: part.plan, target }))
-        };
-        let tag = if update { QueryTag::Update } else { QueryTag::Delete };
-        self.returned(plan, tables, change.returning, tag)
-    }
-
-    fn returned(
-        &mut self,
-        plan: Plan,
-        tables: Vec<CommonTable>,
-        returning: Returning,
-        tag: QueryTag,
-    ) -> Result<Planned, SqlError> {
-        let written = registers::written(&plan);
-        let before = self.with_sublinks(returning.sublinks, &written)?;
-        let part = self.projected(Part { plan, rows: 1.0, cost: 0.0, ordered: false }, returning.targets);
-        self.pending = before;
-        Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
-    }
 }
 
 /// What stands above a query's rows.
@@ -604,105 +532,6 @@ fn copy_key(key: &SortKey) -> SortKey {
     SortKey { expr: key.expr.clone(), descending: key.descending, nulls_first: key.nulls_first }
 }
 
-fn with_tables(tables: Vec<CommonTable>, body: Plan) -> Plan {
+pub(super) fn with_tables(tables: Vec<CommonTable>, body: Plan) -> Plan {
     if tables.is_empty() { body } else { Plan::With { tables, body: Box::new(body) } }
-}
-
-/// The scan with this identity, and the conditions on the way to it that read its columns.
-fn find_scan(
-    plan: &Plan,
-    identity: RowIdentity,
-    own: &Registers,
-    conditions: &mut Vec<Expr>,
-) -> Option<std::sync::Arc<crate::catalog::Table>> {
-    let mut keep = |expr: &Expr| {
-        if !registers::reads(expr).is_disjoint(own) {
-            conditions.push(expr.clone());
-        }
-    };
-    match plan {
-        Plan::Scan(scan) if scan.identity == Some(identity) => {
-            scan.filter.iter().for_each(&mut keep);
-            super::access::path_conditions(scan, &mut keep);
-            return Some(std::sync::Arc::clone(&scan.table));
-        }
-        Plan::Filter { condition, .. } => keep(condition),
-        Plan::NestedLoop { condition, .. } | Plan::HashJoin { condition, .. } => {
-            condition.iter().for_each(&mut keep);
-            if let Plan::HashJoin { keys, .. } = plan {
-                for (left, right) in keys {
-                    if let Ok(equal) = functions::operator("=", Some(left.clone()), right.clone()) {
-                        keep(&equal);
-                    }
-                }
-            }
-        }
-        _ => {}
-    }
-    let mut found = None;
-    registers::children(plan, &mut |child| {
-        if found.is_none() {
-            found = find_scan(child, identity, own, conditions);
-        }
-    });
-    found
-}
-
-/// Everything the expressions of a query read, its own registers included.
-fn query_reads(query: &Query, into: &mut Registers) {
-    for table in &query.tables {
-        query_reads(&table.query, into);
-        table.recursive.iter().for_each(|(term, _)| query_reads(term, into));
-    }
-    query.order.iter().for_each(|key| registers::of_expr(&key.expr, into));
-    query.limit.iter().chain(&query.offset).for_each(|expr| registers::of_expr(expr, into));
-    match &query.body {
-        QueryBody::Values { rows, sublinks, .. } => {
-            rows.iter().flatten().for_each(|expr| registers::of_expr(expr, into));
-            sublinks.iter().for_each(|link| sublink_reads(link, into));
-        }
-        QueryBody::Set { left, right, .. } => {
-            query_reads(left, into);
-            query_reads(right, into);
-        }
-        QueryBody::Select(select) => {
-            select.from.iter().for_each(|item| item_reads(item, into));
-            let pairs = select.groups.iter().chain(&select.targets).map(|(expr, _)| expr);
-            let conditions = select.conditions.iter().chain(&select.having);
-            let calls = select.aggregates.iter().flat_map(|call| {
-                call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
-            });
-            let sets = select.sets.iter().flat_map(|set| &set.arguments);
-            pairs.chain(conditions).chain(calls).chain(sets).for_each(|expr| registers::of_expr(expr, into));
-            for window in &select.windows {
-                let keys = window.order.iter().map(|key| &key.expr);
-                let arguments = window.calls.iter().flat_map(|call| &call.arguments);
-                window.partition.iter().chain(keys).chain(arguments).for_each(|expr| registers::of_expr(expr, into));
-            }
-            select.sublinks.iter().for_each(|link| sublink_reads(link, into));
-        }
-    }
-}
-
-fn sublink_reads(link: &Sublink, into: &mut Registers) {
-    query_reads(&link.query, into);
-    super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, into));
-}
-
-fn item_reads(item: &FromItem, into: &mut Registers) {
-    match item {
-        FromItem::Join { left, right, condition, .. } => {
-            item_reads(left, into);
-            item_reads(right, into);
-            condition.iter().for_each(|expr| registers::of_expr(expr, into));
-        }
-        FromItem::Source(_, Source::Query(query)) => query_reads(query, into),
-        FromItem::Source(_, Source::Function(call)) => {
-            call.arguments.iter().for_each(|expr| registers::of_expr(expr, into));
-        }
-        FromItem::Source(_, Source::Row(values)) => {
-            values.iter().for_each(|(expr, _)| registers::of_expr(expr, into));
-        }
-        FromItem::Source(_, Source::Table(_) | Source::Common(_)) => {}
-    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Compiled, Context, Request, compile_here};
 use crate::catalog::{
-    BOOTSTRAP_ROLE, Catalog, Change, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey, Layout,
-    PUBLIC, PrimaryKey, Role, Table, TreeAddress,
+    BOOTSTRAP_ROLE, Catalog, Change, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey,
+    Layout, PUBLIC, PrimaryKey, Role, Table, TreeAddress,
 };
 use crate::error::SqlError;
 use crate::plan::ReferentialAction;

@@ -1,65 +1,281 @@
-//! Shapes of plans.
+//! Shapes of plans, and what becomes of literals.
 
 use super::Request;
 use super::sample::compile;
 use crate::exec::explain::explain;
+use crate::normalize::{LiteralUse, Normalized};
+use crate::types::Type;
 
-fn shape(text: &str) -> String {
-    match compile(&Request::plain(text)) {
-        Ok(compiled) => explain(&compiled.statement, None, false).join("\n"),
-        Err(error) => format!("ERROR {}: {} at {:?}", error.code, error.message, error.position),
+/// (statement, the lines EXPLAIN shows).
+#[rustfmt::skip]
+const SHAPES: &[(&str, &[&str])] = &[
+    (
+        "SELECT abalance FROM pgbench_accounts WHERE aid = 42",
+        &["Index Scan using pgbench_accounts_pkey on pgbench_accounts"],
+    ),
+    (
+        "UPDATE pgbench_accounts SET abalance = abalance + -5 WHERE aid = 42",
+        &["Update on pgbench_accounts", "  ->  Index Scan using pgbench_accounts_pkey on pgbench_accounts"],
+    ),
+    (
+        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 2, 3, 4, CURRENT_TIMESTAMP)",
+        &["Insert on pgbench_history", "  ->  Result"],
+    ),
+    (
+        "select * from t where a = 5000000000",
+        &["Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t where a = $1::bigint",
+        &["Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from u where id = 5 and name = 'x'",
+        &["Index Scan using u_pkey on u"],
+    ),
+    (
+        "select * from u where name = 'x'",
+        &["Index Scan using u_name_key on u"],
+    ),
+    (
+        "select * from u where t_a = 7 order by id",
+        &["Sort", "  ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select * from u order by id desc limit 10",
+        &["Limit", "  ->  Seq Scan Backward on u"],
+    ),
+    (
+        "select * from u order by t_a limit 10",
+        &["Limit", "  ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select * from u order by name desc nulls first limit 10",
+        &["Limit", "  ->  Index Scan Backward using u_name_key on u"],
+    ),
+    (
+        "select * from t where a between 10 and 20 order by a desc",
+        &["Index Scan Backward using t_pkey on t"],
+    ),
+    (
+        "select * from t where a > 10 and a <= $1",
+        &["Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t where a in (1, 2, 3)",
+        &["Nested Loop", "  ->  Unique", "        ->  Values Scan", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t where a = any($1)",
+        &["Nested Loop", "  ->  Unique", "        ->  Function Scan on Unnest", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t join u on u.t_a = t.a where t.a = 5",
+        &["Nested Loop", "  ->  Index Scan using t_pkey on t", "  ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select * from t join u on u.t_a = t.a where u.id = 5",
+        &["Nested Loop", "  ->  Index Scan using u_pkey on u", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t join u on u.t_a = t.a",
+        &["Hash Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on u"],
+    ),
+    (
+        "select * from t left join u on u.t_a = t.a where t.b = 'x'",
+        &["Nested Loop Left Join", "  ->  Seq Scan on t", "  ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select * from t left join h on h.x = t.a",
+        &["Hash Left Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on h"],
+    ),
+    (
+        "select * from h full join t on h.x = t.a",
+        &["Hash Full Join", "  ->  Seq Scan on h", "  ->  Hash", "        ->  Seq Scan on t"],
+    ),
+    (
+        "select * from t where a in (select x from h)",
+        &["Nested Loop", "  ->  Unique", "        ->  Seq Scan on h", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t where a = (select max(x) from h)",
+        &["Nested Loop", "  ->  SubPlan", "        ->  Result", "        ->  Aggregate", "              ->  Seq Scan on h", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from t where exists (select 1 from u where u.t_a = t.a)",
+        &["Filter", "  ->  SubPlan", "        ->  Seq Scan on t", "        ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select count(*) from t",
+        &["Aggregate", "  ->  Seq Scan on t"],
+    ),
+    (
+        "select c, count(*) from t group by c having count(*) > 1 order by 2 desc limit 5",
+        &["Limit", "  ->  Sort", "        ->  Filter", "              ->  HashAggregate", "                    ->  Seq Scan on t"],
+    ),
+    (
+        "select distinct c from t order by c",
+        &["Sort", "  ->  Unique", "        ->  Seq Scan on t"],
+    ),
+    (
+        "select * from (select a, b from t) s where s.a = 5",
+        &["Index Scan using t_pkey on t"],
+    ),
+    (
+        "select * from (select a + 1 as x, b from t) s where s.x = 5",
+        &["Seq Scan on t"],
+    ),
+    (
+        "select a from t union all select x from h order by 1",
+        &["Sort", "  ->  Append", "        ->  Seq Scan on t", "        ->  Seq Scan on h"],
+    ),
+    (
+        "with w as (select * from t where a < 5) select * from w join h on h.x = w.a",
+        &["Hash Join", "  ->  CTE Scan", "  ->  Hash", "        ->  Seq Scan on h", "  ->  CTE", "        ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "with recursive w(n) as (select 1 union all select n + 1 from w where n < 5) select * from w",
+        &["CTE Scan", "  ->  CTE", "        ->  Result"],
+    ),
+    (
+        "select * from t for update",
+        &["LockRows", "  ->  Seq Scan on t"],
+    ),
+    (
+        "select * from t where a = 1 for update skip locked limit 1",
+        &["Limit", "  ->  LockRows", "        ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "delete from t using u where u.t_a = t.a and u.id = 4",
+        &["Delete on t", "  ->  Nested Loop", "        ->  Index Scan using u_pkey on u", "        ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "update t set b = u.name from u where u.t_a = t.a and u.id = 4 returning t.*",
+        &["Update on t", "  ->  Nested Loop", "        ->  Index Scan using u_pkey on u", "        ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "insert into h select a, c from t where a < 5",
+        &["Insert on h", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "insert into t (a, b) values (1, 'x') on conflict (a) do update set b = excluded.b returning a",
+        &["Insert on t", "  ->  Result"],
+    ),
+    (
+        "select generate_series(1, 3)",
+        &["Function Scan on SeriesInt4"],
+    ),
+    (
+        "select * from generate_series(1, 3) g(x) join t on t.a = g.x",
+        &["Nested Loop", "  ->  Function Scan on SeriesInt4", "  ->  Index Scan using t_pkey on t"],
+    ),
+    (
+        "select t.a, (select max(id) from u where u.t_a = t.a) from t where c = 3",
+        &["SubPlan", "  ->  Seq Scan on t", "  ->  Aggregate", "        ->  Index Scan using u_t_a on u"],
+    ),
+    (
+        "select row_number() over (partition by c order by a) from t",
+        &["WindowAgg", "  ->  Seq Scan on t"],
+    ),
+    (
+        "values (1, 'a'), (2, 'b')",
+        &["Values Scan"],
+    ),
+    (
+        "select relname from pg_class where relname = 't'",
+        &["System Relation Scan"],
+    ),
+];
+
+#[test]
+fn plans_have_the_expected_shape() {
+    let mut wrong = Vec::new();
+    for (text, expected) in SHAPES {
+        match compile(&Request::plain(text)) {
+            Ok(compiled) => {
+                let given = explain(&compiled.statement, None, false);
+                if given != *expected {
+                    wrong.push(format!("{text}\n{}", given.join("\n")));
+                }
+            }
+            Err(error) => {
+                wrong.push(format!("{text}\n{}: {} at {:?}", error.code, error.message, error.position))
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The uses of a text's literals: the type of the parameter each became, None for a pinned one.
+fn uses(text: &str) -> (usize, Vec<Option<Type>>) {
+    let mut normalized = Normalized::default();
+    assert!(normalized.read(text));
+    let request = Request { literals: &normalized.literals, ..Request::plain(text) };
+    let compiled = compile(&request).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(compiled.statement.parameters.len(), compiled.declared + normalized.literals.len());
+    let uses = compiled.uses.iter().enumerate().map(|(index, literal)| match literal {
+        LiteralUse::Pinned => None,
+        LiteralUse::Parameter { index: parameter, type_ } => {
+            assert_eq!(*parameter as usize, compiled.declared + index);
+            assert_eq!(compiled.statement.parameters[*parameter as usize], *type_);
+            Some(*type_)
+        }
+    });
+    (compiled.declared, uses.collect())
+}
+
+#[test]
+fn literals_become_parameters_where_their_value_does_not_matter() {
+    let int = Some(Type::INT4);
+    let cases: &[(&str, usize, &[Option<Type>])] = &[
+        ("SELECT abalance FROM pgbench_accounts WHERE aid = 42;", 0, &[int]),
+        ("UPDATE pgbench_accounts SET abalance = abalance + -5 WHERE aid = 42;", 0, &[int, int]),
+        ("select * from t where b = 'x'", 0, &[Some(Type::TEXT)]),
+        ("select * from t where e > '2020-01-01'", 0, &[Some(Type::TIMESTAMPTZ)]),
+        ("select * from t where d = 1.5", 0, &[Some(Type::NUMERIC)]),
+        ("select * from u where id = 5000000000", 0, &[Some(Type::INT8)]),
+        ("insert into h values (1, 2), (3, 4)", 0, &[int, int, int, int]),
+        ("select a from t where a = $1 and c = 3", 1, &[int]),
+        ("select a, 1 from t order by 1", 0, &[None, None]),
+        ("select c + 1, count(*) from t where a < 9 group by c + 1", 0, &[None, int, None]),
+        ("select 'x'::varchar(5), 7", 0, &[Some(Type::VARCHAR), None, int]),
+        ("select a from t where a between symmetric 1 and 2", 0, &[None, None]),
+        ("select -5::int8, 'a'\n'b'", 0, &[int, None, None]),
+    ];
+    for (text, declared, expected) in cases {
+        let (given, uses) = uses(text);
+        let plain: Vec<Option<u32>> = uses.iter().map(|u| u.map(|type_| type_.oid)).collect();
+        let wanted: Vec<Option<u32>> = expected.iter().map(|u| u.map(|type_| type_.oid)).collect();
+        assert_eq!((given, plain), (*declared, wanted), "{text}");
     }
 }
 
 #[test]
-fn print_shapes() {
-    for text in [
-        "SELECT abalance FROM pgbench_accounts WHERE aid = 42",
-        "UPDATE pgbench_accounts SET abalance = abalance + -5 WHERE aid = 42",
-        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 2, 3, 4, CURRENT_TIMESTAMP)",
-        "select * from t where a = 5000000000",
-        "select * from t where a = $1::bigint",
-        "select * from u where id = 5 and name = 'x'",
-        "select * from u where name = 'x'",
-        "select * from u where t_a = 7 order by id",
-        "select * from u order by id desc limit 10",
-        "select * from u order by t_a limit 10",
-        "select * from u order by name desc nulls first limit 10",
-        "select * from t where a between 10 and 20 order by a desc",
-        "select * from t where a > 10 and a <= $1",
-        "select * from t where a in (1, 2, 3)",
-        "select * from t where a = any($1)",
-        "select * from t join u on u.t_a = t.a where t.a = 5",
-        "select * from t join u on u.t_a = t.a where u.id = 5",
-        "select * from t join u on u.t_a = t.a",
-        "select * from t left join u on u.t_a = t.a where t.b = 'x'",
-        "select * from t left join h on h.x = t.a",
-        "select * from h full join t on h.x = t.a",
-        "select * from t where a in (select x from h)",
-        "select * from t where a = (select max(x) from h)",
-        "select * from t where exists (select 1 from u where u.t_a = t.a)",
-        "select count(*) from t",
-        "select c, count(*) from t group by c having count(*) > 1 order by 2 desc limit 5",
-        "select distinct c from t order by c",
-        "select * from (select a, b from t) s where s.a = 5",
-        "select * from (select a + 1 as x, b from t) s where s.x = 5",
-        "select a from t union all select x from h order by 1",
-        "with w as (select * from t where a < 5) select * from w join h on h.x = w.a",
-        "with recursive w(n) as (select 1 union all select n + 1 from w where n < 5) select * from w",
-        "select * from t for update",
-        "select * from t where a = 1 for update skip locked limit 1",
-        "delete from t using u where u.t_a = t.a and u.id = 4",
-        "update t set b = u.name from u where u.t_a = t.a and u.id = 4 returning t.*",
-        "insert into h select a, c from t where a < 5",
-        "insert into t (a, b) values (1, 'x') on conflict (a) do update set b = excluded.b returning a",
-        "select generate_series(1, 3)",
-        "select * from generate_series(1, 3) g(x) join t on t.a = g.x",
-        "select t.a, (select max(id) from u where u.t_a = t.a) from t where c = 3",
-        "select row_number() over (partition by c order by a) from t",
-        "values (1, 'a'), (2, 'b')",
-        "select relname from pg_class where relname = 't'",
-    ] {
-        println!("{text}\n{}\n", shape(text));
+fn positions_count_from_the_clients_text() {
+    let text = "select 'ä'; select nosuch from t";
+    let request = Request { start: 12, ..Request::plain(text) };
+    assert_eq!(compile(&request).expect_err("no such column").position, Some(20));
+    let request = Request { start: 12, ..Request::plain("select 'ä'; selec 1") };
+    assert_eq!(compile(&request).expect_err("a syntax error").position, Some(13));
+}
+
+#[test]
+fn parameters_are_inferred() {
+    let cases: &[(&str, &[Type])] = &[
+        ("select a from t where a = $1 and b = $2", &[Type::INT4, Type::TEXT]),
+        ("insert into t (a, b, e) values ($1, $2, $3)", &[Type::INT4, Type::TEXT, Type::TIMESTAMPTZ]),
+        ("select $1", &[Type::TEXT]),
+        ("select $1::int8 + $2", &[Type::INT8, Type::INT8]),
+        ("select a from t limit $1 offset $2", &[Type::INT8, Type::INT8]),
+        ("update t set b = $2 where a = $1", &[Type::INT4, Type::TEXT]),
+        ("select a from t where a in ($1, $2)", &[Type::INT4, Type::INT4]),
+        ("select coalesce($1, 5)", &[Type::INT4]),
+    ];
+    for (text, types) in cases {
+        let compiled = compile(&Request::plain(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let given: Vec<u32> = compiled.statement.parameters.iter().map(|type_| type_.oid).collect();
+        let wanted: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
+        assert_eq!(given, wanted, "{text}");
     }
 }
 

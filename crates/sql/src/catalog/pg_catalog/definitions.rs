@@ -31,11 +31,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
          relispopulated:16 relreplident:18 relispartition:16 relrewrite:26 relfrozenxid:28 relminmxid:28 \
          relacl:1009 reloptions:1009 relpartbound:25",
     ),
-    table(
-        "pg_namespace",
-        2615,
-        "oid:26 nspname:19 nspowner:26 nspacl:1009",
-    ),
+    table("pg_namespace", 2615, "oid:26 nspname:19 nspowner:26 nspacl:1009"),
     table(
         "pg_attribute",
         1249,
@@ -102,47 +98,23 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "usename:19 usesysid:26 usecreatedb:16 usesuper:16 userepl:16 usebypassrls:16 passwd:25 \
          valuntil:1184 useconfig:1009",
     ),
-    view(
-        "pg_group",
-        12_003,
-        "groname:19 grosysid:26 grolist:1028",
-    ),
+    view("pg_group", 12_003, "groname:19 grosysid:26 grolist:1028"),
     table(
         "pg_auth_members",
         1261,
         "oid:26 roleid:26 member:26 grantor:26 admin_option:16 inherit_option:16 set_option:16",
     ),
-    table(
-        "pg_attrdef",
-        2604,
-        "oid:26 adrelid:26 adnum:21 adbin:25",
-    ),
-    table(
-        "pg_am",
-        2601,
-        "oid:26 amname:19 amhandler:24 amtype:18",
-    ),
+    table("pg_attrdef", 2604, "oid:26 adrelid:26 adnum:21 adbin:25"),
+    table("pg_am", 2601, "oid:26 amname:19 amhandler:24 amtype:18"),
     table(
         "pg_collation",
         3456,
         "oid:26 collname:19 collnamespace:26 collowner:26 collprovider:18 collisdeterministic:16 \
          collencoding:23 collcollate:25 collctype:25 colllocale:25 collicurules:25 collversion:25",
     ),
-    table(
-        "pg_description",
-        2609,
-        "objoid:26 classoid:26 objsubid:23 description:25",
-    ),
-    table(
-        "pg_shdescription",
-        2396,
-        "objoid:26 classoid:26 description:25",
-    ),
-    table(
-        "pg_inherits",
-        2611,
-        "inhrelid:26 inhparent:26 inhseqno:23 inhdetachpending:16",
-    ),
+    table("pg_description", 2609, "objoid:26 classoid:26 objsubid:23 description:25"),
+    table("pg_shdescription", 2396, "objoid:26 classoid:26 description:25"),
+    table("pg_inherits", 2611, "inhrelid:26 inhparent:26 inhseqno:23 inhdetachpending:16"),
     table(
         "pg_proc",
         1255,
@@ -165,16 +137,8 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "schemaname:19 tablename:19 tableowner:19 tablespace:19 hasindexes:16 hasrules:16 hastriggers:16 \
          rowsecurity:16",
     ),
-    view(
-        "pg_views",
-        12_006,
-        "schemaname:19 viewname:19 viewowner:19 definition:25",
-    ),
-    view(
-        "pg_indexes",
-        12_007,
-        "schemaname:19 tablename:19 indexname:19 tablespace:19 indexdef:25",
-    ),
+    view("pg_views", 12_006, "schemaname:19 viewname:19 viewowner:19 definition:25"),
+    view("pg_indexes", 12_007, "schemaname:19 tablename:19 indexname:19 tablespace:19 indexdef:25"),
     table(
         "pg_sequence",
         2224,
@@ -191,11 +155,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         2608,
         "classid:26 objid:26 objsubid:23 refclassid:26 refobjid:26 refobjsubid:23 deptype:18",
     ),
-    table(
-        "pg_enum",
-        3501,
-        "oid:26 enumtypid:26 enumsortorder:700 enumlabel:19",
-    ),
+    table("pg_enum", 3501, "oid:26 enumtypid:26 enumsortorder:700 enumlabel:19"),
     table(
         "pg_range",
         3541,
@@ -226,16 +186,8 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "oid:26 pubname:19 pubowner:26 puballtables:16 pubinsert:16 pubupdate:16 pubdelete:16 \
          pubtruncate:16 pubviaroot:16 pubgencols:18",
     ),
-    table(
-        "pg_publication_rel",
-        6106,
-        "oid:26 prpubid:26 prrelid:26 prqual:25 prattrs:22",
-    ),
-    table(
-        "pg_publication_namespace",
-        6237,
-        "oid:26 pnpubid:26 pnnspid:26",
-    ),
+    table("pg_publication_rel", 6106, "oid:26 prpubid:26 prrelid:26 prqual:25 prattrs:22"),
+    table("pg_publication_namespace", 6237, "oid:26 pnpubid:26 pnnspid:26"),
     table(
         "pg_statistic_ext",
         3381,
@@ -248,11 +200,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "partrelid:26 partstrat:18 partnatts:21 partdefid:26 partattrs:22 partclass:30 partcollation:30 \
          partexprs:25",
     ),
-    table(
-        "pg_tablespace",
-        1213,
-        "oid:26 spcname:19 spcowner:26 spcacl:1009 spcoptions:1009",
-    ),
+    table("pg_tablespace", 1213, "oid:26 spcname:19 spcowner:26 spcacl:1009 spcoptions:1009"),
     table(
         "pg_language",
         2612,
@@ -271,11 +219,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "oid:26 opcmethod:26 opcname:19 opcnamespace:26 opcowner:26 opcfamily:26 opcintype:26 \
          opcdefault:16 opckeytype:26",
     ),
-    table(
-        "pg_cast",
-        2605,
-        "oid:26 castsource:26 casttarget:26 castfunc:26 castcontext:18 castmethod:18",
-    ),
+    table("pg_cast", 2605, "oid:26 castsource:26 casttarget:26 castfunc:26 castcontext:18 castmethod:18"),
     table(
         "pg_aggregate",
         2600,
@@ -290,11 +234,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "oid:26 extname:19 extowner:26 extnamespace:26 extrelocatable:16 extversion:25 extconfig:1028 \
          extcondition:1009",
     ),
-    table(
-        "pg_foreign_table",
-        3118,
-        "ftrelid:26 ftserver:26 ftoptions:1009",
-    ),
+    table("pg_foreign_table", 3118, "ftrelid:26 ftserver:26 ftoptions:1009"),
     table(
         "pg_foreign_server",
         1417,
@@ -346,27 +286,15 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "name:25 statement:25 prepare_time:1184 parameter_types:1028 result_types:1028 from_sql:16 \
          generic_plans:20 custom_plans:20",
     ),
-    table(
-        "pg_default_acl",
-        826,
-        "oid:26 defaclrole:26 defaclnamespace:26 defaclobjtype:18 defaclacl:1009",
-    ),
+    table("pg_default_acl", 826, "oid:26 defaclrole:26 defaclnamespace:26 defaclobjtype:18 defaclacl:1009"),
     table(
         "pg_conversion",
         2607,
         "oid:26 conname:19 connamespace:26 conowner:26 conforencoding:23 contoencoding:23 conproc:24 \
          condefault:16",
     ),
-    table(
-        "pg_db_role_setting",
-        2964,
-        "setdatabase:26 setrole:26 setconfig:1009",
-    ),
-    table(
-        "pg_seclabel",
-        3596,
-        "objoid:26 classoid:26 objsubid:23 provider:25 label:25",
-    ),
+    table("pg_db_role_setting", 2964, "setdatabase:26 setrole:26 setconfig:1009"),
+    table("pg_seclabel", 3596, "objoid:26 classoid:26 objsubid:23 provider:25 label:25"),
     table(
         "pg_subscription",
         6100,

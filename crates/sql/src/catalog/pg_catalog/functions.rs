@@ -19,7 +19,8 @@ pub fn function<'a>(
     arguments: &[Datum<'a>],
     arena: &'a Bump,
 ) -> Result<Datum<'a>, SqlError> {
-    let give = |found: Option<String>| found.map_or(Datum::Null, |found| Datum::Text(arena.alloc_str(&found)));
+    let give =
+        |found: Option<String>| found.map_or(Datum::Null, |found| Datum::Text(arena.alloc_str(&found)));
     let oid = |index: usize| match arguments.get(index) {
         Some(Datum::Oid(oid)) => *oid,
         Some(Datum::Int4(number)) => u32::try_from(*number).unwrap_or(0),
@@ -53,16 +54,27 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "has_table_privilege" | "has_schema_privilege" | "has_database_privilege" | "has_column_privilege"
-        | "has_any_column_privilege" | "has_sequence_privilege" | "has_function_privilege" | "pg_has_role" => {
-            Datum::Bool(true)
-        }
+        "has_table_privilege"
+        | "has_schema_privilege"
+        | "has_database_privilege"
+        | "has_column_privilege"
+        | "has_any_column_privilege"
+        | "has_sequence_privilege"
+        | "has_function_privilege"
+        | "pg_has_role" => Datum::Bool(true),
         "to_regclass" => environment.class_oid(given_text(0)).map_or(Datum::Null, Datum::Oid),
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
-        "pg_get_partkeydef" | "pg_get_viewdef" | "pg_get_triggerdef" | "pg_get_ruledef" | "pg_get_functiondef"
-        | "pg_get_function_result" | "pg_get_function_arguments" | "pg_get_function_identity_arguments"
-        | "pg_get_statisticsobjdef_columns" | "pg_tablespace_location" => Datum::Null,
+        "pg_get_partkeydef"
+        | "pg_get_viewdef"
+        | "pg_get_triggerdef"
+        | "pg_get_ruledef"
+        | "pg_get_functiondef"
+        | "pg_get_function_result"
+        | "pg_get_function_arguments"
+        | "pg_get_function_identity_arguments"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_tablespace_location" => Datum::Null,
         other => return Err(SqlError::unsupported(format_args!("function {other}"))),
     })
 }
@@ -87,7 +99,12 @@ fn visible(environment: &dyn Environment, catalog: &Catalog, oid: u32) -> bool {
     first == Some(schema)
 }
 
-fn serial_sequence(environment: &dyn Environment, catalog: &Catalog, table: &str, column: &str) -> Option<String> {
+fn serial_sequence(
+    environment: &dyn Environment,
+    catalog: &Catalog,
+    table: &str,
+    column: &str,
+) -> Option<String> {
     let table = catalog.table(environment.class_oid(table)?)?;
     let position = u32::try_from(table.column(column)?).ok()?;
     let sequence = catalog.sequences().find(|sequence| sequence.owner == Some((table.oid, position)))?;

@@ -8,9 +8,10 @@ mod functions;
 mod relations;
 mod schema;
 mod state;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
+mod views;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +29,8 @@ struct SystemRelations {
 
 static RELATIONS: LazyLock<SystemRelations> = LazyLock::new(|| {
     let mut relations = SystemRelations { by_oid: HashMap::new(), by_name: HashMap::new() };
-    let lists = [(PG_CATALOG, definitions::PG_CATALOG), (INFORMATION_SCHEMA, definitions::INFORMATION_SCHEMA)];
+    let lists =
+        [(PG_CATALOG, definitions::PG_CATALOG), (INFORMATION_SCHEMA, definitions::INFORMATION_SCHEMA)];
     for (schema, list) in lists {
         for definition in list {
             let table = Arc::new(relation(schema, definition));
@@ -43,7 +45,14 @@ fn relation(schema: u32, definition: &definitions::Definition) -> Table {
     let column = |text: &str| {
         let (name, type_) = text.split_once(':').unwrap_or((text, "25"));
         let type_ = Type::new(type_.parse().unwrap_or(crate::types::oid::TEXT));
-        Column { name: name.to_owned(), type_, not_null: false, default: None, identity: None, dropped: false }
+        Column {
+            name: name.to_owned(),
+            type_,
+            not_null: false,
+            default: None,
+            identity: None,
+            dropped: false,
+        }
     };
     Table {
         oid: definition.oid,

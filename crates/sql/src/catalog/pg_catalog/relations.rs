@@ -1,7 +1,7 @@
 //! Rows of `pg_catalog`.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
-use super::{Rows, System, array, int2, letter, oid, text, yes};
+use super::{Rows, System, array, int2, letter, oid, text, views, yes};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Type, TypeKind, Value, oid as types, registry};
 
@@ -52,10 +52,10 @@ pub(super) fn fill(catalog: &Catalog, system: &dyn System, relation: &str, rows:
         ]),
         "pg_sequence" | "pg_sequences" => sequences(catalog, system, relation, rows),
         "pg_depend" => owned_sequences(catalog, rows),
-        "pg_tables" => tables(catalog, rows),
-        "pg_indexes" => index_definitions(catalog, rows),
-        "pg_settings" => settings(system, rows),
-        "pg_stat_activity" => activity(system, rows),
+        "pg_tables" => views::tables(catalog, rows),
+        "pg_indexes" => views::index_definitions(catalog, rows),
+        "pg_settings" => views::settings(system, rows),
+        "pg_stat_activity" => views::activity(system, rows),
         "pg_stat_user_tables" => {
             for table in catalog.tables() {
                 rows.add(vec![
@@ -71,9 +71,9 @@ pub(super) fn fill(catalog: &Catalog, system: &dyn System, relation: &str, rows:
 }
 
 /// Every index of a table: its OID, name, columns, and whether it is the primary key.
-struct AnyIndex<'t> {
-    oid: u32,
-    name: &'t str,
+pub(super) struct AnyIndex<'t> {
+    pub(super) oid: u32,
+    pub(super) name: &'t str,
     constraint: u32,
     primary: bool,
     unique: bool,
@@ -81,7 +81,7 @@ struct AnyIndex<'t> {
     columns: Vec<u32>,
 }
 
-fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
+pub(super) fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
     let primary = table.primary_key.iter().map(|key| AnyIndex {
         oid: key.oid,
         name: &key.name,
@@ -241,7 +241,10 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) {
             let name = if column.dropped { &dropped } else { &column.name };
             let mut row = attribute(table.oid, name, position + 1, column.type_);
             row.push(("attnotnull", yes(column.not_null && !column.dropped)));
-            row.push(("atthasdef", yes(column.default.is_some() && column.identity.is_none() && !column.dropped)));
+            row.push((
+                "atthasdef",
+                yes(column.default.is_some() && column.identity.is_none() && !column.dropped),
+            ));
             row.push(("attidentity", letter(identity)));
             row.push(("attisdropped", yes(column.dropped)));
             rows.add(row);
@@ -264,7 +267,8 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
     for table in catalog.tables() {
         for (position, column) in table.live_columns().filter(|(_, column)| column.identity.is_none()) {
             let Some(default) = &column.default else { continue };
-            let number = DEFAULT_OIDS | (table.oid.wrapping_shl(10)) | u32::try_from(position + 1).unwrap_or(0);
+            let number =
+                DEFAULT_OIDS | (table.oid.wrapping_shl(10)) | u32::try_from(position + 1).unwrap_or(0);
             rows.add(vec![
                 ("oid", oid(number)),
                 ("adrelid", oid(table.oid)),
@@ -288,7 +292,8 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
                 let key = keys.get(position);
                 int2(key.map_or(0, |key| usize::from(key.descending) | (usize::from(key.nulls_first) << 1)))
             });
-            let collations = index.columns.iter().map(|&c| oid(collation(table.columns[c as usize].type_.oid)));
+            let collations =
+                index.columns.iter().map(|&c| oid(collation(table.columns[c as usize].type_.oid)));
             rows.add(vec![
                 ("indexrelid", oid(index.oid)),
                 ("indrelid", oid(table.oid)),
@@ -314,7 +319,13 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
     }
 }
 
-fn constraint(table: &Table, number: u32, name: &str, kind: u8, columns: &[u32]) -> Vec<(&'static str, Value)> {
+fn constraint(
+    table: &Table,
+    number: u32,
+    name: &str,
+    kind: u8,
+    columns: &[u32],
+) -> Vec<(&'static str, Value)> {
     vec![
         ("oid", oid(number)),
         ("conname", text(name)),
@@ -368,7 +379,10 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Vec<(&'sta
         })
     };
     let index = catalog.table(key.parent).and_then(|parent| {
-        indexes_of(parent).into_iter().find(|index| index.unique && index.columns == key.parent_columns).map(|i| i.oid)
+        indexes_of(parent)
+            .into_iter()
+            .find(|index| index.unique && index.columns == key.parent_columns)
+            .map(|i| i.oid)
     });
     let mut row = constraint(table, key.oid, &key.name, b'f', &key.columns);
     row.push(("conindid", oid(index.unwrap_or(0))));
@@ -469,7 +483,9 @@ fn roles(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
 }
 
 fn collations(rows: &mut Rows<'_>) {
-    for (number, name, provider) in [(DEFAULT_COLLATION, "default", b'd'), (950, "C", b'c'), (951, "POSIX", b'c')] {
+    for (number, name, provider) in
+        [(DEFAULT_COLLATION, "default", b'd'), (950, "C", b'c'), (951, "POSIX", b'c')]
+    {
         rows.add(vec![
             ("oid", oid(number)),
             ("collname", text(name)),
@@ -530,73 +546,6 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("refobjid", oid(table)),
             ("refobjsubid", Value::Int4(i32::try_from(column + 1).unwrap_or(0))),
             ("deptype", letter(if identity { b'i' } else { b'a' })),
-        ]);
-    }
-}
-
-fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
-    let owner = catalog.roles.first().map_or("", |role| &role.name);
-    let system = super::all().filter(|(_, view)| !view).map(|(table, _)| table);
-    for table in system.chain(catalog.tables()) {
-        rows.add(vec![
-            ("schemaname", text(catalog.schema_name(table.schema))),
-            ("tablename", text(&table.name)),
-            ("tableowner", text(owner)),
-            ("hasindexes", yes(table.primary_key.is_some() || !table.indexes.is_empty())),
-            ("hasrules", yes(false)),
-            ("hastriggers", yes(!table.foreign_keys.is_empty())),
-            ("rowsecurity", yes(false)),
-        ]);
-    }
-}
-
-fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
-    for table in catalog.tables() {
-        for index in indexes_of(table) {
-            let definition = super::text::index(catalog, table, index.oid, 0);
-            rows.add(vec![
-                ("schemaname", text(catalog.schema_name(table.schema))),
-                ("tablename", text(&table.name)),
-                ("indexname", text(index.name)),
-                ("indexdef", definition.map_or(Value::Null, text)),
-            ]);
-        }
-    }
-}
-
-fn settings(system: &dyn System, rows: &mut Rows<'_>) {
-    for setting in system.settings() {
-        rows.add(vec![
-            ("name", text(setting.name)),
-            ("setting", text(setting.value)),
-            ("short_desc", text(setting.description)),
-            ("vartype", text(setting.kind)),
-            ("context", text("user")),
-            ("source", text("default")),
-            ("pending_restart", yes(false)),
-        ]);
-    }
-}
-
-fn activity(system: &dyn System, rows: &mut Rows<'_>) {
-    let time = |at: Option<i64>| at.map_or(Value::Null, Value::Timestamptz);
-    for session in system.activity() {
-        let (started, transaction, statement) = session.started;
-        rows.add(vec![
-            ("datid", oid(session.database.0)),
-            ("datname", text(session.database.1)),
-            ("pid", Value::Int4(session.pid)),
-            ("usesysid", oid(BOOTSTRAP_ROLE)),
-            ("usename", text(session.user)),
-            ("application_name", text(session.application)),
-            ("backend_start", Value::Timestamptz(started)),
-            ("xact_start", time(transaction)),
-            ("query_start", time(statement)),
-            ("wait_event_type", session.waits.map_or(Value::Null, |(kind, _)| text(kind))),
-            ("wait_event", session.waits.map_or(Value::Null, |(_, name)| text(name))),
-            ("state", text(session.state)),
-            ("query", text(session.query)),
-            ("backend_type", text("client backend")),
         ]);
     }
 }

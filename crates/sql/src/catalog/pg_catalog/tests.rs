@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    BOOTSTRAP_ROLE, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey, PUBLIC, PrimaryKey, Role,
+    BOOTSTRAP_ROLE, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey, PUBLIC, PrimaryKey,
+    Role,
 };
 use super::*;
 use crate::catalog::Change;
@@ -25,7 +26,12 @@ fn catalog() -> Catalog {
         name: "Mixed".into(),
         tree: TreeAddress { id: 9, root: 1 },
         columns: vec![column("a", Type::INT4), column("order", Type::TEXT), column("c", Type::INT4)],
-        primary_key: Some(PrimaryKey { oid: 20_001, constraint: 20_002, name: "Mixed_pkey".into(), columns: vec![0] }),
+        primary_key: Some(PrimaryKey {
+            oid: 20_001,
+            constraint: 20_002,
+            name: "Mixed_pkey".into(),
+            columns: vec![0],
+        }),
         indexes: vec![Index {
             oid: 20_003,
             name: "mixed_order".into(),

@@ -1,0 +1,73 @@
+//! Rows of the views of `pg_catalog`: definitions in readable form, and the running system.
+
+use super::super::{BOOTSTRAP_ROLE, Catalog};
+use super::relations::indexes_of;
+use super::{Rows, System, oid, text, yes};
+use crate::types::Value;
+
+pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
+    let owner = catalog.roles.first().map_or("", |role| &role.name);
+    let system = super::all().filter(|(_, view)| !view).map(|(table, _)| table);
+    for table in system.chain(catalog.tables()) {
+        rows.add(vec![
+            ("schemaname", text(catalog.schema_name(table.schema))),
+            ("tablename", text(&table.name)),
+            ("tableowner", text(owner)),
+            ("hasindexes", yes(table.primary_key.is_some() || !table.indexes.is_empty())),
+            ("hasrules", yes(false)),
+            ("hastriggers", yes(!table.foreign_keys.is_empty())),
+            ("rowsecurity", yes(false)),
+        ]);
+    }
+}
+
+pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
+    for table in catalog.tables() {
+        for index in indexes_of(table) {
+            let definition = super::text::index(catalog, table, index.oid, 0);
+            rows.add(vec![
+                ("schemaname", text(catalog.schema_name(table.schema))),
+                ("tablename", text(&table.name)),
+                ("indexname", text(index.name)),
+                ("indexdef", definition.map_or(Value::Null, text)),
+            ]);
+        }
+    }
+}
+
+pub(super) fn settings(system: &dyn System, rows: &mut Rows<'_>) {
+    for setting in system.settings() {
+        rows.add(vec![
+            ("name", text(setting.name)),
+            ("setting", text(setting.value)),
+            ("short_desc", text(setting.description)),
+            ("vartype", text(setting.kind)),
+            ("context", text("user")),
+            ("source", text("default")),
+            ("pending_restart", yes(false)),
+        ]);
+    }
+}
+
+pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) {
+    let time = |at: Option<i64>| at.map_or(Value::Null, Value::Timestamptz);
+    for session in system.activity() {
+        let (started, transaction, statement) = session.started;
+        rows.add(vec![
+            ("datid", oid(session.database.0)),
+            ("datname", text(session.database.1)),
+            ("pid", Value::Int4(session.pid)),
+            ("usesysid", oid(BOOTSTRAP_ROLE)),
+            ("usename", text(session.user)),
+            ("application_name", text(session.application)),
+            ("backend_start", Value::Timestamptz(started)),
+            ("xact_start", time(transaction)),
+            ("query_start", time(statement)),
+            ("wait_event_type", session.waits.map_or(Value::Null, |(kind, _)| text(kind))),
+            ("wait_event", session.waits.map_or(Value::Null, |(_, name)| text(name))),
+            ("state", text(session.state)),
+            ("query", text(session.query)),
+            ("backend_type", text("client backend")),
+        ]);
+    }
+}

@@ -1,0 +1,62 @@
+//! IN lists over keys.
+
+use std::sync::Arc;
+
+use super::join::{Leaf, Part, Wanted};
+use super::query::Planner;
+use super::registers;
+use crate::expr::{Expr, QuantifiedOver};
+use crate::functions::{self, Comparison, Volatility};
+use crate::plan::{Plan, SetFunction};
+use crate::types::Type;
+
+impl Planner<'_, '_> {
+    /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so that each value is
+    /// one lookup.
+    pub(super) fn lists(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+        let [Leaf::Table(source, table)] = leaves.as_slice() else { return };
+        let (source, table) = (*source, Arc::clone(table));
+        if table.is_virtual() {
+            return;
+        }
+        for index in 0..conditions.len() {
+            let Some((values, equal, rows)) = self.list_values(&conditions[index]) else { continue };
+            let available = registers::written(&values);
+            let mut with_list = conditions.clone();
+            with_list[index] = equal.clone();
+            let access = self.search(source, &table, &with_list, &available, Wanted::default()).best();
+            let plain = self.search(source, &table, conditions, &available, Wanted::default()).best();
+            if access.used.contains(&index) && rows * access.cost < plain.cost {
+                conditions[index] = equal;
+                leaves.push(Leaf::Planned(Part { plan: values, rows, cost: rows, ordered: false }));
+                return;
+            }
+        }
+    }
+
+    /// The distinct values of a list, the equality with them, and how many there may be.
+    fn list_values(&mut self, condition: &Expr) -> Option<(Plan, Expr, f64)> {
+        let Expr::Quantified(quantified) = condition else { return None };
+        if quantified.all || quantified.function.comparison != Some(Comparison::Equal) {
+            return None;
+        }
+        let type_ = Type::new(*quantified.function.arguments.get(1)?);
+        let register = self.binder.register();
+        let constant = |expr: &Expr| expr.is_row_free() && expr.volatility() < Volatility::Volatile;
+        let (input, rows) = match &quantified.right {
+            QuantifiedOver::List(list) if list.iter().all(constant) => {
+                let rows = list.iter().map(|expr| vec![expr.clone()]).collect();
+                (Plan::Values { rows, output: vec![register] }, list.len() as f64)
+            }
+            QuantifiedOver::Array(array) if constant(array) => {
+                let function = SetFunction::Unnest;
+                let arguments = vec![array.clone()];
+                (Plan::Function { function, arguments, output: vec![register], ordinality: None }, 10.0)
+            }
+            _ => return None,
+        };
+        let value = Expr::column(register, type_);
+        let equal = functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
+        Some((Plan::Distinct { input: Box::new(input), keys: vec![value] }, equal, rows))
+    }
+}
