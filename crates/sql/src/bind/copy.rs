@@ -71,7 +71,7 @@ impl Binder<'_> {
             ties: false,
             locks: Vec::new(),
         };
-        Ok(CopyRelation::Query(Arc::new(plan_bound(self, Bound::Query(query))?)))
+        Ok(CopyRelation::Query(Arc::new(plan_bound(self, Bound::Query(Box::new(query)))?)))
     }
 
     /// COPY table FROM: an INSERT of values that the executor puts in registers.

@@ -19,10 +19,10 @@ use crate::types::{Type, Value};
 
 impl Binder<'_> {
     /// A FROM list: an inner join of its items, whose names come into sight.
-    pub(crate) fn from_clause(&mut self, items: &[Node]) -> Result<Option<FromItem>, SqlError> {
+    pub(crate) fn sources_of(&mut self, items: &[Node]) -> Result<Option<FromItem>, SqlError> {
         let mut result: Option<FromItem> = None;
         for node in items {
-            let (item, entries) = self.from_item(node)?;
+            let (item, entries) = self.item(node)?;
             self.add_entries(entries)?;
             result = Some(match result {
                 None => item,
@@ -62,7 +62,7 @@ impl Binder<'_> {
         }
     }
 
-    fn from_item(&mut self, node: &Node) -> Result<(FromItem, Vec<Entry>), SqlError> {
+    fn item(&mut self, node: &Node) -> Result<(FromItem, Vec<Entry>), SqlError> {
         match inner(node)? {
             NodeEnum::RangeVar(range) => self.range_var(range),
             NodeEnum::RangeSubselect(subselect) => self.subselect(subselect),
@@ -278,10 +278,10 @@ impl Binder<'_> {
             Ok(JoinType::JoinFull) => JoinKind::Full,
             _ => return Err(self.unsupported("this join", -1)),
         };
-        let (left, left_entries) = self.from_item(inner_node(join.larg.as_deref())?)?;
+        let (left, left_entries) = self.item(inner_node(join.larg.as_deref())?)?;
         let before = self.level().entries.len();
         self.level().entries.extend(left_entries.iter().cloned());
-        let right = self.from_item(inner_node(join.rarg.as_deref())?);
+        let right = self.item(inner_node(join.rarg.as_deref())?);
         self.level().entries.truncate(before);
         let (right, right_entries) = right?;
         for entry in &right_entries {

@@ -84,8 +84,11 @@ pub struct Binder<'a> {
     texts: Vec<(String, i32)>,
 }
 
-/// Expressions nest no deeper than this: they are evaluated on a fiber's small stack.
-const MAX_EXPRESSION_DEPTH: u32 = 600;
+/// Expressions nest no deeper than this: they are evaluated on a fiber's small stack (a test measures that).
+const MAX_EXPRESSION_DEPTH: u32 = 200;
+
+/// Queries nest no deeper than this, for the same reason: each is some operators, and operators call each other.
+const MAX_QUERY_DEPTH: usize = 100;
 
 /// What is known while one query is bound.
 #[derive(Default)]
@@ -230,7 +233,7 @@ impl<'a> Binder<'a> {
         match node {
             NodeEnum::SelectStmt(select) => {
                 let query = self.query(select, None)?;
-                Ok(Bound::Query(query))
+                Ok(Bound::Query(Box::new(query)))
             }
             NodeEnum::InsertStmt(insert) => self.insert(insert),
             NodeEnum::UpdateStmt(update) => self.update(update),
@@ -262,7 +265,7 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// 42P18 for a parameter whose type nothing told.
-    pub fn finish(&self) -> Result<(Arc<[Type]>, usize, Vec<LiteralUse>), SqlError> {
+    pub fn finish(&self) -> Result<Parameters, SqlError> {
         for (index, type_) in self.parameters.iter().enumerate() {
             if type_.oid == oid::UNKNOWN {
                 return Err(SqlError::new(
@@ -284,7 +287,7 @@ impl<'a> Binder<'a> {
             });
             types.push(type_);
         }
-        Ok((types.into(), declared, uses))
+        Ok(Parameters { types: types.into(), declared, uses })
     }
 
     pub(crate) fn catalog(&self) -> &'a Arc<Catalog> {
@@ -372,6 +375,17 @@ impl<'a> Binder<'a> {
     fn literals(&self) -> &'a [Literal] {
         self.request.literals
     }
+}
+
+/// The parameters of a bound statement.
+#[derive(Debug)]
+pub struct Parameters {
+    /// Their types: declared and inferred ones, then one for each literal.
+    pub types: Arc<[Type]>,
+    /// How many are not literals.
+    pub declared: usize,
+    /// What became of each literal.
+    pub uses: Vec<LiteralUse>,
 }
 
 /// A declared parameter type.

@@ -494,7 +494,7 @@ impl Binder<'_> {
     ) -> Result<FromItem, SqlError> {
         self.add_entries(vec![entry])?;
         let own = FromItem::Source(target, Source::Table(Arc::clone(table)));
-        Ok(match self.from_clause(others)? {
+        Ok(match self.sources_of(others)? {
             None => own,
             Some(others) => FromItem::Join {
                 kind: JoinKind::Inner,

@@ -202,7 +202,7 @@ pub enum Source {
 #[derive(Debug)]
 pub enum Bound {
     /// SELECT and VALUES.
-    Query(Query),
+    Query(Box<Query>),
     /// INSERT.
     Insert(Box<Insert>),
     /// UPDATE.

@@ -27,16 +27,16 @@ impl Binder<'_> {
     /// A query. `resolve`: whether untyped literals in its output become text (None = yes; INSERT and set operations
     /// give them a type of their own).
     pub(crate) fn query(&mut self, select: &SelectStmt, resolve: Option<bool>) -> Result<Query, SqlError> {
-        self.depth += 1;
-        if self.depth > super::MAX_EXPRESSION_DEPTH {
+        if self.levels.len() >= super::MAX_QUERY_DEPTH {
             return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
         }
+        let depth = std::mem::take(&mut self.depth);
         self.levels.push(Level::default());
         let mark = self.common_mark();
         let result = self.query_here(select, resolve.unwrap_or(true));
         self.forget_common(mark);
         self.levels.pop();
-        self.depth -= 1;
+        self.depth = depth;
         result
     }
 
@@ -64,7 +64,7 @@ impl Binder<'_> {
                 self.level().window_names.push((**definition).clone());
             }
         }
-        let from = self.from_clause(&select.from_clause)?;
+        let from = self.sources_of(&select.from_clause)?;
         let conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
         // Expressions are matched with each other in these clauses, so constants in them stay constants.

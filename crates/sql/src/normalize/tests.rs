@@ -92,3 +92,20 @@ fn templates_serve_equal_gaps_and_pinned_texts() {
     assert!(!serves("select a from t where b = 99 order by 2;"));
     assert!(!serves("select a from t"));
 }
+
+/// How long the hot path takes: run by hand, `cargo test --release -p sql --lib speed -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_reading_a_statement() {
+    let text = "UPDATE pgbench_accounts SET abalance = abalance + -1234 WHERE aid = 56789;";
+    let mut normalized = read(text);
+    let uses = vec![LiteralUse::Parameter { index: 0, type_: Type::INT4 }; 2];
+    let template = Template::new(text, &normalized.literals, uses);
+    let start = std::time::Instant::now();
+    const ROUNDS: u32 = 1_000_000;
+    for _ in 0..ROUNDS {
+        let text = std::hint::black_box(text);
+        assert!(normalized.read(text) && template.serves(text, &normalized.literals));
+    }
+    println!("{:?} a statement", start.elapsed() / ROUNDS);
+}

@@ -13,7 +13,7 @@ use crate::types::Type;
 impl Planner<'_, '_> {
     /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so that each value is
     /// one lookup.
-    pub(super) fn lists(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+    pub(super) fn lists(&mut self, conditions: &mut [Expr], leaves: &mut Vec<Leaf>) {
         let [Leaf::Table(source, table)] = leaves.as_slice() else { return };
         let (source, table) = (*source, Arc::clone(table));
         if table.is_virtual() {
@@ -22,7 +22,7 @@ impl Planner<'_, '_> {
         for index in 0..conditions.len() {
             let Some((values, equal, rows)) = self.list_values(&conditions[index]) else { continue };
             let available = registers::written(&values);
-            let mut with_list = conditions.clone();
+            let mut with_list = conditions.to_vec();
             with_list[index] = equal.clone();
             let access = self.search(source, &table, &with_list, &available, Wanted::default()).best();
             let plain = self.search(source, &table, conditions, &available, Wanted::default()).best();

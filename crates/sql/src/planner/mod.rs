@@ -21,7 +21,7 @@ use std::sync::Arc;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 
-use crate::bind::{Binder, Bound};
+use crate::bind::{Binder, Bound, Parameters};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::normalize::{Literal, LiteralUse};
@@ -143,7 +143,7 @@ fn compile_query(
             refused.clone_from(&binder.refused);
             continue;
         }
-        let (_, declared, uses) = binder.finish()?;
+        let Parameters { declared, uses, .. } = binder.finish()?;
         let statement = plan_bound(&mut binder, bound)?;
         return Ok(Compiled { statement: Arc::new(statement), declared, uses });
     }
@@ -151,7 +151,7 @@ fn compile_query(
 
 /// Plans a bound query with its binder, which knows the registers.
 pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statement, SqlError> {
-    let (parameters, _, _) = binder.finish()?;
+    let parameters = binder.finish()?.types;
     let mut planner = query::Planner::new(binder);
     let planned = planner.statement(bound)?;
     let mut root = planned.root;

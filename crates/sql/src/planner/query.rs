@@ -67,7 +67,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         match bound {
             Bound::Query(query) => {
                 let columns = query.output.clone();
-                let part = self.query(query, &Registers::new())?;
+                let part = self.query(*query, &Registers::new())?;
                 Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })
             }
             Bound::Insert(insert) => self.insert(*insert),

@@ -290,3 +290,44 @@ fn clients_queries_compile() {
     }
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n\n"));
 }
+
+/// What the binder lets through can be evaluated on a fiber: this stack is smaller than a fiber's.
+#[test]
+fn deep_expressions_fit_a_fiber() {
+    struct NoSession(crate::types::Settings);
+    impl crate::expr::Environment for NoSession {
+        fn settings(&self) -> &crate::types::Settings {
+            &self.0
+        }
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+    let compiled =
+        compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(190)))).expect("deep");
+    let crate::plan::Body::Query { root: crate::plan::Plan::Project { expressions, .. }, .. } =
+        &compiled.statement.body
+    else {
+        panic!("a projection");
+    };
+    let expr = &expressions[0].0;
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(160 * 1024);
+        let done = small.spawn_scoped(scope, || {
+            let (arena, session) = (bumpalo::Bump::new(), NoSession(crate::types::Settings::default()));
+            let params = [crate::types::Datum::Int4(1)];
+            let mut context = crate::expr::EvalContext {
+                registers: &[],
+                params: &params,
+                arena: &arena,
+                session: &session,
+            };
+            matches!(expr.eval(&mut context), Ok(crate::types::Datum::Int4(191)))
+        });
+        assert!(done.expect("a thread").join().expect("no overflow"));
+    });
+    let deeper = compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(300))));
+    assert_eq!(deeper.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
+    let nested = compile(&Request::plain(&format!("select 1 {}", "union all select 1 ".repeat(200))));
+    assert_eq!(nested.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
+}
