@@ -46,7 +46,7 @@ fn facts_at_start_and_clean_stop() {
         let mut server = Server::start(&[]);
         server.psql("create table kept (id int primary key); insert into kept values (1)");
         let log = server.log();
-        for fact in ["cores", "NUMA", "file I/O", "buffers", "recovery"] {
+        for fact in ["cores", "NUMA", "file i/o", "buffers", "recovery"] {
             assert!(log.to_lowercase().contains(&fact.to_lowercase()), "no word of {fact} in:\n{log}");
         }
         let told = Command::new("kill").args([signal, &server.pid().to_string()]).status().unwrap();

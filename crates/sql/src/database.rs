@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use runtime::Runtime;
 use runtime::interrupt::Interrupt;
+use runtime::memory::RegionKind;
 use storage::store::StoreOptions;
 use storage::{Error as StorageError, Store};
 use sync::SpinLock;
@@ -25,8 +26,8 @@ use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use txn::{Engine, Isolation, TxnSession};
 
 pub use activity::{Activity, State};
-pub use check::{CheckProgress, CheckReport};
 pub(crate) use activity::{Board, Seat};
+pub use check::{CheckProgress, CheckReport};
 pub(crate) use numbers::Counter;
 
 use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
@@ -182,10 +183,19 @@ impl Database {
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         let facts = self.shared.runtime.facts();
+        let refused = facts.io_uring_refused.as_ref().map(|why| format!(" (io_uring refused: {why})"));
+        let pool = &self.store().pool;
+        let memory = match pool.memory() {
+            RegionKind::Huge => "huge pages",
+            RegionKind::Transparent => "transparent huge pages",
+            RegionKind::Ordinary => "ordinary pages",
+        };
+        let inheritance = self.store().inheritance();
         vec![
             format!("{} cores ({} pinned), {} NUMA nodes", facts.cores, facts.pinned, facts.numa_nodes),
-            format!("file I/O: {:?}", facts.file_io),
-            format!("{} page frames of 8 KiB", self.store().pool.frames()),
+            format!("file I/O by {:?}{}", facts.file_io, refused.unwrap_or_default()),
+            format!("buffers: {} MiB in {memory}", pool.frames() * storage::page::PAGE_SIZE >> 20),
+            format!("recovery done, {} unfinished transactions undone", inheritance.losers),
         ]
     }
 

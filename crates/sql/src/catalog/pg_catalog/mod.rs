@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 pub use functions::function;
+pub(crate) use text::quoted;
 pub use state::{Activity, Setting, System};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};

@@ -273,7 +273,7 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("oid", oid(number)),
                 ("adrelid", oid(table.oid)),
                 ("adnum", int2(position + 1)),
-                ("adbin", text(default)),
+                ("adbin", text(&shown_default(default))),
             ]);
         }
     }
@@ -547,5 +547,15 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("refobjsubid", Value::Int4(i32::try_from(column + 1).unwrap_or(0))),
             ("deptype", letter(if identity { b'i' } else { b'a' })),
         ]);
+    }
+}
+
+/// A default as PostgreSQL writes it back: value functions in capitals, sequences of the search path by their bare name.
+fn shown_default(default: &str) -> String {
+    match default {
+        "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user" | "session_user" => {
+            default.to_ascii_uppercase()
+        }
+        other => other.replace("nextval('public.", "nextval('"),
     }
 }

@@ -4,7 +4,7 @@ use super::super::{Catalog, ForeignKey, Index, Table};
 use crate::plan::ReferentialAction;
 
 /// An identifier, quoted when it has to be.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !RESERVED.contains(&name);

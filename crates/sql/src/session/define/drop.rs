@@ -73,8 +73,13 @@ pub(super) fn objects(
     (if_exists, cascade): (bool, bool),
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
+    // What depends on one of them and goes with the statement too is no obstacle, whatever the order of the names.
+    let together: Vec<u32> = match kind {
+        ObjectKind::Table => names.iter().filter_map(|name| table_named(session, name)).collect(),
+        _ => Vec::new(),
+    };
     for name in names {
-        if !object(session, kind, name, cascade)? {
+        if !object(session, kind, name, cascade, &together)? {
             let word = match kind {
                 ObjectKind::Table => "table",
                 ObjectKind::Index => "index",
@@ -103,12 +108,21 @@ pub(super) fn objects(
     })
 }
 
-/// Drops one object; false when there is none of that name.
+/// The OID of the table of this name.
+fn table_named(session: &Session, name: &QualifiedName) -> Option<u32> {
+    match session.find_relation(name) {
+        Some(Relation::Table(table)) => Some(table.oid),
+        _ => None,
+    }
+}
+
+/// Drops one object; false when there is none of that name. The tables of `together` are dropped by the same statement.
 fn object(
     session: &mut Session,
     kind: ObjectKind,
     name: &QualifiedName,
     cascade: bool,
+    together: &[u32],
 ) -> Result<bool, SqlError> {
     session.refresh_catalog();
     if kind == ObjectKind::Schema {
@@ -122,7 +136,7 @@ fn object(
         (None, _) => Ok(false),
         (Some(Relation::Table(_)), ObjectKind::Table) => {
             match session.locked_table(name, TableLock::AccessExclusive)? {
-                Some(found) => drop_table(session, &found, cascade).map(|()| true),
+                Some(found) => drop_table(session, &found, cascade, together).map(|()| true),
                 None => Ok(false),
             }
         }
@@ -174,12 +188,19 @@ fn needed(name: &str, table: &str) -> SqlError {
         .with_hint(format!("You can drop constraint {name} on table {table} instead."))
 }
 
-/// Drops a table that is locked.
-fn drop_table(session: &mut Session, table: &Table, cascade: bool) -> Result<(), SqlError> {
+/// Drops a table that is locked, and the foreign keys that reference it where `cascade` says so or their tables go
+/// with it.
+fn drop_table(
+    session: &mut Session,
+    table: &Table,
+    cascade: bool,
+    together: &[u32],
+) -> Result<(), SqlError> {
     let catalog = Arc::clone(&session.environment.catalog);
-    let referenced = catalog.references(table.oid).iter().find(|reference| reference.child != table.oid);
-    if let Some(reference) = referenced {
-        if !cascade {
+    let mut references = catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
+    if let Some(first) = references.next() {
+        let obstacle = std::iter::once(first).chain(references).find(|other| !together.contains(&other.child));
+        if let Some(reference) = obstacle.filter(|_| !cascade) {
             let child = catalog.table(reference.child);
             let detail = child.map_or_else(String::new, |child| {
                 let key = &child.foreign_keys[reference.key];
@@ -241,7 +262,7 @@ fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlE
     for table in tables {
         session.lock_definition(table, TableLock::AccessExclusive)?;
         let table = session.definition(table)?;
-        drop_table(session, &table, true)?;
+        drop_table(session, &table, true, &[])?;
     }
     for left in sequences(session) {
         sequence::forget(session, &left)?;

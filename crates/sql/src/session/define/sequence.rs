@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{default_name, missing, quoted, skipping};
+use super::{default_name, missing, skipping};
+use crate::catalog::pg_catalog::quoted;
 use crate::catalog::{Change, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
