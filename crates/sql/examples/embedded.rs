@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match session.run(&statement) {
             Ok(answer) => {
                 for row in &answer.texts {
-                    let shown: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+                    let shown: Vec<&str> =
+                        row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
                     println!("{}", shown.join("\t"));
                 }
                 println!("{}", answer.tags.join(", "));

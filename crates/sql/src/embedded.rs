@@ -149,7 +149,6 @@ impl EmbeddedSession {
     }
 
     /// Gives a handle that cancels what the session runs.
-    #[must_use]
     pub fn canceller(&self) -> impl Fn() + Send + Sync + 'static {
         let interrupt = Arc::clone(&self.interrupt);
         move || interrupt.raise(Reason::Cancel)

@@ -12,7 +12,10 @@ fn rows_come_back() {
     let mut s = database.session("postgres", 0).expect("a session");
     assert_eq!(rows(&mut s, "SELECT 1 + 1"), ["2"]);
     assert_eq!(run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, name text, n int)").tags, ["CREATE TABLE"]);
-    assert_eq!(run(&mut s, "INSERT INTO t VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, 30)").tags, ["INSERT 0 3"]);
+    assert_eq!(
+        run(&mut s, "INSERT INTO t VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, 30)").tags,
+        ["INSERT 0 3"]
+    );
     assert_eq!(rows(&mut s, "SELECT * FROM t"), ["1|one|10", "2|two|20", "3|-|30"]);
     assert_eq!(rows(&mut s, "SELECT name FROM t WHERE id = 2"), ["two"]);
     assert_eq!(run(&mut s, "UPDATE t SET n = n + 1 WHERE id >= 2").tags, ["UPDATE 2"]);
@@ -32,7 +35,10 @@ fn constraints_hold() {
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
     run(&mut s, "CREATE TABLE p (id int PRIMARY KEY, u text UNIQUE, n int NOT NULL CHECK (n > 0))");
-    run(&mut s, "CREATE TABLE c (id serial PRIMARY KEY, p int REFERENCES p ON DELETE CASCADE, q int REFERENCES p)");
+    run(
+        &mut s,
+        "CREATE TABLE c (id serial PRIMARY KEY, p int REFERENCES p ON DELETE CASCADE, q int REFERENCES p)",
+    );
     run(&mut s, "INSERT INTO p VALUES (1, 'a', 1), (2, 'b', 2), (3, NULL, 3), (4, NULL, 4)");
     let error = fails(&mut s, "INSERT INTO p VALUES (1, 'z', 1)", "23505");
     assert_eq!(error.message, "duplicate key value violates unique constraint \"p_pkey\"");
@@ -128,24 +134,42 @@ fn joins_and_sets() {
         rows(&mut s, "SELECT y, z FROM a LEFT JOIN b ON a.x = b.x ORDER BY y"),
         ["a1|-", "a2|b2", "a3|b2", "a4|-"]
     );
-    assert_eq!(rows(&mut s, "SELECT y, z FROM a RIGHT JOIN b ON a.x = b.x ORDER BY y, z"), ["a2|b2", "a3|b2", "-|b3"]);
+    assert_eq!(
+        rows(&mut s, "SELECT y, z FROM a RIGHT JOIN b ON a.x = b.x ORDER BY y, z"),
+        ["a2|b2", "a3|b2", "-|b3"]
+    );
     assert_eq!(rows(&mut s, "SELECT count(*) FROM a FULL JOIN b ON a.x = b.x"), ["5"]);
     assert_eq!(rows(&mut s, "SELECT y FROM a WHERE x IN (SELECT x FROM b) ORDER BY y"), ["a2", "a3"]);
-    assert_eq!(rows(&mut s, "SELECT y FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.x = a.x) ORDER BY y"), ["a1", "a4"]);
-    assert_eq!(rows(&mut s, "SELECT y, (SELECT z FROM b WHERE b.x = a.x) FROM a ORDER BY y LIMIT 2"), ["a1|-", "a2|b2"]);
+    assert_eq!(
+        rows(&mut s, "SELECT y FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.x = a.x) ORDER BY y"),
+        ["a1", "a4"]
+    );
+    assert_eq!(
+        rows(&mut s, "SELECT y, (SELECT z FROM b WHERE b.x = a.x) FROM a ORDER BY y LIMIT 2"),
+        ["a1|-", "a2|b2"]
+    );
     assert_eq!(rows(&mut s, "SELECT x FROM a UNION SELECT x FROM b ORDER BY 1"), ["1", "2", "3", "-"]);
     assert_eq!(rows(&mut s, "SELECT x FROM a INTERSECT SELECT x FROM b"), ["2"]);
     assert_eq!(rows(&mut s, "SELECT x FROM a EXCEPT SELECT x FROM b ORDER BY 1"), ["1", "-"]);
     assert_eq!(
-        rows(&mut s, "SELECT x, count(*), string_agg(y, ',' ORDER BY y DESC) FROM a GROUP BY x HAVING count(*) > 1"),
+        rows(
+            &mut s,
+            "SELECT x, count(*), string_agg(y, ',' ORDER BY y DESC) FROM a GROUP BY x HAVING count(*) > 1"
+        ),
         ["2|2|a3,a2"]
     );
     assert_eq!(rows(&mut s, "SELECT DISTINCT x FROM a ORDER BY x DESC NULLS LAST"), ["2", "1", "-"]);
     assert_eq!(
-        rows(&mut s, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT sum(i) FROM n"),
+        rows(
+            &mut s,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT sum(i) FROM n"
+        ),
         ["10"]
     );
-    assert_eq!(rows(&mut s, "SELECT y, row_number() OVER (PARTITION BY x ORDER BY y) FROM a WHERE x = 2 ORDER BY y"), ["a2|1", "a3|2"]);
+    assert_eq!(
+        rows(&mut s, "SELECT y, row_number() OVER (PARTITION BY x ORDER BY y) FROM a WHERE x = 2 ORDER BY y"),
+        ["a2|1", "a3|2"]
+    );
     drop(s);
     database.shutdown().expect("closes");
 }

@@ -51,7 +51,8 @@ fn copies_and_sequences() {
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
     run(&mut s, "CREATE TABLE t (a int PRIMARY KEY, b text, c float8 DEFAULT 1.5)");
-    let answer = s.copy_in("COPY t (a, b) FROM STDIN", b"1\tone\n2\t\\N\n3\ttab\\there\n\\.\n").expect("copies");
+    let answer =
+        s.copy_in("COPY t (a, b) FROM STDIN", b"1\tone\n2\t\\N\n3\ttab\\there\n\\.\n").expect("copies");
     assert_eq!(answer.tags, ["COPY 3"]);
     assert_eq!(run(&mut s, "COPY t TO STDOUT").copied, b"1\tone\t1.5\n2\t\\N\t1.5\n3\ttab\\there\t1.5\n");
     let answer = s.copy_in("COPY t FROM STDIN WITH (FORMAT csv)", b"4,\"a,\"\"b\",2\n5,,\n").expect("copies");
@@ -126,7 +127,8 @@ fn concurrent_changes_meet() {
     assert_eq!(rows(&mut s, "SELECT n FROM t WHERE a = 2"), ["7"]);
     fails(&mut s, "UPDATE t SET n = 9 WHERE a = 2", "40001");
     run(&mut s, "ROLLBACK");
-    let answer = run(&mut s, "INSERT INTO t VALUES (2, 0), (3, 0) ON CONFLICT (a) DO UPDATE SET n = t.n + 100");
+    let answer =
+        run(&mut s, "INSERT INTO t VALUES (2, 0), (3, 0) ON CONFLICT (a) DO UPDATE SET n = t.n + 100");
     assert_eq!(answer.tags, ["INSERT 0 2"]);
     assert_eq!(rows(&mut s, "SELECT n FROM t ORDER BY a"), ["-1", "108", "0"]);
     assert_eq!(run(&mut s, "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING").tags, ["INSERT 0 0"]);

@@ -46,13 +46,13 @@ pub(super) fn aggregate<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let memory = cx.take_arena();
-    let result = (|| {
+    cx.scoped(|cx, memory| {
+        let memory = &*memory;
         let mut found: Vec<Group<'_>> = Vec::new();
         if groups.is_empty() {
             found.push(Group { keys: &[], states: new_states(calls) });
             run(cx, input, file, arena, &mut |cx, file, arena| {
-                feed(cx, calls, &mut found[0].states, file, arena, &memory)?;
+                feed(cx, calls, &mut found[0].states, file, arena, memory)?;
                 Ok(Flow::More)
             })?;
         } else {
@@ -75,14 +75,12 @@ pub(super) fn aggregate<'s, 'x>(
                     by_key.insert(memory.bump.alloc_slice_copy(&key), found.len() - 1);
                     found.len() - 1
                 };
-                feed(cx, calls, &mut found[at].states, file, arena, &memory)?;
+                feed(cx, calls, &mut found[at].states, file, arena, memory)?;
                 Ok(Flow::More)
             })?;
         }
         emit(cx, (groups, calls), found, file, sink)
-    })();
-    cx.give_arena(memory);
-    result
+    })
 }
 
 /// Takes a row into a group.

@@ -6,6 +6,9 @@ use crate::expr::Expr;
 use crate::plan::{Reg, SetFunction};
 use crate::types::Datum;
 
+/// Fills the next row; false when there is none.
+type NextRow<'s, 'k> = dyn for<'y> FnMut(&mut [Datum<'y>], &'y Arena<'s>) -> Result<bool, SqlError> + 'k;
+
 /// Where a function's rows go.
 struct Output<'s> {
     registers: &'s [Reg],
@@ -75,7 +78,7 @@ fn each<'s>(
     output: &Output<'s>,
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
-    next: &mut dyn for<'y> FnMut(&mut [Datum<'y>], &'y Arena<'s>) -> Result<bool, SqlError>,
+    next: &mut NextRow<'s, '_>,
 ) -> Result<Flow, SqlError> {
     cx.scoped(|cx, own| {
         let mut number = 0;

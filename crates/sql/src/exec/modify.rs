@@ -16,11 +16,11 @@ use crate::plan::{Delete, LockTarget, Plan, RowTarget, Update};
 use crate::row::{self, RowView};
 use crate::types::Datum;
 
-/// The row a target's registers identify: its key, its version, its bytes.
-fn identified<'x>(
-    target: &RowTarget,
-    file: &File<'x>,
-) -> Result<Option<(&'x [u8], Stamp, &'x [u8])>, SqlError> {
+/// A row's key, version and bytes.
+type Identified<'x> = (&'x [u8], Stamp, &'x [u8]);
+
+/// The row a target's registers identify.
+fn identified<'x>(target: &RowTarget, file: &File<'x>) -> Result<Option<Identified<'x>>, SqlError> {
     let at = target.identity;
     match (file[at.key as usize], file[at.stamp as usize], file[at.row as usize]) {
         (Datum::Bytea(key), Datum::Bytea(stamp), Datum::Bytea(row)) => {

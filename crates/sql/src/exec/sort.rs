@@ -48,8 +48,8 @@ pub(super) fn sort<'s, 'x>(
         return Ok(Flow::More);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let memory = cx.take_arena();
-    let result = (|| {
+    cx.scoped(|cx, memory| {
+        let memory = &*memory;
         let mut rows: Vec<Row<'_>> = Vec::new();
         let mut bytes = Vec::new();
         // What a row must be below to be among the first `limit`, once so many are known.
@@ -72,9 +72,7 @@ pub(super) fn sort<'s, 'x>(
         rows.sort_by(|a, b| a.0.cmp(b.0));
         rows.truncate(limit);
         emit(cx, rows.iter().map(|row| row.1), keep, file, sink)
-    })();
-    cx.give_arena(memory);
-    result
+    })
 }
 
 /// Gives stored rows on, each in a scope of its own.
@@ -187,8 +185,8 @@ pub(super) fn distinct<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let memory = cx.take_arena();
-    let result = (|| {
+    cx.scoped(|cx, memory| {
+        let memory = &*memory;
         let mut seen: HashSet<&[u8]> = HashSet::new();
         let mut bytes = Vec::new();
         run(cx, input, file, arena, &mut |cx, file, arena| {
@@ -202,7 +200,5 @@ pub(super) fn distinct<'s, 'x>(
             seen.insert(memory.bump.alloc_slice_copy(&bytes));
             sink(cx, file, arena)
         })
-    })();
-    cx.give_arena(memory);
-    result
+    })
 }

@@ -50,12 +50,12 @@ impl<'s> Subquery<'s> {
                 sink(cx, file, arena)
             });
         }
-        let memory = cx.take_arena();
-        let result = (|| {
+        cx.scoped(|cx, memory| {
+            let memory = &*memory;
             let mut known = Known::Nothing;
             run(cx, self.input, file, arena, &mut |cx, file, arena| {
                 if matches!(known, Known::Nothing) {
-                    known = self.prepare(cx, file, arena, &memory)?;
+                    known = self.prepare(cx, file, arena, memory)?;
                 }
                 let value = match &known {
                     Known::Nothing => Datum::Null,
@@ -66,9 +66,7 @@ impl<'s> Subquery<'s> {
                 file[self.output as usize] = value;
                 sink(cx, file, arena)
             })
-        })();
-        cx.give_arena(memory);
-        result
+        })
     }
 
     /// The subquery's result for one outer row.

@@ -35,24 +35,22 @@ impl<'s> Window<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let memory = cx.take_arena();
-        let result = (|| {
-            let mut rows = self.collect(cx, file, arena, &memory)?;
+        cx.scoped(|cx, memory| {
+            let memory = &*memory;
+            let mut rows = self.collect(cx, file, arena, memory)?;
             rows.sort_by(|a, b| a.key.cmp(b.key));
             let mut start = 0;
             while start < rows.len() {
                 let partition = &rows[start].key[..rows[start].partition];
                 let length =
                     rows[start..].iter().take_while(|row| &row.key[..row.partition] == partition).count();
-                if self.partition_rows(cx, &rows[start..start + length], file, &memory, sink)? == Flow::Stop {
+                if self.partition_rows(cx, &rows[start..start + length], file, memory, sink)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
                 start += length;
             }
             Ok(Flow::More)
-        })();
-        cx.give_arena(memory);
-        result
+        })
     }
 
     fn collect<'x, 'b>(

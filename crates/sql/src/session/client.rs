@@ -92,7 +92,7 @@ impl Notice {
 
     /// A notice.
     #[must_use]
-    pub fn notice(message: impl Into<String>) -> Notice {
+    pub fn told(message: impl Into<String>) -> Notice {
         Notice {
             severity: Severity::Notice,
             code: SqlState::SUCCESSFUL_COMPLETION,

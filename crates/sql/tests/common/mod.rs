@@ -22,8 +22,7 @@ impl Folder {
     }
 
     pub fn open(&self) -> Database {
-        let options =
-            Options { cores: Some(2), pin: false, memory: Some(32 << 20), ..Options::default() };
+        let options = Options { cores: Some(2), pin: false, memory: Some(32 << 20), ..Options::default() };
         Database::open(&self.0, options).expect("the folder opens")
     }
 }

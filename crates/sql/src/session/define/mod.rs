@@ -78,7 +78,7 @@ fn missing(name: &QualifiedName) -> SqlError {
 }
 
 fn skipping(client: &mut dyn Client, message: String) {
-    client.notice(&Notice::notice(message));
+    client.notice(&Notice::told(message));
 }
 
 impl Session {
