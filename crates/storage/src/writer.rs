@@ -37,6 +37,8 @@ const REVOLUTIONS_MAX: u32 = USAGE_MAX as u32 + 1 + 100;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Pause after a failed write.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
+/// Headers looked at, in the search for dirty pages, between two safe points.
+const FRAMES_PER_SAFE_POINT: usize = 256;
 /// Attempts to copy a page that keeps changing before it is copied under its latch.
 const COPY_ATTEMPTS: u32 = 3;
 
@@ -352,8 +354,16 @@ impl Pool {
 
     /// Frames whose page has an unwritten change logged before `lsn`.
     fn dirty_before(&self, lsn: Lsn) -> Vec<(PageNo, u32)> {
-        let dirty = |(_, header): &(usize, &crate::frame::Frame)| header.is_dirty_before(lsn);
-        let frames = self.headers().iter().enumerate().filter(dirty);
-        frames.map(|(frame, header)| (header.page_no(), frame as u32)).collect()
+        let mut due = Vec::new();
+        for (frame, header) in self.headers().iter().enumerate() {
+            if header.is_dirty_before(lsn) {
+                due.push((header.page_no(), frame as u32));
+            }
+            // A large pool's headers take a while. What is changed behind the look was changed after `lsn`.
+            if frame.is_multiple_of(FRAMES_PER_SAFE_POINT) {
+                fiber::safe_point();
+            }
+        }
+        due
     }
 }
