@@ -68,7 +68,8 @@ pub struct LockInfo {
     pub txid: u64,
     /// What the lock is on.
     pub object: LockedObject,
-    /// The modes, as a mask in the order of [`crate::TableLock`] or [`crate::RowLock`].
+    /// The modes, as a mask in the order of [`crate::TableLock`] or [`crate::RowLock`]; a row has a fifth, for the deletion of
+    /// a version of the transaction's own.
     pub modes: u8,
     /// Whether it is held, or awaited.
     pub granted: bool,
