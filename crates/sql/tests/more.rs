@@ -162,6 +162,14 @@ fn cursors_and_prepared_statements() {
     run(&mut s, "BEGIN; SET TimeZone = 'Europe/Berlin'; ROLLBACK");
     assert_eq!(rows(&mut s, "SHOW timezone"), ["UTC"]);
     fails(&mut s, "SET nonsense = 1", "42704");
+    assert_eq!(rows(&mut s, "SELECT g FROM generate_series(1, 2.0, 0.5) g"), ["1", "1.5", "2.0"]);
+    assert_eq!(
+        rows(
+            &mut s,
+            "SELECT count(*) FROM generate_series('2026-01-31'::timestamp, '2026-01-01', '-1 day') g"
+        ),
+        ["31"]
+    );
     run(&mut s, "SELECT set_config('application_name', 'z', false)");
     assert_eq!(rows(&mut s, "SELECT current_setting('application_name')"), ["z"]);
     assert_eq!(rows(&mut s, "SELECT count(*) > 0 FROM pg_stat_activity"), ["t"]);

@@ -1,10 +1,12 @@
 //! Set-returning functions.
 
+use super::memory::copy_datum;
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
+use crate::expr::{EvalContext, Expr};
+use crate::functions;
 use crate::plan::{Reg, SetFunction};
-use crate::types::Datum;
+use crate::types::{Datum, Type, Value, text};
 
 /// Fills the next row; false when there is none.
 type NextRow<'s, 'k> = dyn for<'y> FnMut(&mut [Datum<'y>], &'y Arena<'s>) -> Result<bool, SqlError> + 'k;
@@ -59,15 +61,14 @@ pub(super) fn function<'s, 'x>(
                     return Ok(false);
                 }
                 for (value, array) in row.iter_mut().zip(&arrays) {
-                    *value =
-                        super::memory::copy_datum(array.get(at).copied().unwrap_or(Datum::Null), &own.bump);
+                    *value = copy_datum(array.get(at).copied().unwrap_or(Datum::Null), &own.bump);
                 }
                 at += 1;
                 Ok(true)
             })
         }
         SetFunction::SeriesNumeric | SetFunction::SeriesTimestamp | SetFunction::SeriesTimestamptz => {
-            series(cx, &output, values, file, sink)
+            series(cx, (&output, function), values, file, sink)
         }
     }
 }
@@ -123,14 +124,56 @@ fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
     Ok(Some((numbers[0], numbers[1], numbers[2])))
 }
 
-/// Series of other types: by the operators of the type.
+/// Series of other types, by the operators of the type over three registers: the value, the last one, the step.
 fn series<'s>(
     cx: &mut Executor<'s>,
-    output: &Output<'s>,
+    (output, function): (&Output<'s>, SetFunction),
     values: &[Datum<'_>],
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let _ = (cx, output, values, file, sink);
-    Err(SqlError::unsupported("generate_series of this type"))
+    let (type_, step_type) = match function {
+        SetFunction::SeriesTimestamp => (Type::TIMESTAMP, Type::INTERVAL),
+        SetFunction::SeriesTimestamptz => (Type::TIMESTAMPTZ, Type::INTERVAL),
+        _ => (Type::NUMERIC, Type::NUMERIC),
+    };
+    let own = bumpalo::Bump::new();
+    let step = match values {
+        [_, _, step] => *step,
+        _ => text::parse("1", step_type, cx.environment, &own)?,
+    };
+    if values.iter().any(Datum::is_null) {
+        return Ok(Flow::More);
+    }
+    let (value, last, by) = (Expr::column(0, type_), Expr::column(1, type_), Expr::column(2, step_type));
+    let sum = functions::operator("+", Some(value.clone()), by)?;
+    let [above, below] =
+        [">", "<"].map(|operator| functions::operator(operator, Some(value.clone()), last.clone()));
+    let (above, below) = (above?, below?);
+    let (environment, params) = (cx.environment, cx.params);
+    let compute = |expr: &Expr, value: Datum<'_>, last: Datum<'_>| -> Result<Value, SqlError> {
+        let arena = bumpalo::Bump::new();
+        let registers = [value, last, step];
+        let mut context = EvalContext { registers: &registers, params, arena: &arena, session: environment };
+        Ok(expr.eval(&mut context)?.to_value())
+    };
+    // The step's direction is where it leads from the first value.
+    let second = compute(&sum, values[0], values[1])?;
+    let is = |expr: &Expr, a: Datum<'_>, b: Datum<'_>| Ok(matches!(compute(expr, a, b)?, Value::Bool(true)));
+    let past = match (is(&above, second.datum(), values[0])?, is(&below, second.datum(), values[0])?) {
+        (true, _) => &above,
+        (_, true) => &below,
+        _ => {
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+        }
+    };
+    let mut next = values[0].to_value();
+    each(cx, output, file, sink, &mut |row, own| {
+        if is(past, next.datum(), values[1])? {
+            return Ok(false);
+        }
+        row[0] = copy_datum(next.datum(), &own.bump);
+        next = compute(&sum, next.datum(), values[1])?;
+        Ok(true)
+    })
 }

@@ -109,7 +109,9 @@ impl Session {
 
     /// Opens the transaction a statement needs.
     pub(super) fn ensure_transaction(&mut self) {
-        if self.block.stage == Stage::Idle {
+        // An implicit one that failed was rolled back at once.
+        if self.block.stage == Stage::Idle || (self.block.stage == Stage::Implicit && self.block.empty) {
+            self.block.empty = false;
             self.open_transaction(TransactionModes::default());
             self.block.stage = Stage::Implicit;
         }
