@@ -1,6 +1,6 @@
 //! Allcore inside a program: opens a folder, runs the statements of the command line, prints their rows.
 //!
-//! `cargo run -p sql --example embedded -- /tmp/data "CREATE TABLE t (a int)" "SELECT * FROM t"`
+//! `cargo run -p sql --example embedded -- data "CREATE TABLE t (a int)" "SELECT * FROM t"`
 
 use sql::database::{Database, Options};
 

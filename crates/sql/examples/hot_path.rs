@@ -1,6 +1,6 @@
 //! What point selects and an update by primary key cost without sockets.
 //!
-//! `cargo run --release -p sql --example hot_path -- /tmp/data`
+//! `cargo run --release -p sql --example hot_path -- data`
 
 use runtime::interrupt::Interrupt;
 use sql::SqlError;

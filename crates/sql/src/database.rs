@@ -194,7 +194,7 @@ impl Database {
         vec![
             format!("{} cores ({} pinned), {} NUMA nodes", facts.cores, facts.pinned, facts.numa_nodes),
             format!("file I/O by {:?}{}", facts.file_io, refused.unwrap_or_default()),
-            format!("buffers: {} MiB in {memory}", pool.frames() * storage::page::PAGE_SIZE >> 20),
+            format!("buffers: {} MiB in {memory}", (pool.frames() * storage::page::PAGE_SIZE) >> 20),
             format!("recovery done, {} unfinished transactions undone", inheritance.losers),
         ]
     }
