@@ -44,13 +44,16 @@ pub enum FormatProblem {
 impl fmt::Display for FormatProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FormatProblem::NotAStore => {
-                f.write_str("the folder is no data folder: it holds other files; name one that is empty or not there")
-            }
+            FormatProblem::NotAStore => f.write_str(
+                "the folder is no data folder: it holds other files; name one that is empty or not there",
+            ),
             FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
             FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
             FormatProblem::Version(found) => {
-                write!(f, "the data folder has the newer format {found:?}: serve it with the version that wrote it")
+                write!(
+                    f,
+                    "the data folder has the newer format {found:?}: serve it with the version that wrote it"
+                )
             }
             FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
             FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),

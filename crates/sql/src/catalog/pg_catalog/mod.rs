@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 pub use functions::function;
-pub(crate) use text::quoted;
 pub use state::{Activity, Setting, System};
+pub(crate) use text::quoted;
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
 use crate::types::{Type, Value};

@@ -273,7 +273,7 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("oid", oid(number)),
                 ("adrelid", oid(table.oid)),
                 ("adnum", int2(position + 1)),
-                ("adbin", text(&shown_default(default))),
+                ("adbin", text(shown_default(default))),
             ]);
         }
     }
@@ -553,9 +553,8 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
 /// A default as PostgreSQL writes it back: value functions in capitals, sequences of the search path by their bare name.
 fn shown_default(default: &str) -> String {
     match default {
-        "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user" | "session_user" => {
-            default.to_ascii_uppercase()
-        }
+        "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
+        | "session_user" => default.to_ascii_uppercase(),
         other => other.replace("nextval('public.", "nextval('"),
     }
 }

@@ -190,16 +190,13 @@ fn needed(name: &str, table: &str) -> SqlError {
 
 /// Drops a table that is locked, and the foreign keys that reference it where `cascade` says so or their tables go
 /// with it.
-fn drop_table(
-    session: &mut Session,
-    table: &Table,
-    cascade: bool,
-    together: &[u32],
-) -> Result<(), SqlError> {
+fn drop_table(session: &mut Session, table: &Table, cascade: bool, together: &[u32]) -> Result<(), SqlError> {
     let catalog = Arc::clone(&session.environment.catalog);
-    let mut references = catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
+    let mut references =
+        catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
     if let Some(first) = references.next() {
-        let obstacle = std::iter::once(first).chain(references).find(|other| !together.contains(&other.child));
+        let obstacle =
+            std::iter::once(first).chain(references).find(|other| !together.contains(&other.child));
         if let Some(reference) = obstacle.filter(|_| !cascade) {
             let child = catalog.table(reference.child);
             let detail = child.map_or_else(String::new, |child| {
