@@ -27,6 +27,8 @@ const INTERVAL: Duration = Duration::from_secs(300);
 /// How often the background looks whether one is due, and how long a paced checkpoint waits at a time.
 const TICK: Duration = Duration::from_millis(200);
 const PACE: Duration = Duration::from_millis(20);
+/// How long after the last checkpoint another one is tried because the log has no room.
+const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pages as a checkpoint needs them.
 pub trait CheckpointPages {
@@ -95,7 +97,8 @@ fn run_alone(
     Ok(redo)
 }
 
-/// Takes checkpoints in the background: after every so many bytes of log, or some minutes with anything logged.
+/// Takes checkpoints in the background: after every so many bytes of log, some minutes with anything logged, or soon
+/// when the disk is full, since that makes old log segments into new ones.
 #[derive(Debug)]
 pub struct Checkpointer {
     stop: AtomicBool,
@@ -132,8 +135,9 @@ impl Checkpointer {
         while !self.stopping() {
             pause(TICK);
             let volume = wal.position().0 - position.0;
+            let interval = if wal.is_short() { SHORT_INTERVAL } else { INTERVAL };
             let due = volume >= wal.options().checkpoint_bytes / 2
-                || (volume > 0 && runtime::time::now() - since >= INTERVAL.as_nanos() as u64);
+                || (volume > 0 && runtime::time::now() - since >= interval.as_nanos() as u64);
             if !due {
                 continue;
             }
@@ -156,7 +160,7 @@ impl Checkpointer {
                 let time = (runtime::time::now() - begun) as f64 / (INTERVAL.as_nanos() as f64 / 2.0);
                 done as f64 / total as f64 > volume.max(time)
             };
-            while done < total && !self.stopping() && ahead() {
+            while done < total && !self.stopping() && !wal.is_short() && ahead() {
                 pause(PACE);
             }
         })

@@ -267,7 +267,7 @@ impl Space {
     }
 
     /// Frees pages that nobody refers to any more, durably: for a dropped tree. Parks. After an error some of the pages
-    /// stay in use, lost to everybody; which ones is not known, so it must not be tried again.
+    /// stay in use; which ones only the map says (see [`crate::btree::Tree::collect_levels`]).
     pub fn free(&self, pages: &[PageNo]) -> Result<(), Error> {
         let mut pages = pages.to_vec();
         pages.sort_unstable();

@@ -6,13 +6,19 @@
 //! 3. After every transaction with such changes, and at start, garbage is freed and the lists are cleaned. A tree whose
 //!    creation is in progress is in a busy set in memory, which keeps it.
 //!
-//! A tree goes off the lists before its pages are freed: a crash in between leaks them, and never frees a page twice.
+//! What must hold, so that a crash anywhere neither loses a page nor frees one that somebody else uses:
+//!
+//! - A tree is listed as made before its root page is in use. The page's number is claimed first; that is in memory alone.
+//! - A tree is listed as being freed before the first of its pages is, and goes off the lists after the last one. Pages
+//!   are freed after those below them, the root last, so what is left can be found from the root; what is found is left
+//!   out unless it still is in use by the tree.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use storage::PageNo;
 use storage::btree::Tree;
 use storage::log::TxnLink;
+use sync::stop;
 use txn::TxnSession;
 
 use super::{Shared, system};
@@ -20,19 +26,36 @@ use crate::catalog::TreeAddress;
 use crate::error::SqlError;
 use crate::exec::{from_storage, tree};
 
+/// Bytes of a root page's number in a list; one more says that freeing has begun.
+const ROOT_BYTES: usize = 4;
+/// Between two looks at whether others have done collecting.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+
 impl Shared {
     /// Makes a tree for an object that `txn` creates. The caller keeps it from being collected until the transaction
     /// has ended ([`Shared::trees_settled`]).
     pub(crate) fn create_tree(&self, txn: &TxnSession) -> Result<TreeAddress, SqlError> {
         let id = self.new_tree_id();
         self.busy_trees.lock().insert(id);
+        let made = self.make_tree(txn, id);
+        if made.is_err() {
+            // What there is of it is garbage.
+            self.busy_trees.lock().remove(&id);
+        }
+        made
+    }
+
+    fn make_tree(&self, txn: &TxnSession, id: u32) -> Result<TreeAddress, SqlError> {
         let store = self.engine.store();
-        let (made, _) = Tree::create(store, id, TxnLink::NONE, &[]).map_err(|error| from_storage(&error))?;
-        let address = TreeAddress { id, root: made.root.0 };
-        let root = address.root.to_le_bytes();
-        self.internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root)))?;
+        let root = store.space.claim().map_err(|error| from_storage(&error))?;
+        let listed = self
+            .internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root.0.to_le_bytes())));
+        listed.inspect_err(|_| store.space.unclaim(root))?;
+        stop::point("sql.tree.listed");
+        Tree::create_at(store, id, root, TxnLink::NONE, &[]).map_err(|error| from_storage(&error))?;
+        stop::point("sql.tree.made");
         system::put(txn, system::CLAIMED, &id.to_be_bytes(), Some(&[]))?;
-        Ok(address)
+        Ok(TreeAddress { id, root: root.0 })
     }
 
     /// Lists a tree that `txn` drops.
@@ -52,23 +75,33 @@ impl Shared {
         collect_in_background(self);
     }
 
-    /// Frees what is garbage and cleans the lists.
+    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from it.
     fn collect(&self) -> Result<(), SqlError> {
         let listed = self.internal(|txn| {
             let mut listed = system::list(txn, system::MADE, &[])?;
             listed.extend(system::list(txn, system::DROPPED, &[])?);
             Ok(listed)
         })?;
+        let mut result = Ok(());
         for (key, root) in &listed {
             let (Some(id), Some(root)) = (key.first_chunk(), root.first_chunk()) else { continue };
             let address = TreeAddress { id: u32::from_be_bytes(*id), root: u32::from_le_bytes(*root) };
             if self.busy_trees.lock().insert(address.id) {
                 let done = self.settle(address);
                 self.busy_trees.lock().remove(&address.id);
-                done?;
+                result = result.and(done);
             }
         }
-        Ok(())
+        result
+    }
+
+    /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is there.
+    pub(super) fn collect_all(&self) -> Result<(), SqlError> {
+        let result = self.collect();
+        while !self.busy_trees.lock().is_empty() {
+            runtime::fiber::sleep(BUSY_PAUSE);
+        }
+        result
     }
 
     /// Takes a tree off the lists, and frees it when it is garbage. The lists are read again now that nobody else may
@@ -76,24 +109,37 @@ impl Shared {
     fn settle(&self, address: TreeAddress) -> Result<(), SqlError> {
         let key = address.id.to_be_bytes();
         let (made, claimed, dropped) = self.internal(|txn| {
-            let has = |area| system::get(txn, area, &key).map(|value| value.is_some());
-            Ok((has(system::MADE)?, has(system::CLAIMED)?, has(system::DROPPED)?))
+            let has = |area| system::get(txn, area, &key);
+            Ok((has(system::MADE)?.is_some(), has(system::CLAIMED)?.is_some(), has(system::DROPPED)?))
         })?;
-        if !made && !dropped {
+        if dropped.is_some() || made && !claimed {
+            self.free(address, dropped.is_some_and(|value| value.len() > ROOT_BYTES))?;
+        } else if !made {
             return Ok(());
         }
-        let store = self.engine.store();
-        let pages: Vec<PageNo> = match dropped || !claimed {
-            true => tree(address).collect_pages(store).map_err(|error| from_storage(&error))?,
-            false => Vec::new(),
-        };
         self.internal(|txn| {
             for area in [system::MADE, system::CLAIMED, system::DROPPED] {
                 system::put(txn, area, &key, None)?;
             }
             Ok(())
-        })?;
-        store.space.free(&pages).map_err(|error| from_storage(&error))
+        })
+    }
+
+    /// Frees a tree's pages; `begun` before, perhaps.
+    fn free(&self, address: TreeAddress, begun: bool) -> Result<(), SqlError> {
+        let store = self.engine.store();
+        let levels = tree(address).collect_levels(store, begun).map_err(|error| from_storage(&error))?;
+        if !begun {
+            let mut value = address.root.to_le_bytes().to_vec();
+            value.push(1);
+            self.internal(|txn| system::put(txn, system::DROPPED, &address.id.to_be_bytes(), Some(&value)))?;
+        }
+        for level in levels {
+            store.space.free(&level).map_err(|error| from_storage(&error))?;
+            stop::point("sql.tree.freed_part");
+        }
+        stop::point("sql.tree.freed");
+        Ok(())
     }
 }
 

@@ -49,7 +49,14 @@ pub(crate) fn from_storage(error: &storage::Error) -> SqlError {
         Error::TooLarge { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
         _ => SqlState::SYSTEM_ERROR,
     };
-    SqlError::new(code, error.to_string())
+    let message = match *error {
+        Error::TooLarge { bytes, limit: limit @ storage::btree::MAX_KEY } => {
+            format!("index row size {bytes} exceeds maximum {limit}")
+        }
+        Error::TooLarge { bytes, limit } => format!("row is too big: size {bytes}, maximum size {limit}"),
+        _ => error.to_string(),
+    };
+    SqlError::new(code, message)
 }
 
 /// The client's error for an interrupted statement.

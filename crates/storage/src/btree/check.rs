@@ -82,7 +82,7 @@ impl Tree {
 }
 
 /// A private copy of a page.
-fn read(store: &Store, page_no: PageNo) -> Result<PageBuffer, Error> {
+pub(super) fn read(store: &Store, page_no: PageNo) -> Result<PageBuffer, Error> {
     let mut retry = Retry::new(&store.pool);
     let mut copy = PageBuffer::take();
     loop {

@@ -106,8 +106,19 @@ impl Tree {
     /// Makes an empty tree, and says where that was logged. `link` ties the record to the transaction that creates it;
     /// `undo` is what that transaction needs to take it back.
     pub fn create(store: &Store, id: u32, link: TxnLink, undo: &[u8]) -> Result<(Tree, Lsn), Error> {
-        reserve::attempt(store, 1, |reservation| {
-            let root = reservation.page(0);
+        Self::create_at(store, id, store.space.claim()?, link, undo)
+    }
+
+    /// As [`Tree::create`], with a root page whose number the caller has claimed: so it can be noted down before the
+    /// page is in use. After an error the number is nobody's any more.
+    pub fn create_at(
+        store: &Store,
+        id: u32,
+        root: PageNo,
+        link: TxnLink,
+        undo: &[u8],
+    ) -> Result<(Tree, Lsn), Error> {
+        reserve::attempt_with(reserve::Reservation::of(store, root), 1, |reservation| {
             let mut maps = reserve::latch_maps(store, &store.pool, &[root])?;
             split::mark_used(store, &mut maps);
             let lsn = make_root(store, id, root, &mut maps, link, undo)?;

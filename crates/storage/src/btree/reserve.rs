@@ -22,6 +22,11 @@ impl<'s> Reservation<'s> {
         Reservation { store, pages: Vec::new() }
     }
 
+    /// A number that was claimed before.
+    pub fn of(store: &'s Store, page_no: PageNo) -> Reservation<'s> {
+        Reservation { store, pages: vec![page_no] }
+    }
+
     /// Makes `pages` numbers, as many frames, and log room ready; parks. Until the next park they are there.
     pub fn prepare(&mut self, pages: usize) -> Result<(), Error> {
         while self.pages.len() < pages {
@@ -88,9 +93,18 @@ impl MapBits<'_> {
 pub(super) fn attempt<'s, R>(
     store: &'s Store,
     pages: usize,
+    change: impl FnMut(&mut Reservation<'s>) -> Result<R, Stop>,
+) -> Result<R, Error> {
+    attempt_with(Reservation::new(store), pages, change)
+}
+
+/// As [`attempt`], with numbers that were claimed before.
+pub(super) fn attempt_with<'s, R>(
+    mut reservation: Reservation<'s>,
+    pages: usize,
     mut change: impl FnMut(&mut Reservation<'s>) -> Result<R, Stop>,
 ) -> Result<R, Error> {
-    let mut reservation = Reservation::new(store);
+    let store = reservation.store;
     let mut retry = Retry::new(&store.pool);
     loop {
         reservation.prepare(pages)?;

@@ -5,24 +5,54 @@
 
 use super::Tree;
 use super::buffer::PageBuffer;
+use super::check::read;
 use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{KeyBuffer, Node};
-use crate::{Error, PageNo, Store};
+use crate::{Error, PageNo, Store, page};
 
 /// Leaves sampled for an estimate.
 const SAMPLE: u64 = 32;
 
 impl Tree {
-    /// All pages of the tree, for dropping it. Nobody may change the tree meanwhile.
+    /// All pages of the tree, for dropping it; each comes after those below it. Nobody may change the tree meanwhile.
     pub fn collect_pages(&self, store: &Store) -> Result<Vec<PageNo>, Error> {
-        let mut pages = vec![self.root];
-        for level in 1..=self.height(store)? {
-            self.walk_level(store, level, |_, node| {
-                (0..=node.count()?)
-                    .try_for_each(|position| node.child(position).map(|child| pages.push(child)))
-            })?;
+        self.collect_levels(store, false).map(|levels| levels.concat())
+    }
+
+    /// The pages of the tree by levels, the leaves first and the root last: for dropping it in steps that can be taken
+    /// up again. `begun`: some pages, and all those below them, may have been freed before and be in use elsewhere by
+    /// now; these are left out, and every page is looked at. Otherwise leaves are not read. Nothing, when the root is
+    /// not in use by this tree (any more). Nobody may change the tree meanwhile.
+    pub fn collect_levels(&self, store: &Store, begun: bool) -> Result<Vec<Vec<PageNo>>, Error> {
+        if !self.owns(store, self.root)? {
+            return Ok(Vec::new());
         }
-        Ok(pages)
+        let mut levels = vec![vec![self.root]];
+        for _ in 0..self.height(store)? {
+            let mut below = Vec::new();
+            for &page in levels.last().into_iter().flatten() {
+                let copy = read(store, page)?;
+                let node = Node::of(&*copy);
+                let children = node.count().and_then(|count| {
+                    (0..=count).map(|position| node.child(position)).collect::<Option<Vec<PageNo>>>()
+                });
+                for child in children.ok_or(Error::Corrupt { page, what: "unreadable inner node" })? {
+                    if !begun || self.owns(store, child)? {
+                        below.push(child);
+                    }
+                }
+                runtime::fiber::safe_point();
+            }
+            levels.push(below);
+        }
+        levels.reverse();
+        Ok(levels)
+    }
+
+    /// Whether a page is in use by this tree.
+    fn owns(&self, store: &Store, page_no: PageNo) -> Result<bool, Error> {
+        // A page that is not in use may hold anything, and need not be readable.
+        Ok(store.space.is_used(page_no)? && page::tree(&*read(store, page_no)?) == self.id)
     }
 
     /// The number of entries, dead ones included: a walk over all leaves.

@@ -184,9 +184,16 @@ impl Wal {
             let size = control.segment_bytes;
             Segments::open(&folder.join(FOLDER), size, control.floor.0 / size, end.0 / size)?
         };
-        // The reserve and the one that is filled; more are made as they are needed.
+        // The reserve and the one that is filled; more are made as they are needed. On a full disk what is left of the
+        // last one has to do: the checkpoint after recovery makes old segments into new ones.
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
-            segments.make()?;
+            match segments.make() {
+                Err(error @ Error::DiskFull(_)) if segments.ready_end() > end.0 => {
+                    eprintln!("the log has no reserve: {error}");
+                    break;
+                }
+                made => made?,
+            }
         }
         let ring = Ring::new(options.ring_bytes);
         read_last_block(&segments, &ring, end.0)?;
@@ -270,6 +277,11 @@ impl Wal {
     /// The sizes in use.
     pub fn options(&self) -> &WalOptions {
         &self.options
+    }
+
+    /// Whether the disk has no room for the next segment: a checkpoint would let go of old ones.
+    pub(crate) fn is_short(&self) -> bool {
+        self.segments.is_short()
     }
 
     /// Begins a checkpoint epoch: from now on a page's next change carries its image. Returns once everything before the

@@ -145,6 +145,11 @@ impl Segments {
         *self.failure.lock() = result.err();
     }
 
+    /// Whether the last segment could not be made for want of space.
+    pub(super) fn is_short(&self) -> bool {
+        matches!(*self.failure.lock(), Some(Error::DiskFull(_)))
+    }
+
     fn try_busy(&self) -> bool {
         // Relaxed load: only spares the exchange. Acquire: what the last one changed is seen.
         !self.busy.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::Acquire)

@@ -1,0 +1,430 @@
+//! Damage and scarcity: flipped bytes, a full disk, dropped tables whose space must come back, lost asynchronous
+//! commits, rows beyond the limits, definitions rolled back or killed half way. The server answers with the right error,
+//! stays up, and loses nothing it acknowledged.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Server, allcore, succeed, text};
+use postgres::error::SqlState;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PAGE: usize = 8192;
+/// Where a page's header has its kind, and the kind of a leaf.
+const KIND: usize = 20;
+const LEAF: u8 = 4;
+
+/// The leaf in the file `pages` that holds `needle`, and the needle's place in the file.
+fn leaf_with(server: &Server, needle: &str) -> (u64, u64) {
+    let bytes = fs::read(server.data().join("pages")).unwrap();
+    let mut found = Vec::new();
+    for (number, page) in bytes.chunks_exact(PAGE).enumerate().filter(|(_, page)| page[KIND] == LEAF) {
+        if let Some(at) = page.windows(needle.len()).position(|window| window == needle.as_bytes()) {
+            found.push((number as u64, (number * PAGE + at) as u64));
+        }
+    }
+    assert_eq!(found.len(), 1, "{needle} lies in {found:?}");
+    found[0]
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+}
+
+/// The state of a statement that must fail.
+fn failure(client: &mut postgres::Client, sql: &str) -> SqlState {
+    match client.batch_execute(sql) {
+        Ok(()) => panic!("{sql}: should have failed"),
+        Err(error) => {
+            error.code().cloned().unwrap_or_else(|| panic!("{sql}: failed without a state: {error}"))
+        }
+    }
+}
+
+fn count(client: &mut postgres::Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).get(0)
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_fails_only_what_reads_it() {
+    let mut server = Server::start(&[]);
+    server.psql(
+        "create table marked (id int primary key, note text not null);
+         insert into marked select i, 'needle-' || lpad(i::text, 6, '0') || repeat('.', 60)
+           from generate_series(1, 20000) i;
+         create table sound (id int primary key, note text not null);
+         insert into sound select i, 'n' || i from generate_series(1, 1000) i;",
+    );
+    server.stop();
+    server.check();
+    let (page, at) = leaf_with(&server, "needle-010000");
+    flip(&server.data().join("pages"), at + 3);
+
+    let output = allcore().arg("check").arg("--data").arg(server.data()).output().unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("page {page}:")), "page {page} is not named in: {said}");
+
+    server.launch();
+    let mut client = server.connect();
+    let corrupted = SqlState::DATA_CORRUPTED;
+    assert_eq!(failure(&mut client, "select * from marked where id = 10000"), corrupted);
+    assert_eq!(failure(&mut client, "select count(note) from marked"), corrupted);
+    assert_eq!(failure(&mut client, "update marked set note = 'x' where id = 10000"), corrupted);
+    assert_eq!(failure(&mut client, "delete from marked where id = 10000"), corrupted);
+    assert_eq!(failure(&mut client, "insert into marked values (10000, 'again')"), corrupted);
+    // A transaction that met the damage rolls back, what it did elsewhere with it.
+    assert_eq!(
+        failure(&mut client, "begin; update sound set note = 'x'; select * from marked where id = 10000"),
+        corrupted
+    );
+    client.batch_execute("rollback").unwrap();
+    assert_eq!(count(&mut client, "select count(*) from sound where note like 'n%'"), 1000);
+    // Rows of other pages, before and behind.
+    for id in [1, 9000, 11000, 20000] {
+        assert_eq!(count(&mut client, &format!("select count(*) from marked where id = {id}")), 1);
+        client.batch_execute(&format!("update marked set note = 'changed' where id = {id}")).unwrap();
+    }
+    client
+        .batch_execute("insert into marked values (20001, 'more'); insert into sound values (1001, 'more')")
+        .unwrap();
+    assert_eq!(count(&mut client, "select count(*) from sound"), 1001);
+    server.psql("select 1");
+
+    // A table is dropped without a look at its leaves, and the damage is gone with it.
+    client.batch_execute("drop table marked; create table marked (id int primary key)").unwrap();
+    drop(client);
+    settle();
+    server.stop();
+    server.check();
+}
+
+/// Trees that nobody needs any more are freed in the background.
+fn settle() {
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+/// A small file system mounted where a server has its data; unmounted when dropped.
+struct SmallDisk {
+    at: PathBuf,
+    _image: TempDir,
+}
+
+impl SmallDisk {
+    fn mount(at: &Path, mebibytes: u64) -> Result<Self, String> {
+        let run = |command: &mut Command| -> Result<(), String> {
+            let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+            if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", text(&output))) }
+        };
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let image = folder.path().join("image");
+        let file = fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(mebibytes << 20).map_err(|error| error.to_string())?;
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))?;
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(at))?;
+        let disk = Self { at: at.to_owned(), _image: folder };
+        // A folder of data is empty to begin with.
+        fs::remove_dir(at.join("lost+found")).map_err(|error| error.to_string())?;
+        Ok(disk)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the server may still be there when a test fails.
+        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_writes_and_nothing_else() {
+    let mut server = Server::start(&["--buffers", "16MiB"]);
+    server.stop();
+    fs::remove_dir_all(server.data()).unwrap();
+    fs::create_dir(server.data()).unwrap();
+    let disk = match SmallDisk::mount(&server.data(), 400) {
+        Ok(disk) => disk,
+        Err(why) => return println!("skipped: no small disk can be mounted here: {why}"),
+    };
+    server.launch();
+    let ballast = server.data().join("ballast");
+    let file = fs::File::create(&ballast).unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b'b'), 100 << 20), &mut &file).unwrap();
+    file.sync_all().unwrap();
+    let mut client = server.connect();
+    client
+        .batch_execute(
+            "create table full_of (id int primary key, filler text not null);
+             create table witness (id int primary key);
+             insert into witness select i from generate_series(1, 100) i;",
+        )
+        .unwrap();
+    let batch = |from: i32| {
+        format!(
+            "insert into full_of select i, repeat('f', 1000) from generate_series({from}, {}) i",
+            from + 999
+        )
+    };
+    // The log's old segments are made into new ones soon: the disk is full for good when that has not helped.
+    let deadline = Instant::now() + Duration::from_secs(40);
+    let (mut rows, mut refused) = (0, 0);
+    while refused < 4 {
+        assert!(Instant::now() < deadline, "{rows} rows and no full disk");
+        match client.batch_execute(&batch(rows + 1)) {
+            Ok(()) => (rows, refused) = (rows + 1000, 0),
+            Err(error) => {
+                assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}\n{}", server.log());
+                refused += 1;
+                std::thread::sleep(Duration::from_millis(500));
+            }
+        }
+    }
+    assert!(rows > 0);
+    // Reads work, of old and new sessions.
+    for mut reader in [client, server.connect()] {
+        assert_eq!(count(&mut reader, "select count(*) from full_of"), i64::from(rows));
+        assert_eq!(count(&mut reader, "select count(*) from full_of where id = 500"), 1);
+        assert_eq!(count(&mut reader, "select count(*) from witness"), 100);
+        assert_eq!(failure(&mut reader, &batch(rows + 1)), SqlState::DISK_FULL);
+    }
+    // Killed while the disk is full, it comes back with every row.
+    server.crash();
+    server.launch();
+    let mut client = server.connect();
+    assert_eq!(count(&mut client, "select count(*) from full_of"), i64::from(rows));
+
+    fs::remove_file(&ballast).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = client.batch_execute(&batch(rows + 1)) {
+        assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}");
+        assert!(Instant::now() < deadline, "the disk has room again and writes are still refused");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    rows += 1000;
+    client.batch_execute("insert into witness values (101)").unwrap();
+    server.crash();
+    server.launch();
+    let mut client = server.connect();
+    assert_eq!(count(&mut client, "select count(*) from full_of"), i64::from(rows));
+    assert_eq!(
+        count(&mut client, "select count(*) from full_of where filler = repeat('f', 1000)"),
+        i64::from(rows)
+    );
+    assert_eq!(count(&mut client, "select count(*) from witness"), 101);
+    drop(client);
+    server.stop();
+    server.check();
+    drop(disk);
+}
+
+#[test]
+fn what_is_dropped_is_used_again() {
+    let mut server = Server::start(&[]);
+    let size = |server: &Server| fs::metadata(server.data().join("pages")).unwrap().len();
+    let fill = "create table filled (id int primary key, note text not null);
+                create index filled_note on filled (note);
+                insert into filled select i, repeat('n', 200) || i from generate_series(1, 20000) i;";
+    let mut after_first = 0;
+    for round in 0..10 {
+        match round % 3 {
+            0 => {
+                server.psql(fill);
+                server.psql("drop table filled");
+            }
+            1 => {
+                server.psql(fill);
+                server.psql("truncate filled");
+                assert_eq!(server.psql("select count(*) from filled"), "0");
+                server.psql("drop table filled");
+            }
+            _ => {
+                server.psql("create database other");
+                server.psql_in("other", fill);
+                server.psql("drop database other");
+            }
+        }
+        settle();
+        if round == 0 {
+            after_first = size(&server);
+            assert!(after_first > 4 << 20, "the table is too small to tell: {after_first}");
+        }
+    }
+    let last = size(&server);
+    // As large as one round needs, and a little: the file grows by a sixteenth of itself.
+    assert!(last <= after_first + after_first / 2, "grew from {after_first} to {last}");
+    server.stop();
+    server.check();
+}
+
+#[test]
+fn asynchronous_commits_are_lost_from_the_end_only() {
+    let mut server = Server::start(&[]);
+    let mut client = server.connect();
+    client
+        .batch_execute(
+            "create table one (id int primary key);
+             create table two (id int primary key, copy int not null);
+             create index two_copy on two (copy);
+             set synchronous_commit = off",
+        )
+        .unwrap();
+    let mut next = 1;
+    let write = |client: &mut postgres::Client, next: &mut i32, transactions: i32| {
+        for id in *next..*next + transactions {
+            client
+                .batch_execute(&format!(
+                    "begin; insert into one values ({id}); insert into two values ({id}, {id}); commit"
+                ))
+                .unwrap();
+        }
+        *next += transactions;
+        i64::from(*next - 1)
+    };
+    let acknowledged = write(&mut client, &mut next, 500);
+    server.stop();
+    server.launch();
+    let mut client = server.connect();
+    assert_eq!(count(&mut client, "select count(*) from one"), acknowledged, "lost by a clean stop");
+    for _ in 0..3 {
+        client.batch_execute("set synchronous_commit = off").unwrap();
+        let early = write(&mut client, &mut next, 200);
+        // Far longer than such a commit may take to reach the disk.
+        std::thread::sleep(Duration::from_millis(300));
+        let late = write(&mut client, &mut next, 200);
+        server.crash();
+        server.launch();
+        client = server.connect();
+        let present = count(&mut client, "select count(*) from one");
+        assert!(present >= early, "{present} of {early} old commits are left");
+        assert!(present <= late);
+        // Lost from the end: no hole, and both tables and the index alike.
+        assert_eq!(count(&mut client, "select max(id)::bigint from one"), present);
+        assert_eq!(count(&mut client, "select count(*) from two where copy >= 0"), present);
+        let alike = "select count(*) from one, two where one.id = two.id and two.copy = one.id";
+        assert_eq!(count(&mut client, alike), present);
+        next = present as i32 + 1;
+    }
+    // Who waits for the disk afterwards takes along what came before without waiting.
+    client.batch_execute("set synchronous_commit = off").unwrap();
+    let all = write(&mut client, &mut next, 100);
+    client.batch_execute("set synchronous_commit = on; insert into two values (0, 0)").unwrap();
+    server.crash();
+    server.launch();
+    client = server.connect();
+    assert_eq!(count(&mut client, "select count(*) from one"), all);
+    drop(client);
+    server.stop();
+    server.check();
+}
+
+#[test]
+fn what_is_too_big_is_refused_plainly() {
+    let mut server = Server::start(&[]);
+    let mut client = server.connect();
+    client.batch_execute("create table wide (id int primary key, note text, label text)").unwrap();
+    client.batch_execute("create index wide_label on wide (label)").unwrap();
+    client.batch_execute("insert into wide values (1, 'small', 'small')").unwrap();
+    let too_big = SqlState::PROGRAM_LIMIT_EXCEEDED;
+    for (sql, words) in [
+        ("insert into wide values (2, repeat('x', 10000))", "row is too big"),
+        ("insert into wide values (2, repeat('x', 5000000))", "row is too big"),
+        ("update wide set note = repeat('x', 10000) where id = 1", "row is too big"),
+        ("insert into wide values (2, 'x', repeat('x', 1100))", "index row"),
+        ("update wide set label = repeat('x', 2000) where id = 1", "index row"),
+    ] {
+        let error = client.batch_execute(sql).expect_err(sql);
+        assert_eq!(error.code(), Some(&too_big), "{sql}: {error:?}");
+        let message = error.as_db_error().unwrap().message();
+        assert!(message.contains(words), "{sql}: {message}");
+    }
+    let big = "y".repeat(1 << 20);
+    let error = client.execute("insert into wide values (3, $1)", &[&big]).unwrap_err();
+    assert_eq!(error.code(), Some(&too_big));
+    let row = client.query_one("select length($1), length($1 || $1), md5($1) = md5($1)", &[&big]).unwrap();
+    assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (1 << 20, 2 << 20));
+    let echoed: String = client.query_one("select upper($1)", &[&big]).unwrap().get(0);
+    assert!(echoed.len() == 1 << 20 && echoed.bytes().all(|byte| byte == b'Y'));
+    // What was refused left nothing.
+    let rows = client.query("select id, note, label from wide", &[]).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].get::<_, i32>(0), rows[0].get::<_, &str>(1)), (1, "small"));
+    drop(client);
+    server.stop();
+    server.check();
+}
+
+#[test]
+fn tables_by_the_hundred_leave_no_page_behind() {
+    let mut server = Server::start(&[]);
+    let mut client = server.connect();
+    let create: String = (0..500)
+        .map(|i| format!("create table t{i} (id int primary key, note text unique); insert into t{i} values ({i}, 'n');"))
+        .collect();
+    let drop_all: String = (0..500).map(|i| format!("drop table t{i};")).collect();
+    client.batch_execute(&format!("begin; {create}")).unwrap();
+    client.batch_execute("rollback").unwrap();
+    let tables = "select count(*) from pg_class where relname like 't%' and relkind = 'r' and oid >= 16384";
+    assert_eq!(count(&mut client, tables), 0);
+    client.batch_execute(&format!("begin; {create} commit")).unwrap();
+    assert_eq!(count(&mut client, tables), 500);
+    client.batch_execute(&format!("begin; {drop_all}")).unwrap();
+    client.batch_execute("rollback").unwrap();
+    assert_eq!(count(&mut client, "select id::bigint from t499"), 499);
+    client.batch_execute(&drop_all).unwrap();
+    for i in 0..20 {
+        client.batch_execute(&format!("create database d{i}")).unwrap();
+        server.psql_in(&format!("d{i}"), "create table t (id int primary key); insert into t values (1)");
+    }
+    for i in 0..20 {
+        client.batch_execute(&format!("drop database d{i}")).unwrap();
+    }
+    drop(client);
+    server.stop();
+    server.check();
+}
+
+#[test]
+fn definitions_killed_half_way_leave_no_page_behind() {
+    let work = "create table a (id int primary key, note text unique);
+                insert into a select i, repeat('n', 300) || i from generate_series(1, 3000) i;
+                begin; create table b (id int primary key, note text); insert into b values (1, 'b'); rollback;
+                truncate a; drop table a;";
+    for (point, hits) in [
+        ("sql.tree.listed", &[1, 2, 4][..]),
+        ("sql.tree.made", &[1, 2, 4]),
+        ("sql.tree.freed_part", &[1, 2, 3, 5]),
+        ("sql.tree.freed", &[1, 3]),
+        ("txn.commit.appended", &[2, 5, 9, 14]),
+    ] {
+        let mut server = Server::start(&[]);
+        server.psql("create table kept (id int primary key); insert into kept values (1)");
+        settle();
+        for hit in hits {
+            server.stop();
+            server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{hit}")));
+            server.launch_unready();
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let mut command = server.client("psql");
+            command.args(["-X", "-q", "-c", "drop table if exists a"]);
+            for statement in work.split_inclusive(";\n") {
+                command.args(["-c", statement]);
+            }
+            while !server.wait_end(Duration::from_millis(1)) {
+                assert!(Instant::now() < deadline, "{point}@{hit} was never reached");
+                let _ = command.output().unwrap();
+            }
+            server.environment("ALLCORE_STOP", None);
+            succeed(allcore().arg("check").arg("--data").arg(server.data()), &format!("{point}@{hit}"));
+            server.launch();
+            assert_eq!(server.psql("select count(*) from kept"), "1");
+        }
+    }
+}
