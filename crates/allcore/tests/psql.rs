@@ -53,7 +53,10 @@ fn backslash_commands_describe_what_is_there() {
     {
         assert!(two.contains(line), "no line {line:?} in:\n{two}");
     }
-    assert!(shows(&server, "\\d nothing\n").contains("Did not find any relation named \"nothing\"."));
+    assert!(
+        shows(&server, "\\set QUIET off\n\\d nothing\n")
+            .contains("Did not find any relation named \"nothing\".")
+    );
     for quiet in ["\\di\n", "\\ds\n", "\\dn\n", "\\du\n", "\\d+ customers\n", "\\df\n", "\\dv\n"] {
         let said = shows(&server, quiet);
         assert!(!said.contains("ERROR"), "{quiet}{said}");

@@ -12,7 +12,10 @@ use std::process::Command;
 fn refusal(arguments: &[&str], data: &Path) -> String {
     let port = format!("127.0.0.1:{}", free_port());
     let mut command = allcore();
-    command.arg("serve").arg("--data").arg(data).args(["--buffers", "16MiB"]).args(arguments);
+    command.arg("serve").arg("--data").arg(data).args(arguments);
+    if !arguments.contains(&"--buffers") {
+        command.args(["--buffers", "16MiB"]);
+    }
     if !arguments.contains(&"--listen") {
         command.args(["--listen", &port]);
     }
