@@ -99,8 +99,9 @@ impl Binder<'_> {
         let name = || statement.savepoint_name.clone();
         let chain = statement.chain;
         match Kind::try_from(statement.kind) {
-            Ok(Kind::TransStmtBegin | Kind::TransStmtStart) => {
-                Ok(Command::Begin(self.modes(&statement.options)?))
+            Ok(kind @ (Kind::TransStmtBegin | Kind::TransStmtStart)) => {
+                let tag = if kind == Kind::TransStmtBegin { "BEGIN" } else { "START TRANSACTION" };
+                Ok(Command::Begin { modes: self.modes(&statement.options)?, tag })
             }
             Ok(Kind::TransStmtCommit) => Ok(Command::Commit { chain }),
             Ok(Kind::TransStmtRollback) => Ok(Command::Rollback { chain }),

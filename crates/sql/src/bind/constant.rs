@@ -96,6 +96,8 @@ impl Binder<'_> {
                 reference.location,
             ));
         }
+        let place = self.position(reference.location);
+        self.first_parameter.get_or_insert((number, place));
         let index = (number - 1) as usize;
         if self.parameters.len() <= index {
             self.parameters.resize(index + 1, Type::UNKNOWN);

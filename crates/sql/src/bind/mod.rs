@@ -82,6 +82,8 @@ pub struct Binder<'a> {
     depth: u32,
     /// Strings met whose type was open, and where they are: errors about their contents point there.
     texts: Vec<(String, i32)>,
+    /// The number and place of the first parameter met.
+    pub(crate) first_parameter: Option<(i32, Option<u32>)>,
 }
 
 /// Expressions nest no deeper than this: they are evaluated on a fiber's small stack (a test measures that).
@@ -222,6 +224,7 @@ impl<'a> Binder<'a> {
             writes: false,
             depth: 0,
             texts: Vec::new(),
+            first_parameter: None,
         }
     }
 

@@ -359,7 +359,10 @@ impl Binder<'_> {
     /// The CHECK constraints of a table over a new row's registers.
     pub(crate) fn checks(&mut self, table: &Arc<Table>, new_row: Reg) -> Result<Vec<Check>, SqlError> {
         let mut checks = Vec::with_capacity(table.checks.len());
-        for check in &table.checks {
+        // In the order of their names, which decides the error of a row that breaks several.
+        let mut ordered: Vec<_> = table.checks.iter().collect();
+        ordered.sort_by(|a, b| a.name.cmp(&b.name));
+        for check in ordered {
             let entry = self.row_entry(&table.name, table, new_row);
             let expr = self.scoped(|binder| {
                 binder.level().entries.push(entry);

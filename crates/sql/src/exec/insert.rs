@@ -189,6 +189,10 @@ fn update_existing<'s, 'x>(
     let bytes: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
     cx.give_bytes(buffer);
     let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Again) };
+    let snapshot = cx.txn.snapshot();
+    if stamp.txid == snapshot.txid && stamp.command >= snapshot.command {
+        return Err(second_time());
+    }
     decode(table, &update.existing, bytes, file)?;
     if let Some(condition) = &update.condition
         && !cx.test(condition, file, arena)?
@@ -212,13 +216,18 @@ fn update_existing<'s, 'x>(
             file.copy_within(first..first + columns, new_row);
             Ok(Resolved::Updated)
         }
-        Outcome::SelfChanged => Err(SqlError::new(
-            SqlState::CARDINALITY_VIOLATION,
-            "ON CONFLICT DO UPDATE command cannot affect row a second time",
-        )
-        .with_hint(
-            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
-        )),
+        Outcome::SelfChanged => Err(second_time()),
         Outcome::Changed | Outcome::Gone => Ok(Resolved::Again),
     }
+}
+
+#[cold]
+fn second_time() -> SqlError {
+    SqlError::new(
+        SqlState::CARDINALITY_VIOLATION,
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    .with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
 }

@@ -346,10 +346,15 @@ fn run_rest<'s, 'x>(
             }
             .run(cx, file, arena, sink)
         }
-        Plan::Subquery { input, subquery, kind, output, correlated } => {
-            subquery::Subquery { input, subquery, kind, output: *output, correlated: *correlated }
-                .run(cx, file, arena, sink)
+        Plan::Subquery { input, subquery, kind, output, correlated, guard } => subquery::Subquery {
+            input,
+            subquery,
+            kind,
+            output: *output,
+            correlated: *correlated,
+            guard: guard.as_ref(),
         }
+        .run(cx, file, arena, sink),
         Plan::Aggregate { input, groups, calls } => {
             aggregate::aggregate(cx, (input, groups, calls), file, arena, sink)
         }

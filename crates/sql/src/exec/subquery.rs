@@ -19,6 +19,8 @@ pub(super) struct Subquery<'s> {
     pub kind: &'s SubqueryKind,
     pub output: Reg,
     pub correlated: bool,
+    /// When it runs at all.
+    pub guard: Option<&'s Expr>,
 }
 
 /// What an uncorrelated subquery gave.
@@ -45,7 +47,8 @@ impl<'s> Subquery<'s> {
     ) -> Result<Flow, SqlError> {
         if self.correlated {
             return run(cx, self.input, file, arena, &mut |cx, file, arena| {
-                let value = self.compute(cx, file, arena)?;
+                let value =
+                    if self.wanted(cx, file, arena)? { self.compute(cx, file, arena)? } else { Datum::Null };
                 file[self.output as usize] = value;
                 sink(cx, file, arena)
             });
@@ -54,6 +57,10 @@ impl<'s> Subquery<'s> {
             let memory = &*memory;
             let mut known = Known::Nothing;
             run(cx, self.input, file, arena, &mut |cx, file, arena| {
+                if !self.wanted(cx, file, arena)? {
+                    file[self.output as usize] = Datum::Null;
+                    return sink(cx, file, arena);
+                }
                 if matches!(known, Known::Nothing) {
                     known = self.prepare(cx, file, arena, memory)?;
                 }
@@ -67,6 +74,16 @@ impl<'s> Subquery<'s> {
                 sink(cx, file, arena)
             })
         })
+    }
+
+    /// Whether the outer row has a use for the subquery.
+    fn wanted<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        self.guard.map_or(Ok(true), |guard| cx.test(guard, file, arena))
     }
 
     /// The subquery's result for one outer row.

@@ -130,10 +130,8 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
     if let Some(choice) = settled(&fits) {
         return choice;
     }
-    // Binary-coercible varchar counts as text from here on.
-    let bases: Vec<u32> = given.iter().map(|ty| if *ty == oid::VARCHAR { oid::TEXT } else { *ty }).collect();
     keep_best(&mut fits, |function| {
-        bases
+        given
             .iter()
             .enumerate()
             .filter(|(at, ty)| **ty != oid::UNKNOWN && declared(function, *at) == **ty)
@@ -142,6 +140,8 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
     if let Some(choice) = settled(&fits) {
         return choice;
     }
+    // Binary-coercible varchar counts as text from here on.
+    let bases: Vec<u32> = given.iter().map(|ty| if *ty == oid::VARCHAR { oid::TEXT } else { *ty }).collect();
     keep_best(&mut fits, |function| {
         bases
             .iter()

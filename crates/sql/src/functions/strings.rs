@@ -369,6 +369,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("character_length", &[TEXT], I4, |_, a| characters(a)),
     func("length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
     func("octet_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32))),
+    func("octet_length", &[oid::BPCHAR], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32))),
     func("octet_length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
     func("bit_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32 * 8))),
     mapping!("lower", str::to_lowercase),

@@ -21,7 +21,12 @@ pub struct QualifiedName {
 #[derive(Debug)]
 pub enum Command {
     /// BEGIN, START TRANSACTION.
-    Begin(TransactionModes),
+    Begin {
+        /// As the statement asks for them.
+        modes: TransactionModes,
+        /// How it is answered.
+        tag: &'static str,
+    },
     /// COMMIT, END; `chain` = AND CHAIN.
     Commit {
         /// Start a new transaction with the same modes.

@@ -194,6 +194,8 @@ pub enum Plan {
         output: Reg,
         /// Whether it must run again for every row; else its rows are computed once.
         correlated: bool,
+        /// It runs for the rows for which this is true only; for others its result, which nothing reads, is NULL.
+        guard: Option<Expr>,
     },
     /// Groups rows and computes aggregates.
     Aggregate {

@@ -262,6 +262,9 @@ fn is_text(type_: u32) -> bool {
 /// A wider integer becomes NULL when it is out of the column's range: it equals nothing there.
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
+    if given.oid == oid::BPCHAR && column.oid == oid::BPCHAR && given.modifier != column.modifier {
+        return Some(functions::padded_as(value.clone(), column));
+    }
     if given.oid == column.oid {
         return Some(value.clone());
     }

@@ -117,7 +117,10 @@ macro_rules! node_exprs {
                 });
                 condition.$iter().for_each($visit);
             }
-            Plan::Subquery { kind, .. } => $kind(kind, $visit),
+            Plan::Subquery { kind, guard, .. } => {
+                $kind(kind, $visit);
+                guard.$iter().for_each($visit);
+            }
             Plan::Aggregate { groups, calls, .. } => {
                 groups.$iter().for_each(|pair| {
                     let (expr, _) = pair;

@@ -15,6 +15,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Comparison;
 use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SortKey};
+use crate::types::oid;
 
 use std::sync::Arc;
 
@@ -327,7 +328,8 @@ impl Planner<'_, '_> {
             Leaf::Planned(part) => self.filtered(part, conditions),
             Leaf::Query(query) => {
                 let (inside, outside) = push_down(*query, conditions);
-                let part = self.query(inside, available)?;
+                // Its order is its own, not the one wanted here.
+                let part = Part { ordered: false, ..self.query(inside, available)? };
                 self.filtered(part, outside)
             }
             Leaf::Outer(join) => {
@@ -554,6 +556,10 @@ fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Ex
     } else {
         return None;
     };
+    let char_of_two_lengths = a.type_().oid == oid::BPCHAR && a.type_().modifier != b.type_().modifier;
+    if a.type_().oid == b.type_().oid && char_of_two_lengths {
+        return Some((crate::functions::unpadded(a), crate::functions::unpadded(b)));
+    }
     if a.type_().oid == b.type_().oid {
         return Some((a, b));
     }

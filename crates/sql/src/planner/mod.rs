@@ -3,6 +3,7 @@
 mod access;
 mod cost;
 mod fold;
+mod guard;
 mod join;
 mod lists;
 mod modify;
@@ -77,6 +78,8 @@ pub struct Compiled {
     pub declared: usize,
     /// What became of each literal of the request.
     pub uses: Vec<LiteralUse>,
+    /// The number and place of the first parameter in the text.
+    pub first_parameter: Option<(i32, Option<u32>)>,
 }
 
 /// Compiles one statement. None: the text is empty (or a comment).
@@ -145,7 +148,8 @@ fn compile_query(
         }
         let Parameters { declared, uses, .. } = binder.finish()?;
         let statement = plan_bound(&mut binder, bound)?;
-        return Ok(Compiled { statement: Arc::new(statement), declared, uses });
+        let first_parameter = binder.first_parameter;
+        return Ok(Compiled { statement: Arc::new(statement), declared, uses, first_parameter });
     }
 }
 
@@ -194,7 +198,7 @@ fn compile_command(
         locks: Vec::new(),
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];
-    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses })
+    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses, first_parameter: None })
 }
 
 /// `SELECT ... INTO table` as `CREATE TABLE table AS SELECT ...`.

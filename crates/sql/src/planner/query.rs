@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::cost;
+use super::guard;
 use super::join::{Leaf, Part, Wanted, nested_loop};
 use super::reads::{item_reads, query_reads};
 use super::registers::{self, Registers};
@@ -39,6 +40,8 @@ pub(super) struct Pending {
     /// Registers that must be there before it runs.
     needs: Registers,
     correlated: bool,
+    /// When it is wanted at all (see [`super::guard`]).
+    guard: Option<Expr>,
 }
 
 /// Plans one statement.
@@ -293,7 +296,14 @@ impl<'b, 'a> Planner<'b, 'a> {
             let mut reads = Registers::new();
             super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, &mut reads));
             needs.extend(reads.difference(&own));
-            planned.push(Pending { output: link.output, plan, kind: link.kind, needs, correlated });
+            planned.push(Pending {
+                output: link.output,
+                plan,
+                kind: link.kind,
+                needs,
+                correlated,
+                guard: None,
+            });
         }
         self.pending = planned;
         Ok(outer)
@@ -323,10 +333,16 @@ impl<'b, 'a> Planner<'b, 'a> {
     /// Puts the subqueries that expressions read between them and a plan.
     pub(super) fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
         let mut wanted: Vec<Reg> = Vec::new();
-        for expr in exprs {
+        let exprs: Vec<&Expr> = exprs.collect();
+        for expr in &exprs {
             wanted.extend(registers::reads(expr));
         }
         wanted.sort_unstable();
+        for pending in &mut self.pending {
+            if wanted.binary_search(&pending.output).is_ok() {
+                pending.guard = guard::of(&exprs, pending.output);
+            }
+        }
         for register in wanted {
             part = self.attach(part, register);
         }
@@ -340,6 +356,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         let pending = self.pending.remove(index);
         let mut part = part;
         let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
+        needs.extend(pending.guard.iter().flat_map(registers::reads));
         needs.sort_unstable();
         for needed in needs {
             part = self.attach(part, needed);
@@ -350,6 +367,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             kind: pending.kind,
             output: pending.output,
             correlated: pending.correlated,
+            guard: pending.guard,
         };
         part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
         part
@@ -407,7 +425,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         let mut part: Option<Part> = None;
         for register in early {
             let below =
-                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true });
+                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false });
             part = Some(self.attach(below, register));
         }
         part

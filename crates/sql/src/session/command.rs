@@ -27,9 +27,9 @@ impl Session {
             return Err(SqlError::internal("a query where a command was expected"));
         };
         match &**command {
-            Command::Begin(modes) => {
+            Command::Begin { modes, tag } => {
                 self.begin(*modes, client)?;
-                client.complete("BEGIN");
+                client.complete(tag);
             }
             Command::Commit { chain } => {
                 let committed = self.commit_block(*chain, client)?;
@@ -274,8 +274,12 @@ impl Session {
         let mut sink = RowSink { kept: KeptRows::default(), client };
         self.run_query(query, values, 0, None, &mut sink)?;
         let kept = sink.kept;
-        let compiled =
-            crate::planner::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
+        let compiled = crate::planner::Compiled {
+            statement: Arc::clone(query),
+            declared: 0,
+            uses: Vec::new(),
+            first_parameter: None,
+        };
         let planned = Planned { text: "".into(), types: [].into(), compiled: Some(compiled) };
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);

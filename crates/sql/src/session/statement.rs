@@ -93,7 +93,9 @@ impl Session {
         };
         let statement = &*compiled.statement;
         if compiled.declared > 0 {
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            let (number, position) = compiled.first_parameter.unwrap_or((1, None));
+            let message = format!("there is no parameter ${number}");
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message).at(position));
         }
         let timer = self.start_limit();
         let done = (|| {
@@ -460,6 +462,12 @@ impl Session {
     }
 }
 
+/// A place in the text as errors give it: in characters, from 1.
+fn position_of(whole: &str, start: u32) -> Option<u32> {
+    let before = whole.get(..start as usize)?.chars().count();
+    u32::try_from(before + 1).ok()
+}
+
 /// The values of the literals that were lifted out of a text.
 fn literal_values<'a>(
     compiled: &Compiled,
@@ -486,7 +494,15 @@ fn literal_values<'a>(
                 };
                 match *type_ {
                     Type::TEXT => Datum::Text(shown),
-                    type_ => text::parse(shown, type_, session, arena)?,
+                    type_ => text::parse(shown, type_, session, arena).map_err(|error| {
+                        // A value that only its length or precision keeps out is no fault of the literal's place.
+                        let bare = text::parse(shown, Type::new(type_.oid), session, arena).is_err();
+                        let number = matches!(
+                            literal.class,
+                            LiteralClass::Int4 | LiteralClass::Int8 | LiteralClass::Decimal
+                        );
+                        if bare && !number { error.at(position_of(whole, literal.start)) } else { error }
+                    })?,
                 }
             }
         };

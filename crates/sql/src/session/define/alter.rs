@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, missing, quoted, sequence, skipping};
+use super::{constraint, exists, missing, quoted, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
@@ -57,7 +57,7 @@ fn act(
                 if !if_not_exists {
                     return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                 }
-                skipping(client, format!("{message}, skipping"));
+                exists(client, SqlState::DUPLICATE_COLUMN, &message);
                 return Ok(());
             }
             add_column(session, table, column)

@@ -6,7 +6,7 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{constraint, default_name, missing, sequence, skipping};
+use super::{constraint, default_name, exists, missing, sequence};
 use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
@@ -45,7 +45,7 @@ pub(super) fn schema(
         if !if_not_exists {
             return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
         }
-        skipping(client, format!("{message}, skipping"));
+        exists(client, SqlState::DUPLICATE_SCHEMA, &message);
         return Ok("CREATE SCHEMA");
     }
     if name.starts_with("pg_") {
@@ -123,7 +123,7 @@ fn make_table(
     if session.environment.catalog.relation_in(schema, name).is_some() {
         let message = format!("relation \"{name}\" already exists");
         if create.if_not_exists {
-            skipping(client, format!("{message}, skipping"));
+            exists(client, SqlState::DUPLICATE_TABLE, &message);
             return Ok(None);
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
@@ -198,7 +198,7 @@ pub(super) fn index(
             if session.environment.catalog.relation_in(table.schema, name).is_some() {
                 let message = format!("relation \"{name}\" already exists");
                 if create.if_not_exists {
-                    skipping(client, format!("{message}, skipping"));
+                    exists(client, SqlState::DUPLICATE_TABLE, &message);
                     return Ok("CREATE INDEX");
                 }
                 return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));

@@ -81,6 +81,11 @@ fn skipping(client: &mut dyn Client, message: String) {
     client.notice(&Notice::told(message));
 }
 
+/// The notice instead of an error for what exists already.
+fn exists(client: &mut dyn Client, code: SqlState, message: &str) {
+    client.notice(&Notice { code, ..Notice::told(format!("{message}, skipping")) });
+}
+
 impl Session {
     fn find_relation(&self, name: &QualifiedName) -> Option<Relation> {
         let path = &self.environment.table.search_path;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{default_name, missing, skipping};
+use super::{default_name, exists, missing, skipping};
 use crate::catalog::pg_catalog::quoted;
 use crate::catalog::{Change, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
@@ -25,7 +25,7 @@ pub(super) fn create(
         if !if_not_exists {
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        skipping(client, format!("{message}, skipping"));
+        exists(client, SqlState::DUPLICATE_TABLE, &message);
         return Ok("CREATE SEQUENCE");
     }
     let sequence = defined(session, schema, name.name.clone(), options)?;
