@@ -2,6 +2,7 @@
 
 use std::fs::TryLockError;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::pool::blocking;
@@ -59,4 +60,19 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Makes the folder's entries durable.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
     blocking(|| std::fs::File::open(folder)?.sync_all())
+}
+
+/// Bytes that the folder's file system has room for.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
+    blocking(|| {
+        let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: the path ends with a zero byte, and the result has room for what the kernel writes.
+        if unsafe { libc::statvfs(path.as_ptr(), facts.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so it has filled the result in.
+        let facts = unsafe { facts.assume_init() };
+        Ok(facts.f_bavail * facts.f_frsize)
+    })
 }

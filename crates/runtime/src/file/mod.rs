@@ -11,7 +11,7 @@ mod pool;
 mod ring;
 
 pub use buffer::AlignedBuf;
-pub use folder::{FileLock, create_dir, exists, list, lock_exclusive, remove, rename, sync_dir};
+pub use folder::{FileLock, create_dir, exists, free_bytes, list, lock_exclusive, remove, rename, sync_dir};
 pub(crate) use pool::Pool;
 
 use std::io;

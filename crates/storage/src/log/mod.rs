@@ -297,7 +297,8 @@ impl Wal {
     /// Lets go of the log before `floor`.
     pub(crate) fn truncate(&self, floor: Lsn) -> Result<(), Error> {
         // As many segments ahead as a checkpoint's worth of log: the next round then makes none.
-        self.segments.recycle(floor.0, self.position().0 + self.options.checkpoint_bytes)
+        let position = self.position().0;
+        self.segments.recycle(floor.0, position, position + self.options.checkpoint_bytes)
     }
 }
 

@@ -19,6 +19,8 @@ use crate::error::{FormatProblem, IoContext};
 /// Segments that are ready beyond what has been granted: one is the reserve for ends of transactions, one is being filled,
 /// one is ahead.
 const AHEAD: u64 = 2;
+/// Room in segments that the disk must have besides, before an old segment is kept for later: a full disk needs it more.
+const FREE_FOR_SPARES: u64 = 2;
 /// Zeros are written in pieces of this.
 const PIECE: usize = 1 << 20;
 /// A segment in the making.
@@ -165,16 +167,18 @@ impl Segments {
         self.not_busy.wake_one();
     }
 
-    /// Segments wholly before `floor` are renamed to the end while there are less than `keep_until` ready, else removed.
-    pub(super) fn recycle(&self, floor: u64, keep_until: u64) -> Result<(), Error> {
+    /// Segments wholly before `floor` are renamed to the end while fewer than up to `need_until` are ready; beyond that, up
+    /// to `keep_until`, only where the disk has room to spare. The others are removed.
+    pub(super) fn recycle(&self, floor: u64, position: u64, keep_until: u64) -> Result<(), Error> {
         self.not_busy.wait_until(|| self.try_busy());
-        let result = self.recycle_busy(floor, keep_until);
+        let need_until = (position + AHEAD * self.size).next_multiple_of(self.size);
+        let result = self.recycle_busy(floor, need_until, keep_until);
         *self.failure.lock() = None;
         self.end_busy();
         result
     }
 
-    fn recycle_busy(&self, floor: u64, keep_until: u64) -> Result<(), Error> {
+    fn recycle_busy(&self, floor: u64, need_until: u64, keep_until: u64) -> Result<(), Error> {
         loop {
             let oldest = {
                 let mut files = self.files.lock();
@@ -186,12 +190,20 @@ impl Segments {
             let Some((number, file)) = oldest else { return Ok(()) };
             sync::stop::point("log.segment.recycle");
             let path = self.folder.join(name(number));
-            if self.ready_end() < keep_until {
+            let spare = self.ready_end() >= need_until;
+            if self.ready_end() < keep_until && (!spare || self.disk_has_room()) {
                 self.adopt(&path, self.ready_end() / self.size, file)?;
             } else {
                 file::remove(&path).during("removing an old log segment")?;
             }
         }
+    }
+}
+
+impl Segments {
+    /// Whether the disk has room besides; when nobody can tell, it has.
+    fn disk_has_room(&self) -> bool {
+        file::free_bytes(&self.folder).map_or(true, |free| free >= FREE_FOR_SPARES * self.size)
     }
 }
 
