@@ -56,7 +56,12 @@ impl Binder<'_> {
             NodeEnum::PrepareStmt(prepare) => self.prepare(prepare),
             NodeEnum::ExecuteStmt(execute) => {
                 let arguments = self.scoped(|binder| binder.exprs(&execute.params))?;
-                Ok(Command::Execute { name: execute.name.clone(), arguments })
+                let places = execute.params.iter().map(|node| match &node.node {
+                    Some(NodeEnum::AConst(constant)) => self.position(constant.location),
+                    _ => None,
+                });
+                let places = places.collect();
+                Ok(Command::Execute { name: execute.name.clone(), arguments, places })
             }
             NodeEnum::DeallocateStmt(deallocate) => {
                 Ok(Command::Deallocate((!deallocate.isall).then(|| deallocate.name.clone())))
@@ -183,8 +188,11 @@ impl Binder<'_> {
             token if depth == 0 && start.is_none() && token.eq_ignore_ascii_case(b"as") => start = Some(to),
             _ => {}
         });
-        let text = text.get(start.unwrap_or(0)..).unwrap_or_default().trim().to_owned();
-        Ok(Command::Prepare { name: prepare.name.clone(), types, text })
+        let rest = text.get(start.unwrap_or(0)..).unwrap_or_default().trim_start();
+        let before = self.request.start + (text.len() - rest.len());
+        let before = self.request.text.get(..before).map_or(0, |text| text.chars().count());
+        let (text, before) = (rest.trim_end().to_owned(), u32::try_from(before).unwrap_or(0));
+        Ok(Command::Prepare { name: prepare.name.clone(), types, text, before })
     }
 
     fn fetch(fetch: &FetchStmt) -> Result<Command, SqlError> {

@@ -33,7 +33,11 @@ impl Binder<'_> {
         let range = relation(copy.relation.as_ref())?;
         let table = match self.find_relation(range)? {
             Some(Relation::Table(table)) if !copy.is_from => table,
-            _ => self.stored_table(range)?,
+            // PostgreSQL tells no position here.
+            _ => self.stored_table(range).map_err(|mut error| {
+                error.position = None;
+                error
+            })?,
         };
         let columns = self.insert_columns(&copy.attlist, &table)?;
         let names: Vec<&str> = columns.iter().map(|&column| table.columns[column].name.as_str()).collect();

@@ -79,7 +79,7 @@ impl Binder<'_> {
                 let mut query = query;
                 for (index, &column) in columns.iter().enumerate().take(query.output.len()) {
                     let definition = &table.columns[column];
-                    self.check_identity(definition, overriding, -1)?;
+                    self.check_identity(definition, overriding)?;
                     if query.output[index].type_.oid == oid::UNKNOWN {
                         self.coerce_output(&mut query, index, definition.type_)?;
                     }
@@ -189,7 +189,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         let definition = &table.columns[column];
-        self.check_identity(definition, overriding, location(node))?;
+        self.check_identity(definition, overriding)?;
         let expr = self.in_clause(Clause::Values, |binder| binder.expr(node))?;
         if overriding == OverridingKind::OverridingUserValue && definition.identity.is_some() {
             return Ok(None);
@@ -255,18 +255,13 @@ impl Binder<'_> {
         })
     }
 
-    fn check_identity(
-        &self,
-        column: &Column,
-        overriding: OverridingKind,
-        start: i32,
-    ) -> Result<(), SqlError> {
+    fn check_identity(&self, column: &Column, overriding: OverridingKind) -> Result<(), SqlError> {
         if column.identity == Some(Identity::Always) && overriding == OverridingKind::OverridingNotSet {
             return Err(self
                 .error(
                     SqlState::GENERATED_ALWAYS,
                     format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
-                    start,
+                    -1,
                 )
                 .with_detail(format!(
                     "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
@@ -540,7 +535,7 @@ impl Binder<'_> {
                         .error(
                             SqlState::GENERATED_ALWAYS,
                             format!("column \"{}\" can only be updated to DEFAULT", definition.name),
-                            target.location,
+                            -1,
                         )
                         .with_detail(format!(
                             "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",

@@ -96,7 +96,7 @@ impl Binder<'_> {
                 (false, None) => Err(self.error(
                     SqlState::UNDEFINED_OBJECT,
                     format!("constraint \"{}\" for table \"{}\" does not exist", infer.conname, table.name),
-                    infer.location,
+                    -1,
                 )),
             };
         }

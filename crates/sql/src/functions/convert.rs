@@ -79,7 +79,17 @@ fn to_float4<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result
 }
 
 fn to_float8<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
-    float(arguments[0]).map(Datum::Float8).ok_or_else(|| bad_argument("float8"))
+    let wide = float(arguments[0]).ok_or_else(|| bad_argument("float8"))?;
+    if let (Datum::Numeric(number), true) = (arguments[0], wide.is_infinite())
+        && !matches!(number.load(), Numeric::Infinity | Numeric::NegInfinity)
+    {
+        let mut shown = Vec::new();
+        number.write(&mut shown);
+        let message =
+            format!("\"{}\" is out of range for type double precision", String::from_utf8_lossy(&shown));
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(Datum::Float8(wide))
 }
 
 fn to_numeric<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {

@@ -70,6 +70,14 @@ fn stamp(value: Datum<'_>) -> Result<i64> {
     }
 }
 
+fn days_between<'a>(later: i64, earlier: i64) -> Result<Datum<'a>> {
+    let infinite = |days: i64| days == i64::from(i32::MIN) || days == i64::from(i32::MAX);
+    if infinite(later) || infinite(earlier) {
+        return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite dates"));
+    }
+    Ok(Datum::Int4((later - earlier) as i32))
+}
+
 fn date(value: Datum<'_>) -> Result<i64> {
     match value {
         Datum::Date(v) => Ok(v.into()),
@@ -424,8 +432,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("date_pli", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], int(a[1])?)).op("+"),
     func("integer_pl_date", &[oid::INT4, DATE], DATE, |_, a| date_plus(a[1], int(a[0])?)).op("+"),
     func("date_mii", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], -int(a[1])?)).op("-"),
-    func("date_mi", &[DATE, DATE], oid::INT4, |_, a| Ok(Datum::Int4((date(a[0])? - date(a[1])?) as i32)))
-        .op("-"),
+    func("date_mi", &[DATE, DATE], oid::INT4, |_, a| days_between(date(a[0])?, date(a[1])?)).op("-"),
     func("datetime_pl", &[DATE, TIME], STAMP, |_, a| {
         checked_timestamp(stamp(a[0])?.checked_add(stamp(a[1])?)).map(Datum::Timestamp)
     })

@@ -71,6 +71,8 @@ pub enum Command {
         types: Vec<Type>,
         /// The statement's own text.
         text: String,
+        /// Characters before it in the client's text.
+        before: u32,
     },
     /// EXECUTE name (arguments).
     Execute {
@@ -78,6 +80,8 @@ pub enum Command {
         name: String,
         /// Constant expressions, cast to the parameters' types when run.
         arguments: Vec<crate::expr::Expr>,
+        /// Where those of them are that are literals.
+        places: Vec<Option<u32>>,
     },
     /// DEALLOCATE name; None = ALL.
     Deallocate(Option<String>),

@@ -12,6 +12,7 @@ use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::expr::EvalContext;
+use crate::functions;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Isolation, Statement};
 use crate::types::Datum;
 
@@ -83,17 +84,22 @@ impl Session {
                 client.complete("RESET");
             }
             Command::Show(name) => self.show(statement, name.as_deref(), client)?,
-            Command::Prepare { name, types, text } => {
+            Command::Prepare { name, types, text, before } => {
                 if self.prepared.contains_key(name) {
                     let message = format!("prepared statement \"{name}\" already exists");
                     return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
                 }
                 let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
-                let planned = self.plan_text(text, &types)?;
+                let planned = self.plan_text(text, &types).map_err(|mut error| {
+                    error.position = error.position.map(|position| position + before);
+                    error
+                })?;
                 self.prepared.insert(name.clone(), planned);
                 client.complete("PREPARE");
             }
-            Command::Execute { name, arguments } => self.execute_prepared(name, arguments, values, client)?,
+            Command::Execute { name, arguments, places } => {
+                self.execute_prepared(name, (arguments, places), values, client)?
+            }
             Command::Deallocate(name) => {
                 match name {
                     None => self.prepared.clear(),
@@ -216,11 +222,37 @@ impl Session {
         Ok(())
     }
 
+    /// An argument of EXECUTE as the parameter's type wants it.
+    fn as_parameter(
+        &self,
+        planned: &Planned,
+        at: usize,
+        argument: &crate::expr::Expr,
+    ) -> Result<crate::expr::Expr, SqlError> {
+        let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
+        let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
+        let given = argument.type_();
+        if given.oid == crate::types::oid::UNKNOWN {
+            if let Some(crate::types::Value::Text(text)) = argument.as_const() {
+                crate::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
+            }
+            return Ok(argument.clone());
+        }
+        functions::cast(argument.clone(), type_, functions::CastContext::Assignment).map_err(|_| {
+            let message = format!(
+                "parameter ${} of type {given} cannot be coerced to the expected type {type_}",
+                at + 1
+            );
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+        })
+    }
+
     /// EXECUTE.
     fn execute_prepared(
         &mut self,
         name: &str,
-        arguments: &[crate::expr::Expr],
+        (arguments, places): (&[crate::expr::Expr], &[Option<u32>]),
         values: &[Datum<'_>],
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
@@ -233,7 +265,8 @@ impl Session {
         }
         let arena = bumpalo::Bump::new();
         let mut texts = Vec::with_capacity(arguments.len());
-        for argument in arguments {
+        for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
+            let argument = self.as_parameter(&planned, at, argument).map_err(|error| error.at(*place))?;
             let value = argument.eval(&mut EvalContext {
                 registers: &[],
                 params: values,

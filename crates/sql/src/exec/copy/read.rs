@@ -254,7 +254,12 @@ impl<'s> Reader<'_, 's> {
                 file[*register as usize] = text::parse(text, *type_, self.cx.environment, &arena.bump)
                     .map_err(|error| self.with_column(error, name, Some(text)))?;
             }
-            self.insert_file(file, &arena).map_err(|error| self.with_line(error, Some(line)))
+            // PostgreSQL stores rows in batches and has no longer the line when a key is broken.
+            let shown = |error: &SqlError| (error.code != SqlState::UNIQUE_VIOLATION).then_some(line);
+            self.insert_file(file, &arena).map_err(|error| {
+                let line = shown(&error);
+                self.with_line(error, line)
+            })
         })();
         self.cx.give_arena(arena);
         done

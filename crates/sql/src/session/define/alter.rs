@@ -11,6 +11,7 @@ use super::{constraint, exists, missing, quoted, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
+use crate::functions;
 use crate::plan::{AlterAction, Body, QualifiedName};
 use crate::planner::Request;
 
@@ -85,6 +86,15 @@ fn act(
         AlterAction::SetNotNull { column, not_null } => set_not_null(session, table, column, *not_null),
         AlterAction::SetType { column, type_, using } => {
             let at = table.column(column).ok_or_else(|| no_column(column))?;
+            let before = crate::expr::Expr::column(0, table.columns[at].type_);
+            if using.is_none() && functions::cast(before, *type_, functions::CastContext::Assignment).is_err()
+            {
+                let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+                let shown = if plain { column.clone() } else { quoted(column) };
+                let message = format!("column \"{column}\" cannot be cast automatically to type {type_}");
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .with_hint(format!("You might need to specify \"USING {shown}::{type_}\".")));
+            }
             let old = table.clone();
             table.columns[at].type_ = *type_;
             let value = using.clone().unwrap_or_else(|| quoted(column));
@@ -275,7 +285,10 @@ fn set_not_null(
         );
         if count(session, &query)? > 0 {
             let message = format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_column(column));
+            let schema = session.environment.catalog.schema_name(table.schema);
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
+                .with_table(schema, &table.name)
+                .with_column(column));
         }
     }
     table.columns[at].not_null = not_null;
