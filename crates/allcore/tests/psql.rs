@@ -112,8 +112,8 @@ fn errors_show_code_and_position() {
         ("insert into t values (1)", "23502", ""),
         ("select 1/0", "22012", ""),
         ("create table t (id int)", "42P07", ""),
-        ("create materialized view m as select 1", "0A000", "create"),
-        ("select sum(id) over (partition by v) from t", "0A000", ""),
+        ("create materialized view m as select 1", "0A000", "m as"),
+        ("select v from t group by rollup (v)", "0A000", ""),
     ] {
         let answer = said(sql);
         assert!(answer.contains(&format!("ERROR:  {code}")), "{sql}: {answer}");
