@@ -46,6 +46,8 @@ struct Bounding {
     column: u32,
     comparison: Comparison,
     value: Expr,
+    /// The end of a range that may let in more than its condition does.
+    loose: bool,
 }
 
 impl Search<'_> {
@@ -79,7 +81,13 @@ impl Search<'_> {
             {
                 let value = Expr::null(self.table.columns[column as usize].type_);
                 // IS NULL is marked by its constant: an equality with NULL cannot come from anything else.
-                found.push(Bounding { condition, column, comparison: Comparison::Equal, value });
+                found.push(Bounding {
+                    condition,
+                    column,
+                    comparison: Comparison::Equal,
+                    value,
+                    loose: false,
+                });
                 continue;
             }
             let Some((comparison, left, right)) = expr.as_comparison() else { continue };
@@ -90,10 +98,11 @@ impl Search<'_> {
             {
                 if let Some(column) = self.own_column(side)
                     && self.is_ready(other)
-                    && let Some(value) =
-                        key_value(other, self.table.columns[column as usize].type_, comparison)
+                    && let type_ = self.table.columns[column as usize].type_
+                    && let Some(value) = key_value(other, type_, comparison)
                 {
-                    found.push(Bounding { condition, column, comparison, value });
+                    let loose = comparison != Comparison::Equal && is_loose(other.type_(), type_);
+                    found.push(Bounding { condition, column, comparison, value, loose });
                     break;
                 }
             }
@@ -190,8 +199,11 @@ impl Search<'_> {
                     Comparison::Equal | Comparison::NotEqual => continue,
                 };
                 if place.is_none() {
-                    *place = Some(KeyBound { value: bound.value.clone(), inclusive });
-                    matched.used.push(bound.condition);
+                    *place =
+                        Some(KeyBound { value: bound.value.clone(), inclusive: inclusive || bound.loose });
+                    if !bound.loose {
+                        matched.used.push(bound.condition);
+                    }
                 }
             }
             matched.fraction *=
@@ -257,9 +269,19 @@ fn is_text(type_: u32) -> bool {
     matches!(type_, oid::TEXT | oid::VARCHAR)
 }
 
+/// Whether a bound of this type may stand for a value beyond the column's range: it must then include its end, and its
+/// condition is tested on the rows found.
+fn is_loose(given: Type, column: Type) -> bool {
+    match (integer_width(column.oid), integer_width(given.oid)) {
+        (Some((low, high)), Some((given_low, given_high))) => given_low < low || given_high > high,
+        _ => false,
+    }
+}
+
 /// A value as a key of exactly the column's type, or None when the comparison is not the column's own.
 ///
-/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there.
+/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. As the end of a range it
+/// becomes the column's nearest value: such a bound is loose (see [`is_loose`]).
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
     if given.oid == oid::BPCHAR && column.oid == oid::BPCHAR && given.modifier != column.modifier {
@@ -275,13 +297,20 @@ fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr>
         if given_low >= low && given_high <= high {
             return functions::cast(value.clone(), wanted, CastContext::Implicit).ok();
         }
-        if comparison != Comparison::Equal {
-            return None;
-        }
         let bound = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
+        let narrow = functions::cast(value.clone(), wanted, CastContext::Explicit).ok()?;
+        if comparison != Comparison::Equal {
+            let end = |number: i64| functions::cast(bound(number), wanted, CastContext::Explicit).ok();
+            let above = functions::operator(">", Some(value.clone()), bound(high)).ok()?;
+            let below = functions::operator("<", Some(value.clone()), bound(low)).ok()?;
+            return Some(Expr::Case(Box::new(Case {
+                branches: vec![(above, end(high)?), (below, end(low)?)],
+                otherwise: narrow,
+                type_: wanted,
+            })));
+        }
         let above = functions::operator(">=", Some(value.clone()), bound(low)).ok()?;
         let below = functions::operator("<=", Some(value.clone()), bound(high)).ok()?;
-        let narrow = functions::cast(value.clone(), wanted, CastContext::Explicit).ok()?;
         return Some(Expr::Case(Box::new(Case {
             branches: vec![(Expr::And(vec![above, below]), narrow)],
             otherwise: Expr::null(wanted),
