@@ -89,13 +89,14 @@ fn ends_session(code: SqlState) -> bool {
     )
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly all connections are live")]
 enum Phase {
     /// No start-up packet yet.
     Fresh,
     /// The client is proving who it is.
     Proving { request: StartupRequest, sasl: Sasl },
-    /// Statements are served.
-    Live(Box<Live>),
+    /// Statements are served. Not boxed: a session in one piece is fetched ahead in one go ([`Serve::prefetch`]).
+    Live(Live),
     /// Nothing more is served.
     Over,
 }
@@ -274,6 +275,12 @@ impl Serve for Connection {
         }
     }
 
+    fn prefetch(&self) {
+        if let Phase::Live(live) = &self.phase {
+            live.session.prefetch();
+        }
+    }
+
     fn closed(&mut self) {
         if let Some(limit) = self.limit.take() {
             runtime::timer::cancel(limit);
@@ -315,7 +322,7 @@ impl Shared {
         encode::key_data(out, session.id(), registration.secret());
         encode::ready(out, session.status());
         let live = Live { session, _registration: registration, skipping: false, text: String::new() };
-        Ok(Phase::Live(Box::new(live)))
+        Ok(Phase::Live(live))
     }
 }
 

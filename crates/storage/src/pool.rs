@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use runtime::memory::{AtomicArray, HugePages, Region, RegionKind};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use sync::racy::RacyBytes;
 use sync::{ShardedCounter, WaitQueue, park, stop};
 
 use crate::datafile::DataFile;
@@ -238,6 +239,19 @@ impl Pool {
         // Acquire: the frame's header is seen as it was when the page was entered.
         let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
         self.at(page_no, frame)
+    }
+
+    /// Asks for the first `len` bytes of a page ahead of their use, if it is resident.
+    #[inline]
+    pub fn prefetch(&self, page_no: PageNo, len: usize) {
+        // Relaxed: nothing is read through it. A frame that is not this page's any more costs a few lines of cache.
+        let entry = self.entry(page_no).map(|entry| Entry(entry.load(Ordering::Relaxed)));
+        if let Some(frame) =
+            entry.and_then(Entry::frame).filter(|frame| (*frame as usize) < self.headers.len())
+        {
+            // SAFETY: the frame exists, and the region stays mapped.
+            unsafe { RacyBytes::new(self.bytes_of(frame), PAGE_SIZE) }.prefetch(0, len);
+        }
     }
 
     /// As [`Pool::get`], looking in a frame where the page was seen before (a hint; any number is allowed).

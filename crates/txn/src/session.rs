@@ -354,22 +354,28 @@ impl Inner {
 /// open transaction back, on a fiber of its own.
 pub struct TxnSession {
     /// Taken out only when the session is dropped.
-    inner: Option<Box<Inner>>,
+    inner: Option<Inner>,
 }
 
 impl TxnSession {
     pub(crate) fn new(inner: Inner) -> TxnSession {
-        TxnSession { inner: Some(Box::new(inner)) }
+        TxnSession { inner: Some(inner) }
     }
 
     #[inline]
     fn state(&self) -> &Inner {
-        self.inner.as_deref().expect("a session has its state until it is dropped")
+        self.inner.as_ref().expect("a session has its state until it is dropped")
     }
 
     /// The engine it belongs to.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.state().engine
+    }
+
+    /// Asks for the cache lines that the next statement will need beside the session itself.
+    #[inline]
+    pub fn prefetch(&self) {
+        sync::prefetch(self.state().slot());
     }
 
     /// Names the session in [`Engine::locks`]: the process number that clients know it by.

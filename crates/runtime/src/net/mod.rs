@@ -46,6 +46,10 @@ pub trait Serve: Send + 'static {
     /// or the peer has closed ([`SessionIo::at_end`]). Handles every whole message there is; may park.
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
 
+    /// Called shortly before `serve`, when `self` is in the cache: asks (`sync::prefetch`) for the memory beside it that
+    /// `serve` will need. Between two turns of a session many others have had the cache.
+    fn prefetch(&self) {}
+
     /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is held. Runs on a fiber;
     /// may park.
     fn closed(&mut self);
@@ -157,6 +161,21 @@ impl Net {
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
         Some(session)
+    }
+
+    /// Asks for the memory of the sessions that come next, while one is served: first a session's own, at its next
+    /// step what that points to, then what its handler knows of.
+    fn prefetch_next(&self) {
+        let ready = self.ready.borrow();
+        if let Some(session) = ready.get(2) {
+            sync::prefetch(&**session);
+        }
+        if let Some(session) = ready.get(1) {
+            session.prefetch();
+        }
+        if let Some(session) = ready.front() {
+            session.prefetch_handler();
+        }
     }
 
     pub(crate) fn has_ready(&self) -> bool {

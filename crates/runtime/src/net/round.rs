@@ -123,6 +123,7 @@ pub(crate) fn serve_round(fiber: &Fiber) {
     let worker = worker::here();
     let mut buffers = fiber.local.buffers.take().unwrap_or_default();
     while let Some(session) = worker.net.next_ready() {
+        worker.net.prefetch_next();
         serve_one(worker, fiber, &session, &mut buffers);
         if fiber.local.outbox.borrow().bytes.len() >= BUFFER {
             fiber.local.outbox.borrow_mut().send();

@@ -95,6 +95,25 @@ impl Session {
         worker.reactor.add_session(self.socket(), self.key)
     }
 
+    /// Asks for the memory of its handler and interrupt.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        sync::prefetch(&*self.interrupt);
+        // SAFETY: the cell belongs to this thread, and nothing is taken out of it while the reference lives.
+        if let Some(handler) = unsafe { &*self.handler.as_ptr() } {
+            sync::prefetch(&**handler);
+        }
+    }
+
+    /// Lets the handler ask for what it will need.
+    #[inline]
+    pub(super) fn prefetch_handler(&self) {
+        // SAFETY: as above; a handler's `prefetch` knows nothing of this session and can't take it out.
+        if let Some(handler) = unsafe { &*self.handler.as_ptr() } {
+            handler.prefetch();
+        }
+    }
+
     /// Notes an event; whether the session is to be served.
     pub(super) fn event(self: &Rc<Self>, worker: &Worker, flags: u32) -> bool {
         let has = |flag: i32| flags & flag as u32 != 0;

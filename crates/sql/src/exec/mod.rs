@@ -6,7 +6,7 @@
 //! nothing is saved, copied or freed between operators. What must hold:
 //!
 //! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena, which is reset before
-//!    the next row. Arenas and buffers come from the session's [`Scratch`] and go back there: no allocation when warm.
+//!    the next row. Arenas and buffers come from the core's stock ([`scratch`]) and go back there: no allocation when warm.
 //! 2. [`Flow::Stop`] means that whoever is above needs no more rows: loops end at once and pass it on. A node that
 //!    stopped its input for a reason of its own (a limit, a found match) answers More.
 //! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes [`Executor::check`], where
@@ -26,6 +26,7 @@ pub(crate) mod keys;
 pub(crate) mod memory;
 mod modify;
 mod scan;
+pub(crate) mod scratch;
 mod set;
 mod sort;
 mod subquery;
@@ -88,45 +89,6 @@ impl<'s> Arena<'s> {
     }
 }
 
-/// Buffers a session reuses from statement to statement.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    bumps: Vec<Bump>,
-    bytes: Vec<Vec<u8>>,
-}
-
-impl Scratch {
-    /// An empty arena.
-    pub fn take_bump(&mut self) -> Bump {
-        self.bumps.pop().unwrap_or_default()
-    }
-
-    /// Gives an arena back. What a big statement needed is not kept for an idle session.
-    pub fn give_bump(&mut self, mut bump: Bump) {
-        const KEPT_BYTES: usize = 16 << 10;
-        const KEPT: usize = 4;
-        if self.bumps.len() < KEPT && bump.allocated_bytes() <= KEPT_BYTES {
-            bump.reset();
-            self.bumps.push(bump);
-        }
-    }
-
-    /// An empty buffer.
-    pub fn take_bytes(&mut self) -> Vec<u8> {
-        self.bytes.pop().unwrap_or_default()
-    }
-
-    /// Gives a buffer back.
-    pub fn give_bytes(&mut self, mut bytes: Vec<u8>) {
-        const KEPT_BYTES: usize = 8 << 10;
-        const KEPT: usize = 8;
-        if self.bytes.len() < KEPT && bytes.capacity() <= KEPT_BYTES {
-            bytes.clear();
-            self.bytes.push(bytes);
-        }
-    }
-}
-
 /// The kept rows of a common table expression.
 pub(crate) struct CommonRows {
     width: usize,
@@ -146,8 +108,6 @@ pub(crate) struct Executor<'s> {
     pub params: &'s [Datum<'s>],
     /// The session as functions see it.
     pub environment: &'s SessionEnvironment,
-    /// Reusable buffers.
-    pub scratch: &'s mut Scratch,
     /// Rows inserted, changed or deleted by the statement.
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
@@ -164,7 +124,6 @@ impl<'s> Executor<'s> {
         catalog: &'s Arc<Catalog>,
         params: &'s [Datum<'s>],
         environment: &'s SessionEnvironment,
-        scratch: &'s mut Scratch,
     ) -> Executor<'s> {
         Executor {
             txn,
@@ -172,7 +131,6 @@ impl<'s> Executor<'s> {
             catalog,
             params,
             environment,
-            scratch,
             affected: 0,
             pending: Vec::new(),
             common: HashMap::new(),
@@ -244,24 +202,24 @@ impl<'s> Executor<'s> {
         Ok(())
     }
 
-    /// An empty arena from the session's stock.
+    /// An empty arena from the core's stock.
     pub fn take_arena(&mut self) -> Arena<'s> {
-        Arena::over(self.scratch.take_bump())
+        Arena::over(scratch::take_arena())
     }
 
     /// Gives an arena back.
     pub fn give_arena(&mut self, arena: Arena<'s>) {
-        self.scratch.give_bump(arena.bump);
+        scratch::give_arena(arena.bump);
     }
 
-    /// An empty buffer from the session's stock.
+    /// An empty buffer from the core's stock.
     pub fn take_bytes(&mut self) -> Vec<u8> {
-        self.scratch.take_bytes()
+        scratch::take_bytes()
     }
 
     /// Gives a buffer back.
     pub fn give_bytes(&mut self, bytes: Vec<u8>) {
-        self.scratch.give_bytes(bytes);
+        scratch::give_bytes(bytes);
     }
 
     /// Runs a loop with an arena of its own.

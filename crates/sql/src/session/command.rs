@@ -1,6 +1,5 @@
 //! Commands: everything a session runs that is no query.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use super::client::{Client, Notice};
@@ -341,10 +340,7 @@ impl Session {
             }
             given += 1;
         }
-        self.tag.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.tag, "{} {given}", if skip { "MOVE" } else { "FETCH" });
-        client.complete(&self.tag);
+        client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
         Ok(())
     }
 
@@ -355,14 +351,7 @@ impl Session {
         self.lock_tables(statement)?;
         self.begin_statement(statement)?;
         let environment = &self.environment;
-        let mut cx = Executor::new(
-            &self.txn,
-            &self.shared,
-            &environment.catalog,
-            values,
-            environment,
-            &mut self.scratch,
-        );
+        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
         let binary = copy.format.kind == CopyKind::Binary;
         let done = match &copy.relation {
             CopyRelation::Query(statement) => {
@@ -379,10 +368,7 @@ impl Session {
         if !copy.from {
             client.copy_out_end();
         }
-        self.tag.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.tag, "COPY {rows}");
-        client.complete(&self.tag);
+        client.complete(&format!("COPY {rows}"));
         Ok(())
     }
 

@@ -34,7 +34,7 @@ use transaction::Block;
 
 use crate::database::{Definitions, Seat, Shared, State};
 use crate::error::{SqlError, SqlState};
-use crate::exec::{Scratch, from_txn};
+use crate::exec::from_txn;
 pub use crate::plan::ColumnDesc;
 
 /// How an Execute ended.
@@ -51,7 +51,6 @@ pub struct Session {
     shared: Arc<Shared>,
     environment: SessionEnvironment,
     txn: TxnSession,
-    scratch: Scratch,
     block: Block,
     prepared: HashMap<String, Arc<Planned>>,
     /// The unnamed statement.
@@ -61,8 +60,6 @@ pub struct Session {
     current: Portal,
     interrupt: Arc<Interrupt>,
     seat: Seat,
-    /// Room for completion tags.
-    tag: String,
 }
 
 impl Session {
@@ -79,7 +76,6 @@ impl Session {
             txn: shared.engine.session().map_err(from_txn)?,
             environment: SessionEnvironment::new(shared, definitions, user, seat.session),
             shared: Arc::clone(shared),
-            scratch: Scratch::default(),
             block: Block::default(),
             prepared: HashMap::new(),
             unnamed: None,
@@ -87,7 +83,6 @@ impl Session {
             current: Portal::default(),
             interrupt: Arc::clone(interrupt),
             seat,
-            tag: String::new(),
         })
     }
 
@@ -279,6 +274,13 @@ impl Session {
             b'I' => self.environment.table.idle_timeout,
             _ => self.environment.table.idle_transaction_timeout,
         }
+    }
+
+    /// Asks for what lies apart from the session itself and its next statement will need.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.seat.prefetch();
+        self.txn.prefetch();
     }
 
     fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {

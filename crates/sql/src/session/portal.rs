@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use smallvec::SmallVec;
 
 use super::plans::Planned;
 use super::rows::KeptRows;
@@ -17,16 +18,17 @@ pub(super) struct Portal {
     /// What it runs; None when there is no portal.
     pub planned: Option<Arc<Planned>>,
     /// Result formats as given.
-    pub formats: Vec<i16>,
+    pub formats: SmallVec<[i16; 4]>,
     /// The rows not given yet, once it was stopped at a row limit.
     pub kept: Option<KeptRows>,
     /// It has run to its end.
     pub done: bool,
     /// A cursor WITH HOLD, which outlives its transaction.
     pub held: bool,
-    bytes: Vec<u8>,
-    parameters: Vec<Option<Range<usize>>>,
-    parameter_formats: Vec<i16>,
+    // Inline as far as common statements need: a portal opened by each statement should touch no memory of its own.
+    bytes: SmallVec<[u8; 64]>,
+    parameters: SmallVec<[Option<Range<u32>>; 4]>,
+    parameter_formats: SmallVec<[i16; 4]>,
 }
 
 impl Portal {
@@ -44,9 +46,9 @@ impl Portal {
         self.parameter_formats.extend_from_slice(parameter_formats);
         for parameter in parameters {
             self.parameters.push(parameter.map(|bytes| {
-                let start = self.bytes.len();
+                let start = self.bytes.len() as u32;
                 self.bytes.extend_from_slice(bytes);
-                start..self.bytes.len()
+                start..self.bytes.len() as u32
             }));
         }
     }
@@ -73,7 +75,7 @@ impl Portal {
         let values = arena.alloc_slice_fill_copy(types.len(), Datum::Null);
         for (at, (value, type_)) in values.iter_mut().zip(types).enumerate() {
             let Some(Some(range)) = self.parameters.get(at) else { continue };
-            let bytes = &self.bytes[range.clone()];
+            let bytes = &self.bytes[range.start as usize..range.end as usize];
             let format = match self.parameter_formats.as_slice() {
                 [] => 0,
                 [all] => *all,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::error::{SqlError, SqlState};
+use crate::plan::Isolation;
 use crate::types::Settings;
 use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
 
@@ -132,6 +133,8 @@ pub(crate) struct SettingsTable {
     pub idle_transaction_timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
     pub synchronous: bool,
+    pub default_isolation: Isolation,
+    pub default_read_only: bool,
     user: String,
 }
 
@@ -164,6 +167,8 @@ impl SettingsTable {
             idle_transaction_timeout: None,
             idle_timeout: None,
             synchronous: true,
+            default_isolation: Isolation::ReadCommitted,
+            default_read_only: false,
             user: user.to_owned(),
         };
         table.set_search_path("\"$user\", public");
@@ -334,6 +339,13 @@ impl SettingsTable {
             "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
             "idle_session_timeout" => self.idle_timeout = limit(&proper),
             "synchronous_commit" => self.synchronous = proper != "off",
+            "default_transaction_isolation" => {
+                self.default_isolation = match proper.as_str() {
+                    "repeatable read" | "serializable" => Isolation::RepeatableRead,
+                    _ => Isolation::ReadCommitted,
+                }
+            }
+            "default_transaction_read_only" => self.default_read_only = proper == "on",
             "client_encoding" => {
                 let plain: String = value.chars().filter(|c| c.is_alphanumeric()).collect();
                 if !matches!(plain.to_ascii_lowercase().as_str(), "utf8" | "unicode") {

@@ -1,6 +1,6 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
-use std::fmt::Write;
+use std::io::Write;
 use std::sync::Arc;
 
 use super::client::Client;
@@ -9,7 +9,7 @@ use super::portal::Portal;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
 use crate::error::{SqlError, SqlState};
-use crate::exec::{Executor, Flow, from_txn};
+use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
 use crate::plan::{Body, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
@@ -112,10 +112,10 @@ impl Session {
             if statement.returns_rows() {
                 client.columns(&statement.columns, &[]);
             }
-            let arena = self.scratch.take_bump();
+            let arena = scratch::take_arena();
             let run = literal_values(compiled, literals, &self.environment, &arena)
                 .and_then(|values| self.run_query(statement, values, 0, None, client));
-            self.scratch.give_bump(arena);
+            scratch::give_arena(arena);
             let count = run?;
             self.complete(statement, count, client);
             Ok(true)
@@ -191,7 +191,7 @@ impl Session {
         max_rows: u32,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
-        let arena = self.scratch.take_bump();
+        let arena = scratch::take_arena();
         let mut kept = None;
         let run = match portal.values(&statement.parameters, &self.environment, &arena) {
             Err(error) => Err(error),
@@ -202,7 +202,7 @@ impl Session {
                 }
             },
         };
-        self.scratch.give_bump(arena);
+        scratch::give_arena(arena);
         portal.done = true;
         let Some(count) = run? else { return Ok(Executed::Complete) };
         if let Some(kept) = kept {
@@ -225,11 +225,11 @@ impl Session {
         if let Some(kept) = &mut portal.kept {
             while max_rows == 0 || given < u64::from(max_rows) {
                 let Some(row) = kept.pop() else { break };
-                let arena = self.scratch.take_bump();
+                let arena = scratch::take_arena();
                 let values: Vec<Datum<'_>> = row.iter().map(|value| value.datum_in(&arena)).collect();
                 let sent = client.row(&values, &statement.columns, &self.environment);
                 drop(values);
-                self.scratch.give_bump(arena);
+                scratch::give_arena(arena);
                 sent?;
                 given += 1;
             }
@@ -259,14 +259,7 @@ impl Session {
         let limit = if max_rows == 0 || *tag != QueryTag::Select { u64::MAX } else { u64::from(max_rows) };
         let mut rest = None;
         let environment = &self.environment;
-        let mut cx = Executor::new(
-            &self.txn,
-            &self.shared,
-            &environment.catalog,
-            values,
-            environment,
-            &mut self.scratch,
-        );
+        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if given >= limit {
                 rest.get_or_insert_with(KeptRows::default).push(row);
@@ -352,10 +345,12 @@ impl Session {
             QueryTag::Update => "UPDATE ",
             QueryTag::Delete => "DELETE ",
         };
-        self.tag.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.tag, "{word}{count}");
-        client.complete(&self.tag);
+        let mut tag = [0; 32];
+        let mut rest = &mut tag[..];
+        // A word and twenty digits fit.
+        let _ = write!(rest, "{word}{count}");
+        let length = 32 - rest.len();
+        client.complete(std::str::from_utf8(&tag[..length]).unwrap_or(word));
     }
 
     pub(super) fn scope(&self) -> Scope {

@@ -119,15 +119,9 @@ impl Session {
 
     fn open_transaction(&mut self, modes: TransactionModes) {
         let table = &mut self.environment.table;
-        let isolation = modes.isolation.or(self.block.defaults.isolation).unwrap_or_else(|| {
-            match table.get("default_transaction_isolation") {
-                Ok("repeatable read" | "serializable") => Isolation::RepeatableRead,
-                _ => Isolation::ReadCommitted,
-            }
-        });
-        let read_only = modes.read_only.or(self.block.defaults.read_only);
-        let read_only =
-            read_only.unwrap_or_else(|| matches!(table.get("default_transaction_read_only"), Ok("on")));
+        let defaults = self.block.defaults;
+        let isolation = modes.isolation.or(defaults.isolation).unwrap_or(table.default_isolation);
+        let read_only = modes.read_only.or(defaults.read_only).unwrap_or(table.default_read_only);
         let now = clock();
         table.formats.transaction_time = now;
         self.environment.statement_time = now;

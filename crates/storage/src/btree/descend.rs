@@ -141,11 +141,11 @@ pub(super) fn descend<'p>(
         };
         let child = position.and_then(|position| Some((position, node.child(position)?)));
         let (position, child) = child.ok_or_else(|| step.damaged("unreadable inner node"))?;
-        let next = look(pool, child, Some(&step))?;
         if now == 1 {
-            // A leaf is rarely in the cache: its header and slots come in one wait instead of one for each probe.
-            next.page.bytes().prefetch(0, LEAF_PREFETCH);
+            // A leaf is rarely in the cache: its frame's word, header and slots come in one wait instead of one each.
+            pool.prefetch(child, LEAF_PREFETCH);
         }
+        let next = look(pool, child, Some(&step))?;
         let below = level_of(&next, tree.id);
         step.page.validate()?;
         if below != Some(now - 1) {

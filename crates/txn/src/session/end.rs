@@ -264,7 +264,7 @@ impl Inner {
 
     /// The session is gone: takes an open transaction back and frees the slot, on a fiber of its own, since whoever drops a
     /// session may not park. On a thread that is no worker the runtime is being torn down, and recovery does it.
-    pub(super) fn abandon(self: Box<Self>) {
+    pub(super) fn abandon(self) {
         if runtime::try_core().is_none() {
             return;
         }

@@ -97,14 +97,8 @@ pub(super) fn table_as(
     if with_data {
         session.txn.statement_start().map_err(exec::from_txn)?;
         let environment = &session.environment;
-        let mut cx = exec::Executor::new(
-            &session.txn,
-            &session.shared,
-            &environment.catalog,
-            values,
-            environment,
-            &mut session.scratch,
-        );
+        let mut cx =
+            exec::Executor::new(&session.txn, &session.shared, &environment.catalog, values, environment);
         rows = exec::ddl::fill(&mut cx, query, &table, None)?;
     }
     client.complete(&format!("SELECT {rows}"));

@@ -162,8 +162,7 @@ impl Session {
         body: impl FnOnce(&mut Executor<'s>) -> Result<R, SqlError>,
     ) -> Result<R, SqlError> {
         let environment = &self.environment;
-        let mut cx =
-            Executor::new(&self.txn, &self.shared, &environment.catalog, &[], environment, &mut self.scratch);
+        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, &[], environment);
         body(&mut cx)
     }
 }
