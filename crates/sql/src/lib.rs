@@ -21,6 +21,7 @@ pub mod plan;
 pub mod planner;
 pub mod row;
 pub mod session;
+mod spill;
 pub mod types;
 
 pub use error::{SqlError, SqlState};

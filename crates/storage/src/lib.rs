@@ -21,6 +21,7 @@ pub mod page;
 pub mod pool;
 pub mod recovery;
 pub mod space;
+pub mod spool;
 pub mod store;
 pub mod sweep;
 pub mod writer;

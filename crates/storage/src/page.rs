@@ -121,6 +121,8 @@ pub enum PageKind {
     Leaf = 4,
     /// Older row versions.
     Undo = 5,
+    /// Part of a spool: rows of a statement beyond what it keeps in memory.
+    Spool = 6,
 }
 
 impl PageKind {
@@ -133,6 +135,7 @@ impl PageKind {
             3 => PageKind::Inner,
             4 => PageKind::Leaf,
             5 => PageKind::Undo,
+            6 => PageKind::Spool,
             _ => return None,
         })
     }

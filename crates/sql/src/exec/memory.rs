@@ -2,10 +2,11 @@
 
 use bumpalo::Bump;
 
-use super::File;
+use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::SqlError;
 use crate::key::{self, KeyOrder};
 use crate::plan::Reg;
+use crate::spill::{pack, unpack};
 use crate::types::{ArrayRef, Datum, NumericRef, RecordRef};
 
 /// A copy of a datum whose bytes live in `bump`.
@@ -54,6 +55,43 @@ pub(super) fn copy_all<'x>(registers: &[Reg], row: &[Datum<'_>], file: &mut File
     for (register, value) in registers.iter().zip(row) {
         file[*register as usize] = copy_datum(*value, bump);
     }
+}
+
+/// Packs the given registers.
+pub(super) fn pack_registers(registers: &[Reg], file: &File<'_>, to: &mut Vec<u8>) {
+    pack(registers.iter().map(|register| file[*register as usize]), to);
+}
+
+/// Puts packed registers back; gives what follows them.
+pub(super) fn unpack_registers<'x>(
+    registers: &[Reg],
+    mut row: &'x [u8],
+    file: &mut File<'x>,
+    arena: &'x Bump,
+) -> Result<&'x [u8], SqlError> {
+    for register in registers {
+        file[*register as usize] = unpack(&mut row, arena)?;
+    }
+    Ok(row)
+}
+
+/// Gives a packed row on in a scope of its own, whose registers `fill` sets.
+pub(super) fn give<'s>(
+    cx: &mut Executor<'s>,
+    own: &mut Arena<'s>,
+    (file, row): (&File<'_>, &[u8]),
+    fill: impl for<'x> FnOnce(&'x [u8], &mut File<'x>, &'x Bump) -> Result<(), SqlError>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    cx.check()?;
+    let flow = {
+        let own = &*own;
+        let file = own.file(file);
+        fill(row, file, &own.bump)?;
+        sink(cx, file, own)?
+    };
+    own.bump.reset();
+    Ok(flow)
 }
 
 /// Sets registers to NULL.

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use hashbrown::HashMap;
 use runtime::{fiber, interrupt};
+use storage::Store;
 use txn::TxnSession;
 
 use crate::catalog::Catalog;
@@ -200,6 +201,16 @@ impl<'s> Executor<'s> {
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         }
         Ok(())
+    }
+
+    /// Where rows beyond `work_mem` go.
+    pub fn store(&self) -> &'s Arc<Store> {
+        self.shared.engine.store()
+    }
+
+    /// Bytes an operator may keep in memory.
+    pub fn work_mem(&self) -> usize {
+        self.environment.table.work_mem
     }
 
     /// An empty arena from the core's stock.

@@ -1,20 +1,18 @@
 //! Sort and top-n, LIMIT and OFFSET, DISTINCT.
 //!
-//! A row to be sorted is copied into the node's own arena along with one byte string that orders as the sort keys do,
-//! so comparing two rows is comparing bytes; rows with equal keys stay in input order.
+//! A row to be sorted is packed behind one byte string that orders as the sort keys do, so comparing two rows is comparing
+//! bytes; rows with equal keys stay in input order.
 
 use hashbrown::HashSet;
 
-use super::memory::{encode_key, load, store};
+use super::memory::{encode_key, give, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::key::{self, KeyOrder};
 use crate::plan::{Plan, Reg, SortKey};
+use crate::spill::{Sorted, Sorter};
 use crate::types::Datum;
-
-/// A row waiting for its place.
-type Row<'b> = (&'b [u8], &'b [Datum<'b>]);
 
 /// Appends the bytes that order a row by `keys`.
 pub(super) fn sort_key<'s, 'x>(
@@ -48,49 +46,35 @@ pub(super) fn sort<'s, 'x>(
         return Ok(Flow::More);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    cx.scoped(|cx, memory| {
-        let memory = &*memory;
-        let mut rows: Vec<Row<'_>> = Vec::new();
-        let mut bytes = Vec::new();
-        // What a row must be below to be among the first `limit`, once so many are known.
-        let mut bar: Option<&[u8]> = None;
-        run(cx, input, file, arena, &mut |cx, file, arena| {
-            bytes.clear();
-            sort_key(cx, keys, file, arena, &mut bytes)?;
-            if bar.is_some_and(|bar| bytes.as_slice() >= bar) {
-                return Ok(Flow::More);
-            }
-            rows.push((memory.bump.alloc_slice_copy(&bytes), store(keep, file, &memory.bump)));
-            // Cut back to the best `limit` whenever twice as many have come: a comparison or two for each row.
-            if rows.len() / 2 >= limit.max(64) {
-                rows.sort_by(|a, b| a.0.cmp(b.0));
-                rows.truncate(limit);
-                bar = rows.last().map(|row| row.0);
-            }
-            Ok(Flow::More)
-        })?;
-        rows.sort_by(|a, b| a.0.cmp(b.0));
-        rows.truncate(limit);
-        emit(cx, rows.iter().map(|row| row.1), keep, file, sink)
-    })
+    let mut sorter = Sorter::limited(cx.store(), cx.work_mem(), limit);
+    let mut key = cx.take_bytes();
+    run(cx, input, file, arena, &mut |cx, file, arena| {
+        key.clear();
+        sort_key(cx, keys, file, arena, &mut key)?;
+        sorter.push(&key, |to| pack_registers(keep, file, to))?;
+        Ok(Flow::More)
+    })?;
+    cx.give_bytes(key);
+    emit(cx, sorter.finish()?, keep, file, sink)
 }
 
-/// Gives stored rows on, each in a scope of its own.
-pub(super) fn emit<'s, 'b>(
+/// Gives sorted rows on.
+fn emit<'s>(
     cx: &mut Executor<'s>,
-    rows: impl Iterator<Item = &'b [Datum<'b>]>,
+    mut rows: Sorted,
     registers: &[Reg],
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     cx.scoped(|cx, own| {
-        for row in rows {
-            let flow = {
-                let file = own.file(file);
-                load(registers, row, file);
-                sink(cx, file, own)?
-            };
-            own.bump.reset();
+        while let Some((_, row)) = rows.next()? {
+            let flow = give(
+                cx,
+                own,
+                (file, row),
+                |row, file, arena| unpack_registers(registers, row, file, arena).map(drop),
+                sink,
+            )?;
             if flow == Flow::Stop {
                 return Ok(Flow::Stop);
             }

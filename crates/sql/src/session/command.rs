@@ -303,9 +303,10 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
         self.lock_tables(query)?;
-        let mut sink = RowSink { kept: KeptRows::default(), client };
-        self.run_query(query, values, 0, None, &mut sink)?;
-        let kept = sink.kept;
+        let mut kept = KeptRows::new(self.environment.table.work_mem);
+        let store = Arc::clone(self.shared.engine.store());
+        let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
+        self.run_query(query, values, 0, None, &mut RowSink { row: &mut keep, client })?;
         let compiled = crate::planner::Compiled {
             statement: Arc::clone(query),
             declared: 0,
@@ -332,13 +333,17 @@ impl Session {
         let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
         let mut given = 0;
         while count.is_none_or(|count| given < count) {
-            let Some(row) = portal.kept.as_mut().and_then(KeptRows::pop) else { break };
-            if !skip {
-                let arena = bumpalo::Bump::new();
-                let values: Vec<Datum<'_>> = row.iter().map(|value| value.datum_in(&arena)).collect();
-                client.row(&values, &columns, &self.environment)?;
+            let Some(kept) = &mut portal.kept else { break };
+            let row = |row: &[Datum<'_>]| match skip {
+                true => Ok(()),
+                false => client.row(row, &columns, &self.environment),
+            };
+            if kept.pop(row)?.is_none() {
+                break;
             }
             given += 1;
+            runtime::fiber::safe_point();
+            runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         }
         client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
         Ok(())
@@ -385,7 +390,7 @@ impl Session {
         {
             self.lock_tables(&explain.statement)?;
             let start = runtime::time::precise();
-            let mut sink = RowSink { kept: KeptRows::default(), client };
+            let mut sink = RowSink { row: &mut |_| Ok(()), client };
             let rows = self.run_query(&explain.statement, values, 0, None, &mut sink)?;
             actual = Some((rows, runtime::time::precise() - start));
         }
@@ -428,9 +433,9 @@ fn no_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
 }
 
-/// Keeps rows instead of sending them; everything else goes to the client.
+/// Takes rows instead of sending them; what is not of the result goes to the client.
 struct RowSink<'c> {
-    kept: KeptRows,
+    row: &'c mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
     client: &'c mut dyn Client,
 }
 
@@ -442,8 +447,7 @@ impl Client for RowSink<'_> {
         _: &[crate::plan::ColumnDesc],
         _: &dyn crate::expr::Environment,
     ) -> Result<(), SqlError> {
-        self.kept.push(row);
-        Ok(())
+        (self.row)(row)
     }
     fn complete(&mut self, _: &str) {}
     fn empty(&mut self) {}

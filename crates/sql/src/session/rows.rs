@@ -1,23 +1,42 @@
 //! Rows kept for later: of a portal stopped at its row limit, of a cursor.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::types::{Datum, Value};
+use bumpalo::Bump;
+use storage::Store;
 
-/// Rows of equal width, taken from the front.
-#[derive(Default)]
+use crate::error::SqlError;
+use crate::spill::{Rows, RowsReader, unpack};
+use crate::types::Datum;
+
+/// Rows taken from the front; what was taken is forgotten.
 pub(super) struct KeptRows {
-    rows: VecDeque<Box<[Value]>>,
+    rows: Rows,
+    reader: RowsReader,
 }
 
 impl KeptRows {
-    /// Keeps a copy of a row.
-    pub fn push(&mut self, row: &[Datum<'_>]) {
-        self.rows.push_back(row.iter().map(Datum::to_value).collect());
+    /// No rows yet; `memory` bytes of them will be kept before they go to temporary pages.
+    pub fn new(memory: usize) -> KeptRows {
+        KeptRows { rows: Rows::new(memory), reader: RowsReader::default() }
     }
 
-    /// The next row.
-    pub fn pop(&mut self) -> Option<Box<[Value]>> {
-        self.rows.pop_front()
+    /// Keeps a copy of a row.
+    pub fn push(&mut self, store: &Arc<Store>, row: &[Datum<'_>]) -> Result<(), SqlError> {
+        self.rows.push(store, row.iter().copied())
+    }
+
+    /// Hands the next row to `with`; None at the end.
+    pub fn pop<R>(
+        &mut self,
+        with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>,
+    ) -> Result<Option<R>, SqlError> {
+        let Some(mut packed) = self.reader.take(&mut self.rows)? else { return Ok(None) };
+        let arena = Bump::new();
+        let mut values = Vec::new();
+        while !packed.is_empty() {
+            values.push(unpack(&mut packed, &arena)?);
+        }
+        with(&values).map(Some)
     }
 }

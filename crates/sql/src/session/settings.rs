@@ -20,6 +20,8 @@ enum Kind {
     Integer(i64, i64),
     /// Milliseconds, with an optional unit.
     Time,
+    /// Memory in kilobytes, at least 64, with an optional unit.
+    Memory,
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
@@ -81,7 +83,7 @@ const KNOWN: &[Known] = &[
     known("lc_messages", Kind::Text, "C", false),
     known("lock_timeout", Kind::Time, "0", false),
     known("log_statement", Kind::Text, "none", false),
-    known("maintenance_work_mem", Kind::Text, "64MB", false),
+    known("maintenance_work_mem", Kind::Memory, "64MB", false),
     known("max_connections", Kind::Fixed, "10000", false),
     known("max_identifier_length", Kind::Fixed, "63", false),
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
@@ -104,7 +106,7 @@ const KNOWN: &[Known] = &[
     known("TimeZone", Kind::Text, "UTC", true),
     known("transaction_isolation", Kind::Text, "read committed", false),
     known("transaction_read_only", Kind::Bool, "off", false),
-    known("work_mem", Kind::Text, "4MB", false),
+    known("work_mem", Kind::Memory, "4MB", false),
     known("xmloption", Kind::Text, "content", false),
 ];
 
@@ -135,6 +137,8 @@ pub(crate) struct SettingsTable {
     pub synchronous: bool,
     pub default_isolation: Isolation,
     pub default_read_only: bool,
+    /// Bytes an operator keeps in memory before it uses temporary pages.
+    pub work_mem: usize,
     user: String,
 }
 
@@ -169,6 +173,7 @@ impl SettingsTable {
             synchronous: true,
             default_isolation: Isolation::ReadCommitted,
             default_read_only: false,
+            work_mem: 4 << 20,
             user: user.to_owned(),
         };
         table.set_search_path("\"$user\", public");
@@ -303,6 +308,7 @@ impl SettingsTable {
                 Err(_) => return Err(invalid(known.name, value)),
             },
             Kind::Time => show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?),
+            Kind::Memory => show_memory(parse_memory(known.name, value)?),
             Kind::Words(words) => {
                 let lower = value.trim().to_ascii_lowercase();
                 let lower = match (known.name, parse_bool(&lower)) {
@@ -338,6 +344,9 @@ impl SettingsTable {
             "lock_timeout" => self.lock_timeout = limit(&proper).unwrap_or_default(),
             "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
             "idle_session_timeout" => self.idle_timeout = limit(&proper),
+            "work_mem" => {
+                self.work_mem = usize::try_from(parse_memory(known.name, value)? << 10).unwrap_or(usize::MAX);
+            }
             "synchronous_commit" => self.synchronous = proper != "off",
             "default_transaction_isolation" => {
                 self.default_isolation = match proper.as_str() {
@@ -463,6 +472,53 @@ fn show_time(milliseconds: u64) -> String {
         }
     }
     if milliseconds == 0 { "0".to_owned() } else { format!("{milliseconds}ms") }
+}
+
+/// Kilobytes of "64kB", "4MB", "1.5GB" or a plain number.
+fn parse_memory(name: &str, value: &str) -> Result<u64, SqlError> {
+    const LEAST: f64 = 64.0;
+    const MOST: f64 = i32::MAX as f64;
+    let text = value.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit.trim() {
+        "B" => Some(1.0 / 1024.0),
+        "" | "kB" => Some(1.0),
+        "MB" => Some(1024.0),
+        "GB" => Some(1024.0 * 1024.0),
+        "TB" => Some(1024.0 * 1024.0 * 1024.0),
+        _ => None,
+    };
+    let (Ok(number), Some(factor)) = (number.parse::<f64>(), factor) else {
+        let error = invalid(name, value);
+        // Without a number there is no unit to speak of.
+        return Err(match number.is_empty() {
+            true => error,
+            false => error
+                .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."),
+        });
+    };
+    let kilobytes = (number * factor).round();
+    if kilobytes > MOST {
+        return Err(invalid(name, value).with_hint("Value exceeds integer range."));
+    }
+    if !(LEAST..=MOST).contains(&kilobytes) {
+        let message = format!(
+            "{kilobytes} kB is outside the valid range for parameter \"{name}\" ({LEAST} kB .. {MOST} kB)"
+        );
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(kilobytes as u64)
+}
+
+/// Memory as SHOW gives it: in the largest unit without a fraction.
+fn show_memory(kilobytes: u64) -> String {
+    for (unit, factor) in [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)] {
+        if kilobytes.is_multiple_of(factor) {
+            return format!("{}{unit}", kilobytes / factor);
+        }
+    }
+    format!("{kilobytes}kB")
 }
 
 fn limit(shown: &str) -> Option<Duration> {

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use runtime::{fiber, interrupt};
+
 use super::client::Client;
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
@@ -224,14 +226,13 @@ impl Session {
         let mut given = 0;
         if let Some(kept) = &mut portal.kept {
             while max_rows == 0 || given < u64::from(max_rows) {
-                let Some(row) = kept.pop() else { break };
-                let arena = scratch::take_arena();
-                let values: Vec<Datum<'_>> = row.iter().map(|value| value.datum_in(&arena)).collect();
-                let sent = client.row(&values, &statement.columns, &self.environment);
-                drop(values);
-                scratch::give_arena(arena);
-                sent?;
+                let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
+                if sent.is_none() {
+                    break;
+                }
                 given += 1;
+                fiber::safe_point();
+                interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             }
             if max_rows != 0 && given == u64::from(max_rows) {
                 return Ok(Executed::Suspended);
@@ -258,11 +259,14 @@ impl Session {
         let mut given = 0_u64;
         let limit = if max_rows == 0 || *tag != QueryTag::Select { u64::MAX } else { u64::from(max_rows) };
         let mut rest = None;
+        let work_mem = self.environment.table.work_mem;
+        let keep = || KeptRows::new(work_mem);
         let environment = &self.environment;
+        let store = self.shared.engine.store();
         let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if given >= limit {
-                rest.get_or_insert_with(KeptRows::default).push(row);
+                rest.get_or_insert_with(keep).push(store, row)?;
                 return Ok(Flow::More);
             }
             given += 1;
@@ -280,7 +284,7 @@ impl Session {
         if let Some(kept) = kept
             && given == limit
         {
-            *kept = Some(rest.unwrap_or_default());
+            *kept = Some(rest.unwrap_or_else(keep));
         }
         Ok(if *tag == QueryTag::Select { given } else { affected })
     }

@@ -1,0 +1,359 @@
+//! An external merge sort of entries: a key, compared as bytes, and a payload.
+//!
+//! Entries are gathered in memory. When the bound is passed they are sorted and written to temporary pages as a run;
+//! runs of equal age are merged as soon as there are as many as can be read at once, and the last ones while the
+//! entries are drained. Entries of equal keys keep the order they came in: a run holds a stretch of the input, runs are
+//! merged with their neighbours only, and the earlier run goes first.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use runtime::fiber;
+use storage::Store;
+use storage::page::PAGE_SIZE;
+use storage::spool::{Spool, SpoolReader};
+
+use super::{Pace, failed};
+use crate::error::SqlError;
+
+/// An entry in memory: the key's first bytes, which decide most comparisons, and where the rest is.
+#[derive(Clone, Copy)]
+struct Entry {
+    prefix: u64,
+    at: usize,
+    key: u32,
+    payload: u32,
+}
+
+impl Entry {
+    fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        &bytes[self.at..self.at + self.key as usize]
+    }
+
+    fn payload<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        let at = self.at + self.key as usize;
+        &bytes[at..at + self.payload as usize]
+    }
+}
+
+/// The first eight bytes as a number that orders as they do; what is missing counts as zeros.
+fn prefix(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => key.iter().enumerate().fold(0, |word, (at, byte)| word | u64::from(*byte) << (56 - 8 * at)),
+    }
+}
+
+/// Fewest runs read at once.
+const FAN_IN_MIN: usize = 8;
+/// Most runs read at once.
+const FAN_IN_MAX: usize = 128;
+/// Comparisons between two safe points.
+const COMPARISONS: u32 = 256;
+/// Entries a limited sorter gathers at the least before it drops what is beyond the limit.
+const LIMIT_MIN: usize = 64;
+/// Bytes of an entry's lengths in a run.
+const HEADER: usize = 8;
+
+/// A run in temporary pages, and how many times its entries were written.
+struct Run {
+    spool: Spool,
+    level: u32,
+}
+
+/// Takes entries in any order.
+pub(crate) struct Sorter<'a> {
+    store: &'a Arc<Store>,
+    /// Bytes it may use.
+    memory: usize,
+    /// Entries that will be asked for.
+    limit: usize,
+    /// The key an entry must be below to be among the first `limit`, once that is known.
+    bar: Option<Vec<u8>>,
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    runs: Vec<Run>,
+    pace: Pace,
+}
+
+impl<'a> Sorter<'a> {
+    /// A sorter that uses about `memory` bytes before it uses temporary pages.
+    pub fn new(store: &'a Arc<Store>, memory: usize) -> Sorter<'a> {
+        Sorter {
+            store,
+            memory,
+            limit: usize::MAX,
+            bar: None,
+            bytes: Vec::with_capacity(1024),
+            entries: Vec::with_capacity(16),
+            runs: Vec::new(),
+            pace: Pace(0),
+        }
+    }
+
+    /// As [`Sorter::new`], when only the first `limit` entries, at least one, will be asked for.
+    pub fn limited(store: &'a Arc<Store>, memory: usize, limit: usize) -> Sorter<'a> {
+        Sorter { limit, ..Sorter::new(store, memory) }
+    }
+
+    /// Adds an entry whose payload `write` appends to what it is given. It isn't called for an entry beyond the limit.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
+        if self.bar.as_ref().is_some_and(|bar| key >= bar.as_slice()) {
+            return Ok(());
+        }
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        write(&mut self.bytes);
+        let payload = (self.bytes.len() - at - key.len()) as u32;
+        self.entries.push(Entry { prefix: prefix(key), at, key: key.len() as u32, payload });
+        if self.entries.len() / 2 >= self.limit.max(LIMIT_MIN) {
+            self.cut();
+        }
+        if self.bytes.len() + self.entries.len() * size_of::<Entry>() > self.memory {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    /// Whether entries went to temporary pages.
+    #[cfg(test)]
+    pub fn is_spilled(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Sorts what is in memory. Lets others run as it goes: the sort of a large memory takes seconds.
+    fn sort(&mut self) {
+        let bytes = self.bytes.as_slice();
+        let mut comparisons = 0_u32;
+        self.entries.sort_unstable_by(|a, b| {
+            comparisons = comparisons.wrapping_add(1);
+            if comparisons.is_multiple_of(COMPARISONS) {
+                fiber::safe_point();
+            }
+            // What came first lies first.
+            let rest = |_| a.key(bytes).cmp(b.key(bytes)).then(a.at.cmp(&b.at));
+            a.prefix.cmp(&b.prefix).then_with(|| rest(()))
+        });
+        if self.entries.len() >= self.limit {
+            self.entries.truncate(self.limit);
+            self.bar = self.entries.last().map(|entry| entry.key(bytes).to_vec());
+        }
+    }
+
+    /// Drops what is beyond the limit, and its bytes.
+    fn cut(&mut self) {
+        self.sort();
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        for entry in &mut self.entries {
+            let at = bytes.len();
+            bytes.extend_from_slice(&self.bytes[entry.at..][..(entry.key + entry.payload) as usize]);
+            entry.at = at;
+        }
+        self.bytes = bytes;
+    }
+
+    /// Writes what is in memory as a run, then merges runs while there are too many of an age.
+    fn spill(&mut self) -> Result<(), SqlError> {
+        self.sort();
+        let mut spool = Spool::new(0);
+        for entry in &self.entries {
+            self.pace.step()?;
+            append(self.store, &mut spool, entry.key(&self.bytes), entry.payload(&self.bytes))?;
+        }
+        spool.seal(self.store).map_err(failed)?;
+        self.bytes.clear();
+        self.entries.clear();
+        self.runs.push(Run { spool, level: 0 });
+        let fan_in = self.fan_in();
+        while self.runs.len() >= fan_in
+            && self.runs[self.runs.len() - fan_in].level == self.runs[self.runs.len() - 1].level
+        {
+            self.merge_last(fan_in)?;
+        }
+        Ok(())
+    }
+
+    fn fan_in(&self) -> usize {
+        (self.memory / PAGE_SIZE).clamp(FAN_IN_MIN, FAN_IN_MAX)
+    }
+
+    /// Makes one run of the last `count`.
+    fn merge_last(&mut self, count: usize) -> Result<(), SqlError> {
+        // What was gathered in is in the runs: the room goes to the pages being read.
+        self.bytes = Vec::new();
+        self.entries = Vec::new();
+        let runs = self.runs.split_off(self.runs.len() - count);
+        let level = runs.iter().map(|run| run.level).max().unwrap_or(0) + 1;
+        let mut merge = Merge::new(runs)?;
+        let mut spool = Spool::new(0);
+        let mut left = self.limit;
+        while left > 0
+            && let Some((key, payload)) = merge.next()?
+        {
+            self.pace.step()?;
+            append(self.store, &mut spool, key, payload)?;
+            left -= 1;
+        }
+        spool.seal(self.store).map_err(failed)?;
+        self.runs.push(Run { spool, level });
+        Ok(())
+    }
+
+    /// Ends the gathering: the entries can be drained.
+    pub fn finish(mut self) -> Result<Sorted, SqlError> {
+        if self.runs.is_empty() {
+            self.sort();
+            return Ok(Sorted(Source::Memory { bytes: self.bytes, entries: self.entries, next: 0 }));
+        }
+        if !self.entries.is_empty() {
+            self.spill()?;
+        }
+        let fan_in = self.fan_in();
+        while self.runs.len() > fan_in {
+            self.merge_last(fan_in.min(self.runs.len() - fan_in + 1))?;
+        }
+        Ok(Sorted(Source::Merged { merge: Merge::new(self.runs)?, left: self.limit }))
+    }
+}
+
+/// Writes an entry to a run.
+fn append(store: &Arc<Store>, spool: &mut Spool, key: &[u8], payload: &[u8]) -> Result<(), SqlError> {
+    let write = |to: &mut Vec<u8>| {
+        to.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        to.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        to.extend_from_slice(key);
+        to.extend_from_slice(payload);
+    };
+    spool.append(store, write).map_err(failed)
+}
+
+/// An entry as it is drained.
+pub(crate) type KeyAndPayload<'a> = (&'a [u8], &'a [u8]);
+
+/// Entries in the order of their keys.
+pub(crate) struct Sorted(Source);
+
+/// Where sorted entries come from.
+enum Source {
+    /// Keys and payloads in memory, where each is, and the next to be given.
+    Memory { bytes: Vec<u8>, entries: Vec<Entry>, next: usize },
+    /// Runs, and how many entries are wanted.
+    Merged { merge: Merge, left: usize },
+}
+
+impl Sorted {
+    /// The next entry's key and payload. Parks when it comes from a page that is not resident.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<KeyAndPayload<'_>>, SqlError> {
+        match &mut self.0 {
+            Source::Memory { bytes, entries, next } => {
+                let Some(entry) = entries.get(*next) else { return Ok(None) };
+                *next += 1;
+                Ok(Some((entry.key(bytes), entry.payload(bytes))))
+            }
+            Source::Merged { left: 0, .. } => Ok(None),
+            Source::Merged { merge, left } => {
+                *left -= 1;
+                merge.next()
+            }
+        }
+    }
+}
+
+/// A run being read.
+struct RunReader {
+    spool: Spool,
+    reader: SpoolReader,
+    /// The entry it stands at.
+    entry: Vec<u8>,
+    key: usize,
+    prefix: u64,
+}
+
+impl RunReader {
+    /// Goes to the next entry; false at the end. What was read goes back.
+    fn advance(&mut self) -> Result<bool, SqlError> {
+        self.spool.release_before(self.reader.at());
+        if self.reader.at() == self.spool.len() {
+            return Ok(false);
+        }
+        let lengths = self.reader.read(&self.spool, HEADER).map_err(failed)?;
+        let length = |at: usize| lengths[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b) as usize);
+        let (key, payload) = (length(0), length(4));
+        self.entry.clear();
+        self.entry.extend_from_slice(self.reader.read(&self.spool, key + payload).map_err(failed)?);
+        self.key = key;
+        self.prefix = prefix(&self.entry[..key]);
+        Ok(true)
+    }
+}
+
+/// Runs read at once: a heap with the least entry's run on top.
+struct Merge {
+    runs: Vec<RunReader>,
+    heap: Vec<usize>,
+    /// The top's entry was given and is to be passed.
+    given: bool,
+}
+
+impl Merge {
+    fn new(runs: Vec<Run>) -> Result<Merge, SqlError> {
+        let mut merge = Merge { runs: Vec::with_capacity(runs.len()), heap: Vec::new(), given: false };
+        for run in runs {
+            let reader = SpoolReader::default();
+            let mut source = RunReader { spool: run.spool, reader, entry: Vec::new(), key: 0, prefix: 0 };
+            if source.advance()? {
+                merge.heap.push(merge.runs.len());
+            }
+            merge.runs.push(source);
+        }
+        for at in (0..merge.heap.len() / 2).rev() {
+            merge.sift(at);
+        }
+        Ok(merge)
+    }
+
+    /// Whether one run's entry goes before another's: the earlier run's when the keys are equal.
+    fn before(&self, one: usize, other: usize) -> bool {
+        let (a, b) = (&self.runs[one], &self.runs[other]);
+        let order = a.prefix.cmp(&b.prefix).then_with(|| a.entry[..a.key].cmp(&b.entry[..b.key]));
+        order.then(one.cmp(&other)) == Ordering::Less
+    }
+
+    /// Moves the run at a place of the heap down to where it belongs.
+    fn sift(&mut self, mut at: usize) {
+        loop {
+            let mut least = 2 * at + 1;
+            if least >= self.heap.len() {
+                return;
+            }
+            if least + 1 < self.heap.len() && self.before(self.heap[least + 1], self.heap[least]) {
+                least += 1;
+            }
+            if !self.before(self.heap[least], self.heap[at]) {
+                return;
+            }
+            self.heap.swap(at, least);
+            at = least;
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<KeyAndPayload<'_>>, SqlError> {
+        if std::mem::take(&mut self.given)
+            && let Some(&top) = self.heap.first()
+        {
+            if !self.runs[top].advance()? {
+                self.heap.swap_remove(0);
+            }
+            self.sift(0);
+        }
+        let Some(&top) = self.heap.first() else { return Ok(None) };
+        self.given = true;
+        let source = &self.runs[top];
+        Ok(Some(source.entry.split_at(source.key)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

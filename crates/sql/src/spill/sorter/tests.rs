@@ -1,0 +1,107 @@
+use super::*;
+use crate::database::{Database, Options};
+
+/// Runs `body` on a worker with a new folder's store, and looks afterwards whether every page came back.
+fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
+    let folder = std::env::temp_dir().join(format!("allcore-sorter-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let options = Options { cores: Some(1), pin: false, memory: Some(4 << 20), ..Options::default() };
+    let database = Database::open(&folder, options).unwrap();
+    database.runtime().call(0, || {
+        let used = || {
+            let (pages, free) = database.store().space.temporary_pages();
+            pages - free
+        };
+        let before = used();
+        body(database.store());
+        assert_eq!(used(), before, "every page was given back");
+    });
+    database.shutdown().unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Keys with many duplicates, of lengths around those of the prefix; the payload says which one it was.
+fn entries(count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut entry = |number: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let key = &(state % (count / 3 + 1)).to_be_bytes()[4..];
+        let mut key = [&[0; 6], key].concat();
+        key.truncate(4 + (state >> 40) as usize % 7);
+        (key, [&number.to_le_bytes()[..], &vec![7; (state >> 50) as usize % 90]].concat())
+    };
+    (0..count).map(&mut entry).collect()
+}
+
+fn drain(mut sorted: Sorted) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut drained = Vec::new();
+    while let Some((key, payload)) = sorted.next().unwrap() {
+        drained.push((key.to_vec(), payload.to_vec()));
+    }
+    assert!(sorted.next().unwrap().is_none());
+    drained
+}
+
+#[test]
+fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
+    with_store("order", |store| {
+        for count in [0, 1, 2, 17, 1000, 60_000] {
+            let given = entries(count);
+            let mut expected = given.clone();
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            let size = |(key, payload): &(Vec<u8>, Vec<u8>)| key.len() + payload.len() + size_of::<Entry>();
+            let bytes: usize = given.iter().map(size).sum();
+            for memory in [0, 10_000, 64 << 10, 64 << 20] {
+                // A run of one entry each is slow, and tells nothing more for many.
+                if memory == 0 && count > 1000 {
+                    continue;
+                }
+                let mut sorter = Sorter::new(store, memory);
+                given
+                    .iter()
+                    .for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+                assert_eq!(sorter.is_spilled(), bytes > memory, "{count} in {memory}");
+                assert!(drain(sorter.finish().unwrap()) == expected, "{count} in {memory}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_limited_sorter_gives_the_first() {
+    with_store("limit", |store| {
+        let given = entries(20_000);
+        let mut expected = given.clone();
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        for limit in [1, 10, 200, 9_000, 20_000, usize::MAX] {
+            for memory in [64 << 10, 64 << 20] {
+                let mut sorter = Sorter::limited(store, memory, limit);
+                given
+                    .iter()
+                    .for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+                let first = &expected[..limit.min(expected.len())];
+                assert!(drain(sorter.finish().unwrap()) == first, "{limit} in {memory}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_left_half_way_gives_its_pages_back() {
+    with_store("half", |store| {
+        let given = entries(10_000);
+        let mut sorter = Sorter::new(store, 64 << 10);
+        given.iter().for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+        assert!(sorter.is_spilled());
+        let mut sorted = sorter.finish().unwrap();
+        for _ in 0..5000 {
+            assert!(sorted.next().unwrap().is_some());
+        }
+        drop(sorted);
+        let mut sorter = Sorter::new(store, 64 << 10);
+        given.iter().for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+        drop(sorter);
+    });
+}

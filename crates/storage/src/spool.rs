@@ -1,0 +1,210 @@
+//! A spool: bytes appended at the end and read from anywhere, their last part in memory, the rest in temporary pages.
+//!
+//! Up to its bound a spool is a plain buffer. Beyond it whole pages leave the buffer's front for temporary pages of the
+//! pool, where they stay as long as there is room and go to the file `temp` like any page, without the log. What must
+//! hold:
+//!
+//! 1. A page is written once, when it is made, by the spool's one owner; readers are the owner's too.
+//! 2. Every page is given back: when what is before it was read and released, or when the spool is dropped. Giving back
+//!    does not park, so a spool may be dropped anywhere on a worker.
+//! 3. Spooled pages don't push others out: they come into the pool unused, first in line for eviction.
+
+use std::sync::Arc;
+
+use crate::page::{BODY_SIZE, HEADER_SIZE, PageKind, PageNo};
+use crate::{Error, Store};
+
+/// Bytes in a page of a spool.
+pub const PIECE: usize = BODY_SIZE;
+
+/// Bytes in memory and in temporary pages.
+pub struct Spool {
+    /// Whose pages they are; known once there are any.
+    store: Option<Arc<Store>>,
+    pages: Vec<PageNo>,
+    /// Pages at the front that were given back.
+    released: usize,
+    /// What follows the pages.
+    tail: Vec<u8>,
+    /// Bytes the tail may have.
+    bound: usize,
+    len: u64,
+}
+
+impl Spool {
+    /// An empty spool that keeps `bound` bytes in memory before it uses pages.
+    pub fn new(bound: usize) -> Spool {
+        let bound = bound.max(PIECE);
+        Spool { store: None, pages: Vec::new(), released: 0, tail: Vec::new(), bound, len: 0 }
+    }
+
+    /// Its bytes so far.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether part of it is in pages.
+    pub fn is_spilled(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    /// Appends what `write` adds to the buffer it is given. Parks when the bound is passed. After an error the spool is
+    /// good for nothing but being dropped.
+    pub fn append(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+        let before = self.tail.len();
+        write(&mut self.tail);
+        self.len += (self.tail.len() - before) as u64;
+        if self.tail.len() > self.bound { self.spill(store, PIECE) } else { Ok(()) }
+    }
+
+    /// Puts all of it into pages: nothing may be appended any more, and it needs hardly any memory. Parks.
+    pub fn seal(&mut self, store: &Arc<Store>) -> Result<(), Error> {
+        self.spill(store, 1)
+    }
+
+    /// Moves the front of the tail into pages until less than `least` bytes are left.
+    fn spill(&mut self, store: &Arc<Store>, least: usize) -> Result<(), Error> {
+        let store = &**self.store.get_or_insert_with(|| Arc::clone(store));
+        // From here on one page is gathered at a time.
+        self.bound = PIECE;
+        let mut at = 0;
+        while self.tail.len() - at >= least {
+            let piece = &self.tail[at..self.tail.len().min(at + PIECE)];
+            let page_no = store.space.claim_temporary()?;
+            if let Err(error) = store.pool.reserve(1) {
+                store.space.free_temporary(page_no);
+                return Err(error);
+            }
+            let mut page = store.pool.create(page_no, PageKind::Spool, 0, 0);
+            page.bytes_mut()[HEADER_SIZE..HEADER_SIZE + piece.len()].copy_from_slice(piece);
+            store.pool.header(page.frame()).set_usage(0);
+            drop(page);
+            self.pages.push(page_no);
+            at += piece.len();
+        }
+        self.tail.drain(..at);
+        // The buffer that held everything is not kept for the rest.
+        self.tail.shrink_to(if least == PIECE { 2 * PIECE } else { 0 });
+        Ok(())
+    }
+
+    /// Gives back the pages before `at`, which will not be read again.
+    pub fn release_before(&mut self, at: u64) {
+        let Some(store) = &self.store else { return };
+        let end = ((at / PIECE as u64) as usize).min(self.pages.len());
+        while self.released < end {
+            store.space.free_temporary(self.pages[self.released]);
+            self.released += 1;
+        }
+    }
+
+    /// Copies a page's piece; parks until it is resident.
+    fn read_page(&self, index: usize, to: &mut [u8; PIECE]) -> Result<(), Error> {
+        let missing = || Error::Corrupt { page: PageNo::NONE, what: "a spool has no such page" };
+        let store = self.store.as_ref().ok_or_else(missing)?;
+        let page_no = *self.pages.get(index).filter(|_| index >= self.released).ok_or_else(missing)?;
+        loop {
+            let page = match store.pool.get(page_no) {
+                Ok(page) => page,
+                Err(miss) => {
+                    store.pool.resolve(page_no, miss)?;
+                    continue;
+                }
+            };
+            if page.bytes().copy_to(HEADER_SIZE, to) && page.validate().is_ok() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        self.release_before(u64::MAX);
+    }
+}
+
+/// A place in a spool, and the page it is in.
+#[derive(Default)]
+pub struct SpoolReader {
+    at: u64,
+    page: Option<(usize, Box<[u8; PIECE]>)>,
+    /// What lies in several places.
+    gathered: Vec<u8>,
+}
+
+impl SpoolReader {
+    /// Where the next read begins.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes to a place.
+    pub fn seek(&mut self, at: u64) {
+        self.at = at;
+    }
+
+    /// The next `len` bytes of `spool`, which must have them. Parks for a page that is not resident. What lies in
+    /// memory is not copied.
+    #[inline]
+    pub fn read<'a>(&'a mut self, spool: &'a Spool, len: usize) -> Result<&'a [u8], Error> {
+        let paged = (spool.pages.len() * PIECE) as u64;
+        if self.at >= paged {
+            let at = (self.at - paged) as usize;
+            self.at += len as u64;
+            return spool.tail.get(at..at + len).ok_or_else(beyond_end);
+        }
+        self.read_paged(spool, len)
+    }
+
+    fn read_paged<'a>(&'a mut self, spool: &'a Spool, len: usize) -> Result<&'a [u8], Error> {
+        if self.at + len as u64 > spool.len {
+            return Err(beyond_end());
+        }
+        let within = (self.at % PIECE as u64) as usize;
+        if within + len <= PIECE {
+            let index = (self.at / PIECE as u64) as usize;
+            self.at += len as u64;
+            return Ok(&self.load(spool, index)?[within..within + len]);
+        }
+        self.gathered.clear();
+        while self.gathered.len() < len {
+            let (index, within) = ((self.at / PIECE as u64) as usize, (self.at % PIECE as u64) as usize);
+            let left = len - self.gathered.len();
+            if index == spool.pages.len() {
+                self.gathered.extend_from_slice(&spool.tail[..left]);
+                self.at += left as u64;
+                break;
+            }
+            let part = left.min(PIECE - within);
+            self.load(spool, index)?;
+            if let Some((_, page)) = &self.page {
+                self.gathered.extend_from_slice(&page[within..within + part]);
+            }
+            self.at += part as u64;
+        }
+        Ok(&self.gathered)
+    }
+
+    fn load(&mut self, spool: &Spool, index: usize) -> Result<&[u8; PIECE], Error> {
+        let (held, page) = self.page.get_or_insert_with(|| (usize::MAX, Box::new([0; PIECE])));
+        if *held != index {
+            *held = usize::MAX;
+            spool.read_page(index, page)?;
+            *held = index;
+        }
+        Ok(page)
+    }
+}
+
+fn beyond_end() -> Error {
+    Error::Corrupt { page: PageNo::NONE, what: "read beyond a spool's end" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use std::fs;
+
+use runtime::memory::HugePages;
+use runtime::{Options, Runtime};
+
+use super::*;
+use crate::log::WalOptions;
+use crate::recovery::UndoHandler;
+use crate::store::StoreOptions;
+use crate::{Lsn, page};
+
+struct NothingToUndo;
+
+impl UndoHandler for NothingToUndo {
+    fn undo(&mut self, txn: u64, _: Lsn, _: &[u8], _: Lsn, _: Lsn) -> Result<Lsn, Error> {
+        panic!("transaction {txn} was never begun")
+    }
+}
+
+/// Runs `body` on a worker with a new store of few frames, and looks afterwards whether every page came back.
+fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
+    let folder = std::env::temp_dir().join(format!("allcore-spool-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let runtime = Runtime::start(Options { cores: Some(2), pin: false, ..Options::default() }).unwrap();
+    let wal = WalOptions { segment_bytes: 1 << 20, ring_bytes: 1 << 20, ..WalOptions::new(2) };
+    let options = StoreOptions { huge_pages: HugePages::Off, wal, ..StoreOptions::new(128, 2) };
+    runtime.call(0, || {
+        let store = Store::create(&folder, &runtime, &options).unwrap();
+        store.recover(&mut NothingToUndo).unwrap();
+        body(&store);
+        let (pages, free) = store.space.temporary_pages();
+        assert_eq!(pages, free, "every page was given back");
+        store.close().unwrap();
+    });
+    runtime.shutdown();
+    let _ = fs::remove_dir_all(&folder);
+}
+
+/// The bytes a spool holds in these tests.
+fn byte(at: u64) -> u8 {
+    (at % 251) as u8
+}
+
+fn fill(store: &Arc<Store>, spool: &mut Spool, bytes: u64, step: u64) {
+    while spool.len() < bytes {
+        let at = spool.len();
+        let end = bytes.min(at + step);
+        spool.append(store, |tail| tail.extend((at..end).map(byte))).unwrap();
+    }
+}
+
+#[test]
+fn a_small_spool_uses_no_page() {
+    with_store("small", |store| {
+        let mut spool = Spool::new(100_000);
+        fill(store, &mut spool, 100_000, 999);
+        assert!(!spool.is_spilled());
+        assert_eq!(store.space.temporary_pages(), (0, 0));
+        let mut reader = SpoolReader::default();
+        assert!(reader.read(&spool, 100_000).unwrap().iter().copied().eq((0..100_000).map(byte)));
+        assert!(reader.read(&spool, 1).is_err());
+        fill(store, &mut spool, 100_001, 1);
+        assert!(spool.is_spilled());
+    });
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    with_store("read", |store| {
+        // More than the pool has frames, so that pages go to disk and come back.
+        let bytes = 300 * page::PAGE_SIZE as u64;
+        for (bound, step, seal) in [(0, 700, false), (50_000, 20_011, false), (0, 100, true)] {
+            let mut spool = Spool::new(bound);
+            fill(store, &mut spool, bytes, step);
+            if seal {
+                spool.seal(store).unwrap();
+            }
+            let mut reader = SpoolReader::default();
+            for (at, len) in [(0, 10), (PIECE as u64 - 5, 10), (100_000, 60_000), (bytes - 3, 3)] {
+                reader.seek(at);
+                let read = reader.read(&spool, len as usize).unwrap();
+                assert!(read.iter().copied().eq((at..at + len).map(byte)), "{len} from {at}");
+            }
+            assert!(reader.read(&spool, 1).is_err());
+            reader.seek(0);
+            while reader.at() + 1000 <= bytes {
+                let at = reader.at();
+                let read = reader.read(&spool, 1000).unwrap();
+                assert!(read.iter().copied().eq((at..at + 1000).map(byte)), "from {at}");
+                spool.release_before(reader.at());
+            }
+            reader.seek(0);
+            assert!(reader.read(&spool, 1).is_err(), "given back");
+        }
+    });
+}
