@@ -80,6 +80,13 @@ impl DataFile {
         self.file.read_at(to, page_no.offset()).during("reading a page")
     }
 
+    /// Reads several pages at once; which ones could be read.
+    pub fn read_many(&self, pages: &mut [(PageNo, &mut [u8])]) -> Vec<bool> {
+        let mut pieces: Vec<(u64, &mut [u8])> =
+            pages.iter_mut().map(|(page_no, to)| (page_no.offset(), &mut **to)).collect();
+        self.file.read_many(&mut pieces)
+    }
+
     /// Writes pages, several at once. They may lie beyond the file's end, which recovery needs.
     pub fn write_many(&self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
         let pieces: Vec<(u64, &[u8])> =

@@ -75,6 +75,8 @@ pub struct PoolOptions {
 pub struct PoolStatistics {
     /// Pages read from disk.
     pub loads: u64,
+    /// How often somebody waited for pages to be read: a scan that reads ahead has many read at once.
+    pub reads: u64,
     /// Pages that gave their frame up.
     pub evictions: u64,
     /// Pages written.
@@ -89,6 +91,7 @@ pub struct PoolStatistics {
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) loads: ShardedCounter,
+    pub(crate) reads: ShardedCounter,
     pub(crate) evictions: ShardedCounter,
     pub(crate) writes: ShardedCounter,
     pub(crate) write_failures: ShardedCounter,
@@ -175,6 +178,7 @@ impl Pool {
             log,
             counters: Counters {
                 loads: ShardedCounter::new(cores),
+                reads: ShardedCounter::new(cores),
                 evictions: ShardedCounter::new(cores),
                 writes: ShardedCounter::new(cores),
                 write_failures: ShardedCounter::new(cores),
@@ -323,6 +327,41 @@ impl Pool {
         loaded
     }
 
+    /// Parks until those of the pages are resident that are not yet, as far as frames are free: all are read at once.
+    /// For scans, which know what comes next. What can't be read is left for [`Pool::load`] to report. All pages are of
+    /// one file.
+    pub fn load_ahead(&self, pages: &[PageNo]) {
+        let core = runtime::core();
+        let mut loads: Vec<(PageNo, &AtomicU32, u32)> = Vec::with_capacity(pages.len());
+        for &page_no in pages.iter().filter(|page_no| page_no.index() < self.file(**page_no).pages()) {
+            let Some(entry) = self.entry(page_no) else { continue };
+            // Relaxed: a first look; the exchange below decides.
+            if entry.load(Ordering::Relaxed) != Entry::ABSENT.0 {
+                continue;
+            }
+            // Doesn't wait for a frame: others may wait for those taken already.
+            let Some(frame) = self.try_frame(core) else { break };
+            let ours = Entry::loading(frame);
+            // AcqRel: the frame was given up by its last page before it is entered here.
+            match entry.compare_exchange(Entry::ABSENT.0, ours.0, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => loads.push((page_no, entry, frame)),
+                Err(_) => self.put_frame(frame),
+            }
+        }
+        let Some(&(first, ..)) = loads.first() else { return };
+        // SAFETY: as in `load_into`, for each frame; the frames differ.
+        let bytes = |frame| unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
+        let mut reads: Vec<(PageNo, &mut [u8])> =
+            loads.iter().map(|&(page_no, _, frame)| (page_no, bytes(frame))).collect();
+        self.counters.reads.add(1);
+        let filled = self.file(first).read_many(&mut reads);
+        stop::point("storage.load.read");
+        for ((&(page_no, entry, frame), (_, bytes)), filled) in loads.iter().zip(&reads).zip(filled) {
+            let readable = filled && page::verify(bytes, page_no).is_ok();
+            self.finish_load(page_no, entry, frame, readable);
+        }
+    }
+
     fn load_queue(&self, page_no: PageNo) -> &WaitQueue {
         &self.loads[page_no.index() as usize % LOAD_QUEUES]
     }
@@ -338,30 +377,37 @@ impl Pool {
         // SAFETY: the region is mapped; the frame has no page and is on no list, so this load alone writes it until
         // it is published below. Readers with an old view of the frame read racily and fail to validate.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
+        self.counters.reads.add(1);
         let read = self.read_page(page_no, bytes, on_damage);
         stop::point("storage.load.read");
+        let entered = self.finish_load(page_no, entry, frame, read.is_ok());
+        if entered { read } else { Ok(()) }
+    }
+
+    /// Enters a page that was read, or gives its frame back; false when `create` has entered a new page of that number
+    /// in another frame meanwhile, so that what was read is of no use.
+    fn finish_load(&self, page_no: PageNo, entry: &AtomicU32, frame: u32, readable: bool) -> bool {
         let header = self.header(frame);
-        if read.is_ok() {
+        if readable {
             self.counters.loads.add(1);
             self.give(frame, page_no);
             header.set_usage(1);
         }
-        let outcome = if read.is_ok() { Entry::resident(frame) } else { Entry::ABSENT };
-        // Release: who sees the entry sees the page. Relaxed on failure: `create` has entered a new page of that
-        // number in another frame, so what was read is of no use.
+        let outcome = if readable { Entry::resident(frame) } else { Entry::ABSENT };
+        // Release: who sees the entry sees the page. Relaxed on failure: see above.
         let ours = Entry::loading(frame).0;
         let entered = entry.compare_exchange(ours, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
-        if entered && read.is_ok() {
+        if entered && readable {
             header.unlatch_changed();
         } else {
-            if read.is_ok() {
+            if readable {
                 header.set_page_no(PageNo::NONE);
                 header.unlatch_changed();
             }
             self.put_frame(frame);
         }
         self.load_queue(page_no).wake_all();
-        if entered { read } else { Ok(()) }
+        entered
     }
 
     /// Latches a frame that has no page and gives it one. Somebody who saw the frame's last page may hold the latch
@@ -520,24 +566,30 @@ impl Pool {
         let core = runtime::core();
         let failures = self.free.failures(core);
         loop {
-            if let Some(frame) = self.free.take(&self.headers, core) {
+            if let Some(frame) = self.try_frame(core) {
                 return Ok(frame);
             }
-            // One batch: finds a victim at once where most pages are clean; else the page writer has work to do.
-            for _ in 0..self.sweep.batch().max(writer::LOOK_AHEAD) {
-                writer::look(self, core, &mut |_, _| {});
-                if self.free.len(core) > 0 {
-                    break;
-                }
+            // Acquire: pairs with the stop.
+            if self.stopping.load(Ordering::Acquire) {
+                return Err(Error::NoFrames);
             }
-            if self.free.len(core) == 0 {
-                // Acquire: pairs with the stop.
-                if self.stopping.load(Ordering::Acquire) {
-                    return Err(Error::NoFrames);
-                }
-                self.free.wait(core, failures)?;
+            self.free.wait(core, failures)?;
+        }
+    }
+
+    /// Takes a free frame, or a clean page's that nobody has used of late; doesn't wait for the page writer.
+    fn try_frame(&self, core: usize) -> Option<u32> {
+        if let Some(frame) = self.free.take(&self.headers, core) {
+            return Some(frame);
+        }
+        // One batch: finds a victim at once where most pages are clean; else the page writer has work to do.
+        for _ in 0..self.sweep.batch().max(writer::LOOK_AHEAD) {
+            writer::look(self, core, &mut |_, _| {});
+            if self.free.len(core) > 0 {
+                break;
             }
         }
+        self.free.take(&self.headers, core)
     }
 
     pub(crate) fn put_frame(&self, frame: u32) {
@@ -556,6 +608,7 @@ impl Pool {
         let count = |counter: &ShardedCounter| counter.sum().max(0) as u64;
         PoolStatistics {
             loads: count(&self.counters.loads),
+            reads: count(&self.counters.reads),
             evictions: count(&self.counters.evictions),
             writes: count(&self.counters.writes),
             write_failures: count(&self.counters.write_failures),

@@ -91,6 +91,22 @@ impl File {
         Ok(read)
     }
 
+    /// Fills several pieces, keeping several reads in flight; which ones were filled. The others met an error or the
+    /// file's end, or were interrupted: [`File::read_at`] tells which.
+    pub fn read_many(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
+        let fd = self.file.as_raw_fd();
+        let mut filled = Vec::with_capacity(pieces.len());
+        for batch in pieces.chunks_mut(IN_FLIGHT) {
+            let operations: Vec<_> =
+                batch.iter_mut().map(|(offset, piece)| Operation::read(fd, piece, *offset)).collect();
+            let mut results = vec![0; operations.len()];
+            run_all(&operations, &mut results);
+            let whole = |result: &i32, piece: &[u8]| usize::try_from(*result) == Ok(piece.len());
+            filled.extend(results.iter().zip(&*batch).map(|(result, (_, piece))| whole(result, piece)));
+        }
+        filled
+    }
+
     /// Writes all of `from` at `offset`.
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
         self.write_all(from, offset, false)

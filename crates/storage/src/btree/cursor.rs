@@ -5,12 +5,13 @@
 //! - A scan goes on by key: forward from the copy's upper fence, backward below its lower one. So splits and merges,
 //!   whenever they happen, make it neither skip nor repeat a key that is there throughout.
 //! - The cursor stands in a gap between two entries; nothing of the tree is held between two calls.
+//! - A scan that meets a leaf that is not resident has those after it read at once, more each time.
 
 use super::buffer::PageBuffer;
 use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{KeyBuffer, Node};
 use super::{LeafHint, Tree};
-use crate::{Error, PageNo, Store};
+use crate::{Error, Miss, PageNo, Store};
 
 /// Key and value, lent until the cursor moves on.
 pub type Entry<'c> = (&'c [u8], &'c [u8]);
@@ -25,6 +26,21 @@ pub struct Cursor {
     index: usize,
     count: usize,
     key: Vec<u8>,
+    /// Leaves to be read ahead at the next one that is missing.
+    ahead: usize,
+}
+
+/// Leaves read ahead when a scan first meets a missing one, and when it has met many.
+const AHEAD_FIRST: usize = 4;
+const AHEAD_MOST: usize = 64;
+
+/// How a cursor comes to a leaf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Anew.
+    Jump,
+    /// From the leaf beside it, as a scan does.
+    Step,
 }
 
 /// Where in the leaf a seek puts the gap.
@@ -38,7 +54,15 @@ enum Gap<'k> {
 impl Cursor {
     /// A cursor before the first entry.
     pub fn new(tree: Tree) -> Cursor {
-        Cursor { tree, leaf: PageBuffer::take(), hint: None, index: 0, count: 0, key: Vec::new() }
+        Cursor {
+            tree,
+            leaf: PageBuffer::take(),
+            hint: None,
+            index: 0,
+            count: 0,
+            key: Vec::new(),
+            ahead: AHEAD_FIRST,
+        }
     }
 
     /// The tree it scans.
@@ -53,17 +77,17 @@ impl Cursor {
 
     /// Moves to the gap before the first entry whose key is `key` or greater.
     pub fn seek(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
-        self.move_to(store, Aim::At(key), Gap::Before(key))
+        self.move_to(store, Way::Jump, Aim::At(key), Gap::Before(key))
     }
 
     /// Moves to the gap after the last entry whose key is `key` or less.
     pub fn seek_after(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
-        self.move_to(store, Aim::At(key), Gap::After(key))
+        self.move_to(store, Way::Jump, Aim::At(key), Gap::After(key))
     }
 
     /// Moves to the gap after the last entry.
     pub fn seek_end(&mut self, store: &Store) -> Result<(), Error> {
-        self.move_to(store, Aim::End, Gap::End)
+        self.move_to(store, Way::Jump, Aim::End, Gap::End)
     }
 
     /// The entry after the gap, moving past it.
@@ -78,7 +102,7 @@ impl Cursor {
                 None => None,
             };
             let upper = upper.ok_or_else(|| self.corrupt())?;
-            self.seek(store, upper.as_slice())?;
+            self.move_to(store, Way::Step, Aim::At(upper.as_slice()), Gap::Before(upper.as_slice()))?;
         }
         self.index += 1;
         self.entry(self.index - 1).map(Some)
@@ -95,7 +119,7 @@ impl Cursor {
             if lower.as_slice().is_empty() {
                 return Ok(None);
             }
-            self.move_to(store, Aim::Below(lower.as_slice()), Gap::Before(lower.as_slice()))?;
+            self.move_to(store, Way::Step, Aim::Below(lower.as_slice()), Gap::Before(lower.as_slice()))?;
         }
         self.index -= 1;
         self.entry(self.index).map(Some)
@@ -126,13 +150,39 @@ impl Cursor {
         Error::Corrupt { page: self.page_no(), what: "unreadable leaf" }
     }
 
-    fn move_to(&mut self, store: &Store, aim: Aim<'_>, gap: Gap<'_>) -> Result<(), Error> {
+    /// Has the leaf that `aim` means read, together with those that come after it on the scan's way. Best effort:
+    /// whoever looks at the leaf next meets again what failed here.
+    #[cold]
+    fn read_ahead(&mut self, store: &Store, aim: Aim<'_>) {
+        let Ok(Some(parent)) = descend(&store.pool, &self.tree, aim, 1) else { return };
+        let node = parent.step.node();
+        let leaves: Option<Vec<PageNo>> = match aim {
+            Aim::At(key) => node.child_position(key).zip(node.count()).and_then(|(first, last)| {
+                (first..=last).take(self.ahead).map(|position| node.child(position)).collect()
+            }),
+            Aim::Below(key) => node.child_position_below(key).and_then(|first| {
+                (0..=first).rev().take(self.ahead).map(|position| node.child(position)).collect()
+            }),
+            Aim::End => None,
+        };
+        if let Some(leaves) = leaves
+            && parent.step.page.validate().is_ok()
+        {
+            store.pool.load_ahead(&leaves);
+            self.ahead = (2 * self.ahead).min(AHEAD_MOST);
+        }
+    }
+
+    fn move_to(&mut self, store: &Store, way: Way, aim: Aim<'_>, gap: Gap<'_>) -> Result<(), Error> {
         let mut retry = Retry::new(&store.pool);
         loop {
             match self.try_move(store, aim, retry.latch_now()) {
                 Ok(()) => break,
                 Err(stop) => {
                     self.hint = None;
+                    if way == Way::Step && matches!(stop, Stop::Missing(_, Miss::Absent)) {
+                        self.read_ahead(store, aim);
+                    }
                     retry.after(stop)?;
                 }
             }

@@ -267,6 +267,51 @@ fn a_damaged_page_fails_its_readers_until_it_is_repaired() {
 }
 
 #[test]
+fn pages_read_ahead_come_at_once_and_damage_is_left_to_be_reported() {
+    let bench = Bench::new("ahead", 256);
+    let pages: Vec<PageNo> = (20..40).map(PageNo).collect();
+    pages.iter().for_each(|&page_no| bench.make(page_no, u64::from(page_no.0)));
+    bench.run(|pool| {
+        pool.flush_before(Lsn::MAX).unwrap();
+        pages[1..].iter().for_each(|&page_no| forget(pool, page_no));
+    });
+    let file = fs::OpenOptions::new().write(true).open(bench.folder.join("pages")).unwrap();
+    file.write_all_at(&[0xff; 9], PageNo(33).offset() + 700).unwrap();
+    // Some never written, and beyond the file's end.
+    let asked: Vec<PageNo> = (18..44).chain([4_000_000]).map(PageNo).collect();
+    bench.run(|pool| {
+        let before = pool.statistics();
+        pool.load_ahead(&asked);
+        let after = pool.statistics();
+        assert_eq!((after.loads - before.loads, after.reads - before.reads), (18, 1));
+        for &page_no in pages.iter().filter(|page_no| page_no.0 != 33) {
+            assert!(pool.get(page_no).is_ok_and(|page| page.validate().is_ok()), "{page_no:?}");
+            assert_eq!(read(pool, page_no), Ok(u64::from(page_no.0)));
+        }
+        assert_eq!(pool.statistics().reads, after.reads, "nothing more was read");
+        let corrupt = Err(Error::Corrupt { page: PageNo(33), what: Damage::Checksum.what() });
+        assert_eq!(read(pool, PageNo(33)), corrupt);
+    });
+}
+
+#[test]
+fn reading_ahead_and_loading_the_same_pages_agree() {
+    let bench = Bench::new("ahead-race", 128);
+    (20..120).for_each(|number| bench.make(PageNo(number), u64::from(number)));
+    bench.in_fibers(8, |fiber, pool, _| {
+        let mut random = Seeded(fiber as u64 + 1);
+        for _ in 0..300 {
+            let first = 20 + random.below(90) as u32;
+            let pages: Vec<PageNo> = (first..first + 10).map(PageNo).collect();
+            pool.load_ahead(&pages);
+            for page_no in pages {
+                assert_eq!(read(pool, page_no), Ok(u64::from(page_no.0)));
+            }
+        }
+    });
+}
+
+#[test]
 fn pages_that_were_never_written_are_an_error_except_to_recovery() {
     let bench = Bench::new("never", 128);
     bench.run(|pool| {

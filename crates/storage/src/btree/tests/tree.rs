@@ -109,6 +109,27 @@ fn a_tree_is_a_map() {
 }
 
 #[test]
+fn scans_of_what_is_not_in_memory_read_ahead() {
+    let bench = Bench::new(1, 128);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        for number in 0u64..20_000 {
+            put(store, tree, &number.to_be_bytes(), &[number as u8; 100]);
+        }
+        for backward in [false, true] {
+            let before = store.pool.statistics();
+            let seen = if backward { scan_back(store, tree) } else { scan(store, tree) };
+            assert_eq!(seen.len(), 20_000);
+            let after = store.pool.statistics();
+            let (loads, reads) = (after.loads - before.loads, after.reads - before.reads);
+            assert!(loads > 150, "the tree does not fit: {loads}");
+            assert!(reads * 4 < loads, "{reads} reads for {loads} pages");
+        }
+    });
+    bench.close(store);
+}
+
+#[test]
 fn ascending_loads_are_dense_and_statistics_right() {
     let bench = Bench::new(1, 128);
     let (store, tree) = bench.create();
