@@ -28,6 +28,7 @@ enum Kind {
     Uuid,
     Numeric,
     Text,
+    Padded,
     Bytea,
     Array,
 }
@@ -50,7 +51,8 @@ impl Kind {
             oid::UUID => Kind::Uuid,
             oid::NUMERIC => Kind::Numeric,
             oid::BYTEA => Kind::Bytea,
-            oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::VOID => Kind::Text,
+            oid::TEXT | oid::VARCHAR | oid::NAME | oid::UNKNOWN | oid::VOID => Kind::Text,
+            oid::BPCHAR => Kind::Padded,
             other if registry::is_array(other) => Kind::Array,
             _ => Kind::Oid,
         }
@@ -64,7 +66,7 @@ impl Kind {
             Kind::Int4 | Kind::Float4 | Kind::Date | Kind::Oid => 4,
             Kind::Int8 | Kind::Float8 | Kind::Time | Kind::Timestamp | Kind::Timestamptz => 8,
             Kind::Interval | Kind::Uuid => 16,
-            Kind::Numeric | Kind::Text | Kind::Bytea | Kind::Array => 0,
+            Kind::Numeric | Kind::Text | Kind::Padded | Kind::Bytea | Kind::Array => 0,
         }
     }
 }
@@ -157,7 +159,9 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, out: &mut Vec<u8>) -> Result<
     for (value, column) in row.iter().zip(&shape.columns).filter(|(_, column)| column.kind.width() == 0) {
         match (*value, column.kind) {
             (Datum::Null, _) => continue,
-            (Datum::Text(v), Kind::Text) => out.extend_from_slice(v.as_bytes()),
+            (Datum::Text(v), Kind::Text) | (Datum::Padded(v), Kind::Padded) => {
+                out.extend_from_slice(v.as_bytes())
+            }
             (Datum::Bytea(v), Kind::Bytea)
             | (Datum::Numeric(NumericRef(v)), Kind::Numeric)
             | (Datum::Array(ArrayRef(v)), Kind::Array) => out.extend_from_slice(v),
@@ -274,6 +278,7 @@ impl<'a> RowView<'a> {
         let bytes = self.bytes.get(start + from..start + end_of(before)?)?;
         Some(match shape.kind {
             Kind::Text => Datum::Text(std::str::from_utf8(bytes).ok()?),
+            Kind::Padded => Datum::Padded(std::str::from_utf8(bytes).ok()?),
             Kind::Numeric => Datum::Numeric(NumericRef(bytes)),
             Kind::Array => Datum::Array(ArrayRef(bytes)),
             _ => Datum::Bytea(bytes),

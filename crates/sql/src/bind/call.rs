@@ -325,12 +325,6 @@ impl Binder<'_> {
             .iter()
             .cloned()
             .zip(right.iter().cloned())
-            .map(|(a, b)| match (a.type_(), b.type_()) {
-                (one, other) if one.oid == oid::BPCHAR && other.oid == oid::BPCHAR && one != other => {
-                    (functions::unpadded(a), functions::unpadded(b))
-                }
-                _ => (a, b),
-            })
             .collect();
         let same_types = pairs.iter().all(|(a, b)| a.type_().oid == b.type_().oid);
         let comparison = self.row_comparison(operator, left, right, location)?;

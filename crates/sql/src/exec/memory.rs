@@ -22,6 +22,7 @@ pub(crate) fn copy_datum<'b>(value: Datum<'_>, bump: &'b Bump) -> Datum<'b> {
         Datum::Float8(v) => Datum::Float8(v),
         Datum::Numeric(v) => Datum::Numeric(NumericRef(bump.alloc_slice_copy(v.0))),
         Datum::Text(v) => Datum::Text(bump.alloc_str(v)),
+        Datum::Padded(v) => Datum::Padded(bump.alloc_str(v)),
         Datum::Bytea(v) => Datum::Bytea(bump.alloc_slice_copy(v)),
         Datum::Date(v) => Datum::Date(v),
         Datum::Time(v) => Datum::Time(v),

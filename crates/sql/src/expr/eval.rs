@@ -238,7 +238,7 @@ pub fn convert<'a>(
         CastPath::Output => Datum::Text(output(value, from, context)),
         CastPath::Input => {
             let input = match value {
-                Datum::Text(input) => input,
+                Datum::Text(input) | Datum::Padded(input) => input,
                 other => output(other, from, context),
             };
             // The length is applied below: a cast cuts where an input refuses.
@@ -270,7 +270,7 @@ pub fn convert<'a>(
 
 /// A value's text in the arena.
 pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> &'a str {
-    if let (Datum::Text(text), true) = (value, ty.oid != crate::types::oid::BPCHAR) {
+    if let Datum::Text(text) | Datum::Padded(text) = value {
         return text;
     }
     context.arena.alloc_str(&text::to_string(value, ty, context.session))

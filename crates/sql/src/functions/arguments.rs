@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<T, SqlError>;
 /// The text family.
 pub(super) fn text<'a>(value: Datum<'a>) -> Result<&'a str> {
     match value {
-        Datum::Text(value) => Ok(value),
+        Datum::Text(value) | Datum::Padded(value) => Ok(value),
         _ => Err(bad_argument("(text)")),
     }
 }

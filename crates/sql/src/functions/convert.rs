@@ -2,10 +2,11 @@
 
 use super::{Code, Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Call, Cast, CastPath, EvalContext, Expr};
+use crate::expr::EvalContext;
 use crate::types::datetime::{self, DAY};
 use crate::types::numeric::{Numeric, store_small};
-use crate::types::{Datum, Interval, Type, Value, oid};
+use crate::types::compare::unpadded;
+use crate::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -111,7 +112,7 @@ fn code_to_oid<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resu
 
 fn code_unpad<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     match arguments[0] {
-        Datum::Text(text) => Ok(Datum::Text(text.trim_end_matches(' '))),
+        Datum::Padded(text) => Ok(Datum::Text(unpadded(text))),
         _ => Err(bad_argument("text")),
     }
 }
@@ -119,6 +120,7 @@ fn code_unpad<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resul
 fn code_to_name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     match arguments[0] {
         Datum::Text(text) => Ok(Datum::Text(crate::types::text::truncate_name(text))),
+        Datum::Padded(text) => Ok(Datum::Text(crate::types::text::truncate_name(unpadded(text)))),
         _ => Err(bad_argument("name")),
     }
 }
@@ -201,7 +203,6 @@ static LOCAL_TIMES: [Function; 3] = [
 ];
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);
 static UNPAD: Function = conversion("text", oid::TEXT, code_unpad);
-static PADDED: Function = func("bpchar", &[oid::BPCHAR, oid::INT4], oid::BPCHAR, code_padded);
 static TO_NAME: Function = conversion("name", oid::NAME, code_to_name);
 static BOOL_TO_TEXT: Function = conversion("text", oid::TEXT, |_, a| {
     Ok(Datum::Text(if matches!(a[0], Datum::Bool(true)) { "true" } else { "false" }))
@@ -226,31 +227,6 @@ pub(super) fn to_time(from: u32, to: u32) -> Option<&'static Function> {
 /// The function from integers to oid.
 pub(super) fn to_oid() -> &'static Function {
     &TO_OID
-}
-
-/// A value padded as a character column pads, for a key of that column. What is too long for it stays so: the column
-/// holds nothing equal.
-pub fn padded_as(value: Expr, column: Type) -> Expr {
-    let length = Expr::constant(Value::Int4(column.modifier - 4), Type::INT4);
-    Expr::Call(Box::new(Call { function: &PADDED, arguments: vec![value, length], type_: column }))
-}
-
-/// A character value without its padding, as text: so values of columns of different lengths are equal bytes.
-pub fn unpadded(value: Expr) -> Expr {
-    let cast = Cast { input: value, path: CastPath::Function(&UNPAD), type_: Type::TEXT, explicit: false };
-    Expr::Cast(Box::new(cast))
-}
-
-fn code_padded<'a>(cx: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let (Datum::Text(text), Datum::Int4(length)) = (arguments[0], arguments[1]) else {
-        return Ok(Datum::Null);
-    };
-    let bare = text.trim_end_matches(' ');
-    let missing = usize::try_from(length).unwrap_or(0).saturating_sub(bare.chars().count());
-    let mut padded = String::with_capacity(bare.len() + missing);
-    padded.push_str(bare);
-    padded.extend(std::iter::repeat_n(' ', missing));
-    Ok(Datum::Text(cx.arena.alloc_str(&padded)))
 }
 
 /// The function that takes bpchar's padding off.

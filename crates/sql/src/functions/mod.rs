@@ -30,7 +30,6 @@ mod system;
 pub use aggregate::{Accumulator, Aggregate, AggregateKind};
 pub use build::{distinct, function, in_list, null_if, operator, operator_any};
 pub use casts::{can_cast, cast, cast_volatility, common_type, unify};
-pub use convert::{padded_as, unpadded};
 pub use registry::{name_by_oid, oid_by_name};
 
 /// A function's code. Arguments are of the declared types; of a strict function none is NULL.

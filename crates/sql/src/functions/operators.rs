@@ -36,7 +36,7 @@ comparison_code! {
     greater_equal GreaterEqual;
 }
 
-/// The pairs of types that compare as they are; bpchar compares without trailing blanks, in its own functions.
+/// The pairs of types that compare as they are.
 static PAIRS: &[[u32; 2]] = &[
     [oid::BOOL, oid::BOOL],
     [oid::BYTEA, oid::BYTEA],
@@ -51,6 +51,7 @@ static PAIRS: &[[u32; 2]] = &[
     [oid::INT4, oid::INT8],
     [oid::INT8, oid::INT4],
     [oid::TEXT, oid::TEXT],
+    [oid::BPCHAR, oid::BPCHAR],
     [oid::NAME, oid::NAME],
     [oid::NAME, oid::TEXT],
     [oid::TEXT, oid::NAME],
@@ -74,31 +75,6 @@ static PAIRS: &[[u32; 2]] = &[
     [oid::RECORD, oid::RECORD],
 ];
 
-macro_rules! bpchar_code {
-    ($($name:ident $comparison:ident;)*) => {
-        $(fn $name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
-            Ok(Datum::Bool(Comparison::$comparison.holds(compare(unpadded(arguments[0]), unpadded(arguments[1])))))
-        })*
-        const BPCHAR_KINDS: [(&str, super::Code); 6] = [$((symbol(Comparison::$comparison), $name)),*];
-    };
-}
-
-bpchar_code! {
-    bpchar_equal Equal;
-    bpchar_not_equal NotEqual;
-    bpchar_less Less;
-    bpchar_less_equal LessEqual;
-    bpchar_greater Greater;
-    bpchar_greater_equal GreaterEqual;
-}
-
-fn unpadded(value: Datum<'_>) -> Datum<'_> {
-    match value {
-        Datum::Text(text) => Datum::Text(text.trim_end_matches(' ')),
-        other => other,
-    }
-}
-
 /// All comparison operators.
 pub(super) static COMPARISONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
     let mut all = Vec::new();
@@ -109,11 +85,6 @@ pub(super) static COMPARISONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
             function.fast = Some(Fast::Compare(comparison));
             all.push(function);
         }
-    }
-    for ((name, _, comparison, _), (operator, code)) in KINDS.into_iter().zip(BPCHAR_KINDS) {
-        let mut function = func(name, &[oid::BPCHAR, oid::BPCHAR], oid::BOOL, code).op(operator);
-        function.comparison = Some(comparison);
-        all.push(function);
     }
     all
 });

@@ -284,9 +284,6 @@ fn is_loose(given: Type, column: Type) -> bool {
 /// becomes the column's nearest value: such a bound is loose (see [`is_loose`]).
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
-    if given.oid == oid::BPCHAR && column.oid == oid::BPCHAR && given.modifier != column.modifier {
-        return Some(functions::padded_as(value.clone(), column));
-    }
     if given.oid == column.oid {
         return Some(value.clone());
     }

@@ -15,7 +15,6 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Comparison;
 use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SortKey};
-use crate::types::oid;
 
 use std::sync::Arc;
 
@@ -556,10 +555,6 @@ fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Ex
     } else {
         return None;
     };
-    let char_of_two_lengths = a.type_().oid == oid::BPCHAR && a.type_().modifier != b.type_().modifier;
-    if a.type_().oid == b.type_().oid && char_of_two_lengths {
-        return Some((crate::functions::unpadded(a), crate::functions::unpadded(b)));
-    }
     if a.type_().oid == b.type_().oid {
         return Some((a, b));
     }

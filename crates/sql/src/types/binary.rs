@@ -14,7 +14,7 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) {
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
-        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(v) | Datum::Padded(v) => out.extend_from_slice(v.as_bytes()),
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Char(v) => out.push(v),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
@@ -99,9 +99,8 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
     let value = match ty.oid {
         oid::INT4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),
         oid::INT8 => Datum::Int8(int8()?),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => {
-            Datum::Text(valid_text(bytes)?)
-        }
+        oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING => Datum::Text(valid_text(bytes)?),
+        oid::BPCHAR => Datum::Padded(valid_text(bytes)?),
         oid::NAME => Datum::Text(super::text::truncate_name(valid_text(bytes)?)),
         oid::BOOL => Datum::Bool(exact::<1>(bytes)?[0] != 0),
         oid::CHAR => Datum::Char(exact::<1>(bytes)?[0]),

@@ -10,13 +10,15 @@ pub fn compare_floats(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
-/// Order of two values of one type. NULLs are equal to each other and come last; text compares by bytes (C collation).
+/// Order of two values of one type. NULLs are equal to each other and come last; text compares by bytes (C collation), bpchar
+/// without its trailing blanks.
 /// Values of different integer or text representations compare by value.
 pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
     match (left, right) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(&b),
         (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Datum::Padded(a), Datum::Padded(b)) => unpadded(a).as_bytes().cmp(unpadded(b).as_bytes()),
         (Datum::Null, Datum::Null) => Ordering::Equal,
         (Datum::Null, _) => Ordering::Greater,
         (_, Datum::Null) => Ordering::Less,
@@ -51,6 +53,12 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
             _ => rank(left).cmp(&rank(right)),
         },
     }
+}
+
+/// A bpchar without the trailing blanks, which mean nothing.
+#[inline]
+pub fn unpadded(text: &str) -> &str {
+    text.trim_end_matches(' ')
 }
 
 /// A date's midnight, beyond the range of timestamps too.

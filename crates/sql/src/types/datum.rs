@@ -1,7 +1,7 @@
 //! Values: [`Datum`], a small copyable view that lives in a row, an arena or a plan, and [`Value`], the owned form.
 //!
-//! A datum does not know its SQL type: `Text` serves text, varchar, bpchar, name and unknown, `Oid` every OID alias
-//! type. Whoever needs the type has it from the expression or the column.
+//! A datum does not know its SQL type: `Text` serves text, varchar, name and unknown, `Oid` every OID alias type.
+//! bpchar is `Padded`, apart from text, because it compares without its trailing blanks wherever it goes. Whoever needs the type has it from the expression or the column.
 
 use super::{ArrayRef, Interval, NumericRef, Type};
 
@@ -26,8 +26,10 @@ pub enum Datum<'a> {
     Float8(f64),
     /// numeric
     Numeric(NumericRef<'a>),
-    /// text, varchar, bpchar (padded), name, unknown, cstring; void is the empty text
+    /// text, varchar, name, unknown, cstring; void is the empty text
     Text(&'a str),
+    /// bpchar, trailing blanks included: they are shown, and mean nothing in comparisons and keys
+    Padded(&'a str),
     /// bytea
     Bytea(&'a [u8]),
     /// date: days since 2000-01-01; `i32::MIN` and `MAX` are the infinities
@@ -82,8 +84,10 @@ pub enum Value {
     Float8(f64),
     /// numeric, packed
     Numeric(Box<[u8]>),
-    /// the text family
+    /// text and its like
     Text(Box<str>),
+    /// bpchar
+    Padded(Box<str>),
     /// bytea
     Bytea(Box<[u8]>),
     /// date
@@ -126,6 +130,7 @@ impl Datum<'_> {
             Datum::Float8(v) => Datum::Float8(v),
             Datum::Numeric(v) => Datum::Numeric(NumericRef(arena.alloc_slice_copy(v.0))),
             Datum::Text(v) => Datum::Text(arena.alloc_str(v)),
+            Datum::Padded(v) => Datum::Padded(arena.alloc_str(v)),
             Datum::Bytea(v) => Datum::Bytea(arena.alloc_slice_copy(v)),
             Datum::Date(v) => Datum::Date(v),
             Datum::Time(v) => Datum::Time(v),
@@ -155,6 +160,7 @@ impl Datum<'_> {
             Datum::Float8(v) => Value::Float8(v),
             Datum::Numeric(v) => Value::Numeric(v.0.into()),
             Datum::Text(v) => Value::Text(v.into()),
+            Datum::Padded(v) => Value::Padded(v.into()),
             Datum::Bytea(v) => Value::Bytea(v.into()),
             Datum::Date(v) => Value::Date(v),
             Datum::Time(v) => Value::Time(v),
@@ -186,6 +192,7 @@ impl Value {
             Value::Float8(v) => Datum::Float8(*v),
             Value::Numeric(v) => Datum::Numeric(NumericRef(v)),
             Value::Text(v) => Datum::Text(v),
+            Value::Padded(v) => Datum::Padded(v),
             Value::Bytea(v) => Datum::Bytea(v),
             Value::Date(v) => Datum::Date(*v),
             Value::Time(v) => Datum::Time(*v),

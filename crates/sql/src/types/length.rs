@@ -7,6 +7,11 @@ use crate::error::{SqlError, SqlState};
 
 /// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
 pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+    // What becomes bpchar is told apart from text from here on, with a length or without.
+    let value = match value {
+        Datum::Text(text) if ty.oid == oid::BPCHAR => Datum::Padded(text),
+        other => other,
+    };
     if ty.modifier < 0 {
         return Ok(value);
     }
@@ -16,11 +21,11 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             check_cut(text, end, explicit, "character varying", ty.modifier - 4)?;
             Ok(Datum::Text(&text[..end]))
         }
-        Datum::Text(text) if ty.oid == oid::BPCHAR => {
+        Datum::Padded(text) => {
             let length = (ty.modifier - 4) as usize;
             if let Some(end) = end_of(text, ty.modifier - 4) {
                 check_cut(text, end, explicit, "character", ty.modifier - 4)?;
-                return Ok(Datum::Text(&text[..end]));
+                return Ok(Datum::Padded(&text[..end]));
             }
             let characters = text.chars().count();
             if characters == length {
@@ -30,7 +35,7 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
                 bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
             padded.push_str(text);
             padded.extend(std::iter::repeat_n(' ', length - characters));
-            Ok(Datum::Text(padded.into_bump_str()))
+            Ok(Datum::Padded(padded.into_bump_str()))
         }
         Datum::Numeric(number) => Ok(Datum::Numeric(number.load().with_modifier(ty.modifier)?.store(arena)?)),
         Datum::Timestamp(micros) => Ok(Datum::Timestamp(round_micros(micros, ty.modifier))),

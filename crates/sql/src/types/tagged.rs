@@ -56,6 +56,7 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Float8(v) => fixed(7, &v.to_le_bytes()),
         Datum::Numeric(v) => variable(8, v.0, out),
         Datum::Text(v) => variable(9, v.as_bytes(), out),
+        Datum::Padded(v) => variable(19, v.as_bytes(), out),
         Datum::Bytea(v) => variable(10, v, out),
         Datum::Date(v) => fixed(11, &v.to_le_bytes()),
         Datum::Time(v) => fixed(12, &v.to_le_bytes()),
@@ -118,6 +119,7 @@ pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
         16 => Datum::Oid(u32::from_le_bytes(*take(bytes)?)),
         17 => Datum::Uuid(take(bytes)?),
         18 => Datum::Array(ArrayRef(take_variable(bytes)?)),
+        19 => Datum::Padded(std::str::from_utf8(take_variable(bytes)?).ok()?),
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
         Datum::Null => {}
         Datum::Int4(v) => write_i64(v.into(), out),
         Datum::Int8(v) => write_i64(v, out),
-        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(v) | Datum::Padded(v) => out.extend_from_slice(v.as_bytes()),
         Datum::Bool(v) => out.push(if v { b't' } else { b'f' }),
         Datum::Char(v) => bytes::write_char(v, out),
         Datum::Int2(v) => write_i64(v.into(), out),
@@ -109,7 +109,8 @@ pub fn parse<'a>(
     let value = match ty.oid {
         oid::INT4 => Datum::Int4(parse_integer(text, "integer")? as i32),
         oid::INT8 => Datum::Int8(parse_integer(text, "bigint")?),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING | oid::VOID => Datum::Text(text),
+        oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING | oid::VOID => Datum::Text(text),
+        oid::BPCHAR => Datum::Padded(text),
         oid::NAME => Datum::Text(truncate_name(text)),
         oid::BOOL => Datum::Bool(parse_bool(text)?),
         oid::INT2 => Datum::Int2(parse_integer(text, "smallint")? as i16),

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Random statements on PostgreSQL 18 and Allcore must give the same rows and the same SQLSTATE.
+
+Each round makes small tables from its seed and sends both servers the same statements (scripts/fuzz_statements.py). Rows
+compare in order only where the statement orders them wholly. At the first difference the statements that lead to it are
+cut down to the fewest that still do, and printed with the seed; the status is then 1.
+"""
+
+import argparse
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from fuzz_statements import Round
+
+ROOT = Path(__file__).resolve().parent.parent
+PEER = ROOT.parent / "shared/peers/pg18.sh"
+
+
+class Lost(Exception):
+    """The server closed the connection."""
+
+
+class Connection:
+    """One session: simple queries over a Unix socket."""
+
+    def __init__(self, path, database):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(str(path))
+        self.input = self.socket.makefile("rb")
+        settings = f"user\0postgres\0database\0{database}\0client_encoding\0UTF8\0\0".encode()
+        self.socket.sendall(struct.pack("!ii", len(settings) + 8, 196608) + settings)
+        self.answer()
+
+    def message(self):
+        head = self.input.read(5)
+        if len(head) < 5:
+            raise Lost
+        kind, length = chr(head[0]), struct.unpack("!i", head[1:])[0]
+        return kind, self.input.read(length - 4)
+
+    def answer(self):
+        """(types of columns, rows, tag, error), up to ReadyForQuery."""
+        types, rows, tag, error = [], [], None, None
+        while True:
+            kind, body = self.message()
+            if kind == "T":
+                types = column_types(body)
+            elif kind == "D":
+                rows.append(fields(body))
+            elif kind == "C":
+                tag = body[:-1].decode()
+            elif kind == "E":
+                parts = {chr(part[0]): part[1:].decode() for part in body.split(b"\0") if part}
+                error = (parts["C"], parts["M"], parts.get("P"))
+            elif kind == "Z":
+                return types, rows, tag, error
+
+    def query(self, text):
+        body = text.encode() + b"\0"
+        self.socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
+        return self.answer()
+
+
+def column_types(body):
+    types, at = [], 2
+    for _ in range(struct.unpack_from("!h", body)[0]):
+        at = body.index(b"\0", at) + 1
+        types.append(struct.unpack_from("!i", body, at + 6)[0])
+        at += 18
+    return types
+
+
+def fields(body):
+    row, at = [], 2
+    for _ in range(struct.unpack_from("!h", body)[0]):
+        length = struct.unpack_from("!i", body, at)[0]
+        at += 4
+        if length < 0:
+            row.append(None)
+        else:
+            row.append(body[at : at + length].decode())
+            at += length
+    return tuple(row)
+
+
+FLOATS, NUMERIC, BPCHAR = {700: 5, 701: 12}, 1700, 1042
+
+
+def plain(value, type_, loose):
+    """A value as it is compared. Sums of floats depend on their order in the last digits. Which of several equal values
+    (1.0 and 1.00, 'a' and 'a  ') stands for them all is not said: `loose` makes them one."""
+    if value is None:
+        return None
+    if type_ in FLOATS:
+        number = float(value)
+        return repr(float(f"{number:.{FLOATS[type_]}g}") + 0.0)
+    if loose and type_ == NUMERIC:
+        try:
+            return str(Decimal(value).normalize() + 0)
+        except InvalidOperation:
+            return value
+    if loose and type_ == BPCHAR:
+        return value.rstrip(" ")
+    return value
+
+
+def compared(answer, statement):
+    types, rows, tag, error = answer
+    rows = [tuple(plain(v, t, statement.loose) for v, t in zip(row, types)) for row in rows]
+    if not statement.ordered:
+        rows.sort(key=repr)
+    return types, rows, tag, error and error[0]
+
+
+def differs(expected, given, statement):
+    """What differs, or None; "stop" when the two may differ and the round can't go on."""
+    a, b = compared(expected, statement), compared(given, statement)
+    if a == b:
+        return "position" if expected[3] and expected[3][2] != given[3][2] and statement.position else None
+    codes = a[3], b[3]
+    # Which rows' expressions are computed, and in which order, is the planner's choice.
+    if statement.risky and any(code and code.startswith("22") for code in codes):
+        return "stop" if all(code is None or code.startswith("22") for code in codes) else "SQLSTATE"
+    if statement.many and all(code and code.startswith(("23", "21")) for code in codes):
+        return None
+    for what, x, y in zip(("column types", "rows", "tag", "SQLSTATE"), a, b):
+        if x != y:
+            return what
+    return None
+
+
+class Both:
+    """A session on each server, in databases of their own."""
+
+    def __init__(self, sockets):
+        self.sockets, self.name = sockets, f"fuzz_{os.getpid()}"
+        for path in sockets:
+            Connection(path, "postgres").query(f"create database {self.name}")
+        self.connect()
+
+    def connect(self):
+        self.sides = [Connection(path, self.name) for path in self.sockets]
+
+    def drop(self):
+        for side in self.sides:
+            side.socket.close()
+        for path in self.sockets:
+            Connection(path, "postgres").query(f"drop database {self.name}")
+
+    def start(self):
+        for side in self.sides:
+            for text in ("rollback", "deallocate all", "drop table if exists t0, t1, t2, t3 cascade"):
+                side.query(text)
+
+    def run(self, statement):
+        expected = self.sides[0].query(statement.text)
+        try:
+            given = self.sides[1].query(statement.text)
+        except (Lost, OSError):
+            self.connect()
+            return "connection lost", expected, ([], [], None, ("lost", "", None))
+        return differs(expected, given, statement), expected, given
+
+    def first_difference(self, statements):
+        """The number of the first statement that differs, what, and both answers."""
+        self.start()
+        for number, statement in enumerate(statements):
+            what, expected, given = self.run(statement)
+            if what == "stop":
+                return None
+            if what:
+                return number, what, expected, given
+        return None
+
+
+def shortened(both, statements):
+    """The fewest statements that still differ, found by leaving out ever smaller pieces."""
+    size = max(len(statements) // 2, 1)
+    while True:
+        at = 0
+        while at < len(statements) - 1:
+            shorter = statements[:at] + statements[min(at + size, len(statements) - 1) :]
+            found = both.first_difference(shorter)
+            if found:
+                statements = shorter[: found[0] + 1]
+            else:
+                at += size
+        if size == 1:
+            return statements
+        size //= 2
+
+
+def show(answer):
+    types, rows, tag, error = answer
+    if error:
+        return f"{error[0]} {error[1]} (at {error[2]})"
+    lines = [" | ".join("NULL" if v is None else v for v in row) for row in rows[:20]]
+    return "\n".join([f"{tag} {types}", *lines])
+
+
+def report(seed, both, statements):
+    statements = shortened(both, statements)
+    found = both.first_difference(statements)
+    print(f"\n=== seed {seed}: {found[1] if found else 'not repeated'}")
+    print(";\n".join(statement.text for statement in statements) + ";")
+    if found:
+        print(f"--- PostgreSQL\n{show(found[2])}\n--- Allcore\n{show(found[3])}", flush=True)
+
+
+def serve(binary, folder):
+    """Allcore on a folder of its own; gives the process and its socket."""
+    log = open(folder / "log", "w", encoding="utf-8")
+    command = [binary, "serve", "--data", folder / "data", "--socket-dir", folder, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen([*command, "--buffers", "64MiB"], stdout=log, stderr=log)
+    for _ in range(600):
+        found = [path for path in folder.glob(".s.PGSQL.*") if not path.name.endswith(".lock")]
+        if found:
+            try:
+                Connection(found[0], "postgres")
+                return process, found[0]
+            except (Lost, OSError):
+                pass
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.kill()
+    sys.exit(f"allcore did not start:\n{(folder / 'log').read_text()}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--allcore", default=ROOT / "target/release/allcore", help="the binary")
+    parser.add_argument("--seed", type=int, default=1, help="the first round's")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--statements", type=int, default=60, help="in a round")
+    parser.add_argument("--keep-going", action="store_true", help="report every round that differs")
+    parser.add_argument("--postgres", help="socket folder of a PostgreSQL 18 that runs")
+    parser.add_argument("--server", help="socket of an Allcore that runs")
+    options = parser.parse_args()
+    postgres = options.postgres
+    if not postgres:
+        if not PEER.exists():
+            print(f"skipped: PostgreSQL 18 is not there ({PEER})")
+            return 0
+        said = subprocess.run([PEER, "start"], check=True, capture_output=True, text=True).stdout
+        postgres = said.splitlines()[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        process, path = (None, options.server)
+        if not path:
+            process, path = serve(options.allcore, Path(folder))
+        try:
+            return rounds(options, Both([Path(postgres) / ".s.PGSQL.5432", path]))
+        finally:
+            if process:
+                process.terminate()
+                process.wait()
+
+
+def rounds(options, both):
+    ran = wrong = failed = 0
+    for seed in range(options.seed, options.seed + options.rounds):
+        round_ = Round(random.Random(seed), options.statements)
+        both.start()
+        for number, statement in enumerate(round_.statements):
+            what, expected, _ = both.run(statement)
+            ran += 1
+            failed += expected[3] is not None
+            if what == "stop":
+                break
+            if what:
+                wrong += 1
+                report(seed, both, round_.statements[: number + 1])
+                break
+        if wrong and not options.keep_going:
+            break
+    both.drop()
+    print(f"{ran} statements ({failed} errors), {wrong} rounds differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

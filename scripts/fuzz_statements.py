@@ -1,0 +1,687 @@
+"""Random SQL for scripts/fuzz.py: tables of every type, expressions, queries, changes, transactions.
+
+Everything is drawn from the round's generator of random numbers, so a seed always gives the same statements. What
+PostgreSQL leaves open is avoided (which rows a LIMIT without an order takes, which of several matches an UPDATE takes)
+or marked: `risky` (an error such as a division by zero may come or not), `many` (which of several violated constraints
+is told), `loose` (which of several equal values is shown).
+"""
+
+from dataclasses import dataclass
+
+INTS = ("int2", "int4", "int8")
+NUMBERS = (*INTS, "numeric", "float4", "float8")
+TEXTS = ("text", "varchar", "char")
+TIMES = ("date", "timestamp", "timestamptz")
+TYPES = ("bool", *NUMBERS, *TEXTS, "bytea", *TIMES)
+NAMES = {
+    "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real",
+    "float8": "double precision", "text": "text", "bytea": "bytea", "date": "date", "timestamp": "timestamp",
+    "timestamptz": "timestamptz", "numeric": "numeric", "varchar": "varchar", "char": "bpchar",
+}  # fmt: skip
+WORDS = ["", "a", "b", "ab", "A", "a b", "ba", "abc", "B ", "%", "a_c", "Zz", "0", "7", "é"]
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass
+class Statement:
+    text: str
+    ordered: bool = False
+    loose: bool = False
+    risky: bool = False
+    many: bool = False
+    position: bool = False
+
+
+@dataclass
+class Column:
+    name: str
+    type: str
+    declared: str = ""
+
+
+@dataclass
+class Table:
+    name: str
+    columns: list
+    key: str
+
+
+class Round:
+    """The tables of a round and its statements."""
+
+    def __init__(self, random, count):
+        self.random = random
+        self.statements, self.tables, self.risky, self.aliases = [], [], False, 0
+        for number in range(random.randint(2, 4)):
+            self.make_table(number)
+        self.inside, self.savepoints = False, []
+        count += len(self.statements)
+        while len(self.statements) < count:
+            self.statements += self.statement()
+        if self.inside:
+            self.statements.append(Statement("commit"))
+        for table in self.tables:
+            self.statements.append(Statement(f"select * from {table.name} order by 1", ordered=True))
+
+    # Small choices.
+
+    def chance(self, share):
+        return self.random.random() < share
+
+    def pick(self, items):
+        return self.random.choice(items)
+
+    # Tables.
+
+    def declared(self, type_):
+        if type_ == "char":
+            return f"char({self.pick((1, 3, 5))})"
+        if type_ == "varchar":
+            return f"varchar({self.pick((3, 8))})"
+        if type_ == "numeric":
+            return self.pick(("numeric(8,2)", "numeric(6,1)", "numeric"))
+        return NAMES[type_]
+
+    def make_table(self, number):
+        name = f"t{number}"
+        key = self.pick(("int4", "int4", "int8", "text", "char"))
+        columns = [Column("id", key, "char(3)" if key == "char" else NAMES[key])]
+        for at in range(self.random.randint(2, 7)):
+            type_ = self.pick(TYPES)
+            columns.append(Column(f"c{at}", type_, self.declared(type_)))
+        parts = []
+        for column in columns:
+            part = f"{column.name} {column.declared}"
+            if column.name != "id" and self.chance(0.12):
+                part += " not null"
+            if column.name != "id" and self.chance(0.2):
+                part += f" default {self.stored_literal(column)}"
+            parts.append(part)
+        style = self.random.random()
+        if style < 0.75:
+            parts[0] += " primary key"
+        elif style < 0.9:
+            parts[0] += " not null unique"
+        numbers = [c for c in columns[1:] if c.type in INTS]
+        if numbers and self.chance(0.2):
+            parts.append(f"check ({self.pick(numbers).name} < 9)")
+        if self.chance(0.2):
+            pair = self.random.sample(columns, 2)
+            parts.append(f"unique ({pair[0].name}, {pair[1].name})")
+        for parent in self.tables:
+            fits = [c for c in columns if c.type == parent.columns[0].type]
+            if parent.key == "key" and fits and self.chance(0.5):
+                action = self.pick(("", "", " on delete cascade", " on delete set null", " on update cascade"))
+                if self.chance(0.15):
+                    action += " deferrable initially deferred"
+                parts.append(f"foreign key ({self.pick(fits).name}) references {parent.name} (id){action}")
+        self.statements.append(Statement(f"create table {name} ({', '.join(parts)})", many=True))
+        table = Table(name, columns, "key" if style < 0.9 else "none")
+        for at in range(self.random.randint(0, 2)):
+            chosen = self.random.sample(columns, self.random.randint(1, min(3, len(columns))))
+            keys = [c.name + self.pick(("", "", "", " desc", " nulls first")) for c in chosen]
+            self.statements.append(Statement(f"create index {name}_i{at} on {name} ({', '.join(keys)})", many=True))
+        for at in range(self.random.randint(0, 14)):
+            values = [self.key_literal(columns[0], at)] + [self.stored_literal(c) for c in columns[1:]]
+            self.statements.append(Statement(f"insert into {name} values ({', '.join(values)})", many=True))
+        if self.chance(0.3):
+            self.statements.append(Statement(f"analyze {name}", many=True))
+        self.tables.append(table)
+
+    def key_literal(self, column, at):
+        return str(at) if column.type in INTS else f"'{'k' * (at % 2)}{at}'"
+
+    # Values.
+
+    def bare(self, type_):
+        """A value's text."""
+        if type_ in INTS:
+            return str(self.pick((-3, -1, 0, 1, 2, 3, 5, 8)))
+        if type_ == "numeric":
+            return self.pick(("-1.5", "0", "0.00", "1", "1.10", "2.25", "7.5", "12.34"))
+        if type_ in ("float4", "float8"):
+            return self.pick(("-2.5", "-0.25", "0", "0.5", "1", "1.25", "3", "8.75"))
+        if type_ in TEXTS:
+            return self.pick(WORDS)
+        if type_ == "bool":
+            return self.pick(("true", "false"))
+        if type_ == "bytea":
+            return self.pick(("", "\\x00", "\\x01ff", "\\x6162", "ab"))
+        day = self.pick(("2024-02-28", "2024-02-29", "2023-12-31", "2000-01-01", "1999-06-15", "2024-07-01"))
+        if type_ == "date":
+            return day
+        clock = self.pick(("00:00:00", "12:34:56.789", "23:59:59", "02:30:00"))
+        return f"{day} {clock}" + (self.pick(("+00", "+05:30", "-08")) if type_ == "timestamptz" else "")
+
+    def stored_literal(self, column):
+        if self.chance(0.18):
+            return "null"
+        text = self.bare(column.type)
+        if column.type in TEXTS and "(" in column.declared:
+            text = text[: int(column.declared.split("(")[1][:-1])]
+        return text if column.type in ("bool", *NUMBERS) else f"'{text}'"
+
+    def literal(self, type_):
+        if self.chance(0.06):
+            return f"null::{NAMES[type_]}"
+        text = self.bare(type_)
+        if type_ == "bool" or (type_ in ("int4", "numeric") and self.chance(0.8)):
+            if type_ == "numeric" and "." not in text:
+                text += ".0"
+            return f"({text})" if text.startswith("-") else text
+        if type_ == "text" and self.chance(0.5):
+            return f"'{text}'"
+        name = f"char({self.pick((1, 2, 4))})" if type_ == "char" else NAMES[type_]
+        return f"'{text}'::{name}"
+
+    def columns(self, scope, type_):
+        return [c.name for c in scope if c.type == type_]
+
+    # Expressions: of a type, over the columns in scope; `depth` is what may still nest.
+
+    def expr(self, type_, scope, depth):
+        named = self.columns(scope, type_)
+        roll = self.random.random()
+        if named and (roll < 0.45 or depth <= 0):
+            return self.pick(named)
+        if depth <= 0 or roll < 0.55:
+            return self.literal(type_)
+        if roll < 0.70:
+            return self.general(type_, scope, depth - 1)
+        return self.special(type_, scope, depth - 1)
+
+    def general(self, type_, scope, depth):
+        e = lambda t=type_: self.expr(t, scope, depth)
+        form = self.random.randint(0, 7)
+        if form == 0:
+            return f"case when {e('bool')} then {e()} else {e()} end"
+        if form == 1:
+            other = self.pick(TYPES)
+            return f"case {e(other)} when {e(other)} then {e()} when {e(other)} then {e()} end"
+        if form == 2:
+            return f"coalesce({e()}, {e()})"
+        if form == 3:
+            return f"nullif({e()}, {e()})"
+        if form == 4:
+            return f"{self.pick(('greatest', 'least'))}({e()}, {e()}, {e()})"
+        if form == 5 and depth > 0:
+            return self.scalar_query(type_, scope, depth)
+        if form == 6:
+            return f"(array[{e()}, {e()}, {e()}])[{self.random.randint(0, 4)}]"
+        return f"({e()})"
+
+    def scalar_query(self, type_, scope, depth):
+        table, own = self.source_table()
+        where = f" where {self.expr('bool', own + scope, depth)}" if self.chance(0.8) else ""
+        if type_ in ("int8",) and self.chance(0.4):
+            return f"(select count(*) from {table}{where})"
+        if type_ not in ("bool", "bytea") and self.chance(0.7):
+            value = self.expr(type_, own, depth)
+            return f"(select {self.pick(('min', 'max'))}({value}) from {table}{where})"
+        value = self.expr(type_, own + scope, depth)
+        return f"(select {value} from {table}{where} order by {own[0].name} limit 1)"
+
+    def special(self, type_, scope, depth):
+        e = lambda t: self.expr(t, scope, depth)
+        if type_ == "bool":
+            return self.condition(scope, depth)
+        if type_ in INTS:
+            return self.integer(type_, e)
+        if type_ == "numeric":
+            form = self.random.randint(0, 7)
+            if form < 3:
+                return f"({e('numeric')} {self.pick('+-*')} {e(self.pick(('numeric', 'int4', 'int8')))})"
+            if form == 3:
+                return f"{self.pick(('abs', 'floor', 'ceil', 'round', 'trunc', 'sign'))}({e('numeric')})"
+            if form == 4:
+                return f"{self.pick(('round', 'trunc'))}({e('numeric')}, {self.random.randint(-1, 3)})"
+            if form == 5:
+                return f"({e('numeric')} / {self.pick(('2', '3.0', '0.7', '-4'))})"
+            if form == 6:
+                return f"{e(self.pick(INTS))}::numeric"
+            return f"{e('numeric')}::numeric({self.pick(('12,1', '10,3', '9,0'))})"
+        if type_ in ("float4", "float8"):
+            form = self.random.randint(0, 4)
+            if form < 2:
+                return f"({e(type_)} {self.pick('+-*')} {e(type_)})"
+            if form == 2:
+                return f"{e(self.pick(NUMBERS))}::{NAMES[type_]}"
+            if form == 3 and type_ == "float8":
+                return f"{self.pick(('abs', 'floor', 'ceil', 'round', 'trunc', 'sign'))}({e('float8')})"
+            return f"abs({e(type_)})"
+        if type_ in ("text", "varchar"):
+            return f"{self.text(e)}" if type_ == "text" else f"{e(self.pick(TEXTS))}::varchar({self.random.randint(1, 9)})"
+        if type_ == "char":
+            return f"{e(self.pick(TEXTS))}::char({self.random.randint(1, 6)})"
+        if type_ == "bytea":
+            form = self.random.randint(0, 2)
+            if form == 0:
+                return f"({e('bytea')} || {e('bytea')})"
+            return f"substr({e('bytea')}, {self.random.randint(1, 3)})" if form == 1 else e("bytea")
+        return self.time(type_, e)
+
+    def integer(self, type_, e):
+        form = self.random.randint(0, 8)
+        if form < 3:
+            return f"({e(type_)} {self.pick('+-*')} {e(type_)})"
+        if form == 3:
+            if self.chance(0.3):
+                self.risky = True
+                return f"({e(type_)} {self.pick('/%')} {e(type_)})"
+            return f"({e(type_)} {self.pick('/%')} {self.pick(('2', '3', '(-4)'))})::{NAMES[type_]}"
+        if form == 4:
+            return f"{self.pick(('abs', '-', '+'))}({e(type_)})"
+        if form == 5:
+            return f"{self.pick(('length', 'char_length', 'octet_length'))}({e(self.pick(TEXTS))})::{NAMES[type_]}"
+        if form == 6:
+            return f"{e(self.pick(('numeric', 'float8', 'float4', *INTS)))}::{NAMES[type_]}"
+        if form == 7:
+            field = self.pick(("year", "month", "day", "dow", "doy", "quarter", "week"))
+            return f"extract({field} from {e(self.pick(TIMES[:2]))})::{NAMES[type_]}"
+        return f"({e('date')} - {e('date')})::{NAMES[type_]}" if type_ != "int2" else f"({e('bool')})::int4::int2"
+
+    def text(self, e):
+        form = self.random.randint(0, 11)
+        t = lambda: e(self.pick(TEXTS))
+        if form < 2:
+            return f"({t()} || {t()})"
+        if form == 2:
+            return f"{self.pick(('upper', 'lower', 'trim', 'ltrim', 'rtrim', 'reverse', 'initcap'))}({t()})"
+        if form == 3:
+            return f"substr({t()}, {self.random.randint(-1, 3)}, {self.random.randint(0, 3)})"
+        if form == 4:
+            return f"replace({t()}, {t()}, {t()})"
+        if form == 5:
+            return f"{self.pick(('left', 'right'))}({t()}, {self.random.randint(-2, 3)})"
+        if form == 6:
+            return f"{self.pick(('lpad', 'rpad'))}({t()}, {self.random.randint(0, 6)}, {t()})"
+        if form == 7:
+            return f"{e(self.pick(TYPES))}::text"
+        if form == 8:
+            return f"concat({t()}, {e(self.pick(TYPES))}, {t()})"
+        if form == 9:
+            return f"concat_ws('-', {t()}, {t()}, {e('int4')})"
+        if form == 10:
+            return f"({t()} || {e(self.pick(NUMBERS))})"
+        return f"translate({t()}, 'ab', 'x')"
+
+    def time(self, type_, e):
+        span = self.pick(("1 day", "1 month", "-2 hours", "1 year 3 days", "36:00:00"))
+        form = self.random.randint(0, 3)
+        if type_ == "date":
+            if form < 2:
+                return f"({e('date')} {self.pick('+-')} {e('int4')})"
+            return f"{e(self.pick(TIMES))}::date"
+        if form == 0:
+            return f"({e(type_)} {self.pick('+-')} interval '{span}')"
+        if form == 1:
+            return f"date_trunc('{self.pick(('year', 'month', 'day', 'hour', 'week'))}', {e(type_)})"
+        return f"{e(self.pick(TIMES))}::{NAMES[type_]}"
+
+    # Conditions.
+
+    def condition(self, scope, depth):
+        e = lambda t: self.expr(t, scope, depth)
+        form = self.random.randint(0, 15)
+        if form < 3:
+            return f"({e('bool')} {self.pick(('and', 'or'))} {e('bool')})"
+        if form == 3:
+            return f"(not {e('bool')})"
+        if form < 7:
+            return self.comparison(scope, depth)
+        type_ = self.pick(TYPES)
+        negated = self.pick(("", "not "))
+        if form == 7:
+            return f"({e(type_)} is {negated}null)"
+        if form == 8:
+            return f"({e('bool')} is {negated}{self.pick(('true', 'false', 'unknown'))})"
+        if form == 9:
+            return f"({e(type_)} is {negated}distinct from {e(type_)})"
+        if form == 10:
+            return f"({e(type_)} {negated}between {self.pick(('', '', 'symmetric '))}{e(type_)} and {e(type_)})"
+        if form == 11:
+            return f"({e(type_)} {negated}in ({', '.join(e(type_) for _ in range(self.random.randint(1, 4)))}))"
+        if form == 12:
+            pattern = self.pick(("%", "a%", "%b", "_", "a_%", "%a%", "", "A", "a\\%", "ab"))
+            return f"({e(self.pick(TEXTS))} {negated}{self.pick(('like', 'ilike'))} '{pattern}')"
+        if form == 13:
+            values = ", ".join(e(type_) for _ in range(self.random.randint(1, 3)))
+            return f"({e(type_)} {self.pick(COMPARISONS)} {self.pick(('any', 'all'))} (array[{values}]))"
+        return self.sublink(scope, depth, negated)
+
+    def comparison(self, scope, depth):
+        e = lambda t: self.expr(t, scope, depth)
+        kinds = self.pick((TYPES, TYPES, NUMBERS, TEXTS, TIMES, ("char",)))
+        if kinds is TYPES:
+            left = right = self.pick(TYPES)
+        else:
+            left, right = self.pick(kinds), self.pick(kinds)
+        if self.chance(0.12):
+            other = self.pick(TYPES)
+            return f"(({e(left)}, {e(other)}) {self.pick(COMPARISONS)} ({e(right)}, {e(other)}))"
+        return f"({e(left)} {self.pick(COMPARISONS)} {e(right)})"
+
+    def sublink(self, scope, depth, negated):
+        table, own = self.source_table()
+        inner = own + scope
+        where = f" where {self.expr('bool', inner, depth)}" if self.chance(0.8) else ""
+        form = self.random.randint(0, 4)
+        if form < 2:
+            return f"({negated}exists (select {self.pick(('1', '*'))} from {table}{where}))"
+        column = self.pick(own)
+        outer = self.expr(column.type, scope, depth)
+        if form == 2:
+            return f"({outer} {negated}in (select {column.name} from {table}{where}))"
+        if form == 3:
+            other = self.pick(own)
+            left = self.expr(other.type, scope, depth)
+            return f"(({outer}, {left}) {negated}in (select {column.name}, {other.name} from {table}{where}))"
+        test = f"{self.pick(COMPARISONS)} {self.pick(('any', 'all'))}"
+        return f"({outer} {test} (select {column.name} from {table}{where}))"
+
+    # Queries.
+
+    def alias(self):
+        self.aliases += 1
+        return f"x{self.aliases}"
+
+    def source_table(self):
+        table, alias = self.pick(self.tables), self.alias()
+        return f"{table.name} {alias}", [Column(f"{alias}.{c.name}", c.type) for c in table.columns]
+
+    def source(self, outer, depth):
+        form = self.random.random()
+        if depth <= 0 or form < 0.7:
+            return self.source_table()
+        alias = self.alias()
+        if form < 0.8:
+            types = [self.pick(TYPES) for _ in range(self.random.randint(1, 3))]
+            rows = [f"({', '.join(self.typed_literal(t) for t in types)})" for _ in range(self.random.randint(1, 4))]
+            names = [f"v{i}" for i in range(len(types))]
+            columns = [Column(f"{alias}.{n}", t) for n, t in zip(names, types)]
+            return f"(values {', '.join(rows)}) {alias}({', '.join(names)})", columns
+        lateral = bool(outer) and self.chance(0.4)
+        text, types = self.select_core(outer if lateral else [], depth - 1, self.random.randint(1, 3))
+        columns = [Column(f"{alias}.o{i}", t) for i, t in enumerate(types)]
+        return f"{'lateral ' if lateral else ''}({text}) {alias}", columns
+
+    def typed_literal(self, type_):
+        text = self.literal(type_)
+        return text if "::" in text or type_ == "bool" else f"{text}::{NAMES[type_]}"
+
+    def from_clause(self, outer, depth):
+        text, columns = self.source(outer, depth)
+        for _ in range(self.pick((0, 0, 1, 1, 2))):
+            kind = self.pick(("join", "join", "left join", "left join", "right join", "full join", "cross join", ","))
+            free = kind in ("join", "left join", "cross join", ",")
+            other, more = self.source(outer + columns if free else outer, depth)
+            if "lateral" in other and not free:
+                continue
+            if kind == ",":
+                # A comma binds less than a join: what follows must not join to what was before.
+                text, columns = f"{text} cross join {other}", columns + more
+                continue
+            on = ""
+            if kind != "cross join":
+                pairs = [(a, b) for a in columns for b in more if a.type == b.type or (a.type in INTS and b.type in INTS)]
+                if pairs and (kind == "full join" or self.chance(0.75)):
+                    a, b = self.pick(pairs)
+                    on = f" on {a.name} = {b.name}"
+                    if kind != "full join" and self.chance(0.4):
+                        on += f" and {self.expr('bool', columns + more, 1)}"
+                elif kind == "full join":
+                    kind, on = "left join", " on true"
+                else:
+                    on = f" on {self.expr('bool', columns + more, 2)}"
+            text, columns = f"{text} {kind} {other}{on}", columns + more
+        return text, columns
+
+    def select_core(self, outer, depth, width, types=None):
+        """A query without ORDER BY and its columns' types; its columns are o0, o1, ..."""
+        if depth > 0 and self.chance(0.15):
+            return self.set_operation(outer, depth, width, types)
+        source, columns = self.from_clause(outer, depth)
+        scope = columns + outer
+        where = f" where {self.expr('bool', scope, depth + 1)}" if self.chance(0.65) else ""
+        if depth > 0 and self.chance(0.3):
+            return self.grouped(source, columns, where, depth, width, types)
+        types = types or [self.pick(TYPES) for _ in range(width)]
+        items = [f"{self.expr(t, scope, depth + 1)} as o{i}" for i, t in enumerate(types)]
+        if self.chance(0.15):
+            distinct = "distinct "
+            self.loose = True
+        else:
+            distinct = ""
+        return f"select {distinct}{', '.join(items)} from {source}{where}", types
+
+    def set_operation(self, outer, depth, width, types):
+        self.loose = True
+        left, types = self.select_core(outer, depth - 1, width, types)
+        right, _ = self.select_core(outer, depth - 1, width, types)
+        names = ", ".join(f"o{i}" for i in range(len(types)))
+        operation = self.pick(("union", "union all", "intersect", "except", "intersect all", "except all"))
+        alias = self.alias()
+        return f"select {names} from (({left}) {operation} ({right})) {alias}", types
+
+    def grouped(self, source, columns, where, depth, width, types):
+        self.loose = True
+        keys = self.random.sample(columns, self.random.randint(0, min(2, len(columns))))
+        wanted = types or [self.pick(TYPES) for _ in range(width)]
+        given = []
+        for type_ in wanted:
+            over = keys if self.chance(0.4) else []
+            given.append(self.aggregate(type_, columns, keys, depth) if not over else self.expr(type_, over, 1))
+        text = f"select {', '.join(f'{e} as o{i}' for i, e in enumerate(given))} from {source}{where}"
+        if keys:
+            text += f" group by {', '.join(k.name for k in keys)}"
+        if self.chance(0.3):
+            text += f" having {self.aggregate('bool', columns, keys, 1)}"
+        return text, wanted
+
+    def aggregate(self, type_, columns, keys, depth):
+        e = lambda t: self.expr(t, columns, depth)
+        distinct = self.pick(("", "", "", "distinct "))
+        only = f" filter (where {e('bool')})" if self.chance(0.15) else ""
+        if type_ == "bool":
+            if self.chance(0.5):
+                return f"{self.pick(('bool_and', 'bool_or', 'every'))}({e('bool')}){only}"
+            return f"(count({distinct}{e(self.pick(TYPES))}) {self.pick(COMPARISONS)} {self.random.randint(0, 3)})"
+        if type_ == "int8":
+            form = self.random.randint(0, 3)
+            if form == 0:
+                return f"count(*){only}"
+            if form == 1:
+                return f"count({distinct}{e(self.pick(TYPES))}){only}"
+            return f"sum({distinct}{e(self.pick(('int2', 'int4')))}){only}"
+        if type_ == "numeric":
+            form = self.random.randint(0, 4)
+            if form == 0:
+                return f"avg({distinct}{e(self.pick((*INTS, 'numeric')))}){only}"
+            if form == 1:
+                return f"{self.pick(('stddev', 'variance', 'var_pop', 'stddev_samp'))}({e(self.pick(INTS))}){only}"
+            return f"sum({distinct}{e(self.pick(('int8', 'numeric')))}){only}"
+        if type_ == "float8" and self.chance(0.6):
+            return f"{self.pick(('sum', 'avg'))}({distinct}{e('float8')}){only}"
+        if type_ == "text" and self.chance(0.5):
+            value = e("text")
+            return f"string_agg({value}, ',' order by {value}){only}"
+        if type_ == "bytea":
+            return f"{self.pick(('min', 'max'))}({e('bytea')}){only}"
+        return f"{self.pick(('min', 'max'))}({e(type_)}){only}"
+
+    def query(self):
+        self.loose = self.risky = False
+        depth = self.pick((0, 1, 1, 2))
+        prefix = ""
+        if self.chance(0.1):
+            inner, types = self.select_core([], 1, 2)
+            alias = self.alias()
+            prefix = f"with {alias} as ({inner}) "
+            columns = [Column(f"{alias}.o{i}", t) for i, t in enumerate(types)]
+            width = self.random.randint(1, 3)
+            types = [self.pick(TYPES) for _ in range(width)]
+            items = [f"{self.expr(t, columns, 2)} as o{i}" for i, t in enumerate(types)]
+            text = f"select {', '.join(items)} from {alias}"
+            if self.chance(0.5):
+                text += f" where {self.expr('bool', columns, 2)}"
+        elif self.chance(0.12):
+            text, types = self.windowed()
+        else:
+            text, types = self.select_core([], depth, self.random.randint(1, 4))
+        ordered = self.chance(0.4)
+        if ordered:
+            keys = [f"o{i}" + self.pick(("", "", " desc", " nulls first", " desc nulls last")) for i in range(len(types))]
+            self.random.shuffle(keys)
+            text += f" order by {', '.join(keys)}"
+            if self.chance(0.5):
+                text += f" limit {self.random.randint(0, 6)}"
+                if self.chance(0.5):
+                    text += f" offset {self.random.randint(0, 3)}"
+                self.loose = True
+        elif self.chance(0.05):
+            # Which rows it gives is open, how many is not.
+            text = f"select count(*) from ({text} limit {self.random.randint(0, 4)}) q"
+        return Statement(prefix + text, ordered=ordered, loose=self.loose, risky=self.risky)
+
+    def windowed(self):
+        source, columns = self.source_table()
+        scope = columns
+        key = columns[0].name
+        partition = f"partition by {self.expr(self.pick(TYPES), scope, 0)} " if self.chance(0.6) else ""
+        calls = {
+            "int8": f"{self.pick(('row_number()', 'rank()', 'dense_rank()', 'count(*)'))} over ({partition}order by {key})",
+            "numeric": f"sum({self.expr('int8', scope, 1)}) over ({partition}order by {key})",
+            "text": f"{self.pick(('lag', 'lead', 'first_value', 'last_value'))}({self.expr('text', scope, 1)}) over ({partition}order by {key})",
+        }
+        types = [self.pick(list(calls)) for _ in range(2)]
+        where = f" where {self.expr('bool', scope, 1)}" if self.chance(0.4) else ""
+        items = [f"{key} as o0"] + [f"{calls[t]} as o{i + 1}" for i, t in enumerate(types)]
+        return f"select {', '.join(items)} from {source}{where}", [columns[0].type, *types]
+
+    # Changes.
+
+    def new_key(self, table):
+        if table.columns[0].type in INTS:
+            return str(self.random.randint(0, 30))
+        return f"'{self.pick(('', 'k'))}{self.random.randint(0, 20)}'"
+
+    def returning(self, table):
+        if not self.chance(0.3):
+            return ""
+        scope = [Column(f"{table.name}.{c.name}", c.type) for c in table.columns]
+        return f" returning {self.pick(('*', self.expr(self.pick(TYPES), scope, 1)))}"
+
+    def insert(self):
+        table = self.pick(self.tables)
+        many = self.chance(0.3)
+        chosen = table.columns[:1] + [c for c in table.columns[1:] if self.chance(0.8)]
+        names = ", ".join(c.name for c in chosen)
+        if self.chance(0.25):
+            source, columns = self.source_table()
+            items = []
+            for column in chosen:
+                value = self.expr(column.type, columns, 1)
+                items.append(self.new_key(table) if column.name == "id" else value)
+            own = columns[0].name
+            if table.columns[0].type in INTS and columns[0].type in INTS:
+                items[0] = f"{own} + {self.random.randint(1, 40)}"
+            many = True
+            text = f"insert into {table.name} ({names}) select {', '.join(items)} from {source} order by {own}"
+        else:
+            rows = []
+            for _ in range(self.random.randint(2, 4) if many else 1):
+                values = [self.new_key(table)]
+                values += [self.pick((self.stored_literal(c), self.stored_literal(c), "default")) for c in chosen[1:]]
+                rows.append(f"({', '.join(values)})")
+            text = f"insert into {table.name} ({names}) values {', '.join(rows)}"
+        if self.chance(0.3):
+            text += self.on_conflict(table)
+        return Statement(text + self.returning(table), risky=True, many=True)
+
+    def on_conflict(self, table):
+        if table.key != "key" or self.chance(0.4):
+            return " on conflict do nothing"
+        if self.chance(0.3) or len(table.columns) < 2:
+            return " on conflict (id) do nothing"
+        column = self.pick(table.columns[1:])
+        scope = [Column(f"{table.name}.{c.name}", c.type) for c in table.columns]
+        scope += [Column(f"excluded.{c.name}", c.type) for c in table.columns]
+        where = f" where {self.expr('bool', scope, 1)}" if self.chance(0.3) else ""
+        return f" on conflict (id) do update set {column.name} = {self.expr(column.type, scope, 1)}{where}"
+
+    def update(self):
+        table = self.pick(self.tables)
+        alias = self.alias()
+        scope = [Column(f"{alias}.{c.name}", c.type) for c in table.columns]
+        source, where = "", []
+        if self.chance(0.2):
+            other, more = self.source_table()
+            # At most one match, so that which one is taken is not open.
+            pairs = [c for c in scope if c.type == more[0].type]
+            if pairs:
+                source = f" from {other}"
+                where.append(f"{self.pick(pairs).name} = {more[0].name}")
+                scope = scope + more
+        sets = []
+        for column in self.random.sample(table.columns[1:], self.random.randint(1, len(table.columns) - 1)):
+            value = "default" if self.chance(0.05) else self.expr(column.type, scope, 2)
+            sets.append(f"{column.name} = {value}")
+        if self.chance(0.15):
+            sets.append(f"id = {self.new_key(table)}")
+            where.append(f"{alias}.id = {self.new_key(table)}")
+        elif self.chance(0.8):
+            where.append(self.expr("bool", scope, 2))
+        text = f"update {table.name} {alias} set {', '.join(sets)}{source}"
+        if where:
+            text += f" where {' and '.join(where)}"
+        if self.chance(0.3):
+            text += f" returning {self.expr(self.pick(TYPES), scope, 1)}"
+        return Statement(text, risky=True, many=True)
+
+    def delete(self):
+        table = self.pick(self.tables)
+        alias = self.alias()
+        scope = [Column(f"{alias}.{c.name}", c.type) for c in table.columns]
+        using = ""
+        if self.chance(0.2):
+            other, more = self.source_table()
+            using, scope = f" using {other}", scope + more
+        text = f"delete from {table.name} {alias}{using} where {self.expr('bool', scope, 2)}"
+        text += f" and {alias}.id {self.pick(('=', '<', '>'))} {self.new_key(table)}"
+        return Statement(text, risky=True, many=True)
+
+    def transaction(self):
+        if not self.inside:
+            self.inside, self.savepoints = True, []
+            return Statement(self.pick(("begin", "begin isolation level repeatable read")))
+        form = self.random.randint(0, 6)
+        if form == 0 or (form < 3 and not self.savepoints):
+            self.savepoints.append(f"s{self.random.randint(0, 2)}")
+            return Statement(f"savepoint {self.savepoints[-1]}")
+        if form < 3:
+            return Statement(f"rollback to {self.pick(self.savepoints)}")
+        if form == 3 and self.savepoints:
+            return Statement(f"release {self.pick(self.savepoints)}")
+        self.inside = False
+        return Statement(self.pick(("commit", "commit", "rollback")), many=True)
+
+    def statement(self):
+        roll = self.random.random()
+        self.risky = False
+        if roll < 0.62:
+            query = self.query()
+            if self.chance(0.08) and len(query.text) < 3000:
+                name = f"p{self.random.randint(0, 10**9)}"
+                run = Statement(f"execute {name}", query.ordered, query.loose, query.risky)
+                return [Statement(f"prepare {name} as {query.text}", risky=query.risky), run, run]
+            return [query]
+        if roll < 0.74:
+            return [self.insert()]
+        if roll < 0.83:
+            return [self.update()]
+        if roll < 0.88:
+            return [self.delete()]
+        if roll < 0.9:
+            table = self.pick(self.tables)
+            return [Statement(f"select * from {table.name} order by 1", ordered=True)]
+        return [self.transaction()]
