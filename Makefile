@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build test demo soak bench loom setup fmt
+.PHONY: help build test demo soak bench loom fuzz setup fmt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ loom: ## Model checks of the concurrent structures
 
 soak: setup ## 500 crash rounds and 10 minutes of mixed load in a pool a tenth of the data
 	@scripts/soak.sh
+
+fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
+	@scripts/fuzz.py $(ARGS)
 
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
 	@scripts/bench.py

@@ -61,7 +61,7 @@ class Round:
         if self.inside:
             self.statements.append(Statement("commit"))
         for table in self.tables:
-            self.statements.append(Statement(f"select * from {table.name} order by 1", ordered=True))
+            self.statements.append(self.contents(table))
 
     # Small choices.
 
@@ -127,6 +127,9 @@ class Round:
         if self.chance(0.3):
             self.statements.append(Statement(f"analyze {name}", many=True))
         self.tables.append(table)
+
+    def contents(self, table):
+        return Statement(f"select * from {table.name} order by 1", ordered=table.key == "key")
 
     def key_literal(self, column, at):
         return str(at) if column.type in INTS else f"'{'k' * (at % 2)}{at}'"
@@ -215,9 +218,12 @@ class Round:
         where = f" where {self.expr('bool', own + scope, depth)}" if self.chance(0.8) else ""
         if type_ in ("int8",) and self.chance(0.4):
             return f"(select count(*) from {table}{where})"
-        if type_ not in ("bool", "bytea") and self.chance(0.7):
+        keyed = self.table_of(table).key == "key"
+        if type_ not in ("bool", "bytea") and (not keyed or self.chance(0.7)):
             value = self.expr(type_, own, depth)
             return f"(select {self.pick(('min', 'max'))}({value}) from {table}{where})"
+        if not keyed:
+            return f"(select bool_or({self.expr('bool', own, depth)}) from {table}{where})" if type_ == "bool" else self.literal(type_)
         value = self.expr(type_, own + scope, depth)
         return f"(select {value} from {table}{where} order by {own[0].name} limit 1)"
 
@@ -385,6 +391,9 @@ class Round:
         self.aliases += 1
         return f"x{self.aliases}"
 
+    def table_of(self, source):
+        return next(table for table in self.tables if source.startswith(table.name + " "))
+
     def source_table(self):
         table, alias = self.pick(self.tables), self.alias()
         return f"{table.name} {alias}", [Column(f"{alias}.{c.name}", c.type) for c in table.columns]
@@ -524,7 +533,7 @@ class Round:
             text = f"select {', '.join(items)} from {alias}"
             if self.chance(0.5):
                 text += f" where {self.expr('bool', columns, 2)}"
-        elif self.chance(0.12):
+        elif self.chance(0.12) and any(table.key == "key" for table in self.tables):
             text, types = self.windowed()
         else:
             text, types = self.select_core([], depth, self.random.randint(1, 4))
@@ -545,6 +554,8 @@ class Round:
 
     def windowed(self):
         source, columns = self.source_table()
+        while self.table_of(source).key != "key":
+            source, columns = self.source_table()
         scope = columns
         key = columns[0].name
         partition = f"partition by {self.expr(self.pick(TYPES), scope, 0)} " if self.chance(0.6) else ""
@@ -618,7 +629,7 @@ class Round:
             other, more = self.source_table()
             # At most one match, so that which one is taken is not open.
             pairs = [c for c in scope if c.type == more[0].type]
-            if pairs:
+            if pairs and self.table_of(other).key == "key":
                 source = f" from {other}"
                 where.append(f"{self.pick(pairs).name} = {more[0].name}")
                 scope = scope + more
@@ -682,6 +693,5 @@ class Round:
         if roll < 0.88:
             return [self.delete()]
         if roll < 0.9:
-            table = self.pick(self.tables)
-            return [Statement(f"select * from {table.name} order by 1", ordered=True)]
+            return [self.contents(self.pick(self.tables))]
         return [self.transaction()]

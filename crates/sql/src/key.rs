@@ -7,8 +7,8 @@
 //! its trailing blanks, so that lengths do not matter. A key is never read back: rows hold the values.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::numeric::Numeric;
 use crate::types::compare::unpadded;
+use crate::types::numeric::Numeric;
 use crate::types::{Datum, NumericRef};
 
 /// How one column of a key is ordered.
@@ -163,20 +163,16 @@ mod tests {
         let texts = ["", "a", "a\u{1}", "ab", "b", "é"].map(Datum::Text);
         check(&texts);
         check(&["", "   ", "a", "a  ", "a b", "b "].map(Datum::Padded));
-        check(
-            &[
-                Datum::Bytea(&[]),
-                Datum::Bytea(&[0]),
-                Datum::Bytea(&[0, 0]),
-                Datum::Bytea(&[0, 1]),
-                Datum::Bytea(&[1]),
-                Datum::Null,
-            ],
-        );
+        check(&[
+            Datum::Bytea(&[]),
+            Datum::Bytea(&[0]),
+            Datum::Bytea(&[0, 0]),
+            Datum::Bytea(&[0, 1]),
+            Datum::Bytea(&[1]),
+            Datum::Null,
+        ]);
         check(&[i64::MIN, -1, 0, 1, i64::MAX].map(Datum::Int8));
-        check(
-            &[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8),
-        );
+        check(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8));
         let packed: Vec<Vec<u8>> = [
             "-Infinity",
             "-1000",

@@ -58,3 +58,6 @@ select null + 1, null || 'x', null = null, null is null;
 select max(id) + 1, min(b) || '!' from t;
 select current_date = now()::date, current_user, session_user;
 drop table t;
+-- Parts of byte strings.
+select substring('\x010203'::bytea from 2 for 1), substr('\x010203'::bytea, 0, 2), substr('\x0102'::bytea, 9);
+select substr('\x0102'::bytea, 1, -1);

@@ -45,3 +45,14 @@ values (3, 'c'), (1, 'a'), (2, null) order by 1;
 values (3), (1), (2) order by column1 desc limit 2;
 values (1, 2), (3);
 drop table t;
+-- The order of an outer join's rows.
+create table l(id int primary key, a numeric(8,2), k int);
+create table r(id int primary key, k int);
+insert into l values (1, null, 5), (2, 0, 7), (3, -1, null);
+insert into r values (1, 7), (2, 9);
+select l.a from l left join r on l.k = r.k order by a;
+select l.a from r right join l on l.k = r.k order by a desc limit 1;
+select l.a from l left join lateral (select l.a + r.k from r) s(x) on true where l.id > 1 order by l.a;
+select l.a, r.k from l full join r on l.k = r.k order by r.k nulls first, l.a;
+select lead('a') over () from l;
+select first_value('a') over () from l;

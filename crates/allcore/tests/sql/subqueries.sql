@@ -67,3 +67,27 @@ delete from t where id in (select t_id from s);
 insert into e select id from t where not exists (select 1 from s where t_id = t.id);
 select * from e order by id;
 drop table t, s, e;
+-- Aggregates of a query around.
+select sum(a) from (values (1),(2)) v(a) having exists (select 1 from (values (3)) w(b) where b = sum(v.a));
+select (select sum(v.a)) from (values (1),(2)) v(a);
+select (select sum(v.a + w.b) from (values (1),(2)) w(b)) from (values (1),(2)) v(a);
+select (select count(v.a) from (values (1),(2),(5)) w(b)) from (values (1),(2)) v(a);
+select b, (select max(v.a) from (values (9)) w(c) where c > min(v.a)) from (values (1,1),(2,1),(4,2)) v(a,b) group by b order by b;
+select 1 from (values (1),(2)) v(a) where (select sum(v.a)) > 1;
+select (select v.a) from (values (1),(2)) v(a) group by v.a order by 1;
+select (select v.a) from (values (1,1),(2,2)) v(a,b) group by v.b order by 1;
+select a, (select sum(v.a)) from (values (1),(2)) v(a);
+select (select sum(v.a) + w.b from (values (1),(2)) w(b) limit 1) from (values (1),(2)) v(a);
+-- Subqueries in LIMIT and OFFSET.
+select * from generate_series(1,5) g limit (select 2);
+select * from generate_series(1,5) g order by g desc limit (select 2) offset (select count(*) from (values (1)) v);
+select * from generate_series(1,5) g limit g;
+select (select h from generate_series(1,9) h order by h limit 1 offset (select g)) from generate_series(1,3) g;
+select * from generate_series(1,5) g order by g limit (select null::int);
+select * from generate_series(1,5) g limit (select -1);
+select * from (select * from generate_series(1,5) g limit (select 3)) q where g > 1;
+select 1 union all select 2 limit (select 1);
+values (1),(2),(3) limit (select 2);
+-- A NULL beside a column that differs.
+select (2, null::int) not in (select 1, 1), (1, null::int) not in (select 1, 1), (2, null::int) in (select 1, 1);
+select v.a, (v.a, v.b) in (select 1, null::int union all select 2, 2) from (values (1,1),(2,2),(3,3),(2,null)) v(a,b) order by 1, 2;

@@ -115,3 +115,12 @@ commit;
 begin; insert into t values (90, 'x'); set local search_path to nosuch; select count(*) from t; rollback;
 select count(*) from t where id = 90;
 drop table t, n;
+-- When a transaction's isolation is settled.
+begin; select 1; set transaction isolation level repeatable read; rollback;
+begin; set transaction isolation level repeatable read; select 1; set transaction isolation level repeatable read; show transaction_isolation; commit;
+begin read only; select 1; set transaction read write; rollback;
+begin; select 1; set transaction read only; create table never(a int); rollback;
+begin; savepoint s; set transaction isolation level repeatable read; rollback;
+begin read only; savepoint s; set transaction read write; rollback;
+begin; show search_path; set transaction isolation level repeatable read; show transaction_isolation; rollback;
+set transaction isolation level repeatable read;

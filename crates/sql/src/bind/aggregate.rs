@@ -10,7 +10,7 @@ use pg_query::protobuf::Node;
 
 use super::order::DistinctTargets;
 use super::select::Target;
-use super::{Binder, Clause, FromItem, Select, Source, SourceId, inner};
+use super::{Binder, Clause, ColumnValue, FromItem, Select, Source, SourceId, inner};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
@@ -57,6 +57,45 @@ impl Binder<'_> {
         Ok(groups)
     }
 
+    /// The level whose rows an aggregate goes over: that of the innermost column in it, and the present one without any.
+    /// What it reads there needs no grouping: that is taken off the level's uses, `uses` of which were there before it.
+    pub(crate) fn aggregate_level<'e>(
+        &mut self,
+        parts: impl Iterator<Item = &'e Expr>,
+        uses: usize,
+    ) -> usize {
+        let present = self.levels.len() - 1;
+        let (mut innermost, mut count) = (None, 0);
+        for part in parts {
+            part.walk(&mut |part| {
+                let Expr::Column { register, .. } = part else { return };
+                let level = self.level_of(*register).unwrap_or(present);
+                match innermost {
+                    Some(known) if known > level => {}
+                    Some(known) if known == level => count += 1,
+                    _ => (innermost, count) = (Some(level), 1),
+                }
+            });
+        }
+        let owner = innermost.unwrap_or(present);
+        let known = &mut self.levels[owner].uses;
+        known.truncate(if owner == present { uses } else { known.len().saturating_sub(count) });
+        owner
+    }
+
+    /// The query in whose FROM a column's register is; None: it is computed.
+    fn level_of(&self, register: Reg) -> Option<usize> {
+        self.levels.iter().rposition(|level| {
+            level.entries.iter().any(|entry| {
+                let read = |source: SourceId| self.sources[source].columns.contains(&Some(register));
+                entry.source.is_some_and(read)
+                    || entry.columns.iter().any(
+                        |column| matches!(&column.value, ColumnValue::Value(value) if reads(value, register)),
+                    )
+            })
+        })
+    }
+
     /// Replaces grouped expressions above the grouping by their registers, and refuses columns that are not grouped.
     pub(crate) fn check_grouping(
         &mut self,
@@ -84,7 +123,13 @@ impl Binder<'_> {
         if let Some(from) = from {
             self.add_dependent_columns(from, &mut columns, body);
         }
-        let own: HashSet<Reg> = self.level().uses.iter().map(|(register, _, _)| *register).collect();
+        let own: HashSet<Reg> = self.level().uses.iter().map(|used| used.register).collect();
+        if let Some(used) =
+            self.level().uses.iter().find(|used| used.inner && !columns.contains(&used.register))
+        {
+            let message = format!("subquery uses ungrouped column \"{}\" from outer query", used.name);
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message).at(used.position));
+        }
         let check = Check { columns: &columns, computed: &computed, own: &own };
         let mut failed: Option<Reg> = None;
         let mut rewrite = |expr: &mut Expr| {
@@ -131,8 +176,8 @@ impl Binder<'_> {
     }
 
     fn ungrouped(&mut self, register: Reg) -> SqlError {
-        let used = self.level().uses.iter().find(|(used, _, _)| *used == register).cloned();
-        let (position, name) = used.map_or((None, "?".to_owned()), |(_, position, name)| (position, name));
+        let used = self.level().uses.iter().find(|used| used.register == register).cloned();
+        let (position, name) = used.map_or((None, "?".to_owned()), |used| (used.position, used.name));
         SqlError::new(
             SqlState::GROUPING_ERROR,
             format!(

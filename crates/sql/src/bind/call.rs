@@ -150,14 +150,6 @@ impl Binder<'_> {
         arguments: Vec<Expr>,
         uses: usize,
     ) -> Result<Expr, SqlError> {
-        let clause = self.level().clause;
-        if !clause.allows_aggregates() {
-            return Err(self.error(
-                SqlState::GROUPING_ERROR,
-                format!("aggregate functions are not allowed in {}", clause.name()),
-                call.location,
-            ));
-        }
         if call.agg_within_group {
             return Err(self.unsupported("WITHIN GROUP", call.location));
         }
@@ -170,8 +162,21 @@ impl Binder<'_> {
             None => None,
         };
         let output = self.register();
-        let level = self.level();
-        level.uses.truncate(uses);
+        let parts = arguments.iter().chain(order.iter().map(|key| &key.expr)).chain(&filter);
+        let owner = self.aggregate_level(parts, uses);
+        let clause = self.levels[owner].clause;
+        if !clause.allows_aggregates() {
+            let place = match clause {
+                Clause::From if owner + 1 < self.levels.len() => "FROM clause of their own query level",
+                _ => clause.name(),
+            };
+            return Err(self.error(
+                SqlState::GROUPING_ERROR,
+                format!("aggregate functions are not allowed in {place}"),
+                call.location,
+            ));
+        }
+        let level = &mut self.levels[owner];
         level.aggregate_at = call.location;
         level.aggregates.push(AggregateCall {
             function,
@@ -321,11 +326,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let pairs: Vec<(Expr, Expr)> = left
-            .iter()
-            .cloned()
-            .zip(right.iter().cloned())
-            .collect();
+        let pairs: Vec<(Expr, Expr)> = left.iter().cloned().zip(right.iter().cloned()).collect();
         let same_types = pairs.iter().all(|(a, b)| a.type_().oid == b.type_().oid);
         let comparison = self.row_comparison(operator, left, right, location)?;
         let hash = (operator == "=" && !all && same_types).then_some(pairs);

@@ -89,9 +89,24 @@ impl Binder<'_> {
                 Ok(Command::NoEffect(if grant.is_grant { "GRANT" } else { "REVOKE" }.to_owned()))
             }
             NodeEnum::ReindexStmt(_) => Ok(Command::NoEffect("REINDEX".to_owned())),
-            NodeEnum::ConstraintsSetStmt(_) => Ok(Command::NoEffect("SET CONSTRAINTS".to_owned())),
+            NodeEnum::ConstraintsSetStmt(set) => self.set_constraints(&set.constraints),
             other => self.definition(other),
         }
+    }
+
+    /// SET CONSTRAINTS: none is deferrable, so ALL changes nothing and a name is an error.
+    fn set_constraints(&self, names: &[Node]) -> Result<Command, SqlError> {
+        for node in names {
+            let NodeEnum::RangeVar(range) = inner(node)? else { continue };
+            let name = &range.relname;
+            let known = self.catalog().tables().any(|table| table.has_constraint(name));
+            let (code, what) = match known {
+                true => (SqlState::WRONG_OBJECT_TYPE, "is not deferrable"),
+                false => (SqlState::UNDEFINED_OBJECT, "does not exist"),
+            };
+            return Err(SqlError::new(code, format!("constraint \"{name}\" {what}")));
+        }
+        Ok(Command::NoEffect("SET CONSTRAINTS".to_owned()))
     }
 
     /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.

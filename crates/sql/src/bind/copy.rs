@@ -72,6 +72,7 @@ impl Binder<'_> {
             order: Vec::new(),
             limit: None,
             offset: None,
+            limit_sublinks: Vec::new(),
             ties: false,
             locks: Vec::new(),
         };

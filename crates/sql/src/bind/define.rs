@@ -204,11 +204,12 @@ impl Binder<'_> {
                 Ok(ConstrType::ConstrGenerated) => {
                     return Err(self.unsupported("a generated column", constraint.location));
                 }
+                Ok(ConstrType::ConstrAttrDeferrable | ConstrType::ConstrAttrDeferred) => {
+                    return Err(self.unsupported("a deferrable constraint", constraint.location));
+                }
                 Ok(
                     ConstrType::ConstrNull
-                    | ConstrType::ConstrAttrDeferrable
                     | ConstrType::ConstrAttrNotDeferrable
-                    | ConstrType::ConstrAttrDeferred
                     | ConstrType::ConstrAttrImmediate
                     | ConstrType::ConstrAttrEnforced,
                 ) => {}

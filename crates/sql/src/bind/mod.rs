@@ -109,10 +109,21 @@ struct Level {
     window_names: Vec<pg_query::protobuf::WindowDef>,
     /// Set-returning functions met in the target list.
     sets: Vec<SetCall>,
-    /// Columns read above the grouping and outside of aggregates: (register, position, name as an error shows it).
-    uses: Vec<(Reg, Option<u32>, String)>,
+    /// Columns read above the grouping and outside of aggregates.
+    uses: Vec<Use>,
     /// The clause being bound.
     clause: Clause,
+}
+
+/// A column read where grouping matters.
+#[derive(Clone)]
+struct Use {
+    register: Reg,
+    position: Option<u32>,
+    /// As an error shows it.
+    name: String,
+    /// By a subquery.
+    inner: bool,
 }
 
 /// The clauses, as far as they allow different things.

@@ -29,6 +29,8 @@ pub struct Query {
     pub limit: Option<Expr>,
     /// OFFSET, a bigint.
     pub offset: Option<Expr>,
+    /// Subqueries in LIMIT and OFFSET.
+    pub limit_sublinks: Vec<Sublink>,
     /// FETCH FIRST ... WITH TIES.
     pub ties: bool,
     /// FOR UPDATE and its kin: (source, lock, wait).

@@ -14,6 +14,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::RowIdentity;
+use crate::planner::registers::{self, Registers};
 use crate::types::{Type, oid};
 
 /// A column of the target list while it is being bound.
@@ -64,7 +65,7 @@ impl Binder<'_> {
                 self.level().window_names.push((**definition).clone());
             }
         }
-        let from = self.sources_of(&select.from_clause)?;
+        let from = self.in_clause(Clause::From, |binder| binder.sources_of(&select.from_clause))?;
         let conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
         // Expressions are matched with each other in these clauses, so constants in them stay constants.
@@ -138,6 +139,7 @@ impl Binder<'_> {
             order,
             limit: None,
             offset: None,
+            limit_sublinks: Vec::new(),
             ties: false,
             locks,
         })
@@ -230,12 +232,7 @@ impl Binder<'_> {
                     location(node),
                 ));
             }
-            let outer = self.outer_registers();
-            let mut own = false;
-            expr.walk(&mut |part| {
-                own |= matches!(part, Expr::Column { register, .. } if !outer.contains(register));
-            });
-            if own {
+            if self.reads_own(&expr) {
                 return Err(self.error(
                     SqlState::INVALID_COLUMN_REFERENCE,
                     format!("argument of {what} must not contain variables"),
@@ -247,9 +244,7 @@ impl Binder<'_> {
         };
         let limit = bind(select.limit_count.as_deref(), "LIMIT")?;
         let offset = bind(select.limit_offset.as_deref(), "OFFSET")?;
-        if !self.level().sublinks.is_empty() {
-            return Err(self.unsupported("a subquery in LIMIT or OFFSET", -1));
-        }
+        query.limit_sublinks = std::mem::take(&mut self.level().sublinks);
         query.ties = select.limit_option == LimitOption::WithTies as i32;
         if query.ties && query.order.is_empty() {
             return Err(SqlError::new(
@@ -261,6 +256,26 @@ impl Binder<'_> {
         query.limit = limit.filter(|expr| !matches!(expr.as_const(), Some(crate::types::Value::Null)));
         query.offset = offset;
         Ok(())
+    }
+
+    /// Whether an expression, or a subquery in it, reads what the present query makes.
+    fn reads_own(&self, expr: &Expr) -> bool {
+        let Some(level) = self.levels.last() else { return false };
+        let mut reads = Registers::new();
+        registers::of_expr(expr, &mut reads);
+        for link in &level.sublinks {
+            reads.remove(&link.output);
+            registers::of_query(&link.query, &mut reads);
+        }
+        let sources = level.entries.iter().filter_map(|entry| entry.source);
+        let mut own: Registers =
+            sources.flat_map(|source| self.sources[source].columns.iter().flatten().copied()).collect();
+        for column in level.entries.iter().flat_map(|entry| &entry.columns) {
+            if let super::ColumnValue::Value(value) = &column.value {
+                registers::of_expr(value, &mut own);
+            }
+        }
+        !reads.is_disjoint(&own)
     }
 
     /// FOR UPDATE and its kin.

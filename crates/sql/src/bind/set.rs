@@ -74,6 +74,7 @@ impl Binder<'_> {
             order,
             limit: None,
             offset: None,
+            limit_sublinks: Vec::new(),
             ties: false,
             locks: Vec::new(),
         })
@@ -195,6 +196,7 @@ impl Binder<'_> {
             order,
             limit: None,
             offset: None,
+            limit_sublinks: Vec::new(),
             ties: false,
             locks: Vec::new(),
         })

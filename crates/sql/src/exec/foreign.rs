@@ -12,6 +12,8 @@
 
 use std::sync::Arc;
 
+use bumpalo::Bump;
+
 use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
 use super::constraint::{in_table, shown_key};
@@ -22,6 +24,7 @@ use super::modify::{change_row, old_row, remove_row};
 use super::{Executor, from_txn};
 use crate::catalog::{ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
+use crate::expr::EvalContext;
 use crate::plan::ReferentialAction;
 use crate::types::{Datum, Type, Value, oid};
 
@@ -142,7 +145,13 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
                     match action {
                         ReferentialAction::NoAction => last.push((child, key, old)),
                         ReferentialAction::Restrict => forbid(cx, &child, key, &old, true)?,
-                        _ => act(cx, (&child, key), action, &old, new.as_deref())?,
+                        _ => {
+                            act(cx, (&child, key), action, &old, new.as_deref())?;
+                            // The default may be the very value that is gone.
+                            if action == ReferentialAction::SetDefault {
+                                last.push((child, key, old));
+                            }
+                        }
                     }
                 }
             }
@@ -363,6 +372,19 @@ fn forbid(
         .with_constraint(&key.name))
 }
 
+/// A column's default, evaluated for this row.
+fn default_of<'b>(
+    cx: &Executor<'_>,
+    table: &Table,
+    column: usize,
+    bump: &'b Bump,
+) -> Result<Datum<'b>, SqlError> {
+    let default = crate::planner::default_value(cx.catalog, table, column)?;
+    let scratch = Bump::new();
+    let mut context = EvalContext { registers: &[], params: &[], arena: &scratch, session: cx.environment };
+    Ok(default.eval(&mut context)?.copy_in(bump))
+}
+
 /// CASCADE, SET NULL, SET DEFAULT.
 fn act(
     cx: &mut Executor<'_>,
@@ -388,9 +410,7 @@ fn act(
                         (ReferentialAction::Cascade, Some(new)) => {
                             as_type(&new[at], child.columns[column].type_)?
                         }
-                        (ReferentialAction::SetDefault, _) if child.columns[column].default.is_some() => {
-                            return Err(SqlError::unsupported("SET DEFAULT with a default"));
-                        }
+                        (ReferentialAction::SetDefault, _) => default_of(cx, child, column, &memory.bump)?,
                         _ => Datum::Null,
                     };
                     if child.columns[column].not_null && changed[column].is_null() {

@@ -27,7 +27,7 @@ pub(super) struct Subquery<'s> {
 enum Known<'b> {
     Nothing,
     Value(Datum<'b>),
-    /// The keys of `= ANY`'s rows, whether one of them was NULL, and whether there was any row.
+    /// The keys of the rows of `= ANY` over one column, whether one of them was NULL, and whether there was any row.
     Keys {
         keys: HashSet<&'b [u8]>,
         null: bool,
@@ -146,7 +146,8 @@ impl<'s> Subquery<'s> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
             return Ok(Known::Value(copy_datum(self.compute(cx, file, arena)?, &memory.bump)));
         };
-        let Some(pairs) = hash else {
+        // Of several columns a NULL in one decides nothing while another differs: those are compared row by row.
+        let Some([pair]) = hash.as_deref() else {
             let registers = self.registers();
             let mut rows = Vec::new();
             run(cx, self.subquery, file, arena, &mut |_, file, _| {
@@ -158,7 +159,7 @@ impl<'s> Subquery<'s> {
         let (mut keys, mut null, mut any, mut key) = (HashSet::new(), false, false, Vec::new());
         run(cx, self.subquery, file, arena, &mut |cx, file, arena| {
             any = true;
-            if !key_of(cx, pairs.iter().map(|pair| &pair.1), file, arena, &mut key)? {
+            if !key_of(cx, &pair.1, file, arena, &mut key)? {
                 null = true;
             } else if !keys.contains(key.as_slice()) {
                 keys.insert(&*memory.bump.alloc_slice_copy(&key));
@@ -179,11 +180,12 @@ impl<'s> Subquery<'s> {
         arena: &'x Arena<'s>,
     ) -> Result<Datum<'x>, SqlError> {
         let SubqueryKind::Quantified { hash: Some(pairs), .. } = self.kind else { return Ok(Datum::Null) };
+        let [pair] = pairs.as_slice() else { return Ok(Datum::Null) };
         if !any {
             return Ok(Datum::Bool(false));
         }
         let mut key = cx.take_bytes();
-        let known = key_of(cx, pairs.iter().map(|pair| &pair.0), file, arena, &mut key)?;
+        let known = key_of(cx, &pair.0, file, arena, &mut key)?;
         let found = known && keys.contains(key.as_slice());
         cx.give_bytes(key);
         Ok(match (found, !known || null) {
@@ -221,23 +223,18 @@ impl<'s> Subquery<'s> {
     }
 }
 
-/// The bytes of a key; false when a part is NULL.
-fn key_of<'s: 'e, 'e, 'x>(
+/// The bytes of a key; false when it is NULL.
+fn key_of<'s, 'x>(
     cx: &mut Executor<'s>,
-    parts: impl Iterator<Item = &'s Expr>,
+    part: &'s Expr,
     file: &File<'x>,
     arena: &'x Arena<'s>,
     key: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
     key.clear();
-    for part in parts {
-        let value = cx.eval(part, file, arena)?;
-        if value.is_null() {
-            return Ok(false);
-        }
-        encode_key(value, key)?;
-    }
-    Ok(true)
+    let value = cx.eval(part, file, arena)?;
+    encode_key(value, key)?;
+    Ok(!value.is_null())
 }
 
 /// ANY and ALL in three-valued logic.

@@ -67,10 +67,10 @@ fn string_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     match (from, to) {
         (oid::TEXT | oid::VARCHAR, oid::TEXT | oid::VARCHAR) => Some((CastPath::Relabel, Implicit)),
         (oid::TEXT | oid::VARCHAR, oid::BPCHAR) => Some((CastPath::Length, Implicit)),
-        (oid::BPCHAR, oid::TEXT | oid::VARCHAR) => {
-            Some((CastPath::Function(convert::unpad()), Implicit))
+        (oid::BPCHAR, oid::TEXT | oid::VARCHAR) => Some((CastPath::Function(convert::unpad()), Implicit)),
+        (oid::TEXT | oid::VARCHAR | oid::BPCHAR, oid::NAME) => {
+            Some((CastPath::Function(convert::to_name()), Implicit))
         }
-        (oid::TEXT | oid::VARCHAR | oid::BPCHAR, oid::NAME) => Some((CastPath::Function(convert::to_name()), Implicit)),
         (oid::NAME, oid::TEXT) => Some((CastPath::Relabel, Implicit)),
         (oid::NAME, oid::VARCHAR) => Some((CastPath::Relabel, Assignment)),
         (oid::NAME, oid::BPCHAR) => Some((CastPath::Length, Assignment)),

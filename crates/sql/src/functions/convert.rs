@@ -3,9 +3,9 @@
 use super::{Code, Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
+use crate::types::compare::unpadded;
 use crate::types::datetime::{self, DAY};
 use crate::types::numeric::{Numeric, store_small};
-use crate::types::compare::unpadded;
 use crate::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;

@@ -24,22 +24,27 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
         "first_value" | "last_value" if arguments.len() == 1 => {
             let function =
                 if name == "first_value" { WindowFunction::FirstValue } else { WindowFunction::LastValue };
-            let argument = settle(arguments[0].clone())?;
-            let type_ = argument.type_();
-            Ok(Some(Bound::Window { function, arguments: vec![argument], type_ }))
+            let type_ = arguments[0].type_();
+            settled(&[type_])?;
+            Ok(Some(Bound::Window { function, arguments: arguments.to_vec(), type_ }))
         }
         _ => Ok(None),
     }
 }
 
-/// An open literal becomes text.
-fn settle(expr: Expr) -> Result<Expr, SqlError> {
-    if expr.type_().oid == oid::UNKNOWN { cast(expr, Type::TEXT, CastContext::Implicit) } else { Ok(expr) }
+/// A literal whose type is open tells no result type.
+fn settled(types: &[Type]) -> Result<(), SqlError> {
+    if types.iter().any(|type_| type_.oid != oid::UNKNOWN) {
+        return Ok(());
+    }
+    let message = "could not determine polymorphic type because input has type unknown";
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 fn offset_function(name: &str, arguments: &[Expr]) -> Result<Bound, SqlError> {
     let mut types = vec![arguments[0].type_()];
     types.extend(arguments.get(2).map(Expr::type_));
+    settled(&types)?;
     let type_ = common_type(name, &types)?;
     let mut bound = vec![cast(arguments[0].clone(), type_, CastContext::Implicit)?];
     if let Some(offset) = arguments.get(1) {

@@ -15,15 +15,27 @@ const I4: u32 = oid::INT4;
 /// The longest text a function makes: 1 GiB less a header, as PostgreSQL's.
 const LENGTH_MAX: usize = (1 << 30) - 8;
 
+/// Where a part ends that begins at `start` and has this length.
+fn slice_end(start: i64, length: Option<i64>) -> Result<i64> {
+    match length {
+        Some(length) if length < 0 => {
+            Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"))
+        }
+        Some(length) => Ok(start.saturating_add(length)),
+        None => Ok(i64::MAX),
+    }
+}
+
+/// Bytes from a 1-based position, so many of them.
+fn slice_bytes(input: &[u8], start: i64, length: Option<i64>) -> Result<&[u8]> {
+    let at = |position: i64| (position.max(1) as u64 - 1).min(input.len() as u64) as usize;
+    let (from, to) = (at(start), at(slice_end(start, length)?));
+    Ok(&input[from..to.max(from)])
+}
+
 /// Characters from a 1-based position, so many of them.
 fn slice(input: &str, start: i64, length: Option<i64>) -> Result<&str> {
-    let end = match length {
-        Some(length) if length < 0 => {
-            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
-        }
-        Some(length) => start.saturating_add(length),
-        None => i64::MAX,
-    };
+    let end = slice_end(start, length)?;
     let from = byte_position(input, start - 1);
     let to = byte_position(input, end - 1).max(from);
     Ok(&input[from..to])
@@ -403,6 +415,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("substr", &[TEXT, I4], TEXT, |_, a| Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, None)?))),
     func("substr", &[TEXT, I4, I4], TEXT, |_, a| {
         Ok(Datum::Text(slice(text(a[0])?, int(a[1])?, Some(int(a[2])?))?))
+    }),
+    func("substring", &[BYTEA, I4], BYTEA, |_, a| {
+        Ok(Datum::Bytea(slice_bytes(bytes(a[0])?, int(a[1])?, None)?))
+    }),
+    func("substring", &[BYTEA, I4, I4], BYTEA, |_, a| {
+        Ok(Datum::Bytea(slice_bytes(bytes(a[0])?, int(a[1])?, Some(int(a[2])?))?))
+    }),
+    func("substr", &[BYTEA, I4], BYTEA, |_, a| {
+        Ok(Datum::Bytea(slice_bytes(bytes(a[0])?, int(a[1])?, None)?))
+    }),
+    func("substr", &[BYTEA, I4, I4], BYTEA, |_, a| {
+        Ok(Datum::Bytea(slice_bytes(bytes(a[0])?, int(a[1])?, Some(int(a[2])?))?))
     }),
     func("left", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);

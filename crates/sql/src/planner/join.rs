@@ -333,7 +333,8 @@ impl Planner<'_, '_> {
             }
             Leaf::Outer(join) => {
                 let (kind, left, right, on) = *join;
-                self.outer_join(kind, left, right, on, conditions, available)
+                // No order was asked of it.
+                Ok(Part { ordered: false, ..self.outer_join(kind, left, right, on, conditions, available)? })
             }
         }
     }

@@ -10,7 +10,7 @@ mod modify;
 mod pushdown;
 mod query;
 mod reads;
-mod registers;
+pub(crate) mod registers;
 #[cfg(test)]
 pub(crate) mod sample;
 #[cfg(test)]
@@ -23,8 +23,9 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 
 use crate::bind::{Binder, Bound, Parameters};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{Body, ColumnDesc, Statement};
 
@@ -151,6 +152,14 @@ fn compile_query(
         let first_parameter = binder.first_parameter;
         return Ok(Compiled { statement: Arc::new(statement), declared, uses, first_parameter });
     }
+}
+
+/// A column's default as an expression that reads nothing.
+pub(crate) fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Result<Expr, SqlError> {
+    runtime::fiber::on_worker_stack(|| {
+        let context = Context { catalog, search_path: &[], rows: &|_| None };
+        Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
+    })
 }
 
 /// Plans a bound query with its binder, which knows the registers.

@@ -11,6 +11,7 @@ pub(super) fn is_plain(query: &Query) -> bool {
     query.tables.is_empty()
         && query.limit.is_none()
         && query.offset.is_none()
+        && query.limit_sublinks.is_empty()
         && query.locks.is_empty()
         && select.from.is_some()
         && !select.grouped

@@ -81,8 +81,18 @@ impl<'b, 'a> Planner<'b, 'a> {
 
     /// Plans a query. `outside`: registers of the queries around it.
     pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
-        let Query { tables, body, order, limit, offset, ties, locks, .. } = query;
+        let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
         let tables = self.common_tables(tables, outside)?;
+        let counts = match limit_sublinks.is_empty() {
+            true => None,
+            false => {
+                let before = self.with_sublinks(limit_sublinks, outside)?;
+                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let part = self.attached(one, limit.iter().chain(&offset));
+                self.pending = before;
+                Some(part.plan)
+            }
+        };
         let top = Top { order, limit, offset, ties, locks };
         let part = match body {
             QueryBody::Select(select) => self.select(*select, top, outside)?,
@@ -115,7 +125,12 @@ impl<'b, 'a> Planner<'b, 'a> {
                 self.topped(Part { plan, rows, cost, ordered: false }, top)?
             }
         };
-        Ok(Part { plan: with_tables(tables, part.plan), ..part })
+        // The subqueries of LIMIT and OFFSET run first, as the one row of an outer loop.
+        let plan = match counts {
+            Some(counts) => nested_loop(crate::plan::JoinKind::Inner, counts, part.plan, None),
+            None => part.plan,
+        };
+        Ok(Part { plan: with_tables(tables, plan), ..part })
     }
 
     pub(super) fn common_tables(

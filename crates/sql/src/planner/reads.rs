@@ -11,6 +11,7 @@ pub(super) fn query_reads(query: &Query, into: &mut Registers) {
     }
     query.order.iter().for_each(|key| registers::of_expr(&key.expr, into));
     query.limit.iter().chain(&query.offset).for_each(|expr| registers::of_expr(expr, into));
+    query.limit_sublinks.iter().for_each(|link| sublink_reads(link, into));
     match &query.body {
         QueryBody::Values { rows, sublinks, .. } => {
             rows.iter().flatten().for_each(|expr| registers::of_expr(expr, into));

@@ -6,15 +6,20 @@ use crate::expr::Expr;
 use crate::plan::{AccessPath, KeyRange, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
 
 /// A set of registers.
-pub(super) type Registers = HashSet<Reg>;
+pub(crate) type Registers = HashSet<Reg>;
 
 /// Adds the registers an expression reads.
-pub(super) fn of_expr(expr: &Expr, into: &mut Registers) {
+pub(crate) fn of_expr(expr: &Expr, into: &mut Registers) {
     expr.walk(&mut |part| {
         if let Expr::Column { register, .. } = part {
             into.insert(*register);
         }
     });
+}
+
+/// Adds the registers a bound query reads anywhere, its own included.
+pub(crate) fn of_query(query: &crate::bind::Query, into: &mut Registers) {
+    super::reads::query_reads(query, into);
 }
 
 /// The registers an expression reads.

@@ -152,6 +152,7 @@ impl Session {
                 client.complete("CHECKPOINT");
             }
             _ => {
+                self.note_query();
                 self.txn.statement_start().map_err(from_txn)?;
                 let done = define::run(self, command, values, client);
                 self.txn.statement_end();

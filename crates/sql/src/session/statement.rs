@@ -304,6 +304,7 @@ impl Session {
                 format!("cannot execute {what} in a read-only transaction"),
             ));
         }
+        self.note_query();
         self.txn.statement_start().map_err(from_txn)
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Block {
     /// A failed block whose changes have been taken back altogether: nothing is open below.
     empty: bool,
     modes: TransactionModes,
+    /// A query has run in it: its isolation is settled.
+    queried: bool,
     savepoints: Vec<Savepoint>,
     /// Uncommitted definitions, and the catalog they are laid over.
     overlay: Option<(Arc<Catalog>, Overlay)>,
@@ -127,6 +129,7 @@ impl Session {
         self.environment.statement_time = now;
         self.seat.transaction(now);
         self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
+        self.block.queried = false;
         self.txn.begin(txn_isolation(isolation), read_only);
     }
 
@@ -357,19 +360,42 @@ impl Session {
             ));
             return Ok(());
         }
-        if self.txn.has_changes() {
-            return Err(SqlError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION ISOLATION LEVEL must be called before any query",
-            ));
-        }
+        let now = self.block.modes;
         let merged = TransactionModes {
-            isolation: modes.isolation.or(self.block.modes.isolation),
-            read_only: modes.read_only.or(self.block.modes.read_only),
+            isolation: modes.isolation.or(now.isolation),
+            read_only: modes.read_only.or(now.read_only),
         };
+        let late = |message| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        let inside = !self.block.savepoints.is_empty();
+        if now.read_only == Some(true) && merged.read_only == Some(false) {
+            if inside {
+                return late("cannot set transaction read-write mode inside a read-only transaction");
+            }
+            if self.block.queried {
+                return late("transaction read-write mode must be set before any query");
+            }
+        }
+        if merged.isolation != now.isolation {
+            if self.block.queried {
+                return late("SET TRANSACTION ISOLATION LEVEL must be called before any query");
+            }
+            if inside {
+                return late("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
+            }
+        }
+        if self.block.queried || inside {
+            // All that may still change is that nothing more is written.
+            self.block.modes = merged;
+            return Ok(());
+        }
         self.txn.rollback().map_err(from_txn)?;
         self.open_transaction(merged);
         Ok(())
+    }
+
+    /// A query runs, or a command that sees rows as one does.
+    pub(super) fn note_query(&mut self) {
+        self.block.queried = true;
     }
 
     /// The catalog statements see now. Uncommitted definitions are laid over the newest shared ones.
