@@ -6,7 +6,7 @@ use super::{ArrayRef, Datum, Interval, NumericRef, RecordRef, Type};
 
 /// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its type's OID (u32) and
 /// modifier (i32) and its value.
-const RECORD: u8 = 19;
+const RECORD: u8 = 20;
 
 /// Appends a value, a record with its fields.
 #[inline]
@@ -135,7 +135,7 @@ mod tests {
         let fields = [Datum::Int4(-3), Datum::Null, Datum::Record(&inner)];
         let mut bytes = Vec::new();
         write_deep(Datum::Record(&RecordRef { types: &types, fields: &fields }), &mut bytes);
-        write_deep(Datum::Text("after"), &mut bytes);
+        write_deep(Datum::Padded("after"), &mut bytes);
         let arena = Bump::new();
         let mut rest = bytes.as_slice();
         let Some(Datum::Record(record)) = read_deep(&mut rest, &arena) else { panic!("no record") };
@@ -144,7 +144,7 @@ mod tests {
             record.fields,
             [Datum::Int4(-3), Datum::Null, Datum::Record(RecordRef { fields: [Datum::Bool(true)], .. })]
         ));
-        assert!(matches!(read_deep(&mut rest, &arena), Some(Datum::Text("after"))));
+        assert!(matches!(read_deep(&mut rest, &arena), Some(Datum::Padded("after"))));
         assert!(rest.is_empty() && read_deep(&mut rest, &arena).is_none());
         for short in 0..bytes.len() - 10 {
             assert!(read_deep(&mut &bytes[..short], &arena).is_none());
