@@ -46,8 +46,8 @@ struct Bounding {
     column: u32,
     comparison: Comparison,
     value: Expr,
-    /// The end of a range that may let in more than its condition does.
-    loose: bool,
+    /// The end of a range that includes its value, whatever the comparison says.
+    inclusive: bool,
 }
 
 impl Search<'_> {
@@ -86,7 +86,7 @@ impl Search<'_> {
                     column,
                     comparison: Comparison::Equal,
                     value,
-                    loose: false,
+                    inclusive: false,
                 });
                 continue;
             }
@@ -101,8 +101,8 @@ impl Search<'_> {
                     && let type_ = self.table.columns[column as usize].type_
                     && let Some(value) = key_value(other, type_, comparison)
                 {
-                    let loose = comparison != Comparison::Equal && is_loose(other.type_(), type_);
-                    found.push(Bounding { condition, column, comparison, value, loose });
+                    let inclusive = is_wider(other.type_(), type_);
+                    found.push(Bounding { condition, column, comparison, value, inclusive });
                     break;
                 }
             }
@@ -199,11 +199,9 @@ impl Search<'_> {
                     Comparison::Equal | Comparison::NotEqual => continue,
                 };
                 if place.is_none() {
-                    *place =
-                        Some(KeyBound { value: bound.value.clone(), inclusive: inclusive || bound.loose });
-                    if !bound.loose {
-                        matched.used.push(bound.condition);
-                    }
+                    let inclusive = inclusive || bound.inclusive;
+                    *place = Some(KeyBound { value: bound.value.clone(), inclusive });
+                    matched.used.push(bound.condition);
                 }
             }
             matched.fraction *=
@@ -269,19 +267,40 @@ fn is_text(type_: u32) -> bool {
     matches!(type_, oid::TEXT | oid::VARCHAR)
 }
 
-/// Whether a bound of this type may stand for a value beyond the column's range: it must then include its end, and its
-/// condition is tested on the rows found.
-fn is_loose(given: Type, column: Type) -> bool {
+/// Whether a type has integers that the column's type has not.
+fn is_wider(given: Type, column: Type) -> bool {
     match (integer_width(column.oid), integer_width(given.oid)) {
         (Some((low, high)), Some((given_low, given_high))) => given_low < low || given_high > high,
         _ => false,
     }
 }
 
+/// A wider integer as the end of a range of the column's type that includes its end: the nearest value within that
+/// satisfies the comparison, or NULL, which nothing satisfies.
+fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column: Type) -> Option<Expr> {
+    let number = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
+    let narrow = |value: Expr| functions::cast(value, column, CastContext::Explicit).ok();
+    let is = |operator: &str, end: i64| functions::operator(operator, Some(value.clone()), number(end)).ok();
+    let moved = |operator: &str| functions::operator(operator, Some(value.clone()), number(1)).ok();
+    // Where all values satisfy it, where none does, and what stands for the others.
+    let (all, end, none, otherwise) = match comparison {
+        Comparison::Less => (is(">", high)?, high, is("<=", low)?, moved("-")?),
+        Comparison::LessEqual => (is(">=", high)?, high, is("<", low)?, value.clone()),
+        Comparison::Greater => (is("<", low)?, low, is(">=", high)?, moved("+")?),
+        Comparison::GreaterEqual => (is("<=", low)?, low, is(">", high)?, value.clone()),
+        Comparison::Equal | Comparison::NotEqual => return None,
+    };
+    Some(Expr::Case(Box::new(Case {
+        branches: vec![(all, narrow(number(end))?), (none, Expr::null(column))],
+        otherwise: narrow(otherwise)?,
+        type_: column,
+    })))
+}
+
 /// A value as a key of exactly the column's type, or None when the comparison is not the column's own.
 ///
-/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. As the end of a range it
-/// becomes the column's nearest value: such a bound is loose (see [`is_loose`]).
+/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. For the end of a range see
+/// [`nearest`].
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
     if given.oid == column.oid {
@@ -294,18 +313,11 @@ fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr>
         if given_low >= low && given_high <= high {
             return functions::cast(value.clone(), wanted, CastContext::Implicit).ok();
         }
+        if comparison != Comparison::Equal {
+            return nearest(value, comparison, (low, high), wanted);
+        }
         let bound = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
         let narrow = functions::cast(value.clone(), wanted, CastContext::Explicit).ok()?;
-        if comparison != Comparison::Equal {
-            let end = |number: i64| functions::cast(bound(number), wanted, CastContext::Explicit).ok();
-            let above = functions::operator(">", Some(value.clone()), bound(high)).ok()?;
-            let below = functions::operator("<", Some(value.clone()), bound(low)).ok()?;
-            return Some(Expr::Case(Box::new(Case {
-                branches: vec![(above, end(high)?), (below, end(low)?)],
-                otherwise: narrow,
-                type_: wanted,
-            })));
-        }
         let above = functions::operator(">=", Some(value.clone()), bound(low)).ok()?;
         let below = functions::operator("<=", Some(value.clone()), bound(high)).ok()?;
         return Some(Expr::Case(Box::new(Case {
