@@ -91,13 +91,17 @@ fn encode_i64(value: i64, out: &mut Vec<u8>) {
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut rest = bytes;
-    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
-        out.extend_from_slice(&rest[..zero]);
-        out.extend_from_slice(&[0, 255]);
-        rest = &rest[zero + 1..];
+    let mut parts = bytes.split(|byte| *byte == 0);
+    // `contains` looks at many bytes at a time, and text has no zeros.
+    if bytes.contains(&0) {
+        out.extend_from_slice(parts.next().unwrap_or_default());
+        for part in parts {
+            out.extend_from_slice(&[0, 255]);
+            out.extend_from_slice(part);
+        }
+    } else {
+        out.extend_from_slice(bytes);
     }
-    out.extend_from_slice(rest);
     out.extend_from_slice(&[0, 0]);
 }
 

@@ -169,7 +169,7 @@ fn an_update_over_a_scan_meets_each_row_once() {
         s.start(ReadCommitted);
         let mut scan = s.scan(&table(), Range::ALL, Direction::Forward);
         let mut moved = 0;
-        while let Some((key, stamp)) = scan.next_with(&s, |key, _, stamp| (key.to_vec(), stamp)).unwrap() {
+        while let Some((key, stamp)) = scan.next(&s).unwrap().map(|(key, _, stamp)| (key.to_vec(), stamp)) {
             assert_eq!(s.delete(&table(), &key, stamp), Ok(Outcome::Done));
             // Further on in the scan's way.
             let later = format!("{}x", text(&key));

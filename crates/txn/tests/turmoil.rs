@@ -122,7 +122,7 @@ fn transaction(session: &TxnSession, done: &AtomicU64) {
 fn sum(session: &TxnSession, direction: Direction) -> u64 {
     let mut scan = session.scan(&table(), Range::ALL, direction);
     let mut sum = 0;
-    while let Some(balance) = scan.next_with(session, |_, row, _| balance(row)).expect("scans") {
+    while let Some(balance) = scan.next(session).expect("scans").map(|(_, row, _)| balance(row)) {
         sum += balance;
         fiber::safe_point();
     }

@@ -7,6 +7,8 @@
 //! - The cursor stands in a gap between two entries; nothing of the tree is held between two calls.
 //! - A scan that meets a leaf that is not resident has those after it read at once, more each time.
 
+use std::ops::Range;
+
 use super::buffer::PageBuffer;
 use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{KeyBuffer, Node};
@@ -25,7 +27,9 @@ pub struct Cursor {
     /// The entry after the gap.
     index: usize,
     count: usize,
+    /// Key of the entry yielded last, and where its value lies in the copy.
     key: Vec<u8>,
+    value: Range<usize>,
     /// Leaves to be read ahead at the next one that is missing.
     ahead: usize,
 }
@@ -61,6 +65,7 @@ impl Cursor {
             index: 0,
             count: 0,
             key: Vec::new(),
+            value: 0..0,
             ahead: AHEAD_FIRST,
         }
     }
@@ -125,6 +130,12 @@ impl Cursor {
         self.entry(self.index).map(Some)
     }
 
+    /// The entry yielded last, as long as the cursor has not moved on.
+    #[inline]
+    pub fn current(&self) -> Entry<'_> {
+        (&self.key, &self.leaf[self.value.clone()])
+    }
+
     #[inline]
     fn entry(&mut self, index: usize) -> Result<Entry<'_>, Error> {
         let node = Node::of(&*self.leaf);
@@ -133,7 +144,8 @@ impl Cursor {
         let complete = parts.and_then(|((prefix, suffix), value)| {
             self.key.extend_from_slice(self.leaf.get(prefix)?);
             self.key.extend_from_slice(self.leaf.get(suffix)?);
-            self.leaf.get(value)
+            self.value = value;
+            self.leaf.get(self.value.clone())
         });
         match complete {
             Some(value) => Ok((&self.key, value)),

@@ -45,9 +45,16 @@ pub struct Scan {
     /// An older version's payload, and the undo record it came from.
     row: Vec<u8>,
     record: Vec<u8>,
-    /// For [`Scan::next`]: the entry lent out.
-    key: Vec<u8>,
     ended: bool,
+}
+
+/// Which version of an entry is the visible one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// The one in the leaf.
+    Newest,
+    /// One from undo, put into the scan's `row`.
+    Older,
 }
 
 /// A visible entry: key, payload, version.
@@ -67,7 +74,6 @@ impl Scan {
             snapshot,
             row: Vec::new(),
             record: Vec::new(),
-            key: Vec::new(),
             ended: false,
         }
     }
@@ -83,44 +89,15 @@ impl Scan {
         self.ended = false;
     }
 
-    /// The next visible entry. [`Scan::next_with`] saves the copy.
+    /// The next visible entry, lent from the scan's private copy of its leaf until the scan goes on.
     pub fn next(&mut self, session: &TxnSession) -> Result<Option<Entry<'_>>, Error> {
-        let (mut key, mut row) = (std::mem::take(&mut self.key), Vec::new());
-        std::mem::swap(&mut row, &mut self.row);
-        let found = self.advance(session, &mut row, |found, payload, stamp, row| {
-            key.clear();
-            key.extend_from_slice(found);
-            if let Some(payload) = payload {
-                row.clear();
-                row.extend_from_slice(payload);
-            }
-            stamp
-        });
-        (self.key, self.row) = (key, row);
-        Ok(found?.map(|stamp| (&self.key[..], &self.row[..], stamp)))
+        let Some((stamp, age)) = self.advance(session)? else { return Ok(None) };
+        let (key, value) = self.cursor.current();
+        Ok(Some((key, if age == Age::Newest { &value[HEADER..] } else { &self.row }, stamp)))
     }
 
-    /// Calls `read` with the next visible entry and gives its result. The slices lie in the scan's private copy of the
-    /// leaf; `read` may not park.
-    pub fn next_with<R>(
-        &mut self,
-        session: &TxnSession,
-        read: impl FnOnce(&[u8], &[u8], Stamp) -> R,
-    ) -> Result<Option<R>, Error> {
-        let mut row = std::mem::take(&mut self.row);
-        let found = self
-            .advance(session, &mut row, |key, payload, stamp, row| read(key, payload.unwrap_or(row), stamp));
-        self.row = row;
-        found
-    }
-
-    /// Finds the next visible entry. `read` gets its payload, or none when that is an older version, put into `row`.
-    fn advance<R>(
-        &mut self,
-        session: &TxnSession,
-        row: &mut Vec<u8>,
-        read: impl FnOnce(&[u8], Option<&[u8]>, Stamp, &mut Vec<u8>) -> R,
-    ) -> Result<Option<R>, Error> {
+    /// Moves to the next visible entry: its version, and where its payload is.
+    fn advance(&mut self, session: &TxnSession) -> Result<Option<(Stamp, Age)>, Error> {
         if self.ended {
             return Ok(None);
         }
@@ -135,7 +112,7 @@ impl Scan {
                 Direction::Forward => self.cursor.next(store)?,
                 Direction::Backward => self.cursor.prev(store)?,
             };
-            let Some((key, value)) = entry.filter(|(key, _)| within(key, self.direction, &self.end)) else {
+            let Some((_, value)) = entry.filter(|(key, _)| within(key, self.direction, &self.end)) else {
                 self.ended = true;
                 return Ok(None);
             };
@@ -143,17 +120,17 @@ impl Scan {
             let stamp = match look(engine, &self.snapshot, value, &mut depends) {
                 Look::This(stamp) => {
                     state.depend_on_commit(depends);
-                    return Ok(Some(read(key, Some(&value[HEADER..]), stamp, row)));
+                    return Ok(Some((stamp, Age::Newest)));
                 }
                 Look::Absent => None,
                 Look::Older(pointer) => {
-                    older(engine, &self.snapshot, pointer, (&mut self.record, row), &mut depends)?
+                    older(engine, &self.snapshot, pointer, (&mut self.record, &mut self.row), &mut depends)?
                 }
                 Look::Corrupt => return Err(Error::CorruptRow),
             };
             state.depend_on_commit(depends);
             if let Some(stamp) = stamp {
-                return Ok(Some(read(key, None, stamp, row)));
+                return Ok(Some((stamp, Age::Older)));
             }
         }
     }

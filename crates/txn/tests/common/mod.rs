@@ -160,7 +160,7 @@ impl Short for TxnSession {
     fn all(&self) -> Vec<(String, String)> {
         let mut scan = self.scan(&table(), txn::Range::ALL, txn::Direction::Forward);
         let mut all = Vec::new();
-        while let Some(entry) = scan.next_with(self, |key, row, _| (text(key), text(row))).expect("scans") {
+        while let Some(entry) = scan.next(self).expect("scans").map(|(key, row, _)| (text(key), text(row))) {
             all.push(entry);
         }
         all
