@@ -91,3 +91,9 @@ values (1),(2),(3) limit (select 2);
 -- A NULL beside a column that differs.
 select (2, null::int) not in (select 1, 1), (1, null::int) not in (select 1, 1), (2, null::int) in (select 1, 1);
 select v.a, (v.a, v.b) in (select 1, null::int union all select 2, 2) from (values (1,1),(2,2),(3,3),(2,null)) v(a,b) order by 1, 2;
+-- A condition with a subquery, on a computed subquery of FROM whose column an outer join made NULL.
+create table oa(id int primary key, c text);
+create table ob(id int primary key, c text);
+insert into ob values (1, 'x');
+select o0, o1 from (select '-1'::int as o0, oa.c as o1 from oa right join ob on oa.id = ob.id) q where q.o1 not in (select c from oa);
+select o1 from (select 7 as o0, ob.c as o1 from ob) q where exists (select 1 from ob where ob.c = q.o1) and o0 = 7;

@@ -326,7 +326,11 @@ impl Planner<'_, '_> {
             Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
             Leaf::Planned(part) => self.filtered(part, conditions),
             Leaf::Query(query) => {
-                let (inside, outside) = push_down(*query, conditions);
+                // What reads a subquery's result stays here, where that is computed.
+                let (late, conditions): (Vec<Expr>, Vec<Expr>) =
+                    conditions.into_iter().partition(|condition| self.reads_pending(condition));
+                let (inside, mut outside) = push_down(*query, conditions);
+                outside.extend(late);
                 // Its order is its own, not the one wanted here.
                 let part = Part { ordered: false, ..self.query(inside, available)? };
                 self.filtered(part, outside)
