@@ -464,3 +464,42 @@ fn definitions_killed_half_way_leave_no_page_behind() {
         }
     }
 }
+
+#[test]
+fn loads_killed_half_way_leave_no_page_behind() {
+    let rows = "select i, repeat('n', 50) || i from generate_series(1, 30000) i";
+    let work = [
+        format!("create table a as {rows}"),
+        format!("begin; create table a (id int primary key, note text); insert into a {rows}; commit"),
+        format!("begin; truncate kept; insert into kept {rows}; commit"),
+        "alter table kept add primary key (id)".to_owned(),
+        "create index on kept (note)".to_owned(),
+    ];
+    // A pool smaller than what is built, so that pages of it are on disk already.
+    let mut server = Server::start(&["--buffers", "4MiB"]);
+    server.psql("create table kept (id int, note text)");
+    server.psql(&format!("insert into kept {rows} order by i desc"));
+    settle();
+    for statement in work {
+        for hit in [1, 2, 150] {
+            server.stop();
+            server.environment("ALLCORE_STOP", Some(&format!("btree.build.appended=kill@{hit}")));
+            server.launch_unready();
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while !server.wait_end(Duration::from_millis(1)) {
+                assert!(Instant::now() < deadline, "{statement}@{hit}: no page was appended");
+                let _ = server.client("psql").args(["-X", "-q", "-c", &statement]).output().unwrap();
+            }
+            server.environment("ALLCORE_STOP", None);
+            let context = format!("{statement}@{hit}");
+            succeed(allcore().arg("check").arg("--data").arg(server.data()), &context);
+            server.launch();
+            assert_eq!(server.psql("select count(*), sum(id) from kept"), "30000|450015000", "{context}");
+            assert_eq!(server.psql("select to_regclass('a') is null"), "t", "{context}");
+        }
+    }
+    server.psql("alter table kept add primary key (id)");
+    assert_eq!(server.psql("select length(note) from kept where id = 29999"), "55");
+    server.stop();
+    server.check();
+}

@@ -35,7 +35,7 @@ pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
-    InsertOutcome, Isolation, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock, TxnSession,
-    Wait,
+    InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock,
+    TxnSession, Wait,
 };
 pub use version::Stamp;

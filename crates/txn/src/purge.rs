@@ -58,11 +58,14 @@ impl EntryChange for Purge {
     }
 }
 
+/// Entries looked at between two safe points.
+const ENTRIES_BETWEEN: u64 = 64;
+
 /// Removes all dead entries of `tree`; gives their number. Yields as it goes.
 pub fn vacuum(store: &Store, tree: &Tree, horizon: u64) -> Result<u64, Error> {
     let mut cursor = Cursor::new(*tree);
     cursor.seek(store, &[])?;
-    let mut removed = 0;
+    let (mut removed, mut seen) = (0, 0_u64);
     let mut key = Vec::new();
     while let Some((found, value)) = cursor.next(store)? {
         if is_dead(value, horizon) {
@@ -72,8 +75,11 @@ pub fn vacuum(store: &Store, tree: &Tree, horizon: u64) -> Result<u64, Error> {
             tree.change(store, &key, &mut purge)?;
             removed += u64::from(purge.removed);
         }
-        runtime::interrupt::check()?;
-        fiber::safe_point();
+        seen += 1;
+        if seen.is_multiple_of(ENTRIES_BETWEEN) {
+            runtime::interrupt::check()?;
+            fiber::safe_point();
+        }
     }
     Ok(removed)
 }

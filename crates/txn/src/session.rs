@@ -4,6 +4,7 @@
 //! its slot ([`crate::slots`]).
 
 mod end;
+mod load;
 mod read;
 mod rowlock;
 pub mod scan;
@@ -25,6 +26,7 @@ use crate::status::Status;
 use crate::version::{MAX_COMMAND, UndoPointer};
 use crate::{Engine, Error, Stamp};
 
+pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
 
 /// What a transaction may miss of others' changes.

@@ -17,7 +17,7 @@ const BATCH: u64 = 1024;
 
 thread_local! {
     /// This core's claimed row numbers: next and end, by database folder and tree.
-    static CLAIMED: RefCell<HashMap<(u64, u32), (u64, u64)>> = RefCell::new(HashMap::new());
+    static CLAIMED: RefCell<hashbrown::HashMap<(u64, u32), (u64, u64)>> = RefCell::new(hashbrown::HashMap::new());
 }
 
 /// The next unclaimed row number of each tree in use.

@@ -1,18 +1,22 @@
 //! Filling trees that a definition made: of a rewritten table, of a new index.
 
-use txn::{Direction, InsertOutcome, Range};
+use txn::{Direction, Range};
 
 use super::constraint::{in_table, shown_key};
-use super::insert::store_row;
-use super::keys::{index_entry, index_parts, table_tree, tree};
+use super::fill::{Broken, TreeFill};
+use super::keys::{
+    Part, index_entry, index_parts, primary_key_of_entry, primary_parts, row_key, table_tree, tree,
+};
 use super::modify::old_row;
-use super::{Executor, Flow, from_txn, run};
+use super::{Arena, Executor, Flow, from_txn, run};
 use crate::catalog::{Index, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Body, Statement};
+use crate::row::{self, RowView};
 use crate::types::Datum;
 
-/// Stores the rows of a query in a table; their number. Output column i goes to the table's column `positions[i]`, or i.
+/// Stores the rows of a query in a new table and its indexes; their number. Output column i goes to the table's column
+/// `positions[i]`, or i.
 pub(crate) fn fill<'s>(
     cx: &mut Executor<'s>,
     query: &'s Statement,
@@ -23,6 +27,8 @@ pub(crate) fn fill<'s>(
         return Err(SqlError::internal("rows of what is no query"));
     };
     let mut rows = 0;
+    let mut target = TreeFill::new(cx, table_tree(table));
+    let (mut key, mut bytes) = (Vec::new(), Vec::new());
     let arena = cx.take_arena();
     let file = arena.bump.alloc_slice_fill_copy(query.registers as usize, Datum::Null);
     let done = run(cx, root, file, &arena, &mut |cx, file, arena| {
@@ -30,54 +36,162 @@ pub(crate) fn fill<'s>(
         for (at, register) in query.output.iter().enumerate() {
             row[positions.map_or(at, |positions| positions[at])] = file[*register as usize];
         }
-        for (column, value) in table.columns.iter().zip(&*row) {
-            if column.not_null && value.is_null() && !column.dropped {
-                let message =
-                    format!("column \"{}\" of relation \"{}\" contains null values", column.name, table.name);
-                return Err(in_table(cx, table, SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
-                    .with_column(&column.name));
-            }
-        }
+        no_nulls(cx, table, row)?;
         rows += 1;
-        store_row(cx, table, row).map_err(as_rewrite)?;
+        bytes.clear();
+        row::encode(row, table.shape(), &mut bytes)?;
+        new_key(cx, table, row, &mut key)?;
+        target.add(cx, &key, &bytes).map_err(|broken| primary_broken(cx, table, broken))?;
         Ok(Flow::More)
     });
     cx.give_arena(arena);
-    done.map(|_| rows)
+    done?;
+    finish(cx, table, target)?;
+    Ok(rows)
 }
 
-/// A broken unique key is the index's failure to be built, not the row's to be inserted.
-fn as_rewrite(mut error: SqlError) -> SqlError {
-    if error.code == SqlState::UNIQUE_VIOLATION {
-        let name = error.constraint.clone().unwrap_or_default();
-        error.message = format!("could not create unique index \"{name}\"");
-        error.detail = error.detail.take().map(|detail| detail.replace("already exists", "is duplicated"));
+/// Stores the rows of `old` as they are in a new table with the same columns and another key, and in its indexes.
+pub(crate) fn move_rows(cx: &mut Executor<'_>, old: &Table, table: &Table) -> Result<(), SqlError> {
+    let mut scan = cx.txn.scan(&table_tree(old), Range::ALL, Direction::Forward);
+    let mut target = TreeFill::new(cx, table_tree(table));
+    let mut key = Vec::new();
+    let columns: Vec<u32> = primary_parts(table).map(|part| part.column).collect();
+    cx.scoped(|cx, own| {
+        while let Some((_, row, _)) = scan.next(cx.txn).map_err(from_txn)? {
+            cx.check()?;
+            {
+                let values = some_columns(table, row, columns.iter().copied(), own)?;
+                if let Some(column) = columns.iter().find(|column| values[**column as usize].is_null()) {
+                    return Err(contains_nulls(cx, table, *column as usize));
+                }
+                new_key(cx, table, values, &mut key)?;
+            }
+            own.bump.reset();
+            target.add(cx, &key, row).map_err(|broken| primary_broken(cx, table, broken))?;
+        }
+        Ok(())
+    })?;
+    finish(cx, table, target)
+}
+
+/// The table's tree has all its rows: its indexes are made of them.
+fn finish<'s>(cx: &mut Executor<'s>, table: &Table, target: TreeFill<'s>) -> Result<(), SqlError> {
+    target.finish(cx).map_err(|broken| primary_broken(cx, table, broken))?;
+    if !table.indexes.is_empty() {
+        cx.txn.next_command();
     }
-    error
+    table.indexes.iter().try_for_each(|index| build_index(cx, table, index))
+}
+
+/// The key under which a row goes into its table.
+fn new_key(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    row: &[Datum<'_>],
+    key: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    if table.primary_key.is_some() {
+        return row_key(table, row, key);
+    }
+    key.clear();
+    key.extend_from_slice(&cx.shared.row_number(table)?.to_be_bytes());
+    Ok(())
+}
+
+/// A row of which only these columns are read; the others are NULL.
+fn some_columns<'x>(
+    table: &'x Table,
+    bytes: &'x [u8],
+    columns: impl Iterator<Item = u32>,
+    arena: &'x Arena<'_>,
+) -> Result<&'x [Datum<'x>], SqlError> {
+    let view = RowView::new(bytes, table.shape());
+    let row = arena.bump.alloc_slice_fill_copy(table.columns.len(), Datum::Null);
+    for column in columns {
+        row[column as usize] = view.get(column as usize)?;
+    }
+    Ok(row)
+}
+
+/// No column that may not be NULL is.
+fn no_nulls(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<(), SqlError> {
+    let mut columns = table.columns.iter().zip(row);
+    match columns.position(|(column, value)| column.not_null && value.is_null() && !column.dropped) {
+        Some(column) => Err(contains_nulls(cx, table, column)),
+        None => Ok(()),
+    }
+}
+
+#[cold]
+fn contains_nulls(cx: &Executor<'_>, table: &Table, column: usize) -> SqlError {
+    let name = &table.columns[column].name;
+    let message = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+    in_table(cx, table, SqlError::new(SqlState::NOT_NULL_VIOLATION, message)).with_column(name)
 }
 
 /// Fills a new index with the table's rows.
 pub(crate) fn build_index(cx: &mut Executor<'_>, table: &Table, index: &Index) -> Result<(), SqlError> {
-    let range = Range { lower: std::ops::Bound::Unbounded, upper: std::ops::Bound::Unbounded };
-    let mut scan = cx.txn.scan(&table_tree(table), range, Direction::Forward);
-    let target = tree(index.tree);
+    let mut scan = cx.txn.scan(&table_tree(table), Range::ALL, Direction::Forward);
+    let mut target = TreeFill::new(cx, tree(index.tree));
     let (mut entry, mut payload) = (Vec::new(), Vec::new());
     cx.scoped(|cx, own| {
         while let Some((key, bytes, _)) = scan.next(cx.txn).map_err(from_txn)? {
             cx.check()?;
             {
-                let row = old_row(table, bytes, own)?;
+                let columns = index_parts(index).map(|part| part.column);
+                let row = some_columns(table, bytes, columns, own)?;
                 index_entry(index, row, key, &mut entry, &mut payload)?;
-                if cx.txn.insert(&target, &entry, &payload).map_err(from_txn)? == InsertOutcome::Duplicate {
-                    let shown = shown_key(cx, table, index_parts(index).map(|part| part.column), row);
-                    let message = format!("could not create unique index \"{}\"", index.name);
-                    return Err(in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
-                        .with_detail(format!("{shown} is duplicated."))
-                        .with_constraint(&index.name));
-                }
             }
             own.bump.reset();
+            target.add(cx, &entry, &payload).map_err(|broken| index_broken(cx, table, index, broken))?;
         }
-        Ok(())
+        target.finish(cx).map_err(|broken| index_broken(cx, table, index, broken))
     })
+}
+
+/// Two rows with the same primary key: the one that is in the way is at hand.
+#[cold]
+fn primary_broken(cx: &mut Executor<'_>, table: &Table, broken: Broken) -> SqlError {
+    let name = table.primary_key.as_ref().map_or("", |key| &key.name);
+    match broken {
+        Broken::Duplicate(row) => duplicated(cx, table, name, primary_parts(table), &row),
+        Broken::Error(error) => error,
+    }
+}
+
+/// Two rows with the same key of a unique index: the entry names its row.
+#[cold]
+fn index_broken(cx: &mut Executor<'_>, table: &Table, index: &Index, broken: Broken) -> SqlError {
+    let payload = match broken {
+        Broken::Duplicate(payload) => payload,
+        Broken::Error(error) => return error,
+    };
+    let mut row = Vec::new();
+    // Only the entries of unique indexes can be in each other's way; these have the row's key as their payload.
+    let found = primary_key_of_entry(index, &[], &payload)
+        .and_then(|key| cx.txn.get(&table_tree(table), key, &mut row).map_err(from_txn));
+    match found {
+        Ok(Some(_)) => duplicated(cx, table, &index.name, index_parts(index), &row),
+        Ok(None) => SqlError::internal("an index entry of no row"),
+        Err(error) => error,
+    }
+}
+
+/// 23505 as PostgreSQL tells it of an index that is being built.
+fn duplicated(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    name: &str,
+    parts: impl Iterator<Item = Part>,
+    row: &[u8],
+) -> SqlError {
+    let told = cx.scoped(|cx, own| {
+        let row = old_row(table, row, own)?;
+        let shown = shown_key(cx, table, parts.map(|part| part.column), row);
+        let message = format!("could not create unique index \"{name}\"");
+        Ok(in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
+            .with_detail(format!("{shown} is duplicated."))
+            .with_constraint(name))
+    });
+    told.unwrap_or_else(|error| error)
 }

@@ -6,7 +6,7 @@ use super::constraint::{check_row, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
 use super::modify::{change_row, insert_entry, old_row};
 use super::scan::decode;
-use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run};
+use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, load, run};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
@@ -97,7 +97,7 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
         Some(_) => row_key(table, row, &mut key)?,
         None => key.extend_from_slice(&cx.shared.row_number(table)?.to_be_bytes()),
     }
-    if cx.txn.insert(&table_tree(table), &key, &bytes).map_err(from_txn)? == InsertOutcome::Duplicate {
+    if load::insert(cx, table, &key, &bytes)? == InsertOutcome::Duplicate {
         let name = table.primary_key.as_ref().map_or("", |key| &key.name);
         return Err(unique_violation(cx, table, name, primary_parts(table), row));
     }

@@ -18,11 +18,13 @@ mod copy;
 pub(crate) mod ddl;
 mod error;
 pub(crate) mod explain;
+mod fill;
 mod foreign;
 mod function;
 mod insert;
 mod join;
 pub(crate) mod keys;
+mod load;
 pub(crate) mod memory;
 mod modify;
 mod scan;
@@ -42,7 +44,7 @@ use runtime::{fiber, interrupt};
 use storage::Store;
 use txn::TxnSession;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, TreeAddress};
 use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
@@ -109,11 +111,15 @@ pub(crate) struct Executor<'s> {
     pub params: &'s [Datum<'s>],
     /// The session as functions see it.
     pub environment: &'s SessionEnvironment,
+    /// Trees made by the transaction since its last savepoint: whatever takes back what is put there drops them.
+    pub fresh: &'s [TreeAddress],
     /// Rows inserted, changed or deleted by the statement.
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
     pending: Vec<foreign::Pending>,
     common: HashMap<u32, Arc<CommonRows>>,
+    /// The table the statement fills, if it fills one.
+    load: Option<load::TableLoad>,
     steps: u32,
 }
 
@@ -132,9 +138,11 @@ impl<'s> Executor<'s> {
             catalog,
             params,
             environment,
+            fresh: &[],
             affected: 0,
             pending: Vec::new(),
             common: HashMap::new(),
+            load: None,
             steps: 0,
         }
     }
@@ -149,6 +157,9 @@ impl<'s> Executor<'s> {
     ) -> Result<(), SqlError> {
         let arena = self.take_arena();
         let result = (|| {
+            if !self.fresh.is_empty() {
+                load::begin_query(self, root)?;
+            }
             let file = arena.bump.alloc_slice_fill_copy(registers as usize, Datum::Null);
             run(self, root, file, &arena, &mut |_, file, arena| {
                 row(arena.bump.alloc_slice_fill_iter(output.iter().map(|register| file[*register as usize])))
@@ -161,6 +172,9 @@ impl<'s> Executor<'s> {
 
     /// What is due at the end of a statement that may have changed rows.
     pub fn finish(&mut self) -> Result<(), SqlError> {
+        if let Some(load) = self.load.take() {
+            load.finish(self.txn)?;
+        }
         if self.pending.is_empty() { Ok(()) } else { foreign::settle(self) }
     }
 

@@ -41,31 +41,37 @@ pub(crate) fn analyze(txn: &TxnSession, shared: &Shared, table: &Table) -> Resul
         rows += 1;
         if rows.is_multiple_of(64) {
             runtime::fiber::safe_point();
+            runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         }
         if !rows.is_multiple_of(step) {
             continue;
         }
+        sample(&mut columns, RowView::new(row, table.shape()), &mut bytes)?;
         sampled += 1;
         if sampled.is_multiple_of(SAMPLE) {
             step *= 2;
-        }
-        let view = RowView::new(row, table.shape());
-        for (at, column) in columns.iter_mut().enumerate() {
-            let value = view.get(at)?;
-            if value.is_null() {
-                column.nulls += 1;
-                continue;
-            }
-            bytes.clear();
-            encode_key(value, &mut bytes)?;
-            column.width += bytes.len() as u64;
-            *column.values.entry(hash(&bytes)).or_insert(0) += 1;
         }
     }
     let store = shared.engine.store();
     let pages = table_tree(table).pages(store).map_err(|error| from_storage(&error))?;
     let columns = columns.iter().map(|column| column.statistics(sampled)).collect();
     Ok(TableStatistics { rows: rows as f64, pages: pages as f64, columns })
+}
+
+/// Takes a row's values into account.
+fn sample(columns: &mut [Column], row: RowView<'_>, bytes: &mut Vec<u8>) -> Result<(), SqlError> {
+    for (at, column) in columns.iter_mut().enumerate() {
+        let value = row.get(at)?;
+        if value.is_null() {
+            column.nulls += 1;
+            continue;
+        }
+        bytes.clear();
+        encode_key(value, bytes)?;
+        column.width += bytes.len() as u64;
+        *column.values.entry(hash(bytes)).or_insert(0) += 1;
+    }
+    Ok(())
 }
 
 fn hash(bytes: &[u8]) -> u64 {

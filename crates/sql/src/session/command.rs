@@ -358,6 +358,7 @@ impl Session {
         self.begin_statement(statement)?;
         let environment = &self.environment;
         let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
+        cx.fresh = self.block.fresh();
         let binary = copy.format.kind == CopyKind::Binary;
         let done = match &copy.relation {
             CopyRelation::Query(statement) => {

@@ -139,6 +139,8 @@ pub(crate) struct SettingsTable {
     pub default_read_only: bool,
     /// Bytes an operator keeps in memory before it uses temporary pages.
     pub work_mem: usize,
+    /// As `work_mem`, for keys and indexes being built.
+    pub maintenance_work_mem: usize,
     user: String,
 }
 
@@ -174,6 +176,7 @@ impl SettingsTable {
             default_isolation: Isolation::ReadCommitted,
             default_read_only: false,
             work_mem: 4 << 20,
+            maintenance_work_mem: 64 << 20,
             user: user.to_owned(),
         };
         table.set_search_path("\"$user\", public");
@@ -344,8 +347,14 @@ impl SettingsTable {
             "lock_timeout" => self.lock_timeout = limit(&proper).unwrap_or_default(),
             "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
             "idle_session_timeout" => self.idle_timeout = limit(&proper),
-            "work_mem" => {
-                self.work_mem = usize::try_from(parse_memory(known.name, value)? << 10).unwrap_or(usize::MAX);
+            "work_mem" | "maintenance_work_mem" => {
+                let bytes = usize::try_from(parse_memory(known.name, value)? << 10).unwrap_or(usize::MAX);
+                let kept = if known.name == "work_mem" {
+                    &mut self.work_mem
+                } else {
+                    &mut self.maintenance_work_mem
+                };
+                *kept = bytes;
             }
             "synchronous_commit" => self.synchronous = proper != "off",
             "default_transaction_isolation" => {

@@ -264,6 +264,7 @@ impl Session {
         let environment = &self.environment;
         let store = self.shared.engine.store();
         let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
+        cx.fresh = self.block.fresh();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if given >= limit {
                 rest.get_or_insert_with(keep).push(store, row)?;

@@ -34,6 +34,7 @@ struct Savepoint {
     id: SavepointId,
     definitions: usize,
     settings: usize,
+    created: usize,
 }
 
 /// A session's transaction block.
@@ -78,6 +79,11 @@ impl Block {
     /// Whether the running transaction may only read.
     pub fn is_read_only(&self) -> bool {
         self.modes.read_only == Some(true)
+    }
+
+    /// The trees made since the last savepoint: what takes back what is put there takes the trees back, too.
+    pub fn fresh(&self) -> &[TreeAddress] {
+        &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
     }
 
     /// Whether there are uncommitted definitions.
@@ -278,6 +284,7 @@ impl Session {
             id: self.txn.savepoint(),
             definitions: self.block.overlay.as_ref().map_or(0, |(_, overlay)| overlay.mark()),
             settings: self.environment.table.mark(),
+            created: self.block.created.len(),
         };
         self.block.savepoints.push(savepoint);
         Ok(())

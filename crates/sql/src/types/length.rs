@@ -5,6 +5,9 @@ use bumpalo::Bump;
 use super::{Datum, Type, oid};
 use crate::error::{SqlError, SqlState};
 
+/// What character(n) is filled up with, so many at a time.
+const SPACES: &str = "                                                                ";
+
 /// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
 pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     // What becomes bpchar is told apart from text from here on, with a length or without.
@@ -34,7 +37,12 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             let mut padded =
                 bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
             padded.push_str(text);
-            padded.extend(std::iter::repeat_n(' ', length - characters));
+            let mut missing = length - characters;
+            while missing > 0 {
+                let some = missing.min(SPACES.len());
+                padded.push_str(&SPACES[..some]);
+                missing -= some;
+            }
             Ok(Datum::Padded(padded.into_bump_str()))
         }
         Datum::Numeric(number) => Ok(Datum::Numeric(number.load().with_modifier(ty.modifier)?.store(arena)?)),

@@ -175,6 +175,28 @@ fn parse_vector<'a>(text: &str, vector: u32, arena: &'a Bump) -> Result<Datum<'a
     Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&[(count, 0)])))))
 }
 
+/// The value of nothing but decimal digits, with a minus perhaps, if they are so few that they fit.
+#[inline]
+fn plain_integer(text: &[u8]) -> Option<i64> {
+    const MOST: usize = 18;
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', digits)) => (true, digits),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > MOST {
+        return None;
+    }
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(if negative { -value } else { value })
+}
+
 /// Reads an integer for one of the three widths, named as the message names them.
 pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
     let (least, greatest) = match type_name {
@@ -182,6 +204,12 @@ pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
         "integer" => (i64::from(i32::MIN), i64::from(i32::MAX)),
         _ => (i64::MIN, i64::MAX),
     };
+    if let Some(value) = plain_integer(text.as_bytes()) {
+        return match (least..=greatest).contains(&value) {
+            true => Ok(value),
+            false => Err(out_of_range(type_name, text)),
+        };
+    }
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (true, &trimmed[1..]),

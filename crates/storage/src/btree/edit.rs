@@ -24,7 +24,7 @@ fn get_u16(page: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Bytes a prefix takes in the heap.
-fn stored_prefix(len: usize) -> usize {
+pub(super) fn stored_prefix(len: usize) -> usize {
     if len > PREFIX_INLINE { len } else { 0 }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn set_first_child(page: &mut [u8], child: PageNo) {
 }
 
 /// Writes a node from nothing, entry after entry in key order.
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     page: &'a mut [u8],
     prefix_len: usize,
     count: usize,
@@ -76,7 +76,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// Empties the node and sets its fences and prefix; the page header stays.
-    fn start(page: &'a mut [u8], fences: Fences<'_>, prefix: &[u8]) -> Option<Builder<'a>> {
+    pub fn start(page: &'a mut [u8], fences: Fences<'_>, prefix: &[u8]) -> Option<Builder<'a>> {
         page.get_mut(COUNT..PAGE_SIZE)?.fill(0);
         let mut heap = PAGE_SIZE;
         if let Some(upper) = fences.upper {
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds an entry; false when there is no room for it.
-    fn push(&mut self, key: &[u8], payload: &[u8]) -> Option<bool> {
+    pub fn push(&mut self, key: &[u8], payload: &[u8]) -> Option<bool> {
         let suffix = key.get(self.prefix_len..)?;
         let len = suffix.len() + payload.len();
         let slots_end = SLOTS + (self.count + 1) * SLOT;
@@ -113,7 +113,8 @@ impl<'a> Builder<'a> {
         Some(true)
     }
 
-    fn finish(self) -> Option<()> {
+    /// Writes down what the node holds now.
+    pub fn finish(self) -> Option<()> {
         put_u16(self.page, COUNT, self.count)?;
         put_u16(self.page, HEAP, self.heap)?;
         put_u16(self.page, LIVE, PAGE_SIZE - self.heap)
@@ -143,8 +144,13 @@ pub(super) fn init(page: &mut [u8], level: u8, fences: Fences<'_>) -> Option<()>
     Builder::start(page, fences, &fences.lower[..fences.common()])?.finish()
 }
 
-/// The prefix to give a node with the entries `range` of `source`: what its keys share. A node with one key gets all but
-/// four bytes of it, which suits the keys that follow in ascending loads; a key that doesn't fit shortens the prefix.
+/// How long a prefix to give a node with one key: all but four bytes of it, which suits the keys that follow in ascending
+/// loads; a key that doesn't fit shortens the prefix.
+pub(super) fn lone_prefix(key: &[u8]) -> usize {
+    key.len().saturating_sub(4)
+}
+
+/// The prefix to give a node with the entries `range` of `source`: what its keys share.
 fn best_prefix(source: &[u8], range: &Range<usize>, fences: Fences<'_>) -> Option<KeyBuffer> {
     let node = Node::of(source);
     let shared = fences.common();
@@ -153,7 +159,7 @@ fn best_prefix(source: &[u8], range: &Range<usize>, fences: Fences<'_>) -> Optio
     }
     let first = node.key(range.start)?;
     let len = match range.len() {
-        1 => shared.max(first.as_slice().len().saturating_sub(4)),
+        1 => shared.max(lone_prefix(first.as_slice())),
         _ => common(first.as_slice(), node.key(range.end - 1)?.as_slice()),
     };
     KeyBuffer::of(first.as_slice().get(..len)?)
@@ -219,7 +225,7 @@ fn place(page: &[u8], key: &[u8], payload_len: usize) -> Option<Option<Placement
     let old = node.prefix()?;
     let old_len = old.len();
     let prefix_len = match count {
-        0 => Fences::of(page)?.common().max(key.len().saturating_sub(4)),
+        0 => Fences::of(page)?.common().max(lone_prefix(key)),
         _ => common(page.get(old)?, key),
     };
     let live = (get_u16(page, LIVE)? + stored_prefix(prefix_len)).checked_sub(stored_prefix(old_len))?

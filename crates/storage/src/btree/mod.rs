@@ -10,9 +10,11 @@
 //! - Each change, of one leaf or of a structure, is one log record: applied as a whole or not at all.
 //!
 //! The files, from the bytes up: `node` (reading a page), `edit` (changing one), `shape` (halves and unions), `redo`
-//! (log operations), `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `walk`, `check`.
+//! (log operations), `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`,
+//! `check`.
 
 mod buffer;
+mod build;
 mod change;
 mod check;
 mod cursor;
@@ -30,6 +32,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use build::{Builder, Pushed};
 pub use change::unchanged_ends;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};

@@ -22,7 +22,7 @@ pub(super) struct Cut {
 }
 
 /// The shortest key above `below` and not above `above`.
-fn shortest_between(below: &[u8], above: &[u8]) -> Option<KeyBuffer> {
+pub(super) fn shortest_between(below: &[u8], above: &[u8]) -> Option<KeyBuffer> {
     if below >= above {
         return None;
     }

@@ -43,9 +43,21 @@ enum Outcome {
 /// caller looks again).
 #[cold]
 pub(super) fn make_room(tree: &Tree, store: &Store, key: &[u8], payload_len: usize) -> Result<(), Error> {
+    make_room_at(tree, store, 0, key, payload_len)
+}
+
+/// As [`make_room`], for an entry of the node of `level` that covers `key`.
+#[cold]
+pub(super) fn make_room_at(
+    tree: &Tree,
+    store: &Store,
+    level: u8,
+    key: &[u8],
+    payload_len: usize,
+) -> Result<(), Error> {
     let corrupt = |what| Error::Corrupt { page: tree.root, what };
     let mut need =
-        Need { level: 0, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
+        Need { level, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
     loop {
         match attempt(store, 2, |reservation| try_split(tree, store, reservation, &need))? {
             Outcome::Done => return Ok(()),
@@ -128,10 +140,10 @@ fn purge(tree: &Tree, store: &Store, page: &mut PageMut<'_>) -> Option<bool> {
 }
 
 /// The two sides of a split, in private buffers.
-struct Halves {
-    cut: Cut,
-    left: PageBuffer,
-    right: PageBuffer,
+pub(super) struct Halves {
+    pub cut: Cut,
+    pub left: PageBuffer,
+    pub right: PageBuffer,
 }
 
 const TORN: &str = "node can't be logged";
@@ -168,7 +180,8 @@ fn split_below<'s>(
     Ok(())
 }
 
-fn split_root<'s>(
+/// The root gets two children.
+pub(super) fn split_root<'s>(
     tree: &Tree,
     store: &'s Store,
     reservation: &mut Reservation<'s>,

@@ -1,5 +1,6 @@
 //! Tests of the B+-tree: nodes alone, trees against a map, many cores at once, crashes, and damage.
 
+mod build;
 mod crash;
 mod damage;
 mod node;

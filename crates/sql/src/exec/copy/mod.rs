@@ -1,5 +1,6 @@
 //! COPY: rows out and in, as text, CSV or PostgreSQL's binary format.
 
+mod fields;
 mod read;
 mod write;
 

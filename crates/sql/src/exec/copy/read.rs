@@ -3,10 +3,12 @@
 //! Errors carry PostgreSQL's context: the table, the number of the line and, for a value, its column.
 
 use super::SIGNATURE;
+use super::fields::{Fields, Shown, find};
 use crate::error::{SqlError, SqlState};
 use crate::exec::insert::insert_row;
+use crate::exec::load;
 use crate::exec::{Arena, Executor};
-use crate::plan::{Body, CopyFormat, CopyKind, Insert, Plan, Reg, Statement};
+use crate::plan::{Body, CopyFormat, CopyKind, Insert, Reg, Statement};
 use crate::session::Client;
 use crate::types::{Datum, Type, binary, text};
 
@@ -23,9 +25,10 @@ pub(crate) fn copy_in<'s>(
     let Body::Query { root, .. } = &statement.body else {
         return Err(SqlError::internal("COPY into what is no query"));
     };
-    let Some(insert) = find_insert(root) else {
+    let Some(insert) = load::insert_of(root) else {
         return Err(SqlError::internal("COPY into what is no table"));
     };
+    load::begin(cx, insert)?;
     let mut reader = Reader { cx, insert, statement, table, fields, format, line: 0, rows: 0 };
     let mut input = Input { bytes: Vec::new(), start: 0, ended: false };
     match format.kind {
@@ -39,14 +42,6 @@ pub(crate) fn copy_in<'s>(
     }
     cx.finish()?;
     Ok(rows)
-}
-
-fn find_insert(plan: &Plan) -> Option<&Insert> {
-    match plan {
-        Plan::Insert(insert) => Some(insert),
-        Plan::Project { input, .. } => find_insert(input),
-        _ => None,
-    }
 }
 
 /// What has come from the client and was not used yet.
@@ -107,10 +102,12 @@ impl<'s> Reader<'_, 's> {
     fn lines(&mut self, input: &mut Input, client: &mut dyn Client) -> Result<(), SqlError> {
         let mut searched = 0;
         let mut quoted = false;
+        let mut fields = Fields::default();
+        let mut arena = self.cx.take_arena();
         loop {
-            let found = self.line_end(&input.rest()[searched..], &mut quoted);
+            let found = self.line_end(input.rest(), searched, &mut quoted);
             let length = match found {
-                Some(at) => searched + at,
+                Some(at) => at,
                 None => {
                     searched = input.rest().len();
                     if input.more(client)? {
@@ -123,146 +120,87 @@ impl<'s> Reader<'_, 's> {
                 }
             };
             if length == 0 && found.is_none() {
-                return Ok(());
+                break;
             }
-            let line = input.rest()[..length].to_vec();
-            input.start += length + usize::from(found.is_some());
+            let line = &input.rest()[..length];
             (searched, quoted) = (0, false);
             self.line += 1;
-            let line = line.strip_suffix(b"\r").unwrap_or(&line);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line == b"\\." {
-                return Ok(());
+                input.start += length + usize::from(found.is_some());
+                break;
             }
-            if self.line == 1 && self.format.header {
-                continue;
+            if self.line > 1 || !self.format.header {
+                fields.cut(line, self.format);
+                self.insert_texts(line, &fields, &arena)?;
+                arena.bump.reset();
             }
-            let values = self.split(line)?;
-            self.insert_texts(line, &values)?;
+            input.start += length + usize::from(found.is_some());
         }
+        self.cx.give_arena(arena);
+        Ok(())
     }
 
-    /// Where the line ends; line feeds within CSV quotes belong to it.
-    fn line_end(&self, bytes: &[u8], quoted: &mut bool) -> Option<usize> {
-        if self.format.kind == CopyKind::Text {
-            return bytes.iter().position(|byte| *byte == b'\n');
-        }
-        bytes.iter().position(|byte| {
-            // A doubled quote toggles twice.
-            *quoted ^= *byte == self.format.quote;
-            *byte == b'\n' && !*quoted
-        })
-    }
-
-    /// The fields of a line; None is NULL.
-    fn split(&self, line: &[u8]) -> Result<Vec<Option<Vec<u8>>>, SqlError> {
-        let fields = match self.format.kind {
-            CopyKind::Csv => self.split_csv(line),
-            _ => self.split_text(line),
-        };
-        if fields.len() > self.fields.len() {
-            return Err(self.with_line(bad_format("extra data after last expected column"), Some(line)));
-        }
-        if fields.len() < self.fields.len() {
-            let message = format!("missing data for column \"{}\"", self.fields[fields.len()].1);
-            return Err(self.with_line(bad_format(message), Some(line)));
-        }
-        Ok(fields)
-    }
-
-    fn split_text(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
-        let mut fields = Vec::with_capacity(self.fields.len());
-        let (mut field, mut at, mut start) = (Vec::new(), 0, 0);
-        let null = self.format.null.as_bytes();
-        let mut finish = |raw: &[u8], field: &mut Vec<u8>| {
-            let value = std::mem::take(field);
-            fields.push((raw != null).then_some(value));
-        };
-        while at < line.len() {
-            let byte = line[at];
+    /// Where the line ends, `searched` bytes of which are known; line feeds within CSV quotes belong to it.
+    fn line_end(&self, bytes: &[u8], searched: usize, quoted: &mut bool) -> Option<usize> {
+        let mut at = searched;
+        loop {
+            let quote = if self.format.kind == CopyKind::Csv { self.format.quote } else { b'\n' };
+            at = find(bytes, at, b'\n', quote);
+            match *bytes.get(at)? {
+                b'\n' if !*quoted => return Some(at),
+                b'\n' => {}
+                // A doubled quote toggles twice.
+                _ => *quoted = !*quoted,
+            }
             at += 1;
-            if byte == self.format.delimiter {
-                finish(&line[start..at - 1], &mut field);
-                start = at;
-            } else if byte == b'\\' && at < line.len() {
-                let escaped = line[at];
-                at += 1;
-                field.push(match escaped {
-                    b'b' => 0x08,
-                    b'f' => 0x0c,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'v' => 0x0b,
-                    b'0'..=b'7' => number(line, &mut at, u32::from(escaped - b'0'), 8, 2),
-                    b'x' if line.get(at).is_some_and(u8::is_ascii_hexdigit) => {
-                        number(line, &mut at, 0, 16, 2)
-                    }
-                    other => other,
-                });
-            } else {
-                field.push(byte);
-            }
         }
-        finish(&line[start..], &mut field);
-        fields
-    }
-
-    fn split_csv(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
-        let (quote, escape) = (self.format.quote, self.format.escape);
-        let mut fields = Vec::with_capacity(self.fields.len());
-        let (mut field, mut at, mut inside, mut was_quoted) = (Vec::new(), 0, false, false);
-        let null = self.format.null.as_bytes();
-        while at < line.len() {
-            let byte = line[at];
-            at += 1;
-            if inside {
-                let next = line.get(at).copied();
-                if byte == escape && (next == Some(quote) || (next == Some(escape) && escape != quote)) {
-                    field.push(line[at]);
-                    at += 1;
-                } else if byte == quote {
-                    inside = false;
-                } else {
-                    field.push(byte);
-                }
-            } else if byte == quote {
-                (inside, was_quoted) = (true, true);
-            } else if byte == self.format.delimiter {
-                let value = std::mem::take(&mut field);
-                fields.push((was_quoted || value != null).then_some(value));
-                was_quoted = false;
-            } else {
-                field.push(byte);
-            }
-        }
-        fields.push((was_quoted || field != null).then_some(field));
-        fields
     }
 
     /// Reads a line's values and inserts them as a row.
-    fn insert_texts(&mut self, line: &[u8], values: &[Option<Vec<u8>>]) -> Result<(), SqlError> {
-        let arena = self.cx.take_arena();
-        let done = (|| {
-            let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
-            for ((type_, name, register), value) in self.fields.iter().zip(values) {
-                let Some(value) = value else { continue };
-                let text = std::str::from_utf8(value).map_err(|_| {
-                    let message = "invalid byte sequence for encoding \"UTF8\"";
-                    self.with_line(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
-                })?;
-                let text: &str = arena.bump.alloc_str(text);
-                file[*register as usize] = text::parse(text, *type_, self.cx.environment, &arena.bump)
-                    .map_err(|error| self.with_column(error, name, Some(text)))?;
-            }
+    fn insert_texts<'x>(
+        &mut self,
+        line: &'x [u8],
+        given: &'x Fields,
+        arena: &'x Arena<'s>,
+    ) -> Result<(), SqlError> {
+        if given.len() > self.fields.len() {
+            return Err(self.with_line(bad_format("extra data after last expected column"), Some(line)));
+        }
+        let Some(missing) = self.fields.get(given.len()) else {
+            return self.insert_whole(line, given, arena);
+        };
+        let message = format!("missing data for column \"{}\"", missing.1);
+        Err(self.with_line(bad_format(message), Some(line)))
+    }
+
+    /// As [`Reader::insert_texts`], of a line with as many fields as there are columns.
+    fn insert_whole<'x>(
+        &mut self,
+        line: &'x [u8],
+        given: &'x Fields,
+        arena: &'x Arena<'s>,
+    ) -> Result<(), SqlError> {
+        let encoding = |_| {
+            let message = "invalid byte sequence for encoding \"UTF8\"";
+            self.with_line(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
+        };
+        let whole = std::str::from_utf8(line).map_err(encoding)?;
+        let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
+        for (at, (type_, name, register)) in self.fields.iter().enumerate() {
+            let text = match given.get(at) {
+                Shown::Null => continue,
+                Shown::Line(start, end) => &whole[start..end],
+                Shown::Unescaped(bytes) => std::str::from_utf8(bytes).map_err(encoding)?,
+            };
+            file[*register as usize] = text::parse(text, *type_, self.cx.environment, &arena.bump)
+                .map_err(|error| self.with_column(error, name, Some(text)))?;
+        }
+        self.insert_file(file, arena).map_err(|error| {
             // PostgreSQL stores rows in batches and has no longer the line when a key is broken.
-            let shown = |error: &SqlError| (error.code != SqlState::UNIQUE_VIOLATION).then_some(line);
-            self.insert_file(file, &arena).map_err(|error| {
-                let line = shown(&error);
-                self.with_line(error, line)
-            })
-        })();
-        self.cx.give_arena(arena);
-        done
+            let shown = (error.code != SqlState::UNIQUE_VIOLATION).then_some(line);
+            self.with_line(error, shown)
+        })
     }
 
     /// Inserts the row whose fields the registers hold.
@@ -350,15 +288,4 @@ fn shortened(text: &str) -> String {
 
 fn int4(bytes: &[u8]) -> i32 {
     bytes.first_chunk().map_or(-1, |bytes| i32::from_be_bytes(*bytes))
-}
-
-/// A byte written as up to `more` further digits of a base.
-fn number(line: &[u8], at: &mut usize, first: u32, base: u32, more: usize) -> u8 {
-    let mut value = first;
-    for _ in 0..more {
-        let Some(digit) = line.get(*at).and_then(|byte| char::from(*byte).to_digit(base)) else { break };
-        value = value * base + digit;
-        *at += 1;
-    }
-    value as u8
 }

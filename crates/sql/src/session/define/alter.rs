@@ -374,6 +374,18 @@ pub(super) fn rewrite(
     table: &mut Table,
     changed: Option<(usize, String)>,
 ) -> Result<(), SqlError> {
+    session.discard_tree(old.tree)?;
+    table.tree = session.make_tree()?;
+    for index in &mut table.indexes {
+        session.discard_tree(index.tree)?;
+        index.tree = session.make_tree()?;
+    }
+    // References are checked when they are made, not when rows move.
+    let target = Table { foreign_keys: Vec::new(), ..table.clone() };
+    if changed.is_none() {
+        session.txn.statement_start().map_err(exec::from_txn)?;
+        return session.executing(|cx| exec::ddl::move_rows(cx, old, &target));
+    }
     let (mut positions, mut values) = (Vec::new(), Vec::new());
     for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
         match &changed {
@@ -385,17 +397,9 @@ pub(super) fn rewrite(
     }
     let schema = session.environment.catalog.schema_name(old.schema);
     let text = format!("SELECT {} FROM {}.{}", values.join(", "), quoted(schema), quoted(&old.name));
-    session.discard_tree(old.tree)?;
-    table.tree = session.make_tree()?;
-    for index in &mut table.indexes {
-        session.discard_tree(index.tree)?;
-        index.tree = session.make_tree()?;
-    }
     session.txn.statement_start().map_err(exec::from_txn)?;
     let planned = session.compile(&Request::plain(&text))?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
-    // References are checked when they are made, not when rows move.
-    let target = Table { foreign_keys: Vec::new(), ..table.clone() };
     session.executing(|cx| exec::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
     Ok(())
 }

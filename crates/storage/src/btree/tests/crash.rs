@@ -6,7 +6,7 @@ use super::*;
 
 /// The data folder as a crash would leave it now: a copy taken while the page writers may be writing. Pages first, so
 /// that the log is never behind them.
-fn crash(bench: &Bench) -> Bench {
+pub(super) fn crash(bench: &Bench) -> Bench {
     let cores = bench.runtime.core_count();
     let after = Bench::new(cores, bench.options.frames);
     std::fs::create_dir_all(after.folder.join("log")).unwrap();

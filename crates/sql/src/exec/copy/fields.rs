@@ -1,0 +1,275 @@
+//! The fields of a line in COPY's text and CSV formats: slices of the line, or of a buffer where something was escaped.
+
+use crate::plan::{CopyFormat, CopyKind};
+
+/// Where a field's bytes are.
+#[derive(Clone, Copy)]
+enum Field {
+    Null,
+    /// In the line itself, from here to there.
+    Line(usize, usize),
+    /// In the buffer.
+    Unescaped(usize, usize),
+}
+
+/// A field as the line has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shown<'a> {
+    /// NULL.
+    Null,
+    /// These bytes of the line, from here to there.
+    Line(usize, usize),
+    /// These bytes, which the line has in another form.
+    Unescaped(&'a [u8]),
+}
+
+/// The fields of one line after the other; memory is used again.
+#[derive(Default)]
+pub(super) struct Fields {
+    fields: Vec<Field>,
+    unescaped: Vec<u8>,
+}
+
+/// Words of the same byte eight times.
+const fn eight(byte: u8) -> u64 {
+    byte as u64 * 0x0101_0101_0101_0101
+}
+
+/// A bit set in each byte that is zero; those above the lowest such byte may be set wrongly.
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(eight(1)) & !word & eight(0x80)
+}
+
+/// The first place at or after `from` of one of two bytes; the end when there is none. Eight bytes are looked at at once.
+pub(super) fn find(bytes: &[u8], from: usize, a: u8, b: u8) -> usize {
+    let mut at = from;
+    while let Some(word) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        let found = zeros(word ^ eight(a)) | zeros(word ^ eight(b));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] != a && bytes[at] != b {
+        at += 1;
+    }
+    at
+}
+
+impl Fields {
+    /// Takes a line apart.
+    pub fn cut(&mut self, line: &[u8], format: &CopyFormat) {
+        self.fields.clear();
+        self.unescaped.clear();
+        match format.kind {
+            CopyKind::Csv => self.cut_csv(line, format),
+            _ => self.cut_text(line, format),
+        }
+    }
+
+    /// How many the line had.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// One of them.
+    pub fn get(&self, at: usize) -> Shown<'_> {
+        match self.fields[at] {
+            Field::Null => Shown::Null,
+            Field::Line(start, end) => Shown::Line(start, end),
+            Field::Unescaped(start, end) => Shown::Unescaped(&self.unescaped[start..end]),
+        }
+    }
+
+    fn cut_text(&mut self, line: &[u8], format: &CopyFormat) {
+        let null = format.null.as_bytes();
+        // Where the field begins, and where in the buffer, once it has to be there.
+        let (mut start, mut own) = (0, None);
+        // Up to where its bytes are in the buffer then.
+        let mut copied = 0;
+        let mut at = 0;
+        loop {
+            at = find(line, at, format.delimiter, b'\\');
+            if line.get(at) == Some(&b'\\') && format.delimiter != b'\\' {
+                // A backslash that ends the line stands for itself.
+                let Some(escaped) = line.get(at + 1) else {
+                    at += 1;
+                    continue;
+                };
+                own.get_or_insert(self.unescaped.len());
+                self.unescaped.extend_from_slice(&line[copied.max(start)..at]);
+                at += 2;
+                let byte = unescape(line, &mut at, *escaped);
+                self.unescaped.push(byte);
+                copied = at;
+                continue;
+            }
+            let raw = &line[start..at];
+            self.fields.push(match own.take() {
+                _ if raw == null => Field::Null,
+                None => Field::Line(start, at),
+                Some(own) => {
+                    self.unescaped.extend_from_slice(&line[copied..at]);
+                    Field::Unescaped(own, self.unescaped.len())
+                }
+            });
+            if at == line.len() {
+                return;
+            }
+            at += 1;
+            start = at;
+        }
+    }
+
+    fn cut_csv(&mut self, line: &[u8], format: &CopyFormat) {
+        let (quote, escape) = (format.quote, format.escape);
+        let mut at = 0;
+        loop {
+            let start = at;
+            at = find(line, at, format.delimiter, quote);
+            if at == line.len() || line[at] == format.delimiter && format.delimiter != quote {
+                let field = &line[start..at];
+                let null = field == format.null.as_bytes();
+                self.fields.push(if null { Field::Null } else { Field::Line(start, at) });
+            } else {
+                // Something is quoted, so it isn't NULL.
+                let own = self.unescaped.len();
+                self.unescaped.extend_from_slice(&line[start..at]);
+                let mut inside = false;
+                while at < line.len() && (inside || line[at] != format.delimiter) {
+                    let (byte, next) = (line[at], line.get(at + 1).copied());
+                    at += 1;
+                    let escapes =
+                        byte == escape && (next == Some(quote) || (next == Some(escape) && escape != quote));
+                    if inside && escapes {
+                        self.unescaped.push(line[at]);
+                        at += 1;
+                    } else if byte == quote {
+                        inside = !inside;
+                    } else {
+                        self.unescaped.push(byte);
+                    }
+                }
+                self.fields.push(Field::Unescaped(own, self.unescaped.len()));
+            }
+            if at == line.len() {
+                return;
+            }
+            at += 1;
+        }
+    }
+}
+
+/// The byte that an escape stands for; `at` is behind the escaped one and goes on over its digits.
+fn unescape(line: &[u8], at: &mut usize, escaped: u8) -> u8 {
+    match escaped {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 0x0b,
+        b'0'..=b'7' => number(line, at, u32::from(escaped - b'0'), 8, 2),
+        b'x' if line.get(*at).is_some_and(u8::is_ascii_hexdigit) => number(line, at, 0, 16, 2),
+        other => other,
+    }
+}
+
+/// A byte written as up to `more` further digits of a base.
+fn number(line: &[u8], at: &mut usize, first: u32, base: u32, more: usize) -> u8 {
+    let mut value = first;
+    for _ in 0..more {
+        let Some(digit) = line.get(*at).and_then(|byte| char::from(*byte).to_digit(base)) else { break };
+        value = value * base + digit;
+        *at += 1;
+    }
+    value as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(kind: CopyKind) -> CopyFormat {
+        let csv = kind == CopyKind::Csv;
+        CopyFormat {
+            kind,
+            delimiter: if csv { b',' } else { b'\t' },
+            null: if csv { String::new() } else { "\\N".to_owned() },
+            header: false,
+            quote: b'"',
+            escape: b'"',
+            force_quote: Vec::new(),
+        }
+    }
+
+    fn cut(line: &str, format: &CopyFormat) -> Vec<Option<String>> {
+        let mut fields = Fields::default();
+        // What an earlier line left is gone.
+        fields.cut(b"left\\tover\t\"a\"", format);
+        fields.cut(line.as_bytes(), format);
+        let text = |bytes: &[u8]| Some(String::from_utf8(bytes.to_vec()).unwrap());
+        (0..fields.len())
+            .map(|at| match fields.get(at) {
+                Shown::Null => None,
+                Shown::Line(start, end) => text(&line.as_bytes()[start..end]),
+                Shown::Unescaped(bytes) => text(bytes),
+            })
+            .collect()
+    }
+
+    fn is(line: &str, format: &CopyFormat, expected: &[Option<&str>]) {
+        let expected: Vec<Option<String>> = expected.iter().map(|field| field.map(str::to_owned)).collect();
+        assert_eq!(cut(line, format), expected, "{line:?}");
+    }
+
+    #[test]
+    fn text_fields() {
+        let text = format(CopyKind::Text);
+        is("", &text, &[Some("")]);
+        is("1\t22\t\t\\N", &text, &[Some("1"), Some("22"), Some(""), None]);
+        is(
+            "a long field without any escape\tb",
+            &text,
+            &[Some("a long field without any escape"), Some("b")],
+        );
+        is("tab\\there\tand \\\\ and \\.", &text, &[Some("tab\there"), Some("and \\ and .")]);
+        is("\\x41\\x4gh\\101\\1018\\7\t\\q", &text, &[Some("A\u{4}ghAA8\u{7}"), Some("q")]);
+        is("at the end \\", &text, &[Some("at the end \\")]);
+        is("\\ta\\", &text, &[Some("\ta\\")]);
+        is("\\\t\t", &text, &[Some("\t"), Some("")]);
+        is("\\N\\N\t\\\\N", &text, &[Some("NN"), Some("\\N")]);
+    }
+
+    #[test]
+    fn csv_fields() {
+        let csv = format(CopyKind::Csv);
+        is("", &csv, &[None]);
+        is("1,,\"\",x", &csv, &[Some("1"), None, Some(""), Some("x")]);
+        is("\"a,\"\"b\"\"\",c", &csv, &[Some("a,\"b\""), Some("c")]);
+        is("a\"b,c\"d,", &csv, &[Some("ab,cd"), None]);
+        is("\"two\nlines\"", &csv, &[Some("two\nlines")]);
+        let other = CopyFormat { escape: b'\\', ..format(CopyKind::Csv) };
+        is("\"a\\\"b\\\\c\\d\",e\\", &other, &[Some("a\"b\\c\\d"), Some("e\\")]);
+    }
+
+    #[test]
+    fn bytes_are_found_wherever_they_are() {
+        for len in 0..40 {
+            for place in 0..=len {
+                let mut bytes = vec![b'a'; len];
+                if place < len {
+                    bytes[place] = b'\n';
+                }
+                bytes.push(b'z');
+                for from in 0..=len {
+                    let expected = if place < len && from <= place { place } else { len };
+                    assert_eq!(find(&bytes, from, b'\n', b'z'), expected, "{len} {place} {from}");
+                }
+            }
+        }
+        assert_eq!(find(&[0x0b, 0x8a, 0x0a], 0, b'\n', b'\n'), 2);
+        assert_eq!(find(&[9, 11, 11, 11, 11, 11, 10, 11, 10], 0, b'\n', b'\n'), 6);
+    }
+}

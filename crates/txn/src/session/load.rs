@@ -1,0 +1,58 @@
+//! Filling a tree in bulk: versions of this transaction without undo and without a log record each.
+//!
+//! What must hold, and is the caller's to see to:
+//! - The tree was made by this transaction, and nobody else can find it before the commit.
+//! - Whatever takes these versions back drops the tree: it was made after the last savepoint that may be gone back to.
+//! - Nobody changes the tree until the load has finished.
+//!
+//! The versions carry the transaction's number and command like any others, so who sees them, and when, is the same.
+
+use storage::btree::{Builder, Pushed, Tree};
+
+use crate::version::{HEADER, UndoPointer};
+use crate::{Error, Stamp, TxnSession};
+
+/// A tree being filled.
+pub struct Load {
+    builder: Builder,
+    header: [u8; HEADER],
+}
+
+/// What became of a row offered to a [`Load`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It was taken.
+    Done,
+    /// It was not: the row before it has the same key.
+    Duplicate,
+    /// It was not: its key is below that of the row before it.
+    OutOfOrder,
+}
+
+impl TxnSession {
+    /// Begins to fill a tree; none when it has rows.
+    pub fn load(&self, tree: &Tree) -> Result<Option<Load>, Error> {
+        let state = self.state();
+        let txid = state.ensure_txid()?;
+        let stamp = Stamp { txid, undo: UndoPointer::NONE, command: state.command.get(), deleted: false };
+        let builder = Builder::new(&state.engine.store, Tree { purge: None, ..*tree })?;
+        Ok(builder.map(|builder| Load { builder, header: stamp.encode() }))
+    }
+}
+
+impl Load {
+    /// Adds a row whose key is above the last one's.
+    #[inline]
+    pub fn push(&mut self, session: &TxnSession, key: &[u8], row: &[u8]) -> Result<Loaded, Error> {
+        Ok(match self.builder.push(&session.state().engine.store, key, &self.header, row)? {
+            Pushed::Done => Loaded::Done,
+            Pushed::Equal => Loaded::Duplicate,
+            Pushed::Below => Loaded::OutOfOrder,
+        })
+    }
+
+    /// Puts what is left into the tree: without this some rows are lost.
+    pub fn finish(self, session: &TxnSession) -> Result<(), Error> {
+        Ok(self.builder.finish(&session.state().engine.store)?)
+    }
+}
