@@ -230,6 +230,13 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         assert_eq!(count(&mut reader, "select count(*) from full_of where id = 500"), 1);
         assert_eq!(count(&mut reader, "select count(*) from witness"), 100);
         assert_eq!(failure(&mut reader, &batch(rows + 1)), SqlState::DISK_FULL);
+        // So does what fits in memory; what doesn't fails alone, and gives back what it had.
+        let sort =
+            "select count(*) from (select row_number() over (order by f.filler) from full_of f, witness) s";
+        reader.batch_execute("set work_mem = '64kB'").unwrap();
+        assert_eq!(count(&mut reader, "select count(*) from (select distinct id from witness) s"), 100);
+        assert_eq!(failure(&mut reader, sort), SqlState::DISK_FULL);
+        assert_eq!(count(&mut reader, "select count(*) from (select distinct id from witness) s"), 100);
     }
     // Killed while the disk is full, it comes back with every row.
     server.crash();

@@ -62,6 +62,15 @@ impl Spool {
         if self.tail.len() > self.bound { self.spill(store, PIECE) } else { Ok(()) }
     }
 
+    /// Makes it empty; a buffer that was enough is kept.
+    pub fn clear(&mut self) {
+        self.release_before(u64::MAX);
+        self.pages.clear();
+        self.released = 0;
+        self.tail.clear();
+        self.len = 0;
+    }
+
     /// Puts all of it into pages: nothing may be appended any more, and it needs hardly any memory. Parks.
     pub fn seal(&mut self, store: &Arc<Store>) -> Result<(), Error> {
         self.spill(store, 1)

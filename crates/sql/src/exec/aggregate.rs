@@ -1,177 +1,346 @@
 //! Grouping and aggregates.
 //!
 //! Groups are found by the bytes of their keys in a hash table; each has an accumulator for every call. A call with
-//! DISTINCT or ORDER BY first keeps its arguments and feeds them at the end.
+//! DISTINCT or ORDER BY first keeps its arguments, of all groups in one sorter, and feeds them at the end. When the
+//! table has grown beyond the bound it takes no more groups: rows of others wait in a sorter too, come out group by group,
+//! and need room for one group at a time.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
-use super::memory::{copy_datum, encode_key};
+use super::firsts::{Seen, Sight};
+use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::Accumulator;
 use crate::plan::{AggregateCall, Plan, Reg};
+use crate::spill::{Sorted, Sorter, pack, unpack};
 use crate::types::Datum;
 
-/// The state of one call in one group.
-struct State<'b> {
-    accumulator: Accumulator,
-    /// Arguments seen (DISTINCT).
-    seen: HashSet<Box<[u8]>>,
-    /// Arguments kept to be fed in order (ORDER BY).
-    kept: Vec<(&'b [u8], &'b [Datum<'b>])>,
+/// Most arguments an aggregate has.
+const ARGUMENTS_MAX: usize = 4;
+
+/// The parts of an aggregate node.
+pub(super) struct Aggregation<'s> {
+    pub input: &'s Plan,
+    pub groups: &'s [(Expr, Reg)],
+    pub calls: &'s [AggregateCall],
+    pub keep: &'s [Reg],
 }
 
-/// A group: its keys and its states.
+/// A group: its keys, packed, and the state of each call.
 struct Group<'b> {
-    keys: &'b [Datum<'b>],
-    states: Vec<State<'b>>,
+    keys: &'b [u8],
+    states: Vec<Accumulator>,
 }
 
-fn new_states<'b>(calls: &[AggregateCall]) -> Vec<State<'b>> {
-    let state = |call: &AggregateCall| State {
-        accumulator: call.function.start(),
-        seen: HashSet::new(),
-        kept: Vec::new(),
-    };
-    calls.iter().map(state).collect()
+/// Arguments that are fed at the end. Their key: the group's number (u64), the call's (u32), the order asked for, and
+/// the arguments themselves when they are to be distinct.
+struct Kept<'s, 'b> {
+    sorter: Option<Sorter<'s>>,
+    /// Arguments of distinct calls, as long as there is room, and the room itself.
+    seen: Option<(Seen<'b>, &'b Arena<'s>)>,
 }
 
-/// Grouping, or one group of everything.
-pub(super) fn aggregate<'s, 'x>(
-    cx: &mut Executor<'s>,
-    (input, groups, calls): (&'s Plan, &'s [(Expr, Reg)], &'s [AggregateCall]),
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    cx.scoped(|cx, memory| {
-        let memory = &*memory;
-        let mut found: Vec<Group<'_>> = Vec::new();
-        if groups.is_empty() {
-            found.push(Group { keys: &[], states: new_states(calls) });
-            run(cx, input, file, arena, &mut |cx, file, arena| {
-                feed(cx, calls, &mut found[0].states, file, arena, memory)?;
-                Ok(Flow::More)
+impl<'s> Aggregation<'s> {
+    pub fn run<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let mut late = None;
+        let flow = cx.scoped(|cx, memory| {
+            let (found, mut feed) = cx.scoped(|cx, own| {
+                let mut kept = Kept { sorter: None, seen: Some((Seen::new(cx.work_mem()), &*own)) };
+                let found = self.gather(cx, (file, arena), (&*memory, &mut kept, &mut late))?;
+                Ok((found, Feed::new(kept.sorter)?))
             })?;
-        } else {
-            let mut by_key: HashMap<&[u8], usize> = HashMap::new();
-            let mut key = Vec::new();
-            run(cx, input, file, arena, &mut |cx, file, arena| {
-                key.clear();
-                for (expr, register) in groups {
-                    let value = cx.eval(expr, file, arena)?;
-                    file[*register as usize] = value;
-                    encode_key(value, &mut key)?;
+            cx.scoped(|cx, own| {
+                for (number, mut group) in found.into_iter().enumerate() {
+                    feed.feed(cx, number as u64, self.calls, &mut group.states, own)?;
+                    if self.give(cx, own, (file, group.keys), &group.states, sink)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
                 }
-                let at = if let Some(at) = by_key.get(key.as_slice()) {
-                    *at
-                } else {
-                    let keys =
-                        groups.iter().map(|(_, register)| copy_datum(file[*register as usize], &memory.bump));
-                    let keys = memory.bump.alloc_slice_fill_iter(keys);
-                    found.push(Group { keys, states: new_states(calls) });
-                    by_key.insert(memory.bump.alloc_slice_copy(&key), found.len() - 1);
-                    found.len() - 1
-                };
-                feed(cx, calls, &mut found[at].states, file, arena, memory)?;
                 Ok(Flow::More)
-            })?;
-        }
-        emit(cx, (groups, calls), found, file, sink)
-    })
-}
-
-/// Takes a row into a group.
-fn feed<'s, 'x, 'b>(
-    cx: &mut Executor<'s>,
-    calls: &'s [AggregateCall],
-    states: &mut [State<'b>],
-    file: &File<'x>,
-    arena: &'x Arena<'s>,
-    memory: &'b Arena<'s>,
-) -> Result<(), SqlError> {
-    for (call, state) in calls.iter().zip(states) {
-        if let Some(filter) = &call.filter
-            && !cx.test(filter, file, arena)?
-        {
-            continue;
-        }
-        // Most aggregates have one argument; none has more than a few.
-        let mut arguments = [Datum::Null; 4];
-        let count = call.arguments.len().min(arguments.len());
-        for (argument, expr) in arguments.iter_mut().zip(&call.arguments) {
-            *argument = cx.eval(expr, file, arena)?;
-        }
-        let arguments = &arguments[..count];
-        if call.distinct {
-            if call.function.strict() && arguments.first().is_some_and(Datum::is_null) {
-                continue;
-            }
-            let mut key = cx.take_bytes();
-            for argument in arguments {
-                encode_key(*argument, &mut key)?;
-            }
-            let known = state.seen.contains(key.as_slice());
-            if !known {
-                state.seen.insert(key.as_slice().into());
-            }
-            // A distinct aggregate takes its arguments in sorted order, as in PostgreSQL.
-            if !known && call.order.is_empty() {
-                keep(state, &key, arguments, memory);
-            }
-            cx.give_bytes(key);
-            if known || call.order.is_empty() {
-                continue;
-            }
-        }
-        if call.order.is_empty() {
-            state.accumulator.add(arguments)?;
-        } else {
-            let mut key = cx.take_bytes();
-            sort_key(cx, &call.order, file, arena, &mut key)?;
-            keep(state, &key, arguments, memory);
-            cx.give_bytes(key);
+            })
+        })?;
+        match late {
+            Some(late) if flow == Flow::More => self.late(cx, late, file, sink),
+            _ => Ok(flow),
         }
     }
-    Ok(())
-}
 
-fn keep<'b>(state: &mut State<'b>, key: &[u8], arguments: &[Datum<'_>], memory: &'b Arena<'_>) {
-    let copies = arguments.iter().map(|argument| copy_datum(*argument, &memory.bump));
-    state.kept.push((memory.bump.alloc_slice_copy(key), memory.bump.alloc_slice_fill_iter(copies)));
-}
-
-/// Gives the groups on.
-fn emit<'s>(
-    cx: &mut Executor<'s>,
-    (groups, calls): (&'s [(Expr, Reg)], &'s [AggregateCall]),
-    found: Vec<Group<'_>>,
-    file: &File<'_>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    cx.scoped(|cx, own| {
-        for mut group in found {
-            let flow = {
-                let file = own.file(file);
-                for ((_, register), key) in groups.iter().zip(group.keys) {
-                    file[*register as usize] = *key;
-                }
-                for (call, state) in calls.iter().zip(&mut group.states) {
-                    state.kept.sort_by(|a, b| a.0.cmp(b.0));
-                    for (_, arguments) in &state.kept {
-                        state.accumulator.add(arguments)?;
-                    }
-                    file[call.output as usize] = state.accumulator.finish(&own.bump)?;
-                }
-                sink(cx, file, own)?
-            };
-            own.bump.reset();
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
+    /// Reads the input: the groups for which there was room. What belongs to others goes to `late`.
+    fn gather<'x, 'b>(
+        &self,
+        cx: &mut Executor<'s>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        (memory, kept, late): (&'b Arena<'s>, &mut Kept<'s, '_>, &mut Option<Sorter<'s>>),
+    ) -> Result<Vec<Group<'b>>, SqlError> {
+        let mut found: Vec<Group<'_>> = Vec::new();
+        if self.groups.is_empty() {
+            found.push(Group { keys: &[], states: self.start() });
+            run(cx, self.input, file, arena, &mut |cx, file, arena| {
+                self.feed(cx, (0, &mut found[0].states), kept, file, arena)?;
+                Ok(Flow::More)
+            })?;
+            return Ok(found);
         }
-        Ok(Flow::More)
-    })
+        let mut by_key: HashMap<&[u8], usize> = HashMap::new();
+        let (mut key, mut packed) = (Vec::new(), Vec::new());
+        run(cx, self.input, file, arena, &mut |cx, file, arena| {
+            key.clear();
+            for (expr, register) in self.groups {
+                let value = cx.eval(expr, file, arena)?;
+                file[*register as usize] = value;
+                encode_key(value, &mut key)?;
+            }
+            let at = if let Some(at) = by_key.get(key.as_slice()) {
+                *at
+            } else if let Some(late) = late {
+                late.push(&key, |to| {
+                    self.pack_keys(file, to);
+                    pack_registers(self.keep, file, to);
+                })?;
+                return Ok(Flow::More);
+            } else {
+                packed.clear();
+                self.pack_keys(file, &mut packed);
+                found.push(Group { keys: memory.bump.alloc_slice_copy(&packed), states: self.start() });
+                by_key.insert(memory.bump.alloc_slice_copy(&key), found.len() - 1);
+                let each = size_of::<Group<'_>>() + self.calls.len() * size_of::<Accumulator>();
+                let table = by_key.capacity() * size_of::<(&[u8], usize)>();
+                if used(&memory.bump) + found.len() * each + table > cx.work_mem() {
+                    *late = Some(cx.sorter());
+                }
+                found.len() - 1
+            };
+            self.feed(cx, (at as u64, &mut found[at].states), kept, file, arena)?;
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    fn start(&self) -> Vec<Accumulator> {
+        self.calls.iter().map(|call| call.function.start()).collect()
+    }
+
+    fn pack_keys(&self, file: &File<'_>, to: &mut Vec<u8>) {
+        pack(self.groups.iter().map(|(_, register)| file[*register as usize]), to);
+    }
+
+    fn unpack_keys<'x>(
+        &self,
+        mut row: &'x [u8],
+        file: &mut File<'x>,
+        arena: &'x bumpalo::Bump,
+    ) -> Result<&'x [u8], SqlError> {
+        for (_, register) in self.groups {
+            file[*register as usize] = unpack(&mut row, arena)?;
+        }
+        Ok(row)
+    }
+
+    /// Takes a row into a group.
+    fn feed<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (group, states): (u64, &mut [Accumulator]),
+        kept: &mut Kept<'s, '_>,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<(), SqlError> {
+        for (number, (call, state)) in self.calls.iter().zip(states).enumerate() {
+            if let Some(filter) = &call.filter
+                && !cx.test(filter, file, arena)?
+            {
+                continue;
+            }
+            let mut arguments = [Datum::Null; ARGUMENTS_MAX];
+            let count = call.arguments.len().min(arguments.len());
+            for (argument, expr) in arguments.iter_mut().zip(&call.arguments) {
+                *argument = cx.eval(expr, file, arena)?;
+            }
+            let arguments = &arguments[..count];
+            if !call.distinct && call.order.is_empty() {
+                state.add(arguments)?;
+                continue;
+            }
+            if call.distinct && call.function.strict() && arguments.first().is_some_and(Datum::is_null) {
+                continue;
+            }
+            let mut key = cx.take_bytes();
+            key.extend_from_slice(&group.to_be_bytes());
+            key.extend_from_slice(&(number as u32).to_be_bytes());
+            let known = call.distinct && kept.knows(&mut key, arguments)?;
+            if !known {
+                sort_key(cx, &call.order, file, arena, &mut key)?;
+                // A distinct aggregate takes its arguments in sorted order, as in PostgreSQL.
+                if call.distinct {
+                    encode_all(arguments, &mut key)?;
+                }
+                let sorter = kept.sorter.get_or_insert_with(|| cx.sorter());
+                sorter.push(&key, |to| pack(arguments.iter().copied(), to))?;
+            }
+            cx.give_bytes(key);
+        }
+        Ok(())
+    }
+
+    /// Gives a group on.
+    fn give(
+        &self,
+        cx: &mut Executor<'s>,
+        own: &mut Arena<'s>,
+        (file, keys): (&File<'_>, &[u8]),
+        states: &[Accumulator],
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        give(
+            cx,
+            own,
+            (file, keys),
+            |keys, file, arena| {
+                self.unpack_keys(keys, file, arena)?;
+                for (call, state) in self.calls.iter().zip(states) {
+                    file[call.output as usize] = state.finish(arena)?;
+                }
+                Ok(())
+            },
+            sink,
+        )
+    }
+
+    /// The groups for which there was no room, one after the other.
+    fn late(
+        &self,
+        cx: &mut Executor<'s>,
+        late: Sorter<'s>,
+        file: &File<'_>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let mut sorted = late.finish()?;
+        let (mut last, mut keys) = (None::<Vec<u8>>, Vec::new());
+        let mut states = Vec::new();
+        let mut kept = Kept { sorter: None, seen: None };
+        cx.scoped(|cx, own| {
+            let mut end = |cx: &mut Executor<'s>,
+                           own: &mut Arena<'s>,
+                           keys: &[u8],
+                           states: &mut [Accumulator],
+                           kept: &mut Kept<'s, '_>| {
+                Feed::new(kept.sorter.take())?.feed(cx, 0, self.calls, states, own)?;
+                self.give(cx, own, (file, keys), states, sink)
+            };
+            while let Some((key, row)) = sorted.next()? {
+                cx.check()?;
+                if last.as_deref() != Some(key) {
+                    if last.is_some() && end(cx, own, &keys, &mut states, &mut kept)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                    let last = last.get_or_insert_default();
+                    last.clear();
+                    last.extend_from_slice(key);
+                    keys.clear();
+                    states = self.start();
+                }
+                {
+                    let own = &*own;
+                    let file = own.file(file);
+                    let rest = self.unpack_keys(row, file, &own.bump)?;
+                    if keys.is_empty() {
+                        keys.extend_from_slice(&row[..row.len() - rest.len()]);
+                    }
+                    unpack_registers(self.keep, rest, file, &own.bump)?;
+                    self.feed(cx, (0, &mut states), &mut kept, file, own)?;
+                }
+                own.bump.reset();
+            }
+            match last {
+                Some(_) => end(cx, own, &keys, &mut states, &mut kept),
+                None => Ok(Flow::More),
+            }
+        })
+    }
+}
+
+fn encode_all(arguments: &[Datum<'_>], key: &mut Vec<u8>) -> Result<(), SqlError> {
+    arguments.iter().try_for_each(|argument| encode_key(*argument, key))
+}
+
+impl Kept<'_, '_> {
+    /// Whether the call the key says has had these arguments, as far as is remembered. The key is left as it was.
+    fn knows(&mut self, key: &mut Vec<u8>, arguments: &[Datum<'_>]) -> Result<bool, SqlError> {
+        let Some((seen, memory)) = &mut self.seen else { return Ok(false) };
+        let len = key.len();
+        encode_all(arguments, key)?;
+        let known = seen.see(key, memory) == Sight::Known;
+        key.truncate(len);
+        Ok(known)
+    }
+}
+
+/// Kept arguments on their way to the accumulators.
+struct Feed {
+    sorted: Option<Sorted>,
+    /// The next entry; the key is empty at the end.
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl Feed {
+    fn new(sorter: Option<Sorter<'_>>) -> Result<Feed, SqlError> {
+        let sorted = sorter.map(Sorter::finish).transpose()?;
+        let mut feed = Feed { sorted, key: Vec::new(), row: Vec::new() };
+        feed.advance()?;
+        Ok(feed)
+    }
+
+    fn advance(&mut self) -> Result<(), SqlError> {
+        self.key.clear();
+        self.row.clear();
+        if let Some(sorted) = &mut self.sorted
+            && let Some((key, row)) = sorted.next()?
+        {
+            self.key.extend_from_slice(key);
+            self.row.extend_from_slice(row);
+        }
+        Ok(())
+    }
+
+    /// Feeds what was kept for a group. Groups are asked for in the order of their numbers.
+    fn feed(
+        &mut self,
+        cx: &mut Executor<'_>,
+        group: u64,
+        calls: &[AggregateCall],
+        states: &mut [Accumulator],
+        own: &mut Arena<'_>,
+    ) -> Result<(), SqlError> {
+        let mut last = Vec::new();
+        while let Some((number, rest)) = self.key.split_first_chunk()
+            && u64::from_be_bytes(*number) == group
+        {
+            cx.check()?;
+            let call = rest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
+            // What was not remembered as known may have come twice.
+            if !(calls[call].distinct && self.key == last) {
+                let mut arguments = [Datum::Null; ARGUMENTS_MAX];
+                let count = calls[call].arguments.len().min(arguments.len());
+                let mut row = self.row.as_slice();
+                for argument in &mut arguments[..count] {
+                    *argument = unpack(&mut row, &own.bump)?;
+                }
+                states[call].add(&arguments[..count])?;
+                std::mem::swap(&mut last, &mut self.key);
+            }
+            self.advance()?;
+            own.bump.reset();
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,5 @@
 //! Set-returning functions.
 
-use super::memory::copy_datum;
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
@@ -61,7 +60,7 @@ pub(super) fn function<'s, 'x>(
                     return Ok(false);
                 }
                 for (value, array) in row.iter_mut().zip(&arrays) {
-                    *value = copy_datum(array.get(at).copied().unwrap_or(Datum::Null), &own.bump);
+                    *value = array.get(at).copied().unwrap_or(Datum::Null).copy_in(&own.bump);
                 }
                 at += 1;
                 Ok(true)
@@ -172,7 +171,7 @@ fn series<'s>(
         if is(past, next.datum(), values[1])? {
             return Ok(false);
         }
-        row[0] = copy_datum(next.datum(), &own.bump);
+        row[0] = next.datum().copy_in(&own.bump);
         next = compute(&sum, next.datum(), values[1])?;
         Ok(true)
     })

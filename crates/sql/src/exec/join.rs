@@ -1,12 +1,16 @@
-//! Joins: nested loops (the right side may depend on the left row) and hash joins.
+//! Joins: nested loops (the right side may depend on the left row) and hash joins, which become merge joins ([`merge`])
+//! when the right side turns out not to fit in memory.
 
 use hashbrown::HashMap;
 
-use super::memory::{copy_all, encode_key, load, null_all, store};
-use super::{Arena, Executor, File, Flow, Sink, run};
+use super::memory::{
+    copy_all, encode_key, give, load, null_all, pack_registers, store, unpack_registers, used,
+};
+use super::{Arena, Executor, File, Flow, Sink, merge, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan, Reg};
+use crate::spill::{Rows, RowsReader, Sorter, pack};
 use crate::types::Datum;
 
 /// For every left row the right side anew.
@@ -59,7 +63,7 @@ impl<'s> NestedLoop<'s> {
     }
 }
 
-/// The right side in a hash table, the left side streamed past it.
+/// The right side in a hash table, the left side streamed past it. `ordered`: the left rows' order is relied on.
 pub(super) struct HashJoin<'s> {
     pub kind: JoinKind,
     pub left: &'s Plan,
@@ -68,14 +72,63 @@ pub(super) struct HashJoin<'s> {
     pub condition: Option<&'s Expr>,
     pub left_registers: &'s [Reg],
     pub right_registers: &'s [Reg],
+    pub ordered: bool,
 }
 
-/// A kept right row.
+/// A kept right row that can match.
 struct Kept<'b> {
     row: &'b [Datum<'b>],
     /// The next row of the same key.
     next: Option<usize>,
     matched: bool,
+}
+
+/// Kept right rows, and the first and last of each key.
+#[derive(Default)]
+struct Table<'b> {
+    rows: Vec<Kept<'b>>,
+    heads: HashMap<&'b [u8], (usize, usize)>,
+}
+
+impl<'b> Table<'b> {
+    fn insert(&mut self, key: &[u8], row: &'b [Datum<'b>], memory: &'b Arena<'_>) {
+        let at = self.rows.len();
+        self.rows.push(Kept { row, next: None, matched: false });
+        if let Some((_, last)) = self.heads.get_mut(key) {
+            self.rows[*last].next = Some(at);
+            *last = at;
+        } else {
+            self.heads.insert(memory.bump.alloc_slice_copy(key), (at, at));
+        }
+    }
+
+    /// Bytes it takes beside its arena.
+    fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Kept<'_>>()
+            + self.heads.capacity() * size_of::<(&[u8], (usize, usize))>()
+    }
+
+    /// Moves everything into a sorter, rows of a key in their order.
+    fn spill<'s>(&mut self, cx: &mut Executor<'s>) -> Result<Sorter<'s>, SqlError> {
+        let mut sorter = cx.sorter();
+        for (key, (first, _)) in self.heads.drain() {
+            let mut next = Some(first);
+            while let Some(at) = next {
+                cx.check()?;
+                sorter.push(key, |to| pack(self.rows[at].row.iter().copied(), to))?;
+                next = self.rows[at].next;
+            }
+        }
+        *self = Table::default();
+        Ok(sorter)
+    }
+}
+
+/// What became of a join's first attempt.
+enum Attempt<'s> {
+    Done(Flow),
+    /// The right rows don't fit in memory.
+    TooLarge(Sorter<'s>),
 }
 
 impl<'s> HashJoin<'s> {
@@ -86,49 +139,64 @@ impl<'s> HashJoin<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let memory = cx.take_arena();
-        let result = self.run_in(cx, file, arena, &memory, sink);
-        cx.give_arena(memory);
-        result
+        // Right rows with a NULL in their key, when they are wanted.
+        let mut lonely = Rows::new(cx.work_mem());
+        let attempt =
+            cx.scoped(|cx, memory| self.run_in_memory(cx, (file, arena), (memory, &mut lonely), sink))?;
+        let flow = match attempt {
+            Attempt::Done(flow) => flow,
+            Attempt::TooLarge(right) => merge::Merge::new(self, cx).run(cx, right, (file, arena), sink)?,
+        };
+        if flow == Flow::Stop || !self.keeps_unmatched() {
+            return Ok(flow);
+        }
+        let mut reader = RowsReader::default();
+        cx.scoped(|cx, own| {
+            while let Some(row) = reader.next(&lonely)? {
+                if self.give_unmatched(cx, own, (file, row), sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        })
     }
 
-    fn run_in<'x>(
+    pub(super) fn keeps_unmatched(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    fn run_in_memory<'x>(
         &self,
         cx: &mut Executor<'s>,
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-        memory: &Arena<'s>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        (memory, lonely): (&Arena<'s>, &mut Rows),
         sink: &mut Sink<'s, '_>,
-    ) -> Result<Flow, SqlError> {
-        let mut rows: Vec<Kept<'_>> = Vec::new();
-        let mut heads: HashMap<&[u8], (usize, usize)> = HashMap::new();
+    ) -> Result<Attempt<'s>, SqlError> {
+        let mut table = Table::default();
+        let mut sorter: Option<Sorter<'s>> = None;
         let mut key = Vec::new();
-        let keeps_unmatched = matches!(self.kind, JoinKind::Right | JoinKind::Full);
         run(cx, self.right, file, arena, &mut |cx, file, arena| {
-            let joinable = self.key(cx, false, file, arena, &mut key)?;
-            if !joinable && !keeps_unmatched {
-                return Ok(Flow::More);
-            }
-            let at = rows.len();
-            rows.push(Kept {
-                row: store(self.right_registers, file, &memory.bump),
-                next: None,
-                matched: false,
-            });
-            if !joinable {
-                return Ok(Flow::More);
-            }
-            if let Some((_, last)) = heads.get_mut(key.as_slice()) {
-                rows[*last].next = Some(at);
-                *last = at;
+            if !self.key(cx, false, file, arena, &mut key)? {
+                if self.keeps_unmatched() {
+                    lonely.push(cx.store(), |to| pack_registers(self.right_registers, file, to))?;
+                }
+            } else if let Some(sorter) = &mut sorter {
+                sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
             } else {
-                heads.insert(memory.bump.alloc_slice_copy(&key), (at, at));
+                table.insert(&key, store(self.right_registers, file, &memory.bump), memory);
+                if used(&memory.bump) + table.bytes() > cx.work_mem() {
+                    sorter = Some(table.spill(cx)?);
+                }
             }
             Ok(Flow::More)
         })?;
-        if rows.is_empty() && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
-            return Ok(Flow::More);
+        if let Some(sorter) = sorter {
+            return Ok(Attempt::TooLarge(sorter));
         }
+        if table.rows.is_empty() && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+            return Ok(Attempt::Done(Flow::More));
+        }
+        let Table { mut rows, heads } = table;
         let mut flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
             let head = match self.key(cx, true, file, arena, &mut key)? {
                 true => heads.get(key.as_slice()).map(|(first, _)| *first),
@@ -136,10 +204,10 @@ impl<'s> HashJoin<'s> {
             };
             self.probe(cx, head, &mut rows, file, arena, sink)
         })?;
-        if keeps_unmatched && flow == Flow::More {
+        if self.keeps_unmatched() && flow == Flow::More {
             flow = self.unmatched(cx, &rows, file, sink)?;
         }
-        Ok(flow)
+        Ok(Attempt::Done(flow))
     }
 
     /// Gives one left row with each of its matches.
@@ -152,25 +220,74 @@ impl<'s> HashJoin<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let mut matched = false;
-        let mut next = head;
-        while let Some(at) = next {
-            next = rows[at].next;
-            copy_all(self.right_registers, rows[at].row, file, &arena.bump);
-            if let Some(condition) = self.condition
-                && !cx.test(condition, file, arena)?
-            {
-                continue;
+        let (mut matched, mut flow) = (false, Flow::More);
+        match head {
+            None => {}
+            // The only match uses the left row's scope.
+            Some(at) if rows[at].next.is_none() => {
+                copy_all(self.right_registers, rows[at].row, file, &arena.bump);
+                (matched, flow) = self.pair(cx, file, arena, sink)?;
+                rows[at].matched |= matched;
             }
-            matched = true;
-            rows[at].matched = true;
-            if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
-                break;
-            }
-            if sink(cx, file, arena)? == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
+            // There may be any number of them, each in a scope of its own.
+            Some(_) => cx.scoped(|cx, own| {
+                let mut next = head;
+                while let Some(at) = next
+                    && flow == Flow::More
+                    && !(matched && self.wants_one())
+                {
+                    cx.check()?;
+                    next = rows[at].next;
+                    let pair = {
+                        let own = &*own;
+                        let file = own.file(file);
+                        load(self.right_registers, rows[at].row, file);
+                        self.pair(cx, file, own, sink)?
+                    };
+                    own.bump.reset();
+                    matched |= pair.0;
+                    rows[at].matched |= pair.0;
+                    flow = pair.1;
+                }
+                Ok(())
+            })?,
         }
+        if flow == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        self.give_alone(cx, matched, file, arena, sink)
+    }
+
+    /// Whether a left row's first match decides.
+    pub(super) fn wants_one(&self) -> bool {
+        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    /// Looks at a left row and a right row of equal keys: whether they match. Gives them on if pairs are wanted.
+    pub(super) fn pair<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<(bool, Flow), SqlError> {
+        if let Some(condition) = self.condition
+            && !cx.test(condition, file, arena)?
+        {
+            return Ok((false, Flow::More));
+        }
+        if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
+    }
+
+    /// Gives a left row on without a right one, if the kind and its having matched want that.
+    pub(super) fn give_alone<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        matched: bool,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
         match self.kind {
             JoinKind::Left | JoinKind::Full if !matched => {
                 null_all(self.right_registers, file);
@@ -192,6 +309,7 @@ impl<'s> HashJoin<'s> {
     ) -> Result<Flow, SqlError> {
         cx.scoped(|cx, own| {
             for kept in rows.iter().filter(|kept| !kept.matched) {
+                cx.check()?;
                 let flow = {
                     let file = own.file(file);
                     null_all(self.left_registers, file);
@@ -207,8 +325,28 @@ impl<'s> HashJoin<'s> {
         })
     }
 
+    /// Gives a packed right row that nobody matched.
+    pub(super) fn give_unmatched(
+        &self,
+        cx: &mut Executor<'s>,
+        own: &mut Arena<'s>,
+        (file, row): (&File<'_>, &[u8]),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        give(
+            cx,
+            own,
+            (file, row),
+            |row, file, arena| {
+                null_all(self.left_registers, file);
+                unpack_registers(self.right_registers, row, file, arena).map(drop)
+            },
+            sink,
+        )
+    }
+
     /// The join key's bytes of a row; false when a part of it is NULL and so matches nothing.
-    fn key<'x>(
+    pub(super) fn key<'x>(
         &self,
         cx: &mut Executor<'s>,
         left: bool,

@@ -1,4 +1,4 @@
-//! Rows kept beyond their making: copied into an arena, and keys of values as bytes.
+//! Rows kept beyond their making, copied into an arena or packed, and keys of values as bytes.
 
 use bumpalo::Bump;
 
@@ -7,41 +7,11 @@ use crate::error::SqlError;
 use crate::key::{self, KeyOrder};
 use crate::plan::Reg;
 use crate::spill::{pack, unpack};
-use crate::types::{ArrayRef, Datum, NumericRef, RecordRef};
-
-/// A copy of a datum whose bytes live in `bump`.
-pub(crate) fn copy_datum<'b>(value: Datum<'_>, bump: &'b Bump) -> Datum<'b> {
-    match value {
-        Datum::Null => Datum::Null,
-        Datum::Bool(v) => Datum::Bool(v),
-        Datum::Char(v) => Datum::Char(v),
-        Datum::Int2(v) => Datum::Int2(v),
-        Datum::Int4(v) => Datum::Int4(v),
-        Datum::Int8(v) => Datum::Int8(v),
-        Datum::Float4(v) => Datum::Float4(v),
-        Datum::Float8(v) => Datum::Float8(v),
-        Datum::Numeric(v) => Datum::Numeric(NumericRef(bump.alloc_slice_copy(v.0))),
-        Datum::Text(v) => Datum::Text(bump.alloc_str(v)),
-        Datum::Padded(v) => Datum::Padded(bump.alloc_str(v)),
-        Datum::Bytea(v) => Datum::Bytea(bump.alloc_slice_copy(v)),
-        Datum::Date(v) => Datum::Date(v),
-        Datum::Time(v) => Datum::Time(v),
-        Datum::Timestamp(v) => Datum::Timestamp(v),
-        Datum::Timestamptz(v) => Datum::Timestamptz(v),
-        Datum::Interval(v) => Datum::Interval(v),
-        Datum::Oid(v) => Datum::Oid(v),
-        Datum::Uuid(v) => Datum::Uuid(bump.alloc(*v)),
-        Datum::Array(v) => Datum::Array(ArrayRef(bump.alloc_slice_copy(v.0))),
-        Datum::Record(v) => Datum::Record(bump.alloc(RecordRef {
-            types: bump.alloc_slice_copy(v.types),
-            fields: bump.alloc_slice_fill_iter(v.fields.iter().map(|field| copy_datum(*field, bump))),
-        })),
-    }
-}
+use crate::types::Datum;
 
 /// A copy of the given registers.
 pub(super) fn store<'b>(registers: &[Reg], file: &File<'_>, bump: &'b Bump) -> &'b [Datum<'b>] {
-    bump.alloc_slice_fill_iter(registers.iter().map(|register| copy_datum(file[*register as usize], bump)))
+    bump.alloc_slice_fill_iter(registers.iter().map(|register| file[*register as usize].copy_in(bump)))
 }
 
 /// Puts a stored row back, which outlives the file.
@@ -54,8 +24,13 @@ pub(super) fn load<'x>(registers: &[Reg], row: &[Datum<'x>], file: &mut File<'x>
 /// Puts a copy of a stored row back.
 pub(super) fn copy_all<'x>(registers: &[Reg], row: &[Datum<'_>], file: &mut File<'x>, bump: &'x Bump) {
     for (register, value) in registers.iter().zip(row) {
-        file[*register as usize] = copy_datum(*value, bump);
+        file[*register as usize] = value.copy_in(bump);
     }
+}
+
+/// Bytes used of an arena.
+pub(super) fn used(bump: &Bump) -> usize {
+    bump.allocated_bytes() - bump.chunk_capacity()
 }
 
 /// Packs the given registers.

@@ -19,13 +19,16 @@ pub(crate) mod ddl;
 mod error;
 pub(crate) mod explain;
 mod fill;
+mod firsts;
 mod foreign;
 mod function;
 mod insert;
 mod join;
 pub(crate) mod keys;
+mod keyset;
 mod load;
 pub(crate) mod memory;
+mod merge;
 mod modify;
 mod scan;
 pub(crate) mod scratch;
@@ -49,7 +52,8 @@ use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
-use crate::types::{Datum, Value};
+use crate::spill::{Rows, Sorter};
+use crate::types::Datum;
 
 pub(crate) use copy::{copy_in, copy_out};
 pub(crate) use error::{from_storage, from_txn};
@@ -92,13 +96,6 @@ impl<'s> Arena<'s> {
     }
 }
 
-/// The kept rows of a common table expression.
-pub(crate) struct CommonRows {
-    width: usize,
-    count: usize,
-    values: Vec<Value>,
-}
-
 /// A statement in execution.
 pub(crate) struct Executor<'s> {
     /// The session's transactions.
@@ -117,7 +114,8 @@ pub(crate) struct Executor<'s> {
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
     pending: Vec<foreign::Pending>,
-    common: HashMap<u32, Arc<CommonRows>>,
+    /// The kept rows of common table expressions.
+    common: HashMap<u32, Arc<Rows>>,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
     steps: u32,
@@ -227,7 +225,11 @@ impl<'s> Executor<'s> {
         self.environment.table.work_mem
     }
 
-    /// An empty arena from the core's stock.
+    /// A sorter within it.
+    pub fn sorter(&self) -> Sorter<'s> {
+        Sorter::new(self.store(), self.work_mem())
+    }
+
     pub fn take_arena(&mut self) -> Arena<'s> {
         Arena::over(scratch::take_arena())
     }
@@ -290,7 +292,7 @@ pub(crate) fn run<'s, 'x>(
         Plan::Limit { input, limit, offset, ties } => {
             sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)
         }
-        Plan::Distinct { input, keys } => sort::distinct(cx, (input, keys), file, arena, sink),
+        Plan::Distinct { input, keys, keep } => sort::distinct(cx, (input, keys, keep), file, arena, sink),
         Plan::Append(inputs) => {
             for input in inputs {
                 if run(cx, input, file, arena, sink)? == Flow::Stop {
@@ -317,7 +319,7 @@ fn run_rest<'s, 'x>(
             join::NestedLoop { kind: *kind, left, right, condition, right_registers }
                 .run(cx, file, arena, sink)
         }
-        Plan::HashJoin { kind, left, right, keys, condition, left_registers, right_registers } => {
+        Plan::HashJoin { kind, left, right, keys, condition, left_registers, right_registers, ordered } => {
             join::HashJoin {
                 kind: *kind,
                 left,
@@ -326,6 +328,7 @@ fn run_rest<'s, 'x>(
                 condition: condition.as_ref(),
                 left_registers,
                 right_registers,
+                ordered: *ordered,
             }
             .run(cx, file, arena, sink)
         }
@@ -338,8 +341,8 @@ fn run_rest<'s, 'x>(
             guard: guard.as_ref(),
         }
         .run(cx, file, arena, sink),
-        Plan::Aggregate { input, groups, calls } => {
-            aggregate::aggregate(cx, (input, groups, calls), file, arena, sink)
+        Plan::Aggregate { input, groups, calls, keep } => {
+            aggregate::Aggregation { input, groups, calls, keep }.run(cx, file, arena, sink)
         }
         Plan::Window { input, partition, order, calls, keep } => {
             window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)

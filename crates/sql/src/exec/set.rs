@@ -2,11 +2,13 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::memory::encode_key;
-use super::{Arena, CommonRows, Executor, File, Flow, Sink, run};
+use super::firsts::{Firsts, Late};
+use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
+use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg, SetKind};
-use crate::types::{Datum, Value};
+use crate::spill::{Rows, RowsReader, Sorter, pack, unpack};
+use crate::types::Datum;
 
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {
@@ -77,26 +79,36 @@ impl<'s> SetOperation<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let mut seen: HashSet<Box<[u8]>> = HashSet::new();
-        let mut key = Vec::new();
-        for (side, registers) in [(self.left, self.left_registers), (self.right, self.right_registers)] {
-            let flow = run(cx, side, file, arena, &mut |cx, file, arena| {
-                row_key(registers, file, &mut key)?;
-                if seen.contains(key.as_slice()) {
-                    return Ok(Flow::More);
+        let (late, flow) = cx.scoped(|cx, memory| {
+            let memory = &*memory;
+            let mut firsts = Firsts::new(cx);
+            let mut key = Vec::new();
+            let mut flow = Flow::More;
+            for (side, registers) in [(self.left, self.left_registers), (self.right, self.right_registers)] {
+                flow = run(cx, side, file, arena, &mut |cx, file, arena| {
+                    row_key(registers, file, &mut key)?;
+                    match firsts.take(cx, &key, memory, |to| pack_registers(registers, file, to))? {
+                        true => {
+                            self.shift(registers, file);
+                            sink(cx, file, arena)
+                        }
+                        false => Ok(Flow::More),
+                    }
+                })?;
+                if flow == Flow::Stop {
+                    break;
                 }
-                seen.insert(key.as_slice().into());
-                self.shift(registers, file);
-                sink(cx, file, arena)
-            })?;
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
             }
+            Ok((firsts.late(), flow))
+        })?;
+        match late {
+            Some(late) if flow == Flow::More => late.give(cx, (self.output, file), sink),
+            _ => Ok(flow),
         }
-        Ok(Flow::More)
     }
 
-    /// INTERSECT and EXCEPT: the right rows are counted, the left ones checked against the counts.
+    /// INTERSECT and EXCEPT: the right rows are counted, the left ones checked against the counts. Counts that need too
+    /// much room are sorted, and the left rows to them.
     fn counted<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -104,33 +116,134 @@ impl<'s> SetOperation<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let mut counts: HashMap<Box<[u8]>, u64> = HashMap::new();
-        let mut given: HashSet<Box<[u8]>> = HashSet::new();
+        let (late, sorter, flow) = cx.scoped(|cx, memory| {
+            let memory = &*memory;
+            let mut counts: HashMap<&[u8], u64> = HashMap::new();
+            let mut sorter: Option<Sorter<'s>> = None;
+            let mut key = Vec::new();
+            run(cx, self.right, file, arena, &mut |cx, file, _| {
+                row_key(self.right_registers, file, &mut key)?;
+                if let Some(count) = counts.get_mut(key.as_slice()) {
+                    *count += 1;
+                    return Ok(Flow::More);
+                }
+                if let Some(sorter) = &mut sorter {
+                    sorter.push(&key, |to| to.extend_from_slice(&1_u64.to_le_bytes()))?;
+                    return Ok(Flow::More);
+                }
+                counts.insert(memory.bump.alloc_slice_copy(&key), 1);
+                if used(&memory.bump) + counts.capacity() * size_of::<(&[u8], u64)>() > cx.work_mem() {
+                    sorter = Some(cx.sorter());
+                }
+                Ok(Flow::More)
+            })?;
+            if let Some(mut sorter) = sorter {
+                for (key, count) in counts.drain() {
+                    cx.check()?;
+                    sorter.push(key, |to| to.extend_from_slice(&count.to_le_bytes()))?;
+                }
+                return Ok((None, Some(sorter), Flow::More));
+            }
+            let (late, flow) = self.against(cx, &mut counts, file, arena, sink)?;
+            Ok((late, None, flow))
+        })?;
+        if let Some(sorter) = sorter {
+            return self.counted_sorted(cx, sorter, file, arena, sink);
+        }
+        match late {
+            Some(late) if flow == Flow::More => late.give(cx, (self.output, file), sink),
+            _ => Ok(flow),
+        }
+    }
+
+    /// Checks the left rows against the counts.
+    fn against<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        counts: &mut HashMap<&[u8], u64>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<(Option<Late<'s>>, Flow), SqlError> {
         let mut key = Vec::new();
-        run(cx, self.right, file, arena, &mut |_, file, _| {
-            row_key(self.right_registers, file, &mut key)?;
-            match counts.get_mut(key.as_slice()) {
-                Some(count) => *count += 1,
-                None => {
-                    counts.insert(key.as_slice().into(), 1);
+        cx.scoped(|cx, memory| {
+            let memory = &*memory;
+            let mut firsts = Firsts::new(cx);
+            let flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
+                row_key(self.left_registers, file, &mut key)?;
+                let count = counts.get_mut(key.as_slice());
+                let wanted = match (self.kind, self.all) {
+                    (SetKind::Intersect, true) => count.is_some_and(take_one),
+                    (_, true) => !count.is_some_and(take_one),
+                    (kind, false) => count.is_some() == (kind == SetKind::Intersect),
+                };
+                let pack = |to: &mut Vec<u8>| pack_registers(self.left_registers, file, to);
+                if !wanted || (!self.all && !firsts.take(cx, &key, memory, pack)?) {
+                    return Ok(Flow::More);
+                }
+                self.shift(self.left_registers, file);
+                sink(cx, file, arena)
+            })?;
+            Ok((firsts.late(), flow))
+        })
+    }
+
+    /// The same with the counts in a sorter: the left rows come behind the counts of their key.
+    fn counted_sorted<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        mut sorter: Sorter<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let mut key = Vec::new();
+        // A count is eight bytes, a left row its values behind eight bytes and one.
+        run(cx, self.left, file, arena, &mut |_, file, _| {
+            row_key(self.left_registers, file, &mut key)?;
+            sorter.push(&key, |to| {
+                to.extend_from_slice(&[0; 9]);
+                pack_registers(self.left_registers, file, to);
+            })?;
+            Ok(Flow::More)
+        })?;
+        let mut sorted = sorter.finish()?;
+        let (mut last, mut count, mut given) = (None::<Vec<u8>>, 0_u64, 0_u64);
+        cx.scoped(|cx, own| {
+            while let Some((key, row)) = sorted.next()? {
+                cx.check()?;
+                if last.as_deref() != Some(key) {
+                    let buffer = last.get_or_insert_default();
+                    buffer.clear();
+                    buffer.extend_from_slice(key);
+                    (count, given) = (0, 0);
+                }
+                let Some((_, row)) = row.split_at_checked(9) else {
+                    count += row.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                    continue;
+                };
+                given += 1;
+                let wanted = match (self.kind, self.all) {
+                    (SetKind::Intersect, true) => given <= count,
+                    (SetKind::Intersect, false) => given == 1 && count > 0,
+                    (_, true) => given > count,
+                    (_, false) => given == 1 && count == 0,
+                };
+                let flow = match wanted {
+                    true => give(
+                        cx,
+                        own,
+                        (file, row),
+                        |row, file, arena| unpack_registers(self.output, row, file, arena).map(drop),
+                        sink,
+                    )?,
+                    false => Flow::More,
+                };
+                if flow == Flow::Stop {
+                    return Ok(Flow::Stop);
                 }
             }
             Ok(Flow::More)
-        })?;
-        run(cx, self.left, file, arena, &mut |cx, file, arena| {
-            row_key(self.left_registers, file, &mut key)?;
-            let count = counts.get_mut(key.as_slice());
-            let wanted = match (self.kind, self.all) {
-                (SetKind::Intersect, false) => count.is_some() && given.insert(key.as_slice().into()),
-                (SetKind::Intersect, true) => count.is_some_and(take_one),
-                (_, true) => !count.is_some_and(take_one),
-                (_, false) => count.is_none() && given.insert(key.as_slice().into()),
-            };
-            if !wanted {
-                return Ok(Flow::More);
-            }
-            self.shift(self.left_registers, file);
-            sink(cx, file, arena)
         })
     }
 }
@@ -151,7 +264,14 @@ pub(super) fn with<'s, 'x>(
 ) -> Result<Flow, SqlError> {
     for table in tables {
         let rows = match &table.recursive {
-            None => collect(cx, &table.plan, &table.registers, file, arena, &mut |_| Ok(true))?,
+            None => {
+                let mut rows = Rows::new(cx.work_mem());
+                let mut keep = |cx: &Executor<'s>, row: &[Datum<'_>]| {
+                    rows.push(cx.store(), |to| pack(row.iter().copied(), to))
+                };
+                each(cx, &table.plan, &table.registers, file, arena, &mut keep)?;
+                rows
+            }
             Some(_) => recursive(cx, table, file, arena)?,
         };
         cx.common.insert(table.id, rows.into());
@@ -163,28 +283,24 @@ pub(super) fn with<'s, 'x>(
     result
 }
 
-/// The rows of a plan that `wanted` lets pass, as owned values.
-fn collect<'s, 'x>(
+/// What takes rows.
+type Keep<'s, 'k> = dyn FnMut(&Executor<'s>, &[Datum<'_>]) -> Result<(), SqlError> + 'k;
+
+/// Hands the rows of a plan to `keep`.
+fn each<'s, 'x>(
     cx: &mut Executor<'s>,
     plan: &'s Plan,
     registers: &'s [Reg],
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
-    wanted: &mut dyn FnMut(&[Datum<'_>]) -> Result<bool, SqlError>,
-) -> Result<CommonRows, SqlError> {
-    let mut rows = CommonRows { width: registers.len(), count: 0, values: Vec::new() };
-    let mut row = Vec::with_capacity(registers.len());
-    run(cx, plan, file, arena, &mut |_, file, _| {
-        row.clear();
-        row.extend(registers.iter().map(|register| file[*register as usize].to_value()));
-        let view: Vec<Datum<'_>> = registers.iter().map(|register| file[*register as usize]).collect();
-        if wanted(&view)? {
-            rows.values.append(&mut row);
-            rows.count += 1;
-        }
+    keep: &mut Keep<'s, '_>,
+) -> Result<(), SqlError> {
+    run(cx, plan, file, arena, &mut |cx, file, arena| {
+        let values = registers.iter().map(|register| file[*register as usize]);
+        keep(cx, arena.bump.alloc_slice_fill_iter(values))?;
         Ok(Flow::More)
     })?;
-    Ok(rows)
+    Ok(())
 }
 
 /// WITH RECURSIVE: the recursive term over the previous round's rows until a round gives none.
@@ -193,30 +309,36 @@ fn recursive<'s, 'x>(
     table: &'s CommonTable,
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
-) -> Result<CommonRows, SqlError> {
+) -> Result<Rows, SqlError> {
     let Some(term) = &table.recursive else { return Err(SqlError::internal("no recursive term")) };
+    // Every round asks for the keys of all before it, so these stay in memory.
     let mut seen: HashSet<Box<[u8]>> = HashSet::new();
     let mut key = Vec::new();
-    let mut fresh = |row: &[Datum<'_>]| {
-        if term.all {
-            return Ok(true);
+    let mut all = Rows::new(cx.work_mem());
+    let (mut plan, mut registers) = (&table.plan, &table.registers);
+    loop {
+        let mut working = Rows::new(cx.work_mem());
+        let mut keep = |cx: &Executor<'s>, row: &[Datum<'_>]| {
+            if !term.all {
+                key.clear();
+                for value in row {
+                    encode_key(*value, &mut key)?;
+                }
+                if !seen.insert(key.as_slice().into()) {
+                    return Ok(());
+                }
+            }
+            all.push(cx.store(), |to| pack(row.iter().copied(), to))?;
+            working.push(cx.store(), |to| pack(row.iter().copied(), to))
+        };
+        each(cx, plan, registers, file, arena, &mut keep)?;
+        if working.count() == 0 {
+            return Ok(all);
         }
-        key.clear();
-        for value in row {
-            encode_key(*value, &mut key)?;
-        }
-        Ok(seen.insert(key.as_slice().into()))
-    };
-    let mut working = collect(cx, &table.plan, &table.registers, file, arena, &mut fresh)?;
-    let mut all = CommonRows { width: table.registers.len(), count: 0, values: Vec::new() };
-    while working.count > 0 {
         cx.check()?;
-        all.count += working.count;
-        all.values.extend(working.values.iter().cloned());
         cx.common.insert(table.id, working.into());
-        working = collect(cx, &term.plan, &term.registers, file, arena, &mut fresh)?;
+        (plan, registers) = (&term.plan, &term.registers);
     }
-    Ok(all)
 }
 
 /// The kept rows of a common table.
@@ -229,19 +351,24 @@ pub(super) fn common_scan<'s>(
     let Some(rows) = cx.common.get(&id).cloned() else {
         return Err(SqlError::internal("a common table that was not computed"));
     };
+    let mut reader = RowsReader::default();
     cx.scoped(|cx, own| {
-        for at in 0..rows.count {
-            let row: &[Value] = &rows.values[at * rows.width..(at + 1) * rows.width];
-            let flow = {
-                let file = own.file(file);
-                for (value, register) in row.iter().zip(output) {
-                    if let Some(register) = register {
-                        file[*register as usize] = value.datum_in(&own.bump);
+        while let Some(row) = reader.next(&rows)? {
+            let flow = give(
+                cx,
+                own,
+                (file, row),
+                |mut row, file, arena| {
+                    for register in output {
+                        let value = unpack(&mut row, arena)?;
+                        if let Some(register) = register {
+                            file[*register as usize] = value;
+                        }
                     }
-                }
-                sink(cx, file, own)?
-            };
-            own.bump.reset();
+                    Ok(())
+                },
+                sink,
+            )?;
             if flow == Flow::Stop {
                 return Ok(Flow::Stop);
             }

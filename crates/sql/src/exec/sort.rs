@@ -3,8 +3,7 @@
 //! A row to be sorted is packed behind one byte string that orders as the sort keys do, so comparing two rows is comparing
 //! bytes; rows with equal keys stay in input order.
 
-use hashbrown::HashSet;
-
+use super::firsts::Firsts;
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
@@ -164,25 +163,29 @@ pub(super) fn limit<'s, 'x>(
 /// The first row of each set of equal keys.
 pub(super) fn distinct<'s, 'x>(
     cx: &mut Executor<'s>,
-    (input, keys): (&'s Plan, &'s [Expr]),
+    (input, keys, keep): (&'s Plan, &'s [Expr], &'s [Reg]),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    cx.scoped(|cx, memory| {
+    let (late, flow) = cx.scoped(|cx, memory| {
         let memory = &*memory;
-        let mut seen: HashSet<&[u8]> = HashSet::new();
+        let mut firsts = Firsts::new(cx);
         let mut bytes = Vec::new();
-        run(cx, input, file, arena, &mut |cx, file, arena| {
+        let flow = run(cx, input, file, arena, &mut |cx, file, arena| {
             bytes.clear();
             for key in keys {
                 encode_key(cx.eval(key, file, arena)?, &mut bytes)?;
             }
-            if seen.contains(bytes.as_slice()) {
-                return Ok(Flow::More);
+            match firsts.take(cx, &bytes, memory, |to| pack_registers(keep, file, to))? {
+                true => sink(cx, file, arena),
+                false => Ok(Flow::More),
             }
-            seen.insert(memory.bump.alloc_slice_copy(&bytes));
-            sink(cx, file, arena)
-        })
-    })
+        })?;
+        Ok((firsts.late(), flow))
+    })?;
+    match late {
+        Some(late) if flow == Flow::More => late.give(cx, (keep, file), sink),
+        _ => Ok(flow),
+    }
 }

@@ -3,13 +3,13 @@
 //! A correlated subquery runs again for every outer row; any other one runs at the first outer row only, and what it
 //! gave is kept for the rest: the value, or the rows a quantified comparison looks through.
 
-use hashbrown::HashSet;
-
-use super::memory::{copy_all, copy_datum, encode_key, store};
+use super::keyset::KeySet;
+use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Plan, Reg, SubqueryKind};
+use crate::spill::{Rows, RowsReader};
 use crate::types::{ArrayBuilder, ArrayRef, Datum};
 
 /// The parts of a subquery node.
@@ -29,12 +29,12 @@ enum Known<'b> {
     Value(Datum<'b>),
     /// The keys of the rows of `= ANY` over one column, whether one of them was NULL, and whether there was any row.
     Keys {
-        keys: HashSet<&'b [u8]>,
+        keys: Box<KeySet<'b>>,
         null: bool,
         any: bool,
     },
     /// The rows of another comparison.
-    Rows(Vec<&'b [Datum<'b>]>),
+    Rows(Rows),
 }
 
 impl<'s> Subquery<'s> {
@@ -64,11 +64,11 @@ impl<'s> Subquery<'s> {
                 if matches!(known, Known::Nothing) {
                     known = self.prepare(cx, file, arena, memory)?;
                 }
-                let value = match &known {
+                let value = match &mut known {
                     Known::Nothing => Datum::Null,
-                    Known::Value(value) => copy_datum(*value, &arena.bump),
-                    Known::Keys { keys, null, any } => self.look_up(cx, keys, *null, *any, file, arena)?,
-                    Known::Rows(rows) => self.compare_kept(cx, rows, file, arena)?,
+                    Known::Value(value) => value.copy_in(&arena.bump),
+                    Known::Keys { keys, null, any } => self.look_up(cx, keys, (*null, *any), file, arena)?,
+                    Known::Rows(rows) => self.compare_kept(cx, rows, file)?,
                 };
                 file[self.output as usize] = value;
                 sink(cx, file, arena)
@@ -103,7 +103,7 @@ impl<'s> Subquery<'s> {
                             "more than one row returned by a subquery used as an expression",
                         ));
                     }
-                    result = Some(copy_datum(cx.eval(value, file, inner)?, &arena.bump));
+                    result = Some(cx.eval(value, file, inner)?.copy_in(&arena.bump));
                     Ok(Flow::More)
                 })?;
                 Ok(result.unwrap_or(Datum::Null))
@@ -144,38 +144,39 @@ impl<'s> Subquery<'s> {
         memory: &'b Arena<'s>,
     ) -> Result<Known<'b>, SqlError> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
-            return Ok(Known::Value(copy_datum(self.compute(cx, file, arena)?, &memory.bump)));
+            return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)));
         };
         // Of several columns a NULL in one decides nothing while another differs: those are compared row by row.
         let Some([pair]) = hash.as_deref() else {
             let registers = self.registers();
-            let mut rows = Vec::new();
-            run(cx, self.subquery, file, arena, &mut |_, file, _| {
-                rows.push(store(&registers, file, &memory.bump));
+            let mut rows = Rows::new(cx.work_mem());
+            run(cx, self.subquery, file, arena, &mut |cx, file, _| {
+                rows.push(cx.store(), |to| pack_registers(&registers, file, to))?;
                 Ok(Flow::More)
             })?;
             return Ok(Known::Rows(rows));
         };
-        let (mut keys, mut null, mut any, mut key) = (HashSet::new(), false, false, Vec::new());
+        let mut keys = KeySet::new(cx);
+        let (mut null, mut any, mut key) = (false, false, Vec::new());
         run(cx, self.subquery, file, arena, &mut |cx, file, arena| {
             any = true;
             if !key_of(cx, &pair.1, file, arena, &mut key)? {
                 null = true;
-            } else if !keys.contains(key.as_slice()) {
-                keys.insert(&*memory.bump.alloc_slice_copy(&key));
+            } else {
+                keys.insert(cx, &key, memory)?;
             }
             Ok(Flow::More)
         })?;
-        Ok(Known::Keys { keys, null, any })
+        keys.finish(cx)?;
+        Ok(Known::Keys { keys: keys.into(), null, any })
     }
 
     /// `= ANY` against kept keys.
     fn look_up<'x>(
         &self,
         cx: &mut Executor<'s>,
-        keys: &HashSet<&[u8]>,
-        null: bool,
-        any: bool,
+        keys: &mut KeySet<'_>,
+        (null, any): (bool, bool),
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<Datum<'x>, SqlError> {
@@ -186,7 +187,7 @@ impl<'s> Subquery<'s> {
         }
         let mut key = cx.take_bytes();
         let known = key_of(cx, &pair.0, file, arena, &mut key)?;
-        let found = known && keys.contains(key.as_slice());
+        let found = known && keys.contains(&key)?;
         cx.give_bytes(key);
         Ok(match (found, !known || null) {
             (true, _) => Datum::Bool(true),
@@ -199,20 +200,29 @@ impl<'s> Subquery<'s> {
     fn compare_kept<'x>(
         &self,
         cx: &mut Executor<'s>,
-        rows: &[&[Datum<'_>]],
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
+        rows: &Rows,
+        file: &File<'_>,
     ) -> Result<Datum<'x>, SqlError> {
         let SubqueryKind::Quantified { comparison, all, .. } = self.kind else { return Ok(Datum::Null) };
         let registers = self.registers();
         let mut state = Quantifier::new(*all);
-        for row in rows {
-            copy_all(&registers, row, file, &arena.bump);
-            if state.add(cx.eval(comparison, file, arena)?) == Flow::Stop {
-                break;
+        let mut reader = RowsReader::default();
+        cx.scoped(|cx, own| {
+            while let Some(row) = reader.next(rows)? {
+                cx.check()?;
+                let flow = {
+                    let own = &*own;
+                    let file = own.file(file);
+                    unpack_registers(&registers, row, file, &own.bump)?;
+                    state.add(cx.eval(comparison, file, own)?)
+                };
+                own.bump.reset();
+                if flow == Flow::Stop {
+                    break;
+                }
             }
-        }
-        Ok(state.result())
+            Ok(state.result())
+        })
     }
 
     /// The registers the subquery writes: what a kept row holds.

@@ -1,14 +1,19 @@
 //! Window functions: rows sorted by partition and order, then each partition walked with its peers in sight.
+//!
+//! A partition's rows are kept ([`Rows`]) and read by several readers at once: one gives the rows on, one runs ahead to
+//! the end of the current row's peers and feeds the aggregates, and one for each call fetches the rows it asks for.
 
-use std::ops::Range;
+use bumpalo::Bump;
 
-use super::memory::{copy_datum, encode_key, load, store};
+use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
+use crate::functions::Accumulator;
 use crate::plan::{Plan, Reg, SortKey, WindowCall, WindowFunction};
-use crate::types::Datum;
+use crate::spill::{Rows, RowsReader, Sorted, pack, unpack};
+use crate::types::{Datum, Value};
 
 /// The parts of a window node.
 pub(super) struct Window<'s> {
@@ -19,12 +24,18 @@ pub(super) struct Window<'s> {
     pub keep: &'s [Reg],
 }
 
-/// A kept row: the bytes it is sorted by, how many of them are the partition's, its registers, the calls' arguments.
-struct Row<'b> {
-    key: &'b [u8],
-    partition: usize,
-    kept: &'b [Datum<'b>],
-    arguments: &'b [&'b [Datum<'b>]],
+/// Where a partition's walk is. A row of a partition: whether it begins a new set of peers (bool), the calls'
+/// arguments, the kept registers.
+struct Walk {
+    ahead: RowsReader,
+    /// For each call, to fetch rows with.
+    fetch: Vec<RowsReader>,
+    aggregates: Vec<Option<Accumulator>>,
+    /// The aggregates' values over all rows up to the last peer.
+    values: Vec<Value>,
+    /// The current row's peers: the first one's number, and the one after the last.
+    peers: (u64, u64),
+    dense_rank: i64,
 }
 
 impl<'s> Window<'s> {
@@ -35,91 +46,103 @@ impl<'s> Window<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        cx.scoped(|cx, memory| {
-            let memory = &*memory;
-            let mut rows = self.collect(cx, file, arena, memory)?;
-            rows.sort_by(|a, b| a.key.cmp(b.key));
-            let mut start = 0;
-            while start < rows.len() {
-                let partition = &rows[start].key[..rows[start].partition];
-                let length =
-                    rows[start..].iter().take_while(|row| &row.key[..row.partition] == partition).count();
-                if self.partition_rows(cx, &rows[start..start + length], file, memory, sink)? == Flow::Stop {
+        let mut sorted = self.sort(cx, file, arena)?;
+        let mut rows = Rows::numbered(cx.work_mem());
+        // The last row's key, and how many of its bytes are the partition's.
+        let (mut last, mut last_partition) = (Vec::new(), 0);
+        while let Some((key, row)) = sorted.next()? {
+            cx.check()?;
+            let (partition, row) = row.split_at(size_of::<u32>());
+            let partition = partition.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+            if rows.count() > 0 && key[..partition] != last[..last_partition] {
+                if self.give(cx, &rows, file, sink)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
-                start += length;
+                rows.clear();
             }
-            Ok(Flow::More)
-        })
+            let new_peers = rows.count() == 0 || key != last.as_slice();
+            rows.push(cx.store(), |to| {
+                pack([Datum::Bool(new_peers)].into_iter(), to);
+                to.extend_from_slice(row);
+            })?;
+            last.clear();
+            last.extend_from_slice(key);
+            last_partition = partition;
+        }
+        if rows.count() > 0 { self.give(cx, &rows, file, sink) } else { Ok(Flow::More) }
     }
 
-    fn collect<'x, 'b>(
+    /// The input by partition and order. A payload: how many bytes of the key are the partition's (u32), the calls'
+    /// arguments, the kept registers.
+    fn sort<'x>(
         &self,
         cx: &mut Executor<'s>,
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
-        memory: &'b Arena<'s>,
-    ) -> Result<Vec<Row<'b>>, SqlError> {
-        let mut rows = Vec::new();
-        let mut key = Vec::new();
+    ) -> Result<Sorted, SqlError> {
+        let mut sorter = cx.sorter();
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
+            payload.clear();
             for expr in self.partition {
                 encode_key(cx.eval(expr, file, arena)?, &mut key)?;
             }
-            let partition = key.len();
+            payload.extend_from_slice(&(key.len() as u32).to_le_bytes());
             sort_key(cx, self.order, file, arena, &mut key)?;
-            let mut arguments: Vec<&[Datum<'_>]> = Vec::with_capacity(self.calls.len());
-            for call in self.calls {
-                let mut values = Vec::with_capacity(call.arguments.len());
-                for argument in &call.arguments {
-                    values.push(copy_datum(cx.eval(argument, file, arena)?, &memory.bump));
-                }
-                arguments.push(memory.bump.alloc_slice_copy(&values));
+            for argument in self.calls.iter().flat_map(|call| &call.arguments) {
+                pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload);
             }
-            rows.push(Row {
-                key: memory.bump.alloc_slice_copy(&key),
-                partition,
-                kept: store(self.keep, file, &memory.bump),
-                arguments: memory.bump.alloc_slice_copy(&arguments),
-            });
+            pack_registers(self.keep, file, &mut payload);
+            sorter.push(&key, |to| to.extend_from_slice(&payload))?;
             Ok(Flow::More)
         })?;
-        Ok(rows)
+        sorter.finish()
     }
 
-    /// Computes the calls over one partition and gives its rows on.
-    fn partition_rows<'b>(
+    /// Gives a partition's rows on.
+    fn give(
         &self,
         cx: &mut Executor<'s>,
-        rows: &[Row<'b>],
+        rows: &Rows,
         file: &File<'_>,
-        memory: &'b Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let mut peers: Vec<Range<usize>> = Vec::with_capacity(rows.len());
-        for at in 0..rows.len() {
-            let same = at > 0 && rows[at].key == rows[at - 1].key;
-            let start = if same { peers[at - 1].start } else { at };
-            let end = if same {
-                peers[at - 1].end
-            } else {
-                at + rows[at..].iter().take_while(|row| row.key == rows[at].key).count()
-            };
-            peers.push(start..end);
-        }
-        let mut results: Vec<Vec<Datum<'b>>> = Vec::with_capacity(self.calls.len());
-        for (number, call) in self.calls.iter().enumerate() {
-            results.push(compute(call, number, rows, &peers, memory)?);
-        }
+        let start = |call: &WindowCall| match &call.function {
+            WindowFunction::Aggregate(aggregate) => Some(aggregate.start()),
+            _ => None,
+        };
+        let mut walk = Walk {
+            ahead: RowsReader::default(),
+            fetch: self.calls.iter().map(|_| RowsReader::default()).collect(),
+            aggregates: self.calls.iter().map(start).collect(),
+            values: self.calls.iter().map(|_| Value::Null).collect(),
+            peers: (0, 0),
+            dense_rank: 0,
+        };
+        let mut reader = RowsReader::default();
         cx.scoped(|cx, own| {
-            for (at, row) in rows.iter().enumerate() {
+            loop {
+                let at = reader.number();
+                let Some(row) = reader.next(rows)? else { return Ok(Flow::More) };
+                cx.check()?;
+                if at == walk.peers.1 {
+                    self.next_peers(cx, rows, &mut walk, own)?;
+                }
                 let flow = {
+                    let own = &*own;
                     let file = own.file(file);
-                    load(self.keep, row.kept, file);
-                    for (call, values) in self.calls.iter().zip(&results) {
-                        file[call.output as usize] = values[at];
+                    let mut rest = row;
+                    unpack(&mut rest, &own.bump)?;
+                    for (number, call) in self.calls.iter().enumerate() {
+                        let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
+                        for argument in &mut *arguments {
+                            *argument = unpack(&mut rest, &own.bump)?;
+                        }
+                        file[call.output as usize] =
+                            self.value(rows, &mut walk, (at, number), arguments, &own.bump)?;
                     }
+                    unpack_registers(self.keep, rest, file, &own.bump)?;
                     sink(cx, file, own)?
                 };
                 own.bump.reset();
@@ -127,66 +150,99 @@ impl<'s> Window<'s> {
                     return Ok(Flow::Stop);
                 }
             }
-            Ok(Flow::More)
         })
     }
-}
 
-/// One call's value for each row of a partition.
-fn compute<'b>(
-    call: &WindowCall,
-    number: usize,
-    rows: &[Row<'b>],
-    peers: &[Range<usize>],
-    memory: &'b Arena<'_>,
-) -> Result<Vec<Datum<'b>>, SqlError> {
-    let first = |at: usize| rows[at].arguments[number].first().copied().unwrap_or(Datum::Null);
-    let mut values = Vec::with_capacity(rows.len());
-    match &call.function {
-        WindowFunction::RowNumber => values.extend((1..).take(rows.len()).map(Datum::Int8)),
-        WindowFunction::Rank => values.extend(peers.iter().map(|peers| Datum::Int8(peers.start as i64 + 1))),
-        WindowFunction::DenseRank => {
-            let mut rank = 0;
-            for (at, peers) in peers.iter().enumerate() {
-                rank += i64::from(peers.start == at);
-                values.push(Datum::Int8(rank));
+    /// Finds the end of the next set of peers and takes them into the aggregates: the default frame ends with the
+    /// current row's last peer.
+    fn next_peers(
+        &self,
+        cx: &mut Executor<'s>,
+        rows: &Rows,
+        walk: &mut Walk,
+        own: &mut Arena<'s>,
+    ) -> Result<(), SqlError> {
+        let first = walk.peers.1;
+        walk.dense_rank += 1;
+        let mut end = first;
+        while end < rows.count() {
+            cx.check()?;
+            let mut row = walk.ahead.row(rows, end)?;
+            if matches!(unpack(&mut row, &own.bump)?, Datum::Bool(true)) && end > first {
+                break;
+            }
+            for (call, state) in self.calls.iter().zip(&mut walk.aggregates) {
+                let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
+                for argument in &mut *arguments {
+                    *argument = unpack(&mut row, &own.bump)?;
+                }
+                if let Some(state) = state {
+                    state.add(arguments)?;
+                }
+            }
+            end += 1;
+            own.bump.reset();
+        }
+        walk.peers = (first, end);
+        for (value, state) in walk.values.iter_mut().zip(&walk.aggregates) {
+            if let Some(state) = state {
+                *value = state.finish(&own.bump)?.to_value();
             }
         }
-        WindowFunction::FirstValue => values.extend((0..rows.len()).map(|_| first(0))),
-        WindowFunction::LastValue => values.extend(peers.iter().map(|peers| first(peers.end - 1))),
-        WindowFunction::Lag | WindowFunction::Lead => {
-            let back = matches!(call.function, WindowFunction::Lag);
-            for (at, row) in rows.iter().enumerate() {
-                let arguments = row.arguments[number];
+        own.bump.reset();
+        Ok(())
+    }
+
+    /// A call's value for row `at`.
+    fn value<'x>(
+        &self,
+        rows: &Rows,
+        walk: &mut Walk,
+        (at, number): (u64, usize),
+        arguments: &[Datum<'x>],
+        arena: &'x Bump,
+    ) -> Result<Datum<'x>, SqlError> {
+        let fetch = &mut walk.fetch[number];
+        Ok(match &self.calls[number].function {
+            WindowFunction::RowNumber => Datum::Int8(at as i64 + 1),
+            WindowFunction::Rank => Datum::Int8(walk.peers.0 as i64 + 1),
+            WindowFunction::DenseRank => Datum::Int8(walk.dense_rank),
+            WindowFunction::FirstValue => self.first_argument(rows, fetch, (0, number), arena)?,
+            WindowFunction::LastValue => {
+                self.first_argument(rows, fetch, (walk.peers.1 - 1, number), arena)?
+            }
+            WindowFunction::Lag | WindowFunction::Lead => {
+                let back = matches!(self.calls[number].function, WindowFunction::Lag);
                 let offset = match arguments.get(1) {
                     None => 1,
                     Some(Datum::Int4(offset)) => i64::from(*offset),
-                    Some(_) => {
-                        values.push(Datum::Null);
-                        continue;
-                    }
+                    Some(_) => return Ok(Datum::Null),
                 };
                 let to = at as i64 + if back { -offset } else { offset };
-                let there = usize::try_from(to).ok().filter(|to| *to < rows.len());
-                values.push(there.map_or_else(|| arguments.get(2).copied().unwrap_or(Datum::Null), first));
-            }
-        }
-        WindowFunction::Aggregate(aggregate) => {
-            let mut state = aggregate.start();
-            let mut taken = 0;
-            let mut value = Datum::Null;
-            for peers in peers {
-                // The default frame ends with the current row's last peer.
-                if peers.end > taken {
-                    for row in &rows[taken..peers.end] {
-                        state.add(row.arguments[number])?;
-                    }
-                    taken = peers.end;
-                    value = copy_datum(state.finish(&memory.bump)?, &memory.bump);
+                match u64::try_from(to).ok().filter(|to| *to < rows.count()) {
+                    Some(to) => self.first_argument(rows, fetch, (to, number), arena)?,
+                    None => arguments.get(2).copied().unwrap_or(Datum::Null),
                 }
-                values.push(value);
             }
-        }
+            WindowFunction::Aggregate(_) => walk.values[number].datum_in(arena).copy_in(arena),
+        })
     }
-    Ok(values)
+
+    /// The first argument of a call at a row.
+    fn first_argument<'x>(
+        &self,
+        rows: &Rows,
+        fetch: &mut RowsReader,
+        (at, number): (u64, usize),
+        arena: &'x Bump,
+    ) -> Result<Datum<'x>, SqlError> {
+        let mut row = fetch.row(rows, at)?;
+        let scratch = Bump::new();
+        // The flag and the arguments of the calls before are passed over.
+        let before: usize = self.calls[..number].iter().map(|call| call.arguments.len()).sum();
+        for _ in 0..=before {
+            unpack(&mut row, &scratch)?;
+        }
+        Ok(unpack(&mut row, &scratch)?.copy_in(arena))
+    }
 }

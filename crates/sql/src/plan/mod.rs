@@ -181,6 +181,8 @@ pub enum Plan {
         left_registers: Vec<Reg>,
         /// The right registers kept, and set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
+        /// Whether somebody above relies on the left rows' order.
+        ordered: bool,
     },
     /// Runs a subquery for every input row and puts its one result in a register.
     Subquery {
@@ -205,6 +207,8 @@ pub enum Plan {
         groups: Vec<(Expr, Reg)>,
         /// The aggregates.
         calls: Vec<AggregateCall>,
+        /// The registers keys and aggregates are computed from.
+        keep: Vec<Reg>,
     },
     /// Window functions over sorted partitions.
     Window {
@@ -247,6 +251,8 @@ pub enum Plan {
         input: Box<Plan>,
         /// DISTINCT ON's keys, or all output columns.
         keys: Vec<Expr>,
+        /// The registers kept.
+        keep: Vec<Reg>,
     },
     /// UNION, INTERSECT, EXCEPT.
     SetOperation {

@@ -182,6 +182,7 @@ impl Planner<'_, '_> {
             condition: None,
             left_registers: Vec::new(),
             right_registers: Vec::new(),
+            ordered: false,
         };
         let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
         let part = Part { plan, rows: larger, cost, ordered: left.ordered && kind != JoinKind::Full };

@@ -57,6 +57,6 @@ impl Planner<'_, '_> {
         };
         let value = Expr::column(register, type_);
         let equal = functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
-        Some((Plan::Distinct { input: Box::new(input), keys: vec![value] }, equal, rows))
+        Some((Plan::Distinct { input: Box::new(input), keys: vec![value], keep: Vec::new() }, equal, rows))
     }
 }

@@ -192,6 +192,7 @@ impl<'b, 'a> Planner<'b, 'a> {
                 input: Box::new(part.plan),
                 groups: select.groups,
                 calls: select.aggregates,
+                keep: Vec::new(),
             };
             let cost = part.cost + part.rows * cost::HASH_PROBE;
             part = Part { plan, rows, cost, ordered: false };
@@ -251,14 +252,14 @@ impl<'b, 'a> Planner<'b, 'a> {
             Distinct::No => part,
             Distinct::All(keys) => {
                 part.rows = (part.rows * GROUPS).max(1.0);
-                part.plan = Plan::Distinct { input: Box::new(part.plan), keys };
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
                 part
             }
             Distinct::On(keys) => {
                 // The first row of each set in the order of ORDER BY.
                 let order = top.order.iter().map(copy_key).collect();
                 part.plan = sorted(part.plan, order, None);
-                part.plan = Plan::Distinct { input: Box::new(part.plan), keys };
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
                 part.ordered = true;
                 part
             }
@@ -279,6 +280,8 @@ impl<'b, 'a> Planner<'b, 'a> {
             };
             part.cost += cost::sort(part.rows);
             part.plan = sorted(part.plan, top.order, bound);
+        } else if !top.order.is_empty() {
+            keep_order(&mut part.plan);
         }
         if !top.locks.is_empty() {
             let mut targets = Vec::with_capacity(top.locks.len());
@@ -464,7 +467,7 @@ impl<'b, 'a> Planner<'b, 'a> {
                 }
                 keys.push(right);
             }
-            let plan = Plan::Distinct { input: Box::new(pending.plan), keys };
+            let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
             leaves.push(Leaf::Planned(Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false }));
         }
     }
@@ -542,6 +545,21 @@ impl<'b, 'a> Planner<'b, 'a> {
         let mut needs = Registers::new();
         item_reads(item, &mut needs);
         needs
+    }
+}
+
+/// Tells the joins that give their left rows on in order that the order is relied on.
+fn keep_order(plan: &mut Plan) {
+    match plan {
+        Plan::HashJoin { left, ordered, .. } => {
+            *ordered = true;
+            keep_order(left);
+        }
+        Plan::NestedLoop { left: input, .. }
+        | Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Subquery { input, .. } => keep_order(input),
+        _ => {}
     }
 }
 

@@ -136,6 +136,10 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             fill(input, &need);
             *keep = kept(input, &need);
         }
+        Plan::Distinct { input, keep, .. } => {
+            fill(input, &need);
+            *keep = kept(input, needed);
+        }
         Plan::HashJoin { left, right, left_registers, right_registers, .. } => {
             fill(left, &need);
             fill(right, &need);
@@ -155,7 +159,7 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             need.extend(free(subquery));
             fill(input, &need);
         }
-        Plan::Aggregate { input, groups, calls } => {
+        Plan::Aggregate { input, groups, calls, keep } => {
             let mut inner = Registers::new();
             groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
             for call in calls {
@@ -164,6 +168,7 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
                 call.filter.iter().for_each(|expr| of_expr(expr, &mut inner));
             }
             fill(input, &inner);
+            *keep = kept(input, &inner);
         }
         Plan::SetOperation { left, right, left_registers, right_registers, .. } => {
             fill(left, &left_registers.iter().copied().collect());
@@ -181,7 +186,6 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
         Plan::Filter { input, .. }
         | Plan::Project { input, .. }
         | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
         | Plan::LockRows { input, .. } => fill(input, &need),
         Plan::Insert(insert) => fill(&mut insert.input, &need),
         Plan::Update(update) => fill(&mut update.input, &need),

@@ -6,7 +6,7 @@ use bumpalo::Bump;
 use storage::Store;
 
 use crate::error::SqlError;
-use crate::spill::{Rows, RowsReader, unpack};
+use crate::spill::{Rows, RowsReader, pack, unpack};
 use crate::types::Datum;
 
 /// Rows taken from the front; what was taken is forgotten.
@@ -23,7 +23,7 @@ impl KeptRows {
 
     /// Keeps a copy of a row.
     pub fn push(&mut self, store: &Arc<Store>, row: &[Datum<'_>]) -> Result<(), SqlError> {
-        self.rows.push(store, row.iter().copied())
+        self.rows.push(store, |to| pack(row.iter().copied(), to))
     }
 
     /// Hands the next row to `with`; None at the end.

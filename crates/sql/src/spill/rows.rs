@@ -28,30 +28,53 @@ pub(crate) fn unpack<'x>(bytes: &mut &'x [u8], arena: &'x Bump) -> Result<Datum<
 pub(crate) struct Rows {
     spool: Spool,
     count: u64,
+    /// Whether rows are looked for by their number.
+    marked: bool,
+    /// Where every 64th row begins, if so.
+    marks: Vec<u64>,
 }
+
+/// Rows from one mark to the next.
+const ROWS_BETWEEN_MARKS: u64 = 64;
 
 impl Rows {
     /// An empty list that keeps `memory` bytes before it uses pages.
     pub fn new(memory: usize) -> Rows {
-        Rows { spool: Spool::new(memory), count: 0 }
+        Rows { spool: Spool::new(memory), count: 0, marked: false, marks: Vec::new() }
     }
 
-    /// Appends a row.
+    /// As [`Rows::new`], for [`RowsReader::row`].
+    pub fn numbered(memory: usize) -> Rows {
+        Rows { marked: true, ..Rows::new(memory) }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Appends a row that `write` packs.
     #[inline]
-    pub fn push<'d>(
-        &mut self,
-        store: &Arc<Store>,
-        values: impl Iterator<Item = Datum<'d>>,
-    ) -> Result<(), SqlError> {
+    pub fn push(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
+        if self.count.is_multiple_of(ROWS_BETWEEN_MARKS) && self.marked {
+            self.marks.push(self.spool.len());
+        }
         self.count += 1;
-        let write = |to: &mut Vec<u8>| {
+        let framed = |to: &mut Vec<u8>| {
             let start = to.len();
             to.extend_from_slice(&[0; 4]);
-            pack(values, to);
+            write(to);
             let len = (to.len() - start - 4) as u32;
             to[start..start + 4].copy_from_slice(&len.to_le_bytes());
         };
-        self.spool.append(store, write).map_err(failed)
+        self.spool.append(store, framed).map_err(failed)
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.spool.clear();
+        self.marks.clear();
+        self.count = 0;
     }
 }
 
@@ -70,9 +93,34 @@ impl RowsReader {
             return Ok(None);
         }
         self.given += 1;
+        let len = self.length(rows)?;
+        self.reader.read(&rows.spool, len).map(Some).map_err(failed)
+    }
+
+    /// The number of the next row.
+    pub fn number(&self) -> u64 {
+        self.given
+    }
+
+    /// Row `number`, which there must be, of a list whose rows are looked for by their number.
+    pub fn row<'a>(&'a mut self, rows: &'a Rows, number: u64) -> Result<&'a [u8], SqlError> {
+        let mark = number / ROWS_BETWEEN_MARKS;
+        if number < self.given || mark > self.given / ROWS_BETWEEN_MARKS {
+            let at = rows.marks.get(mark as usize).ok_or_else(|| SqlError::internal("no such kept row"))?;
+            self.reader.seek(*at);
+            self.given = mark * ROWS_BETWEEN_MARKS;
+        }
+        while self.given < number {
+            let len = self.length(rows)?;
+            self.reader.seek(self.reader.at() + len as u64);
+            self.given += 1;
+        }
+        self.next(rows)?.ok_or_else(|| SqlError::internal("no such kept row"))
+    }
+
+    fn length(&mut self, rows: &Rows) -> Result<usize, SqlError> {
         let len = self.reader.read(&rows.spool, 4).map_err(failed)?;
-        let len = len.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-        self.reader.read(&rows.spool, len as usize).map(Some).map_err(failed)
+        Ok(len.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize))
     }
 
     /// The next row, which nobody will read again: its page is given back once it is passed.
