@@ -110,8 +110,12 @@ impl Binder<'_> {
             return Ok(no_ancestors());
         }
         let position = self.position(call.location);
+        // Types of polymorphic arguments that do not fit are told without a place.
         let bound =
-            functions::function(&name, arguments, call.func_variadic).map_err(|error| error.at(position))?;
+            functions::function(&name, arguments, call.func_variadic).map_err(|error| match error.code {
+                SqlState::DATATYPE_MISMATCH => error,
+                _ => error.at(position),
+            })?;
         let parts: &[Expr] = match &bound {
             Bound::Scalar(expr) => std::slice::from_ref(expr),
             Bound::Aggregate { arguments, .. }

@@ -10,15 +10,34 @@ use pg_query::protobuf::{
 };
 
 use super::modify::relation;
-use super::{Binder, inner, inner_of};
+use super::{Binder, inner, inner_of, strings};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ColumnDesc, Command, Explain, Isolation, Statement, TransactionModes};
 use crate::planner::{Context, Request, compile_node};
+use crate::session::settings::SettingsTable;
 use crate::types::Type;
 
 /// PostgreSQL's CURSOR_OPT_HOLD.
 const CURSOR_HOLD: i32 = 0x20;
+/// The options of VACUUM and of ANALYZE; those about the layout of PostgreSQL's files change nothing here.
+const VACUUM_OPTIONS: [&str; 14] = [
+    "analyze",
+    "buffer_usage_limit",
+    "disable_page_skipping",
+    "freeze",
+    "full",
+    "index_cleanup",
+    "only_database_stats",
+    "parallel",
+    "process_main",
+    "process_toast",
+    "skip_database_stats",
+    "skip_locked",
+    "truncate",
+    "verbose",
+];
+const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
 /// PostgreSQL's FETCH_ALL.
 const FETCH_ALL: i64 = i64::MAX;
 
@@ -37,7 +56,7 @@ pub fn bind_command(
     let text_column =
         |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
     let columns = match &command {
-        Command::Show(Some(name)) => vec![text_column(name)],
+        Command::Show(Some(name)) => vec![text_column(SettingsTable::proper_name(name))],
         Command::Show(None) => vec![text_column("name"), text_column("setting"), text_column("description")],
         Command::Explain(_) => vec![text_column("QUERY PLAN")],
         _ => Vec::new(),
@@ -290,6 +309,14 @@ impl Binder<'_> {
         let mut analyze = !vacuum.is_vacuumcmd;
         for node in &vacuum.options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            let (command, known) = match vacuum.is_vacuumcmd {
+                true => ("VACUUM", &VACUUM_OPTIONS[..]),
+                false => ("ANALYZE", &ANALYZE_OPTIONS[..]),
+            };
+            if !known.contains(&option.defname.as_str()) {
+                let message = format!("unrecognized {command} option \"{}\"", option.defname);
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
+            }
             if option.defname == "analyze" {
                 analyze |= self.option_bool(option)?;
             }
@@ -298,10 +325,20 @@ impl Binder<'_> {
         for node in &vacuum.rels {
             let NodeEnum::VacuumRelation(target) = inner(node)? else { continue };
             let range = relation(target.relation.as_ref())?;
-            match self.find_relation(range)? {
-                Some(Relation::Table(table)) if table.is_virtual() => {}
-                _ => tables.push(self.stored_table(range).map_err(without_position)?.oid),
+            if !target.va_cols.is_empty() && !analyze {
+                let message = "ANALYZE option must be specified when a column list is provided";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
+            let table = match self.find_relation(range)? {
+                Some(Relation::Table(table)) if table.is_virtual() => continue,
+                _ => self.stored_table(range).map_err(without_position)?,
+            };
+            if let Some(name) = strings(&target.va_cols).into_iter().find(|name| table.column(name).is_none())
+            {
+                let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+            }
+            tables.push(table.oid);
         }
         Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze })
     }

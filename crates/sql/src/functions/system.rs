@@ -1,6 +1,7 @@
 //! More functions over the catalog, which clients' own queries call. Most show objects that do not exist here and are
 //! answered by [`crate::catalog::pg_catalog::function`].
 
+use super::arguments::{give_text, int};
 use super::{Function, func};
 use crate::types::oid;
 
@@ -8,6 +9,24 @@ const TEXT: u32 = oid::TEXT;
 const OID: u32 = oid::OID;
 const CLASS: u32 = oid::REGCLASS;
 const BOOL: u32 = oid::BOOL;
+
+/// A number of bytes in the largest unit that leaves at least 10 of it (rounded, halves up).
+fn size_pretty(bytes: i64) -> String {
+    let mut size = i128::from(bytes);
+    if size.abs() < 10 * 1024 {
+        return format!("{size} bytes");
+    }
+    let rounded = |half: i128| (half + half.signum()) / 2;
+    // Kept doubled, so that the last bit tells which way to round.
+    size /= 512;
+    for unit in ["kB", "MB", "GB", "TB"] {
+        if size.abs() < 20 * 1024 - 1 {
+            return format!("{} {unit}", rounded(size));
+        }
+        size /= 1024;
+    }
+    format!("{} PB", rounded(size))
+}
 
 /// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
 macro_rules! asked {
@@ -17,6 +36,7 @@ macro_rules! asked {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
+    func("pg_size_pretty", &[oid::INT8], TEXT, |cx, a| Ok(give_text(&size_pretty(int(a[0])?), cx.arena))),
     asked!("pg_get_partkeydef", &[OID], TEXT),
     asked!("pg_get_viewdef", &[OID], TEXT),
     asked!("pg_get_viewdef", &[OID, BOOL], TEXT),

@@ -15,7 +15,7 @@ mod environment;
 mod plans;
 mod portal;
 mod rows;
-mod settings;
+pub(crate) mod settings;
 mod statement;
 mod transaction;
 

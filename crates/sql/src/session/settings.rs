@@ -89,6 +89,7 @@ const KNOWN: &[Known] = &[
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
     known("plan_cache_mode", Kind::Text, "auto", false),
     known("random_page_cost", Kind::Text, "4", false),
+    known("role", Kind::Text, "none", false),
     known("row_security", Kind::Bool, "on", false),
     known("search_path", Kind::Text, "\"$user\", public", true),
     known("server_encoding", Kind::Fixed, "UTF8", true),
@@ -370,6 +371,10 @@ impl SettingsTable {
                     return Err(invalid(known.name, value));
                 }
                 "UTF8".clone_into(&mut proper);
+            }
+            "role" if proper != "none" && proper != self.user => {
+                let message = format!("role \"{proper}\" does not exist");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
             "standard_conforming_strings" if proper == "off" => {
                 return Err(SqlError::unsupported("standard_conforming_strings = off"));

@@ -52,8 +52,6 @@ pub(super) struct Block {
     /// Trees made and trees dropped.
     created: Vec<TreeAddress>,
     dropped: bool,
-    /// Isolation and access for later transactions: SET SESSION CHARACTERISTICS.
-    defaults: TransactionModes,
 }
 
 impl Block {
@@ -127,9 +125,8 @@ impl Session {
 
     fn open_transaction(&mut self, modes: TransactionModes) {
         let table = &mut self.environment.table;
-        let defaults = self.block.defaults;
-        let isolation = modes.isolation.or(defaults.isolation).unwrap_or(table.default_isolation);
-        let read_only = modes.read_only.or(defaults.read_only).unwrap_or(table.default_read_only);
+        let isolation = modes.isolation.unwrap_or(table.default_isolation);
+        let read_only = modes.read_only.unwrap_or(table.default_read_only);
         let now = clock();
         table.formats.transaction_time = now;
         self.environment.statement_time = now;
@@ -355,9 +352,20 @@ impl Session {
     ) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
         if session {
-            let defaults = &mut self.block.defaults;
-            defaults.isolation = modes.isolation.or(defaults.isolation);
-            defaults.read_only = modes.read_only.or(defaults.read_only);
+            let isolation = modes.isolation.map(|isolation| match isolation {
+                Isolation::ReadUncommitted => "read uncommitted",
+                Isolation::ReadCommitted => "read committed",
+                Isolation::RepeatableRead | Isolation::Serializable => "repeatable read",
+            });
+            let read_only = modes.read_only.map(|read_only| if read_only { "on" } else { "off" });
+            let defaults =
+                [("default_transaction_isolation", isolation), ("default_transaction_read_only", read_only)];
+            for (name, value) in defaults {
+                let Some(value) = value else { continue };
+                if let Some((name, value)) = self.environment.table.set(name, Some(value), false)? {
+                    client.parameter(name, &value);
+                }
+            }
             return Ok(());
         }
         if !self.block.is_explicit() {

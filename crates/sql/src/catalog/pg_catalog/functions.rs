@@ -39,7 +39,8 @@ pub fn function<'a>(
         }
         "pg_get_constraintdef" => {
             let wanted = oid(0);
-            give(catalog.tables().find_map(|table| text::constraint(catalog, table, wanted)))
+            let pretty = matches!(arguments.get(1), Some(Datum::Bool(true)));
+            give(catalog.tables().find_map(|table| text::constraint(catalog, table, wanted, pretty)))
         }
         "pg_get_userbyid" => {
             let role = catalog.roles.iter().find(|role| role.oid == oid(0));

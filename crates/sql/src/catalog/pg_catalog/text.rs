@@ -138,8 +138,8 @@ fn index_keys(table: &Table, index: &Index) -> Vec<String> {
     index.columns.iter().map(key).collect()
 }
 
-/// A constraint of a table as ALTER TABLE ADD would write it.
-pub(super) fn constraint(catalog: &Catalog, table: &Table, oid: u32) -> Option<String> {
+/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it can do without.
+pub(super) fn constraint(catalog: &Catalog, table: &Table, oid: u32, pretty: bool) -> Option<String> {
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint == oid) {
         return Some(format!("PRIMARY KEY ({})", columns(table, &key.columns)));
     }
@@ -149,7 +149,10 @@ pub(super) fn constraint(catalog: &Catalog, table: &Table, oid: u32) -> Option<S
         return Some(format!("UNIQUE {nulls}({})", columns(table, &positions)));
     }
     if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-        return Some(format!("CHECK (({}))", check.text));
+        return Some(match pretty {
+            true => format!("CHECK ({})", check.text),
+            false => format!("CHECK (({}))", check.text),
+        });
     }
     table.foreign_keys.iter().find(|key| key.oid == oid).map(|key| foreign_key(catalog, table, key))
 }

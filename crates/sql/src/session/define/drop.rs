@@ -147,7 +147,12 @@ fn object(
                 if !cascade {
                     let message =
                         format!("cannot drop sequence {} because other objects depend on it", found.name);
+                    let default = format!(
+                        "default value for column {} of table {} depends on sequence {}",
+                        owner.columns[column as usize].name, owner.name, found.name
+                    );
                     return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                        .with_detail(default)
                         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
                 }
                 session.lock_definition(owner.oid, TableLock::AccessExclusive)?;

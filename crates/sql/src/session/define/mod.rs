@@ -19,7 +19,7 @@ use super::client::{Client, Notice};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, from_txn};
-use crate::plan::{Command, QualifiedName};
+use crate::plan::{Command, ObjectKind, QualifiedName};
 use crate::types::Datum;
 
 /// Runs a definition command and completes it.
@@ -32,7 +32,7 @@ pub(super) fn run(
     if session.block.is_read_only() {
         return Err(SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,
-            "cannot execute this command in a read-only transaction",
+            format!("cannot execute {} in a read-only transaction", name_of(command)),
         ));
     }
     let tag = match command {
@@ -66,6 +66,30 @@ pub(super) fn run(
     };
     client.complete(tag);
     Ok(())
+}
+
+/// A command's name in errors.
+fn name_of(command: &Command) -> &'static str {
+    match command {
+        Command::CreateDatabase(_) => "CREATE DATABASE",
+        Command::DropDatabase { .. } => "DROP DATABASE",
+        Command::CreateSchema { .. } => "CREATE SCHEMA",
+        Command::CreateTable(_) => "CREATE TABLE",
+        Command::CreateTableAs { .. } => "CREATE TABLE AS",
+        Command::CreateIndex(_) => "CREATE INDEX",
+        Command::CreateSequence { .. } => "CREATE SEQUENCE",
+        Command::AlterSequence { .. } => "ALTER SEQUENCE",
+        Command::AlterTable { .. } => "ALTER TABLE",
+        Command::Truncate { .. } => "TRUNCATE TABLE",
+        Command::Drop { kind, .. } => match kind {
+            ObjectKind::Table => "DROP TABLE",
+            ObjectKind::Index => "DROP INDEX",
+            ObjectKind::Sequence => "DROP SEQUENCE",
+            ObjectKind::View => "DROP VIEW",
+            ObjectKind::Schema => "DROP SCHEMA",
+        },
+        _ => "this command",
+    }
 }
 
 /// The error for a relation that isn't there.
