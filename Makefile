@@ -26,7 +26,7 @@ demo: build ## pgbench against allcore (and PostgreSQL where installed), with a 
 	@scripts/demo.py
 
 loom: ## Model checks of the concurrent structures
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log --test loom_work
 
 soak: setup ## 500 crash rounds and 10 minutes of mixed load in a pool a tenth of the data
 	@scripts/soak.sh

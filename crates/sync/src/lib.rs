@@ -21,12 +21,14 @@ mod prefetch;
 mod spin;
 mod version;
 mod wait;
+mod work;
 
 pub use counter::ShardedCounter;
 pub use cursor::{BatchCursor, Claim, Position};
 pub use padded::{CachePadded, PerCore};
 pub use prefetch::prefetch;
 pub use spin::{SpinGuard, SpinLock};
-pub use std::sync::{Condvar, Mutex};
+pub use std::sync::{Mutex, MutexGuard};
 pub use version::{Version, VersionLatch};
 pub use wait::WaitQueue;
+pub use work::WorkQueue;

@@ -3,14 +3,13 @@
 //! Threads start when there is work and nobody idle, up to a bound, and stay. A fiber that hands work over parks until
 //! it has ended, so what the work borrows stays alive.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
+use sync::WorkQueue;
 use sync::atomic::{AtomicUsize, Ordering};
-use sync::{Condvar, Mutex};
 
 use super::operation::Operation;
 use crate::fiber::{self, Fiber};
@@ -18,18 +17,7 @@ use crate::fiber::{self, Fiber};
 const THREADS_MAX: usize = 8;
 
 /// The pool of one runtime.
-pub(crate) struct Pool {
-    state: Mutex<State>,
-    work: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    queue: VecDeque<Work>,
-    threads: usize,
-    idle: usize,
-    closed: bool,
-}
+pub(crate) struct Pool(WorkQueue<Work>);
 
 /// Pieces of work of one fiber, which waits for all of them.
 struct Group {
@@ -48,18 +36,12 @@ unsafe impl Send for Work {}
 
 impl Pool {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), work: Condvar::new() })
+        Arc::new(Self(WorkQueue::new(THREADS_MAX)))
     }
 
     /// Lets the threads end once the queue is empty.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
-        self.work.notify_all();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.close();
     }
 
     /// Runs all bodies on threads of the pool and parks until all have ended. The bodies must not panic.
@@ -67,28 +49,21 @@ impl Pool {
         // Nothing may unwind from here once a thread knows of our stack, so what a park asserts is asserted before.
         fiber.assert_may_suspend();
         let group = Group { left: AtomicUsize::new(bodies.len()), waker: sync::park::current() };
-        {
-            let mut state = self.lock();
-            for body in bodies {
-                let body: *mut (dyn FnMut() + Send + '_) = *body;
-                // SAFETY: only the lifetime changes; we wait below until no thread uses the body any more.
-                let body = unsafe {
-                    std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(body)
-                };
-                state.queue.push_back(Work { body, group: &group });
-            }
-            while state.queue.len() > state.idle && state.threads < THREADS_MAX {
-                match self.start_thread() {
-                    Ok(()) => {
-                        state.threads += 1;
-                        state.idle += 1;
-                    }
-                    Err(error) if state.threads == 0 => fatal(&error),
-                    Err(_) => break, // the threads there are will do it all, later
-                }
+        let works = bodies.iter_mut().map(|body| {
+            let body: *mut (dyn FnMut() + Send + '_) = *body;
+            // SAFETY: only the lifetime changes; we wait below until no thread uses the body any more.
+            let body = unsafe {
+                std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(body)
+            };
+            Work { body, group: &group }
+        });
+        for _ in 0..self.0.push_all(works) {
+            if let Err(error) = self.start_thread()
+                && self.0.not_started() == 0
+            {
+                fatal(&error);
             }
         }
-        self.work.notify_all();
         // Acquire: what the bodies did is seen.
         while group.left.load(Ordering::Acquire) > 0 {
             fiber.park();
@@ -100,30 +75,21 @@ impl Pool {
         std::thread::Builder::new().name("file-io".to_owned()).spawn(move || pool.work()).map(drop)
     }
 
-    /// A thread's life. It starts counted as idle.
+    /// A thread's life.
     fn work(&self) {
-        let mut state = self.lock();
-        loop {
-            if let Some(work) = state.queue.pop_front() {
-                state.idle -= 1;
-                drop(state);
-                // SAFETY: the fiber waits until `left` is zero, so body and group are alive until the subtraction; the
-                // waker is cloned before. The body is ours alone: it was in the queue once.
-                unsafe {
-                    (*work.body)();
-                    let waker = (*work.group).waker.clone();
-                    // Release: what the body did is seen by the fiber.
-                    if (*work.group).left.fetch_sub(1, Ordering::Release) == 1 {
-                        waker.wake();
-                    }
+        let mut done = false;
+        while let Some(work) = self.0.next(done) {
+            // SAFETY: the fiber waits until `left` is zero, so body and group are alive until the subtraction; the
+            // waker is cloned before. The body is ours alone: it was in the queue once.
+            unsafe {
+                (*work.body)();
+                let waker = (*work.group).waker.clone();
+                // Release: what the body did is seen by the fiber.
+                if (*work.group).left.fetch_sub(1, Ordering::Release) == 1 {
+                    waker.wake();
                 }
-                state = self.lock();
-                state.idle += 1;
-            } else if state.closed {
-                return;
-            } else {
-                state = self.work.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
             }
+            done = true;
         }
     }
 

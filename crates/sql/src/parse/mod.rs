@@ -10,7 +10,9 @@ mod tests;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+
+use sync::Mutex;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};

@@ -1,7 +1,7 @@
 //! The lock table against its rules: conflicts, order, hand-over.
 
 use super::*;
-use std::sync::Mutex;
+use sync::Mutex;
 
 #[derive(Default)]
 struct Granted(Mutex<Vec<u32>>);

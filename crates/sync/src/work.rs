@@ -1,0 +1,92 @@
+//! A queue of work for threads of the operating system, which may sleep in it: fibers never wait here.
+//!
+//! Threads are the caller's to start; the queue counts them and says how many more the waiting work calls for. What must
+//! hold: each piece is taken once, a thread sleeps only while there is none, and all threads are let go once it is
+//! closed and empty. `tests/loom_work.rs` runs it under loom.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// Pieces of work, and the threads that do them.
+#[derive(Debug)]
+pub struct WorkQueue<T> {
+    state: Mutex<State<T>>,
+    wake: Condvar,
+    threads_max: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    queue: VecDeque<T>,
+    threads: usize,
+    /// Threads that have nothing to do, and those about to start.
+    idle: usize,
+    closed: bool,
+}
+
+impl<T> WorkQueue<T> {
+    /// An empty queue for at most so many threads.
+    pub fn new(threads_max: usize) -> WorkQueue<T> {
+        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, closed: false };
+        WorkQueue { state: Mutex::new(state), wake: Condvar::new(), threads_max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds pieces; gives how many threads are to be started now, which count as there already: each calls
+    /// [`WorkQueue::next`], or the caller [`WorkQueue::not_started`] for it.
+    #[must_use]
+    pub fn push_all(&self, pieces: impl IntoIterator<Item = T>) -> usize {
+        let wanted = {
+            let mut state = self.lock();
+            state.queue.extend(pieces);
+            let wanted = state.queue.len().saturating_sub(state.idle).min(self.threads_max - state.threads);
+            state.threads += wanted;
+            state.idle += wanted;
+            wanted
+        };
+        self.wake.notify_all();
+        wanted
+    }
+
+    /// A thread that was wanted could not be started. Gives how many there are.
+    pub fn not_started(&self) -> usize {
+        let mut state = self.lock();
+        state.threads -= 1;
+        state.idle -= 1;
+        state.threads
+    }
+
+    /// The next piece for a thread, which sleeps until there is one; `None`: it is to end. `done`: it has done a piece
+    /// before.
+    pub fn next(&self, done: bool) -> Option<T> {
+        let mut state = self.lock();
+        if done {
+            state.idle += 1;
+        }
+        loop {
+            if let Some(piece) = state.queue.pop_front() {
+                state.idle -= 1;
+                return Some(piece);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the threads end once the queue is empty.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.wake.notify_all();
+    }
+}
