@@ -38,11 +38,11 @@ pub fn run(data: &Path) -> Result<(), String> {
     if report.faults.len() > SHOWN {
         println!("and {} more", report.faults.len() - SHOWN);
     }
-    if !report.faults.is_empty() {
+    let (count, plural) = (report.faults.len(), if report.faults.len() == 1 { "" } else { "s" });
+    if count > 0 {
         return Err(format!(
-            "{}: {} faults found; restore the folder from a backup",
-            data.display(),
-            report.faults.len()
+            "{}: {count} fault{plural} found; restore the folder from a backup",
+            data.display()
         ));
     }
     println!(

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::Server;
+use common::{Server, SmallDisk};
 use postgres::error::SqlState;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -206,4 +206,100 @@ fn killed_at_stop_points() {
         server.stop();
         server.check();
     }
+}
+
+/// Transfers until the server ends by itself; gives how, and the ids acknowledged.
+fn transfer_until_the_end(
+    server: &mut Server,
+    next: &AtomicU64,
+    during: &mut dyn FnMut(),
+) -> (std::process::ExitStatus, Vec<i64>) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut acknowledged = Vec::new();
+    loop {
+        if let Some(status) = server.end_status(Duration::from_millis(1)) {
+            return (status, acknowledged);
+        }
+        assert!(Instant::now() < deadline, "it goes on:\n{}", server.log());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(400));
+                stop.store(true, Ordering::Relaxed);
+            });
+            acknowledged.extend(workload(server, next, &stop, 5));
+            if let Ok(mut client) = server.try_connect() {
+                let _ = client.batch_execute("checkpoint");
+            }
+        });
+        during();
+    }
+}
+
+/// Status of a process that ends because it can't write (EX_IOERR).
+const FAIL_STOP: i32 = 74;
+
+/// That one line said why the process ended.
+fn said_why(server: &Server, words: &str) {
+    let log = server.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("PANIC")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains(words) && lines[0].contains("the next start recovers"), "{}", lines[0]);
+}
+
+#[test]
+fn a_log_or_checkpoint_that_cannot_be_written_ends_the_process() {
+    // EIO and ENOSPC: a log write is never tried again, whatever the disk said.
+    for (fault, words) in [
+        ("log.flush.write=fail:5@200", "writing log segment"),
+        ("log.flush.write=fail:28@90", "writing log segment"),
+        ("storage.pages.sync=fail:5@1", "syncing a file of pages"),
+    ] {
+        let mut server = Server::start(&["--buffers", "8MiB"]);
+        set_up(&server);
+        server.stop();
+        server.environment("ALLCORE_STOP", Some(fault));
+        server.launch_unready();
+        let (status, acknowledged) = transfer_until_the_end(&mut server, &AtomicU64::new(1), &mut || {});
+        assert_eq!(status.code(), Some(FAIL_STOP), "{fault}: {}", server.log());
+        said_why(&server, words);
+        server.environment("ALLCORE_STOP", None);
+        server.launch();
+        verify(&server, &acknowledged, fault);
+        server.stop();
+        server.check();
+    }
+}
+
+#[test]
+fn a_disk_that_breaks_down_loses_nothing_acknowledged() {
+    let mut server = Server::start(&["--buffers", "8MiB"]);
+    server.stop();
+    std::fs::remove_dir_all(server.data()).unwrap();
+    std::fs::create_dir(server.data()).unwrap();
+    let disk = match SmallDisk::mount(&server.data(), 400) {
+        Ok(disk) => disk,
+        Err(why) => return println!("skipped: no small disk can be mounted here: {why}"),
+    };
+    server.launch();
+    set_up(&server);
+    let mut rounds = 0;
+    let mut broken = Ok(());
+    let next = AtomicU64::new(1);
+    let (status, acknowledged) = transfer_until_the_end(&mut server, &next, &mut || {
+        rounds += 1;
+        if rounds == 2 {
+            broken = disk.break_down();
+            assert!(broken.is_ok(), "{broken:?}");
+        }
+    });
+    assert_eq!(status.code(), Some(FAIL_STOP), "{}", server.log());
+    said_why(&server, "Input/output error");
+    assert!(!acknowledged.is_empty());
+    disk.unmount();
+    disk.mount_again().unwrap();
+    server.launch();
+    verify(&server, &acknowledged, "the disk is back");
+    server.stop();
+    server.check();
 }

@@ -5,14 +5,12 @@
 
 mod common;
 
-use common::{Server, allcore, succeed, text};
+use common::{Server, SmallDisk, allcore, succeed, text};
 use postgres::error::SqlState;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const PAGE: usize = 8192;
 /// Where a page's header has its kind, and the kind of a leaf.
@@ -72,6 +70,9 @@ fn a_flipped_byte_is_found_and_fails_only_what_reads_it() {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("page {page}:")), "page {page} is not named in: {said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().last().unwrap_or_default();
+    assert!(last.starts_with("allcore: ") && last.contains("found; restore the folder"), "{said}");
 
     server.launch();
     let mut client = server.connect();
@@ -110,38 +111,6 @@ fn a_flipped_byte_is_found_and_fails_only_what_reads_it() {
 /// Trees that nobody needs any more are freed in the background.
 fn settle() {
     std::thread::sleep(Duration::from_millis(300));
-}
-
-/// A small file system mounted where a server has its data; unmounted when dropped.
-struct SmallDisk {
-    at: PathBuf,
-    _image: TempDir,
-}
-
-impl SmallDisk {
-    fn mount(at: &Path, mebibytes: u64) -> Result<Self, String> {
-        let run = |command: &mut Command| -> Result<(), String> {
-            let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-            if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", text(&output))) }
-        };
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let image = folder.path().join("image");
-        let file = fs::File::create(&image).map_err(|error| error.to_string())?;
-        file.set_len(mebibytes << 20).map_err(|error| error.to_string())?;
-        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))?;
-        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(at))?;
-        let disk = Self { at: at.to_owned(), _image: folder };
-        // A folder of data is empty to begin with.
-        fs::remove_dir(at.join("lost+found")).map_err(|error| error.to_string())?;
-        Ok(disk)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: the server may still be there when a test fails.
-        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
-    }
 }
 
 /// Updates that need no page more fill the disk with log. Killed then, the server starts and goes on: a checkpoint makes
@@ -266,6 +235,54 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     server.stop();
     server.check();
     drop(disk);
+}
+
+/// Inner nodes of a tree that is dropped are damaged: the drop stands, the rest is freed, and it is told what stays.
+#[test]
+fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
+    const INNER: u8 = 3;
+    let mut server = Server::start(&[]);
+    server.psql(
+        "create table torn (id int primary key, filler text not null);
+         insert into torn select i, repeat('t', 1000) from generate_series(1, 3000) i;
+         create table sound (id int primary key, filler text not null);
+         insert into sound select i, repeat('s', 1000) from generate_series(1, 3000) i;",
+    );
+    server.stop();
+    // The inner node above the leaves of `torn`: its leaves hold nothing but t's.
+    let pages = fs::read(server.data().join("pages")).unwrap();
+    let tree_of = |page: &[u8]| u32::from_le_bytes(page[16..20].try_into().unwrap());
+    let of_torn = |page: &&[u8]| page.windows(100).any(|bytes| bytes.iter().all(|byte| *byte == b't'));
+    let leaf = pages.chunks_exact(PAGE).filter(|page| page[KIND] == LEAF).find(of_torn);
+    let tree = tree_of(leaf.expect("a leaf of torn"));
+    let inner = pages.chunks_exact(PAGE).position(|page| page[KIND] == INNER && tree_of(page) == tree);
+    let inner = inner.expect("an inner node of torn") as u64;
+    flip(&server.data().join("pages"), inner * PAGE as u64 + 4000);
+
+    server.launch();
+    server.psql("drop table torn");
+    server.psql("drop table sound");
+    settle();
+    // Trees dropped before and after are freed: what they had is used again.
+    server.psql("create table again (id int primary key); drop table again");
+    settle();
+    let told = |log: &str| log.lines().filter(|line| line.contains("cannot be freed")).count();
+    let log = server.log();
+    assert_eq!(told(&log), 1, "{log}");
+    assert!(
+        log.contains(&format!("dropped tree {tree} ")) && log.contains(&format!("page {inner}")),
+        "{log}"
+    );
+    assert_eq!(server.psql("select count(*) from pg_class where relname in ('torn', 'sound')"), "0");
+    server.stop();
+
+    let output = allcore().arg("check").arg("--data").arg(server.data()).output().unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("dropped tree {tree} ")), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().last().unwrap_or_default();
+    assert!(last.starts_with("allcore: ") && last.contains("faults found"), "{said}");
 }
 
 #[test]

@@ -25,5 +25,11 @@ mod worker;
 
 pub use start::{Facts, FileIo, Options, Runtime, core, core_count, shutting_down, try_core};
 
+/// Whether this thread is unwinding from a panic.
+#[inline]
+pub fn is_panicking() -> bool {
+    std::thread::panicking()
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,20 @@ use std::io;
 use std::ops::Range;
 use std::ptr;
 
-use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use sync::SpinLock;
+use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
+/// What a thread touches at a time.
+const PART: usize = 8 * HUGE_PAGE;
+/// A place no part begins at.
+const GIVEN_UP: usize = usize::MAX / 2;
+/// Of `setpriority`: whatever else wants the core goes first.
+const LOWEST_PRIORITY: libc::c_int = 19;
 
 /// Whether huge pages are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,24 +89,85 @@ impl Region {
         self.kind
     }
 
-    /// Touches every page with several threads, so that serving never faults.
-    pub fn prefault(&self, threads: usize) {
+    /// Touches every page of a part, without changing it.
+    fn populate(&self, part: Range<usize>) {
         let step = if self.kind == RegionKind::Ordinary { PAGE } else { HUGE_PAGE };
-        let share = self.len.div_ceil(threads.max(1)).next_multiple_of(HUGE_PAGE);
-        std::thread::scope(|scope| {
-            for first in (0..self.len).step_by(share) {
-                scope.spawn(move || {
-                    let end = self.len.min(first + share);
-                    // SAFETY: inside our mapping; populating changes no contents.
-                    let populated = unsafe {
-                        libc::madvise(self.start.add(first).cast(), end - first, libc::MADV_POPULATE_WRITE)
-                    };
-                    if populated != 0 {
-                        touch(self.start, first..end, step); // a kernel before 5.14
-                    }
-                });
+        // SAFETY: inside our mapping; populating changes no contents.
+        let populated = unsafe {
+            libc::madvise(self.start.add(part.start).cast(), part.len(), libc::MADV_POPULATE_WRITE)
+        };
+        if populated != 0 {
+            touch(self.start, part, step); // a kernel before 5.14
+        }
+    }
+}
+
+/// Touches every page of a region from its beginning on, with several threads of the lowest priority, so that serving
+/// faults seldom, and soon never. The kernel may take seconds for it, which nobody waits for. Given up when dropped.
+#[derive(Debug)]
+pub struct Prefault {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    region: Arc<Region>,
+    /// Where the next part begins.
+    next: AtomicUsize,
+    /// Threads at work.
+    working: AtomicUsize,
+}
+
+impl Prefault {
+    /// Begins; `done(nanoseconds)` runs when every page has been touched.
+    pub fn start(region: &Arc<Region>, threads: usize, done: impl FnOnce(u64) + Send + 'static) -> Prefault {
+        let threads = threads.clamp(1, region.len.div_ceil(PART));
+        let (next, working) = (AtomicUsize::new(0), AtomicUsize::new(threads));
+        let shared = Arc::new(Shared { region: Arc::clone(region), next, working });
+        let (begun, done) = (crate::time::precise(), Arc::new(SpinLock::new(Some(done))));
+        let start = |_| {
+            let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
+            let work = move || {
+                // SAFETY: a plain system call; it concerns this thread alone. Failing, it leaves the priority as it is.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST_PRIORITY) };
+                let whole = shared.work();
+                // AcqRel: the last one comes after the others' work.
+                let last = shared.working.fetch_sub(1, Ordering::AcqRel) == 1;
+                let done = if last && whole { done.lock().take() } else { None };
+                if let Some(done) = done {
+                    done(crate::time::precise() - begun);
+                }
+            };
+            // No thread to be had: pages come as they are touched.
+            std::thread::Builder::new().name("prefault".to_owned()).spawn(work).ok()
+        };
+        let threads = (0..threads).filter_map(start).collect();
+        Prefault { shared, threads }
+    }
+}
+
+impl Shared {
+    /// Populates part after part; false when it was given up.
+    fn work(&self) -> bool {
+        loop {
+            // Relaxed: hands parts out, nothing else.
+            let first = self.next.fetch_add(PART, Ordering::Relaxed);
+            if first >= self.region.len {
+                return first < GIVEN_UP;
             }
-        });
+            self.region.populate(first..self.region.len.min(first + PART));
+        }
+    }
+}
+
+impl Drop for Prefault {
+    fn drop(&mut self) {
+        // Relaxed: as in `work`.
+        self.shared.next.store(GIVEN_UP, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -258,9 +329,20 @@ mod tests {
     #[test]
     fn regions_are_zeroed_writable_and_aligned() {
         for pages in [HugePages::Try, HugePages::Off] {
-            let region = Region::frames(5 << 20, pages).unwrap();
-            assert!(region.len() >= 5 << 20);
-            region.prefault(3);
+            let region = Arc::new(Region::frames(50 << 20, pages).unwrap());
+            assert!(region.len() >= 50 << 20);
+            let (told, done) = std::sync::mpsc::channel();
+            let prefault = Prefault::start(&region, 3, move |nanos| told.send(nanos).unwrap());
+            done.recv().unwrap();
+            assert_eq!(prefault.shared.working.load(Ordering::Relaxed), 0);
+            assert_eq!(resident(&region), region.len(), "not every page is there");
+            // Given up at once: nothing is told, and nobody touches the region any more.
+            let (told, done) = std::sync::mpsc::channel();
+            let other = Arc::new(Region::frames(64 << 20, pages).unwrap());
+            let begun = Prefault::start(&other, 1, move |_| told.send(()).unwrap());
+            drop(begun);
+            assert_eq!(Arc::strong_count(&other), 1);
+            assert!(done.recv().is_ok() || resident(&other) < other.len());
             let alignment = if pages == HugePages::Try { HUGE_PAGE } else { PAGE };
             assert!(region.as_ptr().addr().is_multiple_of(alignment));
             // SAFETY: inside the region, which nobody else uses.
@@ -271,6 +353,14 @@ mod tests {
                 assert_eq!(*last, 7);
             }
         }
+    }
+
+    /// Bytes of the region that the kernel has memory for.
+    fn resident(region: &Region) -> usize {
+        let mut pages = vec![0_u8; region.len / PAGE];
+        // SAFETY: asks about our own mapping; the vector has a byte for each of its pages.
+        assert_eq!(unsafe { libc::mincore(region.start.cast(), region.len, pages.as_mut_ptr()) }, 0);
+        pages.iter().filter(|page| *page & 1 != 0).count() * PAGE
     }
 
     #[test]

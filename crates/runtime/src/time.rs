@@ -1,5 +1,7 @@
 //! Time: a monotonic clock cached once per turn of the core's loop, the precise clock, and the calendar's.
 
+use std::time::Duration;
+
 use crate::worker;
 
 /// Monotonic nanoseconds as of this turn of the core's loop; precise on a thread that is no worker.
@@ -16,6 +18,12 @@ pub fn precise() -> u64 {
 /// Microseconds since 1970-01-01 00:00 UTC, now. No system call (the kernel's vdso).
 pub fn wall() -> i64 {
     (clock(libc::CLOCK_REALTIME) / 1000) as i64
+}
+
+/// Lets this thread sleep: for threads that are no workers ([`crate::fiber::sleep`] is for fibers).
+pub fn sleep_thread(time: Duration) {
+    debug_assert!(worker::current().is_none(), "a core doesn't sleep while it has fibers");
+    std::thread::sleep(time);
 }
 
 fn clock(which: libc::clockid_t) -> u64 {

@@ -140,6 +140,8 @@ pub(crate) struct Shared {
     counters: numbers::Counters,
     /// Trees that running transactions are making, or that are being freed.
     busy_trees: SpinLock<HashSet<u32>>,
+    /// Dropped trees that damage keeps from being freed, and why.
+    damaged_trees: SpinLock<HashMap<u32, SqlError>>,
 }
 
 const DEFAULT_MEMORY: usize = 128 << 20;
@@ -256,6 +258,7 @@ fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc
         row_numbers: SpinLock::new(HashMap::new()),
         counters: SpinLock::new(HashMap::new()),
         busy_trees: SpinLock::new(HashSet::new()),
+        damaged_trees: SpinLock::new(HashMap::new()),
     });
     shared.load()?;
     garbage::collect_in_background(&shared);

@@ -2,6 +2,9 @@
 //!
 //! A core claims numbers in runs, so that the shared lock is touched once in [`RUN`] claims and what one core makes
 //! lies together on disk. What a core holds unused counts as taken; nothing of this is durable.
+//!
+//! Some numbers may be held back ([`PageNumbers::holding_back`]): ordinary claims find the file exhausted while there are
+//! still so many, and only [`PageNumbers::take_held_back`] gets them.
 
 use sync::{PerCore, SpinLock};
 
@@ -18,9 +21,21 @@ struct Bitmap {
     free: u32,
     /// The word the next search begins at: what was found full isn't looked at again until the search comes round.
     hint: usize,
+    /// How many free pages of so many in all are not for everybody.
+    held_back: Option<fn(u32) -> u32>,
 }
 
 impl Bitmap {
+    /// Free pages that are not for everybody.
+    fn held_back(&self) -> u32 {
+        self.held_back.map_or(0, |held_back| held_back(self.pages))
+    }
+
+    /// Free pages for everybody.
+    fn available(&self) -> u32 {
+        self.free.saturating_sub(self.held_back())
+    }
+
     fn is_taken(&self, page: u32) -> bool {
         self.words[page as usize / 64] >> (page % 64) & 1 != 0
     }
@@ -38,9 +53,9 @@ impl Bitmap {
         self.pages = self.pages.max(pages);
     }
 
-    /// Takes up to `count` pages, the next free ones behind the hint.
-    fn take(&mut self, count: usize, to: &mut Vec<u32>) {
-        let wanted = count.min(self.free as usize);
+    /// Takes up to `count` pages, but leaves `leave` free ones; the next ones behind the hint.
+    fn take(&mut self, count: usize, leave: u32, to: &mut Vec<u32>) {
+        let wanted = count.min(self.free.saturating_sub(leave) as usize);
         let mut taken = 0;
         while taken < wanted {
             let word = &mut self.words[self.hint];
@@ -80,12 +95,21 @@ impl PageNumbers {
         }
     }
 
+    /// No pages at all; of `pages` there will be, `held_back(pages)` are not for everybody.
+    pub(crate) fn holding_back(cores: usize, held_back: fn(u32) -> u32) -> PageNumbers {
+        let numbers = PageNumbers::new(cores);
+        numbers.shared.lock().held_back = Some(held_back);
+        numbers
+    }
+
     /// Takes a page number; `None` when the file must grow.
     pub(crate) fn take(&self, core: usize) -> Option<u32> {
         {
             let mut kept = self.kept.get(core).lock();
             if kept.is_empty() {
-                self.shared.lock().take(RUN, &mut kept);
+                let mut shared = self.shared.lock();
+                let leave = shared.held_back();
+                shared.take(RUN, leave, &mut kept);
                 // Taken from the end: ascending numbers first.
                 kept.reverse();
             }
@@ -95,6 +119,15 @@ impl PageNumbers {
         }
         // What other cores keep, one lock at a time, before the file grows.
         self.kept.iter().find_map(|kept| kept.lock().pop())
+    }
+
+    /// As [`PageNumbers::take`], from what is held back too.
+    pub(crate) fn take_held_back(&self, core: usize) -> Option<u32> {
+        self.take(core).or_else(|| {
+            let mut one = Vec::with_capacity(1);
+            self.shared.lock().take(1, 0, &mut one);
+            one.pop()
+        })
     }
 
     /// Gives a page number back.
@@ -119,7 +152,7 @@ impl PageNumbers {
 
     /// Whether a core that keeps none will find none.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.shared.lock().free == 0
+        self.shared.lock().available() == 0
     }
 
     /// Pages nobody has taken, what the cores keep included.
@@ -150,6 +183,21 @@ mod tests {
         seen.iter().for_each(|&page| numbers.put(1, page));
         assert_eq!(numbers.free(), 903);
         assert!((0..903 - KEPT_MAX).all(|_| numbers.take(0).is_some()));
+    }
+
+    #[test]
+    fn what_is_held_back_is_had_by_asking_for_it_only() {
+        let numbers = PageNumbers::holding_back(2, |pages| pages / 10);
+        numbers.extend(1000, |_| false);
+        let ordinary = (0..).take_while(|turn| numbers.take(turn % 2).is_some()).count();
+        assert_eq!((ordinary, numbers.free(), numbers.is_exhausted()), (900, 100, true));
+        assert!((0..100).all(|_| numbers.take_held_back(0).is_some()));
+        assert_eq!((numbers.take_held_back(0), numbers.free()), (None, 0));
+        // What is given back, or comes new, fills what is held back first.
+        numbers.extend(1100, |_| false);
+        assert_eq!((numbers.is_exhausted(), numbers.free()), (true, 100));
+        numbers.extend(1300, |_| false);
+        assert!(!numbers.is_exhausted() && numbers.take(1).is_some());
     }
 
     #[test]

@@ -171,6 +171,6 @@ impl Checkpointer {
 pub(crate) fn pause(time: Duration) {
     match runtime::try_core() {
         Some(_) => runtime::fiber::sleep(time),
-        None => std::thread::sleep(time),
+        None => runtime::time::sleep_thread(time),
     }
 }

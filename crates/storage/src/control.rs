@@ -20,7 +20,7 @@ const COPY_BYTES: usize = 4096;
 const COPIES: u64 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Offsets in a copy.
 mod at {

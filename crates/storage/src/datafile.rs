@@ -9,6 +9,7 @@ use std::path::Path;
 
 use runtime::file::{File, OpenOptions};
 use sync::atomic::{AtomicU32, Ordering};
+use sync::stop;
 
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};
@@ -77,7 +78,9 @@ impl DataFile {
 
     /// Reads a page that is within the file.
     pub fn read(&self, page_no: PageNo, to: &mut [u8]) -> Result<(), Error> {
-        self.file.read_at(to, page_no.offset()).during("reading a page")
+        stop::fault("storage.pages.read")
+            .and_then(|()| self.file.read_at(to, page_no.offset()))
+            .during("reading a page")
     }
 
     /// Reads several pages at once; which ones could be read.
@@ -91,7 +94,9 @@ impl DataFile {
     pub fn write_many(&self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
         let pieces: Vec<(u64, &[u8])> =
             pages.iter().map(|&(page_no, bytes)| (page_no.offset(), bytes)).collect();
-        self.file.write_many(&pieces).during("writing pages")?;
+        stop::fault("storage.pages.write")
+            .and_then(|()| self.file.write_many(&pieces))
+            .during("writing pages")?;
         let end = pages.iter().map(|(page_no, _)| page_no.index() + 1).max().unwrap_or(0);
         // Release: who sees the length sees the file that long.
         self.pages.fetch_max(end, Ordering::Release);
@@ -117,6 +122,8 @@ impl DataFile {
     /// Makes what was written durable, and the file's length. A failure leaves unknown what is on disk, although the
     /// pages count as clean: the caller may not go on.
     pub fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().during("syncing a file of pages")
+        stop::fault("storage.pages.sync")
+            .and_then(|()| self.file.sync_data())
+            .during("syncing a file of pages")
     }
 }

@@ -6,6 +6,7 @@
 //! the page in its frame, and nothing else; it may live across parks, but few may be held at a time.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use sync::racy::RacyBytes;
 
@@ -144,6 +145,10 @@ impl LoggedPage for PageMut<'_> {
         self.bytes()
     }
 
+    fn hole(&self) -> Range<usize> {
+        crate::btree::hole(self.bytes())
+    }
+
     fn set_page_lsn(&mut self, lsn: Lsn) {
         self.set_lsn(lsn);
     }
@@ -153,7 +158,7 @@ impl Drop for PageMut<'_> {
     fn drop(&mut self) {
         let header = self.pool.header(self.frame);
         if self.changed {
-            if std::thread::panicking() {
+            if runtime::is_panicking() {
                 // Half a change, which the log knows nothing of: nobody may see it.
                 crate::log::fail_stop(&format!("a panic while page {} was changed", self.page_no()));
             }

@@ -14,12 +14,13 @@
 
 use std::sync::Arc;
 
-use runtime::memory::{AtomicArray, HugePages, Region, RegionKind};
+use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
 use sync::{ShardedCounter, WaitQueue, park, stop};
 
 use crate::datafile::DataFile;
+use crate::entry::Entry;
 use crate::frame::{Frame, State};
 use crate::free::FreeFrames;
 pub use crate::guard::{Miss, PageMut, PageRef, Pinned, Restart};
@@ -30,6 +31,8 @@ use crate::{Error, writer};
 
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
+/// Touching all buffers is told of when it took longer than this many nanoseconds.
+const PREFAULT_QUIET: u64 = 2_000_000_000;
 /// Frames below which a core can't make progress: a structure change's reserve, loads under way, a batch of writes.
 pub const FRAMES_MIN_PER_CORE: usize = 32;
 
@@ -97,32 +100,6 @@ pub(crate) struct Counters {
     pub(crate) write_failures: ShardedCounter,
 }
 
-/// Where a page is: one word of the page table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Entry(u32);
-
-impl Entry {
-    const ABSENT: Entry = Entry(0);
-    const LOADING: u32 = 1 << 31;
-
-    fn resident(frame: u32) -> Entry {
-        Entry(frame + 1)
-    }
-
-    fn loading(frame: u32) -> Entry {
-        Entry(frame | Self::LOADING)
-    }
-
-    #[inline]
-    fn frame(self) -> Option<u32> {
-        if self.0 & Self::LOADING == 0 { self.0.checked_sub(1) } else { None }
-    }
-
-    fn is_loading(self) -> bool {
-        self.0 & Self::LOADING != 0
-    }
-}
-
 /// What a load does about a page that is damaged or was never written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnDamage {
@@ -132,7 +109,9 @@ enum OnDamage {
 
 /// The buffer pool.
 pub struct Pool {
-    region: Region,
+    /// Before the region: it ends before that is unmapped.
+    _prefault: Prefault,
+    region: Arc<Region>,
     headers: Box<[Frame]>,
     /// Entries of the pages of the file `pages`, and of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
@@ -161,8 +140,16 @@ impl Pool {
         let frames = options.frames.clamp(FRAMES_MIN_PER_CORE * cores, (Entry::LOADING - 1) as usize);
         let region =
             Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
-        // Every frame is touched now, so that serving never waits for the kernel to find memory.
-        region.prefault(cores);
+        let region = Arc::new(region);
+        let mebibytes = region.len() >> 20;
+        let prefault = Prefault::start(&region, cores, move |nanos| {
+            if nanos > PREFAULT_QUIET {
+                eprintln!(
+                    "all {mebibytes} MiB of buffers are backed by memory, after {} s",
+                    nanos / 1_000_000_000
+                );
+            }
+        });
         let headers: Box<[Frame]> = (0..frames).map(|_| Frame::new()).collect();
         let table = |file: &DataFile| {
             AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
@@ -172,6 +159,7 @@ impl Pool {
             sweep: Sweep::new(frames, cores, options.sweep_batch),
             tables: [table(&pages)?, table(&temporary)?],
             files: [pages, temporary],
+            _prefault: prefault,
             region,
             headers,
             loads: (0..LOAD_QUEUES).map(|_| WaitQueue::new()).collect(),

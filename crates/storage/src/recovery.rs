@@ -40,6 +40,7 @@ use crate::control::{Control, ControlFile};
 use crate::error::{FormatProblem, IoContext};
 use crate::log::{self, Kind, LogReader, Part, Record, Wal, WalOptions};
 use crate::page::{Lsn, PAGE_SIZE, PageNo};
+use crate::patience::Progress;
 use crate::pool::{Miss, Pool};
 
 /// The data file, whose length is checked against the control file.
@@ -92,6 +93,7 @@ impl Recovery {
         }
         let mut last_of: HashMap<u64, Lsn> = HashMap::new();
         let mut highest_txn = 0;
+        let mut progress = Progress::new("recovery reads the log");
         while let Some(record) = reader.next_record()? {
             let txn = record.link().txn;
             highest_txn = highest_txn.max(txn);
@@ -104,6 +106,7 @@ impl Recovery {
                 }
                 Kind::Change | Kind::Checkpoint | Kind::Void => {}
             }
+            progress.at(record.lsn().0 - control.floor.0, None);
             give_way();
         }
         let end = reader.position();
@@ -143,6 +146,7 @@ impl Recovery {
     /// Repeats history from the redo position to the log's end.
     pub fn redo(&self, pages: &mut dyn RedoPages, op: RedoOp) -> Result<(), Error> {
         let mut reader = open_log(&self.folder, &self.control, self.control.redo)?;
+        let mut progress = Progress::new("recovery repeats the log");
         while reader.position() < self.end {
             let at = reader.position();
             let Some(record) = reader.next_record()? else {
@@ -153,6 +157,7 @@ impl Recovery {
             for part in record.parts() {
                 redo_part(pages, op, &record, part)?;
             }
+            progress.at(record.lsn().0 - self.control.redo.0, Some(self.end.0 - self.control.redo.0));
             give_way();
         }
         Ok(())
@@ -205,8 +210,7 @@ fn redo_part(
     part: Part<'_>,
 ) -> Result<(), Error> {
     pages.redo(part.page, part.replaces_page(), record.lsn(), &mut |bytes| {
-        if part.is_image() {
-            bytes.copy_from_slice(part.payload);
+        if part.restore(bytes) {
             return Ok(());
         }
         if part.replaces_page() {

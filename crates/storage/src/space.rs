@@ -11,6 +11,9 @@
 //! 2. A group's map page exists before any of the group's numbers can be claimed.
 //! 3. The map page is latched last of all pages of a change, and the log has room before.
 //!
+//! Some free pages are held back for taking changes back, which must work on a full disk: putting an entry back may
+//! split the page that others have filled in the meantime.
+//!
 //! Temporary pages have numbers and no maps: nothing of them survives a restart.
 
 use std::sync::Arc;
@@ -20,8 +23,8 @@ use sync::{WaitQueue, park, stop};
 
 use crate::Error;
 use crate::bitmap::PageNumbers;
-use crate::error::FormatProblem;
-use crate::log::{TxnLink, Wal};
+use crate::error::{FormatProblem, IoContext};
+use crate::log::{Share, TxnLink, Wal};
 use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
 use crate::pool::{PageMut, Pinned, Pool, Restart};
 
@@ -55,6 +58,10 @@ const GROWTH_MIN: u32 = 128;
 const GROWTH_MAX: u32 = 8192;
 /// Pages the file grows by when the disk has no room for more.
 const GROWTH_LAST: u32 = 8;
+/// Free pages held back for compensation: this part of the file, between these bounds.
+const HELD_BACK_PART: u32 = 64;
+const HELD_BACK_MIN: u32 = 32;
+const HELD_BACK_MAX: u32 = 4096;
 /// Bits cleared by one record.
 const CLEAR_MAX: usize = 1000;
 /// Room in the log for a record of this module, beside page images.
@@ -123,15 +130,19 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn new(cores: usize) -> Numbers {
-        Numbers { free: PageNumbers::new(cores), growing: AtomicBool::new(false), grown: WaitQueue::new() }
+    fn new(free: PageNumbers) -> Numbers {
+        Numbers { free, growing: AtomicBool::new(false), grown: WaitQueue::new() }
     }
 
     /// Takes a number; where none is free, one fiber runs `grow` and the others wait for it.
-    fn claim(&self, grow: impl Fn() -> Result<(), Error>) -> Result<u32, Error> {
+    fn claim(&self, share: Share, grow: impl Fn() -> Result<(), Error>) -> Result<u32, Error> {
         let core = runtime::core();
         loop {
-            if let Some(index) = self.free.take(core) {
+            let taken = match share {
+                Share::Ordinary => self.free.take(core),
+                Share::Reserved => self.free.take_held_back(core),
+            };
+            if let Some(index) = taken {
                 return Ok(index);
             }
             // Acquire: what the last grower did is seen.
@@ -160,6 +171,11 @@ impl Drop for Growing<'_> {
     }
 }
 
+/// Of so many pages, how many free ones are held back.
+fn held_back(pages: u32) -> u32 {
+    (pages / HELD_BACK_PART).clamp(HELD_BACK_MIN, HELD_BACK_MAX)
+}
+
 /// Which pages are in use.
 pub struct Space {
     pool: Arc<Pool>,
@@ -174,8 +190,8 @@ impl Space {
         Space {
             pool: Arc::clone(pool),
             wal: Arc::clone(wal),
-            durable: Numbers::new(cores),
-            temporary: Numbers::new(cores),
+            durable: Numbers::new(PageNumbers::holding_back(cores, held_back)),
+            temporary: Numbers::new(PageNumbers::new(cores)),
         }
     }
 
@@ -240,7 +256,12 @@ impl Space {
     /// Claims the number of a page that isn't in use. May park and may fail, so: before the first latch. The page is
     /// in use once its bit is set (see [`map_page_of`], [`OP_MAP_SET`]); a claim that isn't used is given back.
     pub fn claim(&self) -> Result<PageNo, Error> {
-        self.durable.claim(|| self.grow()).map(PageNo)
+        self.claim_for(Share::Ordinary)
+    }
+
+    /// As [`Space::claim`], for work of this kind: taking changes back gets what is held back for it.
+    pub(crate) fn claim_for(&self, share: Share) -> Result<PageNo, Error> {
+        self.durable.claim(share, || self.grow()).map(PageNo)
     }
 
     /// Gives back a number: of a claim that wasn't used, or of a page whose bit has been cleared by a record that is
@@ -315,10 +336,14 @@ impl Space {
             target => target,
         };
         let mut pages = target(step);
-        match file.grow(pages) {
+        let grow_file = |pages| {
+            stop::fault("storage.space.grow").during("growing a file of pages")?;
+            file.grow(pages)
+        };
+        match grow_file(pages) {
             Err(Error::DiskFull(_)) => {
                 pages = target(GROWTH_LAST);
-                file.grow(pages)?;
+                grow_file(pages)?;
             }
             grown => grown?,
         }
@@ -351,7 +376,7 @@ impl Space {
             self.temporary.free.extend(pages, |_| false);
             Ok(())
         };
-        self.temporary.claim(grow).map(PageNo::temporary)
+        self.temporary.claim(Share::Ordinary, grow).map(PageNo::temporary)
     }
 
     /// Gives a temporary page back, and its frame.

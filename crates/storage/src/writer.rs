@@ -275,7 +275,7 @@ struct Running<'p>(&'p Pool);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if runtime::is_panicking() {
             crate::log::fail_stop("a page writer panicked");
         }
         // AcqRel: who sees zero sees the writers' work done.

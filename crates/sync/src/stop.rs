@@ -2,11 +2,13 @@
 //!
 //! Off, a point costs one relaxed load of a static. Points are armed by [`arm`] or by the environment variable
 //! `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by [`arm_from_environment`]. Actions: `kill` (the
-//! process kills itself as a power failure would), `yield`, `sleep:MS`, `park` (until [`release`]). With `@nth` the
-//! action happens at the nth hit only, without it at every hit.
+//! process kills itself as a power failure would), `yield`, `sleep:MS`, `park` (until [`release`]), `fail:ERRNO` (the
+//! operation of a [`fault`] fails with that error). With `@nth` the action happens at the nth hit only, without it at
+//! every hit.
 //!
 //! The statics are plain atomics, not the facade's: stop points are not for loom.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +30,7 @@ pub const NAMES: &[&str] = &[
     "log.commit.appended",
     "log.flush.after_write",
     "log.flush.before_write",
+    "log.flush.write",
     "log.segment.make",
     "log.segment.recycle",
     "recovery.redo",
@@ -40,9 +43,14 @@ pub const NAMES: &[&str] = &[
     "storage.evict.before_write",
     "storage.evict.chosen",
     "storage.load.read",
+    "storage.pages.read",
+    "storage.pages.sync",
+    "storage.pages.write",
+    "storage.space.grow",
     "storage.space.grown",
     "storage.writer.after_write",
     "sync.test",
+    "sync.test.fault",
     "txn.commit.appended",
     "txn.commit.before_append",
     "txn.commit.before_publish",
@@ -63,6 +71,8 @@ pub enum Action {
     Sleep(Duration),
     /// Waits until released.
     Park,
+    /// What is done there fails with this error of the operating system.
+    Fail(i32),
 }
 
 #[derive(Debug)]
@@ -90,7 +100,7 @@ impl std::fmt::Display for ParseError {
             Self::UnknownName(name) => write!(out, "no stop point is named {name:?}"),
             Self::UnknownAction(text) => write!(
                 out,
-                "{text:?} is no stop action (kill, yield, sleep:MS, park, each with or without @nth)"
+                "{text:?} is no stop action (kill, yield, sleep:MS, park, fail:ERRNO, each with or without @nth)"
             ),
         }
     }
@@ -105,6 +115,18 @@ pub fn point(name: &'static str) {
     if ARMED.load(Ordering::Relaxed) {
         reached(name);
     }
+}
+
+/// A place where a test can make the operating system fail: the operation itself follows when this is well.
+#[inline]
+pub fn fault(name: &'static str) -> io::Result<()> {
+    // Relaxed: see `point`.
+    if ARMED.load(Ordering::Relaxed)
+        && let Some(Action::Fail(error)) = reached(name)
+    {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    Ok(())
 }
 
 /// Arms one point.
@@ -136,6 +158,7 @@ pub fn arm_all(text: &str) -> Result<(), ParseError> {
             None => (rest, None),
         };
         let action = match action.split_once(':') {
+            Some(("fail", error)) => Action::Fail(error.parse().map_err(|_| unknown())?),
             Some(("sleep", ms)) => Action::Sleep(Duration::from_millis(ms.parse().map_err(|_| unknown())?)),
             None if action == "kill" => Action::Kill,
             None if action == "yield" => Action::Yield,
@@ -170,7 +193,7 @@ fn points() -> std::sync::MutexGuard<'static, Vec<Point>> {
 }
 
 #[cold]
-fn reached(name: &'static str) {
+fn reached(name: &'static str) -> Option<Action> {
     let due = {
         let mut points = points();
         let mut due = None;
@@ -183,7 +206,7 @@ fn reached(name: &'static str) {
         due
     };
     match due {
-        None => {}
+        None | Some(Action::Fail(_)) => {}
         Some(Action::Kill) => kill_this_process(),
         Some(Action::Yield) => let_others_run(),
         Some(Action::Sleep(time)) => std::thread::sleep(time),
@@ -194,6 +217,7 @@ fn reached(name: &'static str) {
             }
         }
     }
+    due
 }
 
 /// Yields where that is allowed: under a latch only the thread may give way.

@@ -7,6 +7,7 @@
 //!
 //! [`announce`]: crate::announce
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
@@ -22,6 +23,9 @@ use crate::status::Status;
 const TICK: Duration = Duration::from_millis(20);
 /// Time between looks while nothing happens.
 const IDLE_TICK: Duration = Duration::from_millis(100);
+/// Time between looks at who keeps the log, and how many times the checkpoint distance it may be.
+const LOOK: Duration = Duration::from_secs(1);
+const KEPT_DISTANCES: u64 = 4;
 /// Transactions between two chances for others to run.
 const STEPS: u64 = 4096;
 
@@ -32,6 +36,35 @@ struct Progress {
     stuck: Option<u64>,
     /// Nothing is left to do since the horizon caught up.
     settled: bool,
+    /// When it is looked again who keeps the log, and of which transaction that has been said.
+    next_look: u64,
+    told: u64,
+}
+
+/// The transaction that keeps the most log: recovery would need it to take the transaction back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeptLog {
+    /// Its session, as [`crate::TxnSession::set_label`] named it.
+    pub session: u32,
+    /// Its number.
+    pub txid: u64,
+    /// How long ago it began to write.
+    pub age: Duration,
+    /// The log since then.
+    pub bytes: u64,
+}
+
+impl fmt::Display for KeptLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the transaction of session {} has been open for {} s and keeps {} MiB of log from being let go: \
+             end it, or the log will fill the disk",
+            self.session,
+            self.age.as_secs(),
+            self.bytes >> 20
+        )
+    }
 }
 
 /// Starts the keeper; it ends with the engine.
@@ -58,7 +91,34 @@ impl Engine {
         progress.settled = caught_up;
         self.raise_floors(keeper);
         self.advance_horizon(&mut progress.stuck);
+        self.tell_of_kept_log(progress);
         true
+    }
+
+    /// Says once of a transaction that it keeps far more log than there is between checkpoints.
+    fn tell_of_kept_log(&self, progress: &mut Progress) {
+        let now = runtime::time::now();
+        if now < progress.next_look {
+            return;
+        }
+        progress.next_look = now + LOOK.as_nanos() as u64;
+        let Some(kept) = self.kept_log().filter(|kept| kept.txid != progress.told) else { return };
+        if kept.bytes > KEPT_DISTANCES * self.store.wal.options().checkpoint_bytes {
+            progress.told = kept.txid;
+            eprintln!("{kept}");
+        }
+    }
+
+    /// Who keeps the most log from being let go: the transaction that began to write first of all that run.
+    pub fn kept_log(&self) -> Option<KeptLog> {
+        let (_, slot) = self.slots.iter().min_by_key(|(_, slot)| slot.first_lsn())?;
+        let first = slot.first_lsn();
+        let age = runtime::time::now().saturating_sub(slot.logging_since());
+        // Read after the rest: a transaction that has ended meanwhile has none.
+        let bytes = self.store.wal.position().0.checked_sub(first)?;
+        // Relaxed: information only.
+        let session = slot.label.load(Ordering::Relaxed);
+        Some(KeptLog { session, txid: slot.txid(), age: Duration::from_nanos(age), bytes })
     }
 
     /// Has every core raise its floor. The floors count from the next look on: nobody waits here.

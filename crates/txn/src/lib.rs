@@ -33,6 +33,7 @@ mod visibility;
 
 pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
+pub use horizon::KeptLog;
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
     InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock,

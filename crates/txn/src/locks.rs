@@ -43,8 +43,8 @@ pub enum TagRef<'a> {
 
 /// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update, own delete.
 const ROW_CONFLICTS: [u8; 5] = [0b1_1000, 0b1100, 0b1110, 0b1111, 0b0_0001];
-/// Row mode of a transaction that deletes a version of its own: it waits for those who hold the row FOR KEY SHARE, which
-/// an update allows, and for nobody else: who holds more is waiting for this transaction to end.
+/// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE: it waits for those who hold the row
+/// FOR KEY SHARE, which an update allows, and for nobody else: who holds more is waiting for this transaction to end.
 pub const OWN_DELETE: u8 = 4;
 /// PostgreSQL's table of table locks, in the order of [`crate::TableLock`].
 const TABLE_CONFLICTS: [u8; 8] =
@@ -166,7 +166,9 @@ impl Entry {
 pub enum Request {
     /// Held now, for the first time by this session: it must release this tag.
     Granted(Tag),
-    /// Held now; the session held the lock already, in this or another mode.
+    /// Held now in this mode too; the session held the lock already in another one.
+    Added(Tag),
+    /// The session held it already in this mode.
     Held,
     /// Queued: the waker will be called once it is granted.
     Queued {
@@ -264,16 +266,31 @@ impl LockTable {
                     }
                     return Request::Queued { tag: entry.tag.clone(), first };
                 }
+                let before = entry.holds(slot);
                 entry.hold(slot, mode);
-                if first { Request::Granted(entry.tag.clone()) } else { Request::Held }
+                match before {
+                    None => Request::Granted(entry.tag.clone()),
+                    Some(modes) if modes >> mode & 1 == 0 => Request::Added(entry.tag.clone()),
+                    Some(_) => Request::Held,
+                }
             }
         }
     }
 
     /// Gives all of `slot`'s modes up and hands over.
     pub fn release(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
+        self.release_modes(tag, slot, u8::MAX, grants);
+    }
+
+    /// Gives these modes of `slot` up and hands over what that makes free.
+    pub fn release_modes(&self, tag: TagRef<'_>, slot: u32, modes: u8, grants: &impl Grants) {
         self.change(tag, grants, |entry| {
-            entry.holders.retain(|holder| holder.slot != slot);
+            entry
+                .holders
+                .iter_mut()
+                .filter(|holder| holder.slot == slot)
+                .for_each(|holder| holder.modes &= !modes);
+            entry.holders.retain(|holder| holder.modes != 0);
         });
     }
 

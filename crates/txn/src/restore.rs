@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use storage::btree::{Action, EntryChange, Tree};
 use storage::log::TxnLink;
+use storage::patience::Patience;
 use storage::recovery::UndoHandler;
 use storage::{Lsn, Store};
 
@@ -96,6 +97,12 @@ impl UndoHandler for Undo {
             let what = storage::error::FormatProblem::Damaged("log: undo information");
             return Err(storage::Error::Format(what));
         };
-        restore(&self.store, &tree, key, before, txn, (last, prev), &mut self.value)
+        let mut patience = Patience::new("disk space to take back what a crash left unfinished");
+        loop {
+            match restore(&self.store, &tree, key, before, txn, (last, prev), &mut self.value) {
+                Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
+                done => return done,
+            }
+        }
     }
 }

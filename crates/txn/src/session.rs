@@ -144,11 +144,9 @@ pub struct SavepointId(u64);
 struct Savepoint {
     id: SavepointId,
     undo: UndoPointer,
-    /// Row locks, table locks and trees made before it.
+    /// Row locks and table locks taken before it.
     rows: usize,
     tables: usize,
-    created: usize,
-    dropped: usize,
 }
 
 /// A session's state.
@@ -170,12 +168,11 @@ pub(crate) struct Inner {
     pins: RefCell<Vec<Lsn>>,
     /// The highest commit this session depends on.
     seen: Cell<Lsn>,
-    held: RefCell<Vec<Tag>>,
+    /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
+    held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
-    created: RefCell<Vec<Tree>>,
-    dropped: RefCell<Vec<Tree>>,
     lock_timeout: Cell<Duration>,
     /// Room to work in, kept between uses.
     scratch: RefCell<Vec<u8>>,
@@ -204,8 +201,6 @@ impl Inner {
             tables: RefCell::new(Vec::new()),
             savepoints: RefCell::new(Vec::new()),
             savepoints_made: Cell::new(0),
-            created: RefCell::new(Vec::new()),
-            dropped: RefCell::new(Vec::new()),
             lock_timeout: Cell::new(Duration::ZERO),
             scratch: RefCell::new(Vec::new()),
         }
@@ -528,17 +523,6 @@ impl TxnSession {
     /// Gives an advisory lock up, in all its modes.
     pub fn unlock_advisory(&self, key: u64, class: u16) {
         self.state().unlock_advisory(key, class);
-    }
-
-    /// Makes a tree that is gone again if the transaction is rolled back.
-    pub fn create_tree(&self, id: u32) -> Result<Tree, Error> {
-        self.state().create_tree(id)
-    }
-
-    /// Frees a tree's pages once the transaction has committed. Nobody else may be using it: the caller holds the table's
-    /// strongest lock.
-    pub fn drop_tree(&self, tree: &Tree) -> Result<(), Error> {
-        self.state().drop_tree(tree)
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Slot {
     pub floor: SessionFloor,
     /// Lower bound of the first log record of its transaction; `u64::MAX` while it has none.
     first_lsn: AtomicU64,
+    /// When that was, by the runtime's clock.
+    logging_since: AtomicU64,
     /// Its transaction's number; 0 while it has none.
     txid: AtomicU64,
     /// Set by whoever grants what it waits for.
@@ -78,6 +80,7 @@ impl Slot {
         Slot {
             floor: SessionFloor::new(),
             first_lsn: AtomicU64::new(u64::MAX),
+            logging_since: AtomicU64::new(0),
             txid: AtomicU64::new(0),
             granted: AtomicBool::new(false),
             fast: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -91,6 +94,14 @@ impl Slot {
         // SeqCst: before the append's reservation; a checkpoint moves the same word before it asks, so it either sees
         // this or its redo position is not after our record.
         self.first_lsn.store(position.0, Ordering::SeqCst);
+        // Relaxed: information only.
+        self.logging_since.store(runtime::time::now(), Ordering::Relaxed);
+    }
+
+    /// When its transaction began to log.
+    pub fn logging_since(&self) -> u64 {
+        // Relaxed: information only.
+        self.logging_since.load(Ordering::Relaxed)
     }
 
     /// The transaction's last record is appended.

@@ -3,8 +3,10 @@
 mod common;
 
 use std::ops::Bound;
+use std::time::Duration;
 
 use common::{Bench, Short, table, text, until};
+use runtime::fiber;
 use txn::{Direction, Engine, Error, InsertOutcome, Isolation, Outcome, Range};
 
 use Isolation::{ReadCommitted, RepeatableRead};
@@ -319,26 +321,34 @@ fn undo_spills_and_comes_back_in_a_small_pool() {
     });
 }
 
+/// Who keeps log from being let go is known, with its age; when it ends nobody does.
 #[test]
-fn trees_made_in_a_transaction_go_with_it() {
-    Bench::new("trees").run(|engine| {
-        let s = engine.session().unwrap();
-        let free = || engine.store().space.pages().1;
-        s.start(ReadCommitted);
-        let before = free();
-        let tree = s.create_tree(9).unwrap();
-        s.insert(&tree, b"k", b"1").unwrap();
-        s.rollback().unwrap();
-        assert_eq!(free(), before);
-        s.start(ReadCommitted);
-        let tree = s.create_tree(10).unwrap();
-        s.insert(&tree, b"k", b"1").unwrap();
-        s.commit(true).unwrap();
-        assert!(free() < before);
-        s.start(ReadCommitted);
-        assert_eq!(s.get(&tree, b"k", &mut Vec::new()).map(|seen| seen.is_some()), Ok(true));
-        s.drop_tree(&tree).unwrap();
-        s.commit(true).unwrap();
-        assert_eq!(free(), before);
+fn the_transaction_that_keeps_the_log_is_known() {
+    Bench::new("kept-log").run(|engine| {
+        assert_eq!(engine.kept_log(), None);
+        let (old, other) = (engine.session().unwrap(), engine.session().unwrap());
+        old.set_label(4711);
+        other.set_label(1);
+        old.start(ReadCommitted);
+        assert_eq!(engine.kept_log(), None, "it has written nothing");
+        old.put("k", "1");
+        fiber::sleep(Duration::from_millis(30));
+        for round in 0..500 {
+            other.alone(|| other.put(&format!("other {round}"), &"x".repeat(1000)));
+        }
+        other.start(ReadCommitted);
+        other.put("young", "1");
+        let kept = engine.kept_log().unwrap();
+        assert_eq!((kept.session, kept.txid), (4711, old.txid().unwrap()));
+        assert!(kept.bytes > 500_000 && kept.age >= Duration::from_millis(30), "{kept:?}");
+        let line = kept.to_string();
+        assert!(line.contains("session 4711") && !line.contains('\n'), "{line}");
+        let before = engine.store().checkpoint().unwrap();
+        old.rollback().unwrap();
+        let kept = engine.kept_log().unwrap();
+        assert!(kept.session == 1 && kept.bytes < 500_000, "{kept:?}");
+        other.commit(true).unwrap();
+        assert_eq!(engine.kept_log(), None);
+        assert!(engine.store().checkpoint().unwrap() >= before);
     });
 }

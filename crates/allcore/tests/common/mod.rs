@@ -5,7 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -103,14 +103,19 @@ impl Server {
 
     /// Waits for the process to end by itself (a stop point's kill).
     pub fn wait_end(&mut self, limit: Duration) -> bool {
+        self.end_status(limit).is_some()
+    }
+
+    /// As [`Server::wait_end`]; how it ended.
+    pub fn end_status(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
         loop {
-            if self.child.as_mut().unwrap().try_wait().unwrap().is_some() {
+            if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
                 self.child = None;
-                return true;
+                return Some(status);
             }
             if Instant::now() > deadline {
-                return false;
+                return None;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -214,6 +219,55 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+/// A small file system mounted where a server has its data; unmounted when dropped.
+pub struct SmallDisk {
+    at: PathBuf,
+    image: TempDir,
+}
+
+impl SmallDisk {
+    pub fn mount(at: &Path, mebibytes: u64) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let image = folder.path().join("image");
+        let file = fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(mebibytes << 20).map_err(|error| error.to_string())?;
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))?;
+        let disk = Self { at: at.to_owned(), image: folder };
+        disk.mount_again()?;
+        // A folder of data is empty to begin with.
+        fs::remove_dir(at.join("lost+found")).map_err(|error| error.to_string())?;
+        Ok(disk)
+    }
+
+    /// Mounts what is there, as after a reboot.
+    pub fn mount_again(&self) -> Result<(), String> {
+        run(Command::new("mount").args(["-o", "loop"]).arg(self.image.path().join("image")).arg(&self.at))
+    }
+
+    pub fn unmount(&self) {
+        // Lazily: the server may still be there when a test fails.
+        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
+    }
+
+    /// From now on every operation on it is an I/O error (EXT4_IOC_SHUTDOWN, without writing its journal).
+    pub fn break_down(&self) -> Result<(), String> {
+        let script = "open(my $f, '<', $ARGV[0]) or die; my $how = pack('L', 2); ioctl($f, 0x8004587d, $how) or die $!";
+        run(Command::new("perl").args(["-e", script]).arg(&self.at))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+/// Runs a command that may not be possible here.
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", text(&output))) }
 }
 
 /// Runs a command that must succeed; gives its output.

@@ -48,6 +48,10 @@ impl Serve for Echo {
                     let raised = io.interrupt().clone();
                     crate::timer::after(Duration::from_millis(5), move || raised.raise(Reason::IdleTimeout));
                 }
+                b'h' => {
+                    let core = crate::core() as u8;
+                    io.output().push(core);
+                }
                 b'c' => {
                     let wakes = self.wakes as u8;
                     io.output().push(wakes);
@@ -131,6 +135,49 @@ fn expect(client: &mut impl Read, wanted: &[u8]) {
     let mut got = vec![0; wanted.len()];
     client.read_exact(&mut got).unwrap();
     assert!(got == wanted);
+}
+
+/// The core that a client's session is on.
+fn core_of(client: &mut TcpStream) -> u8 {
+    let asked = message(b'h', 3);
+    client.write_all(&asked).unwrap();
+    let mut core = [0];
+    client.read_exact(&mut core).unwrap();
+    expect(client, &asked);
+    core[0]
+}
+
+/// Cores get new sessions by how many live ones they have, also after most of them have gone from one core.
+#[test]
+fn new_sessions_go_where_the_fewest_live() {
+    let server = serve(3, tcp());
+    let count = |clients: &[(u8, TcpStream)]| {
+        [0, 1, 2].map(|core| clients.iter().filter(|(home, _)| *home == core).count())
+    };
+    let join = |clients: &mut Vec<(u8, TcpStream)>, more: usize| {
+        for _ in 0..more {
+            let mut client = server.connect();
+            clients.push((core_of(&mut client), client));
+        }
+    };
+    let mut clients = Vec::new();
+    join(&mut clients, 60);
+    assert_eq!(count(&clients), [20, 20, 20]);
+    for round in 1..=20 {
+        let emptied = round % 3;
+        clients.retain(|(core, _)| *core != emptied as u8);
+        server.wait_closed(20 * round);
+        // Counted out just after the session is told.
+        for _ in 0..1000 {
+            if server.runtime.shared.session_count() == 40 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        join(&mut clients, 20);
+        assert_eq!(count(&clients), [20, 20, 20], "round {round}");
+    }
+    server.runtime.shutdown();
 }
 
 #[test]

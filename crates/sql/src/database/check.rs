@@ -72,8 +72,9 @@ impl Database {
         shared.runtime.call(0, || {
             let mut check = Check { shared, progress, report: CheckReport::default(), reached: 0 };
             // What a crash left to be freed is nobody's, and no fault.
-            if let Err(error) = shared.collect_all() {
-                check.fault(format!("dropped trees: {error}"));
+            match shared.collect_all() {
+                Ok(left) => left.iter().for_each(|why| check.fault(why.to_string())),
+                Err(error) => check.fault(format!("dropped trees: {error}")),
             }
             check.pages()?;
             check.system()?;

@@ -12,18 +12,21 @@
 //! - A tree is listed as being freed before the first of its pages is, and goes off the lists after the last one. Pages
 //!   are freed after those below them, the root last, so what is left can be found from the root; what is found is left
 //!   out unless it still is in use by the tree.
+//!
+//! A tree of which an inner page is damaged can't be freed: what is below that page is not known. It stays on its list, and
+//! its pages in use, which harms nothing but their space. It is told of once in each life, and `allcore check` names it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use storage::btree::Tree;
-use storage::log::TxnLink;
 use sync::stop;
 use txn::TxnSession;
 
 use super::{Shared, system};
 use crate::catalog::TreeAddress;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, tree};
 
 /// Bytes of a root page's number in a list; one more says that freeing has begun.
@@ -52,7 +55,7 @@ impl Shared {
             .internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root.0.to_le_bytes())));
         listed.inspect_err(|_| store.space.unclaim(root))?;
         stop::point("sql.tree.listed");
-        Tree::create_at(store, id, root, TxnLink::NONE, &[]).map_err(|error| from_storage(&error))?;
+        Tree::create_at(store, id, root).map_err(|error| from_storage(&error))?;
         stop::point("sql.tree.made");
         system::put(txn, system::CLAIMED, &id.to_be_bytes(), Some(&[]))?;
         Ok(TreeAddress { id, root: root.0 })
@@ -75,33 +78,56 @@ impl Shared {
         collect_in_background(self);
     }
 
-    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from it.
-    fn collect(&self) -> Result<(), SqlError> {
+    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from it; gives why, of each.
+    fn collect(&self) -> Result<Vec<SqlError>, SqlError> {
         let listed = self.internal(|txn| {
             let mut listed = system::list(txn, system::MADE, &[])?;
             listed.extend(system::list(txn, system::DROPPED, &[])?);
             Ok(listed)
         })?;
-        let mut result = Ok(());
+        let mut left = Vec::new();
+        let mut looked_at = HashSet::new();
         for (key, root) in &listed {
             let (Some(id), Some(root)) = (key.first_chunk(), root.first_chunk()) else { continue };
             let address = TreeAddress { id: u32::from_be_bytes(*id), root: u32::from_le_bytes(*root) };
-            if self.busy_trees.lock().insert(address.id) {
+            if !looked_at.insert(address.id) {
+                continue;
+            }
+            let damaged = self.damaged_trees.lock().get(&address.id).cloned();
+            if let Some(why) = damaged {
+                left.push(why);
+            } else if self.busy_trees.lock().insert(address.id) {
                 let done = self.settle(address);
                 self.busy_trees.lock().remove(&address.id);
-                result = result.and(done);
+                if let Err(error) = done {
+                    left.push(self.cannot_free(address, &error));
+                }
             }
         }
-        result
+        Ok(left)
+    }
+
+    /// A tree that can't be freed, in words. A damaged one is not tried again in this life.
+    fn cannot_free(&self, address: TreeAddress, error: &SqlError) -> SqlError {
+        let (id, root) = (address.id, address.root);
+        let words =
+            format!("dropped tree {id} (root page {root}) cannot be freed, its pages stay in use: {error}");
+        log::warn!("{words}");
+        let why = SqlError::new(error.code, words);
+        if error.code == SqlState::DATA_CORRUPTED {
+            self.damaged_trees.lock().insert(id, why.clone());
+        }
+        why
     }
 
     /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is there.
-    pub(super) fn collect_all(&self) -> Result<(), SqlError> {
-        let result = self.collect();
+    pub(super) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
+        self.collect()?;
         while !self.busy_trees.lock().is_empty() {
             runtime::fiber::sleep(BUSY_PAUSE);
         }
-        result
+        // Now that nobody else has any of them in hand: what is left.
+        self.collect()
     }
 
     /// Takes a tree off the lists, and frees it when it is garbage. The lists are read again now that nobody else may
@@ -147,6 +173,7 @@ impl Shared {
 pub(super) fn collect_in_background(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     runtime::fiber::spawn_local(move || {
+        // Trees that can't be freed have been told of by themselves.
         if let Err(error) = shared.collect() {
             log::warn!("dropped trees are not freed yet: {error}");
         }

@@ -22,7 +22,7 @@ use super::reserve::{Reservation, attempt, latch_maps};
 use super::shape::{Cut, shortest_between};
 use super::split::{self, Halves, make_room_at};
 use super::{MAX_ENTRY, MAX_KEY, Tree};
-use crate::log::TxnLink;
+use crate::log::{Share, TxnLink};
 use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};
@@ -123,7 +123,7 @@ impl Builder {
             return Ok(());
         }
         let body = self.leaf(None).ok_or_else(|| self.corrupt())?;
-        attempt(store, 0, |_| self.try_finish(store, &body))?;
+        attempt(store, Share::Ordinary, 0, |_| self.try_finish(store, &body))?;
         self.entries.clear();
         Ok(())
     }
@@ -177,8 +177,10 @@ impl Builder {
         let separator = last.ok_or_else(|| self.corrupt())?;
         let body = self.leaf(Some(separator.as_slice())).ok_or_else(|| self.corrupt())?;
         let pages = if self.low { 2 } else { 1 };
-        while !attempt(store, pages, |reservation| self.try_append(store, reservation, &body, &separator))? {
-            make_room_at(&self.tree, store, 1, separator.as_slice(), 4)?;
+        while !attempt(store, Share::Ordinary, pages, |reservation| {
+            self.try_append(store, reservation, &body, &separator)
+        })? {
+            make_room_at(&self.tree, store, Share::Ordinary, 1, separator.as_slice(), 4)?;
         }
         stop::point("btree.build.appended");
         self.low = false;

@@ -13,6 +13,7 @@ use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{CAPACITY, Node};
 use super::redo::op;
 use super::{Action, EntryChange, LeafHint, MAX_ENTRY, MAX_KEY, Tree, edit, merge, split};
+use crate::log::Share;
 use crate::page::PAGE_SIZE;
 use crate::{Error, PageMut, Pool, Store};
 
@@ -113,12 +114,9 @@ impl Tree {
         }
         let mut scratch = Scratch::take();
         let mut retry = Retry::new(&store.pool);
+        let share = if change.compensates() { Share::Reserved } else { Share::Ordinary };
         loop {
-            if change.compensates() {
-                store.wal.ensure_reserved(LOG_ROOM)?;
-            } else {
-                store.wal.ensure(LOG_ROOM)?;
-            }
+            store.wal.ensure_for(share, LOG_ROOM)?;
             match self.try_change(store, hint.take(), key, change, &mut scratch) {
                 Ok(Attempt::Done(false)) => return Ok(()),
                 Ok(Attempt::Done(true)) => {
@@ -126,7 +124,7 @@ impl Tree {
                     merge::tidy(self, store, key);
                     return Ok(());
                 }
-                Ok(Attempt::NoRoom(len)) => split::make_room(self, store, key, len)?,
+                Ok(Attempt::NoRoom(len)) => split::make_room(self, store, share, key, len)?,
                 Ok(Attempt::TooLarge(bytes)) => return Err(Error::TooLarge { bytes, limit: MAX_ENTRY }),
                 Err(stop) => retry.after(stop)?,
             }

@@ -13,7 +13,7 @@ use super::node::{CAPACITY, MAX_LEVEL, Node};
 use super::redo::{NodePayload, clear, install, op};
 use super::reserve::{MapBits, attempt, latch_maps};
 use super::{edit, shape};
-use crate::log::TxnLink;
+use crate::log::{Share, TxnLink};
 use crate::space::OP_MAP_CLEAR;
 use crate::{PageNo, Store};
 
@@ -33,13 +33,15 @@ enum Outcome {
 #[cold]
 pub(super) fn tidy(tree: &Tree, store: &Store, key: &[u8]) {
     for level in 0..MAX_LEVEL {
-        let freed = attempt(store, 0, |_| try_merge(tree, store, key, level));
+        let freed = attempt(store, Share::Ordinary, 0, |_| try_merge(tree, store, key, level));
         let Ok(Outcome::Freed(page_no, more)) = freed else { return };
         release(store, page_no);
         if !more {
             return;
         }
-        if let Ok(Outcome::Freed(page_no, _)) = attempt(store, 0, |_| try_collapse(tree, store)) {
+        if let Ok(Outcome::Freed(page_no, _)) =
+            attempt(store, Share::Ordinary, 0, |_| try_collapse(tree, store))
+        {
             release(store, page_no);
         }
     }

@@ -39,12 +39,15 @@ pub use cursor::{Cursor, Entry};
 pub use redo::{op, redo};
 pub use walk::Statistics;
 
-use crate::log::TxnLink;
-use crate::page::PageKind;
+use std::ops::Range;
+
+use crate::log::{Share, TxnLink};
+use crate::page::{self, PageKind};
 use crate::space::{OP_MAP_SET, SYSTEM_ROOT};
 use crate::{Error, Lsn, PageNo, Store};
 use descend::Stop;
 use edit::Fences;
+use node::Node;
 use redo::{NodePayload, install};
 
 /// The longest key, in bytes.
@@ -106,46 +109,34 @@ impl Tree {
         Tree { id, root, purge: None }
     }
 
-    /// Makes an empty tree, and says where that was logged. `link` ties the record to the transaction that creates it;
-    /// `undo` is what that transaction needs to take it back.
-    pub fn create(store: &Store, id: u32, link: TxnLink, undo: &[u8]) -> Result<(Tree, Lsn), Error> {
-        Self::create_at(store, id, store.space.claim()?, link, undo)
-    }
-
-    /// As [`Tree::create`], with a root page whose number the caller has claimed: so it can be noted down before the
-    /// page is in use. After an error the number is nobody's any more.
-    pub fn create_at(
-        store: &Store,
-        id: u32,
-        root: PageNo,
-        link: TxnLink,
-        undo: &[u8],
-    ) -> Result<(Tree, Lsn), Error> {
+    /// Makes an empty tree, with a root page whose number the caller has claimed: so it can be noted down before the page
+    /// is in use, and a crash loses no page. After an error the number is nobody's any more.
+    pub fn create_at(store: &Store, id: u32, root: PageNo) -> Result<Tree, Error> {
         reserve::attempt_with(reserve::Reservation::of(store, root), 1, |reservation| {
             let mut maps = reserve::latch_maps(store, &store.pool, &[root])?;
             split::mark_used(store, &mut maps);
-            let lsn = make_root(store, id, root, &mut maps, link, undo)?;
+            make_root(store, id, root, &mut maps)?;
             reservation.used(1);
-            Ok((Tree::new(id, root), lsn))
+            Ok(Tree::new(id, root))
         })
     }
 
     /// Makes the store's first tree, whose root is the page that is in use from the start.
     pub fn create_first(store: &Store, id: u32) -> Result<Tree, Error> {
-        reserve::attempt(store, 1, |_| make_root(store, id, SYSTEM_ROOT, &mut [], TxnLink::NONE, &[]))?;
+        reserve::attempt(store, Share::Ordinary, 1, |_| make_root(store, id, SYSTEM_ROOT, &mut []))?;
         Ok(Tree::new(id, SYSTEM_ROOT))
     }
 }
 
+/// The bytes of a node between its slots and its heap, which mean nothing; none of other pages, or of a damaged one.
+pub(crate) fn hole(page: &[u8]) -> Range<usize> {
+    let is_node = [PageKind::Leaf as u8, PageKind::Inner as u8].contains(&page[page::offset::KIND]);
+    let hole = if is_node { Node::of(page).hole() } else { None };
+    hole.unwrap_or(0..0)
+}
+
 /// Makes and logs the page of an empty tree.
-fn make_root(
-    store: &Store,
-    id: u32,
-    root: PageNo,
-    maps: &mut [reserve::MapBits<'_>],
-    link: TxnLink,
-    undo: &[u8],
-) -> Result<Lsn, Stop> {
+fn make_root(store: &Store, id: u32, root: PageNo, maps: &mut [reserve::MapBits<'_>]) -> Result<(), Stop> {
     let mut body = buffer::PageBuffer::take();
     let corrupt = || Stop::Corrupt(root, "root can't be made");
     edit::init(&mut *body, 0, Fences::ALL).ok_or_else(corrupt)?;
@@ -157,6 +148,6 @@ fn make_root(
     for map in maps {
         record.page(&mut map.map, OP_MAP_SET, &[&map.bits]);
     }
-    record.undo(undo);
-    Ok(record.commit(link))
+    record.commit(TxnLink::NONE);
+    Ok(())
 }

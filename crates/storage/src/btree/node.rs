@@ -141,6 +141,13 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The bytes between slots and heap, which belong to nothing.
+    pub fn hole(&self) -> Option<Range<usize>> {
+        let slots_end = SLOTS + self.count()? * SLOT;
+        let heap = self.u16_at(HEAP)?;
+        (slots_end <= heap && heap <= PAGE_SIZE).then_some(slots_end..heap)
+    }
+
     /// Height above the leaves.
     pub fn level(&self) -> Option<u8> {
         self.bytes.u8_at(offset::LEVEL).filter(|&level| level <= MAX_LEVEL)

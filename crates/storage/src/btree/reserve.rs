@@ -4,6 +4,7 @@
 //! core and are asked for anew before each attempt, after the last possible park.
 
 use super::descend::{Retry, Stop, look};
+use crate::log::Share;
 use crate::page::PAGE_SIZE;
 use crate::{Error, PageMut, PageNo, Pool, Store};
 
@@ -13,28 +14,29 @@ const LOG_ROOM: usize = 4 * PAGE_SIZE;
 /// Page numbers claimed for a structure change.
 pub(super) struct Reservation<'s> {
     store: &'s Store,
+    share: Share,
     pages: Vec<PageNo>,
 }
 
 impl<'s> Reservation<'s> {
-    /// Nothing yet.
-    pub fn new(store: &'s Store) -> Reservation<'s> {
-        Reservation { store, pages: Vec::new() }
+    /// Nothing yet; what is taken is for work of this kind.
+    pub fn new(store: &'s Store, share: Share) -> Reservation<'s> {
+        Reservation { store, share, pages: Vec::new() }
     }
 
     /// A number that was claimed before.
     pub fn of(store: &'s Store, page_no: PageNo) -> Reservation<'s> {
-        Reservation { store, pages: vec![page_no] }
+        Reservation { store, share: Share::Ordinary, pages: vec![page_no] }
     }
 
     /// Makes `pages` numbers, as many frames, and log room ready; parks. Until the next park they are there.
     pub fn prepare(&mut self, pages: usize) -> Result<(), Error> {
         while self.pages.len() < pages {
-            self.pages.push(self.store.space.claim()?);
+            self.pages.push(self.store.space.claim_for(self.share)?);
         }
         loop {
             self.store.pool.reserve(pages)?;
-            self.store.wal.ensure(LOG_ROOM)?;
+            self.store.wal.ensure_for(self.share, LOG_ROOM)?;
             if self.store.pool.has_reserve(pages) {
                 return Ok(());
             }
@@ -92,10 +94,11 @@ impl MapBits<'_> {
 /// Attempts a structure change until it is done or fails for good; `pages` are made ready before each attempt.
 pub(super) fn attempt<'s, R>(
     store: &'s Store,
+    share: Share,
     pages: usize,
     change: impl FnMut(&mut Reservation<'s>) -> Result<R, Stop>,
 ) -> Result<R, Error> {
-    attempt_with(Reservation::new(store), pages, change)
+    attempt_with(Reservation::new(store, share), pages, change)
 }
 
 /// As [`attempt`], with numbers that were claimed before.

@@ -19,7 +19,7 @@ use super::node::{KeyBuffer, MAX_LEVEL, Node};
 use super::redo::{NodePayload, install, op};
 use super::reserve::{MapBits, Reservation, attempt, latch_maps};
 use super::shape::{self, Cut};
-use crate::log::TxnLink;
+use crate::log::{Share, TxnLink};
 use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};
@@ -42,8 +42,14 @@ enum Outcome {
 /// Sees to it that the leaf of `key` can take an entry with `payload_len` bytes beside the key (or gets nearer to it: the
 /// caller looks again).
 #[cold]
-pub(super) fn make_room(tree: &Tree, store: &Store, key: &[u8], payload_len: usize) -> Result<(), Error> {
-    make_room_at(tree, store, 0, key, payload_len)
+pub(super) fn make_room(
+    tree: &Tree,
+    store: &Store,
+    share: Share,
+    key: &[u8],
+    payload_len: usize,
+) -> Result<(), Error> {
+    make_room_at(tree, store, share, 0, key, payload_len)
 }
 
 /// As [`make_room`], for an entry of the node of `level` that covers `key`.
@@ -51,6 +57,7 @@ pub(super) fn make_room(tree: &Tree, store: &Store, key: &[u8], payload_len: usi
 pub(super) fn make_room_at(
     tree: &Tree,
     store: &Store,
+    share: Share,
     level: u8,
     key: &[u8],
     payload_len: usize,
@@ -59,7 +66,7 @@ pub(super) fn make_room_at(
     let mut need =
         Need { level, key: KeyBuffer::of(key).ok_or_else(|| corrupt("key too long"))?, payload_len };
     loop {
-        match attempt(store, 2, |reservation| try_split(tree, store, reservation, &need))? {
+        match attempt(store, share, 2, |reservation| try_split(tree, store, reservation, &need))? {
             Outcome::Done => return Ok(()),
             Outcome::ParentFull(_) if need.level >= MAX_LEVEL => return Err(corrupt("tree too high")),
             Outcome::ParentFull(separator) => {

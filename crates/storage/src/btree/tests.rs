@@ -10,7 +10,7 @@ mod tree;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::{AtomicU64, Ordering};
 
 use runtime::memory::HugePages;
 use runtime::{Options, Runtime};
@@ -57,7 +57,7 @@ impl Bench {
         self.runtime.call(0, || {
             let store = Store::create(&self.folder, &self.runtime, &self.options).unwrap();
             store.recover(&mut NothingToUndo).unwrap();
-            let (tree, _) = Tree::create(&store, TREE, TxnLink::NONE, &[]).unwrap();
+            let tree = Tree::create_at(&store, TREE, store.space.claim().unwrap()).unwrap();
             (store, tree)
         })
     }

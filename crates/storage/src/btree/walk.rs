@@ -14,11 +14,6 @@ use crate::{Error, PageNo, Store, page};
 const SAMPLE: u64 = 32;
 
 impl Tree {
-    /// All pages of the tree, for dropping it; each comes after those below it. Nobody may change the tree meanwhile.
-    pub fn collect_pages(&self, store: &Store) -> Result<Vec<PageNo>, Error> {
-        self.collect_levels(store, false).map(|levels| levels.concat())
-    }
-
     /// The pages of the tree by levels, the leaves first and the root last: for dropping it in steps that can be taken
     /// up again. `begun`: some pages, and all those below them, may have been freed before and be in use elsewhere by
     /// now; these are left out, and every page is looked at. Otherwise leaves are not read. Nothing, when the root is

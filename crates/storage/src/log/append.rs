@@ -14,14 +14,13 @@ use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
 use super::{BLOCK, Critical, TxnLink, Wal, fail_stop};
 use crate::Error;
 use crate::page::Lsn;
+use crate::patience::Patience;
 
 /// Room beside the payload that [`Wal::ensure`] sees to: the record as it is, and once more with all images if a
 /// checkpoint begins in between.
 const SLACK: u64 = 2 * LONGEST as u64;
 /// What a core draws beyond what it needs.
 const PORTION: u64 = 128 << 10;
-/// Between two tries to get disk space for what can't fail.
-const RETRY: std::time::Duration = std::time::Duration::from_millis(100);
 /// The most credit that a core can hold.
 pub(super) const MOST_CREDIT: u64 = SLACK + 2 * MAX_PAYLOAD as u64 + PORTION;
 
@@ -53,12 +52,12 @@ impl CoreCell {
     }
 }
 
-/// Whose room is asked for.
+/// Whose room is asked for: in the log, and on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Share {
+pub(crate) enum Share {
     /// New work: leaves the reserve alone.
     Ordinary,
-    /// Ends of transactions: may use it.
+    /// What takes changes back, and ends of transactions: may use it.
     Reserved,
 }
 
@@ -77,12 +76,7 @@ impl Wal {
     /// themselves) can be appended. To be called after the last possible park before the first latch.
     #[inline]
     pub fn ensure(&self, bytes: usize) -> Result<(), Error> {
-        let need = Self::need(bytes);
-        if self.with_core(|_, state| state.credit >= need) {
-            Ok(())
-        } else {
-            self.draw(need, Share::Ordinary)
-        }
+        self.ensure_for(Share::Ordinary, bytes)
     }
 
     /// As [`Wal::ensure`] for compensation records and ends of transactions: may use what is kept in reserve for them
@@ -90,12 +84,14 @@ impl Wal {
     /// asks for no more by [`Wal::ensure`] without a park in between gets it. One that may park tries again from here
     /// when it meets `DiskFull`.
     pub fn ensure_reserved(&self, bytes: usize) -> Result<(), Error> {
+        self.ensure_for(Share::Reserved, bytes)
+    }
+
+    /// As [`Wal::ensure`] or [`Wal::ensure_reserved`].
+    #[inline]
+    pub(crate) fn ensure_for(&self, share: Share, bytes: usize) -> Result<(), Error> {
         let need = Self::need(bytes);
-        if self.with_core(|_, state| state.credit >= need) {
-            Ok(())
-        } else {
-            self.draw(need, Share::Reserved)
-        }
+        if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, share) }
     }
 
     fn need(bytes: usize) -> u64 {
@@ -105,6 +101,7 @@ impl Wal {
 
     #[cold]
     fn draw(&self, need: u64, share: Share) -> Result<(), Error> {
+        let mut patience = Patience::new("room in the log to take changes back");
         loop {
             match self.try_draw(need, share) {
                 Drawn::Enough => {
@@ -118,7 +115,7 @@ impl Wal {
                 Drawn::NoSegment { end } => match self.wait_for_segments(end) {
                     Ok(()) => {}
                     Err(error) if share == Share::Ordinary => return Err(error),
-                    Err(_) => crate::checkpoint::pause(RETRY),
+                    Err(error) => patience.pause(&error),
                 },
             }
         }

@@ -1,5 +1,7 @@
 //! One atomic change of one or several pages: collected while the pages are latched, appended as one record.
 
+use std::ops::Range;
+
 use super::record::{self, Head, Kind, MAX_PAGES, PartForm};
 use super::{Epoch, TxnLink, Wal};
 use crate::page::{Lsn, PageNo};
@@ -12,6 +14,10 @@ pub trait LoggedPage {
     fn page_lsn(&self) -> Lsn;
     /// All its bytes, the change included.
     fn image(&self) -> &[u8];
+    /// Of these, those that mean nothing: an image leaves them out, and redo makes them zeros.
+    fn hole(&self) -> Range<usize> {
+        0..0
+    }
     /// Records that the change just logged is the last one.
     fn set_page_lsn(&mut self, lsn: Lsn);
 }
@@ -50,7 +56,7 @@ impl<'a> Change<'a> {
     pub fn page(&mut self, page: &'a mut dyn LoggedPage, op: u8, payload: &[&[u8]]) {
         // The first change since the checkpoint began: the page on disk may be torn by then, so redo starts from an image.
         if page.page_lsn() <= self.epoch.redo {
-            record::add_part(&mut self.buffer, page.page_no(), op, PartForm::Image, &[page.image()]);
+            record::add_image(&mut self.buffer, page.page_no(), op, page.image(), page.hole());
         } else {
             record::add_part(&mut self.buffer, page.page_no(), op, PartForm::Op, payload);
         }
@@ -110,7 +116,7 @@ impl<'a> Change<'a> {
         self.epoch = epoch;
         record::begin(&mut self.buffer);
         for page in self.pages[..self.count].iter().flatten() {
-            record::add_part(&mut self.buffer, page.page_no(), 0, PartForm::Image, &[page.image()]);
+            record::add_image(&mut self.buffer, page.page_no(), 0, page.image(), page.hole());
         }
         self.undo_start = None;
         if let Some(undo) = undo {

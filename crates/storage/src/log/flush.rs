@@ -224,12 +224,14 @@ impl Wal {
         let at = block - segment * self.segments.size();
         let (written, end) = if end - block <= COPIED {
             let length = self.copy_from_ring(&mut tools.copy, block, end);
-            (file.write_at_durable(&tools.copy[..length], at), end)
+            let fault = sync::stop::fault("log.flush.write");
+            (fault.and_then(|()| file.write_at_durable(&tools.copy[..length], at)), end)
         } else {
             let whole = end & !(BLOCK - 1);
             // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
             let bytes = unsafe { self.ring.read(block, (whole - block) as usize) };
-            (file.write_at_durable(bytes, at), block + bytes.len() as u64)
+            let fault = sync::stop::fault("log.flush.write");
+            (fault.and_then(|()| file.write_at_durable(bytes, at)), block + bytes.len() as u64)
         };
         if let Err(error) = written {
             fail_stop(&format!("writing log segment {segment:016x}: {error}"));

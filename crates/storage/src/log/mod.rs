@@ -34,6 +34,7 @@ use crate::control::{Control, ControlFile};
 use crate::error::IoContext;
 pub use crate::page::Lsn;
 use append::CoreCell;
+pub(crate) use append::Share;
 pub use change::{Change, LoggedPage};
 use fill::Fill;
 use flush::Flush;

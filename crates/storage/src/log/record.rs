@@ -16,7 +16,8 @@
 //! | 32 | previous u64 | LSN of the transaction's previous record, 0: none |
 //!
 //! Body: the parts, then the undo bytes; in a compensation record these are the LSN (u64) where undo goes on. A part: page
-//! number u32, op u8, flags u8, length u16, then the op's payload or the page's image.
+//! number u32, op u8, flags u8, length u16, then the op's payload or the page's image: where its hole begins (u16), the
+//! bytes before the hole and those after it.
 //!
 //! The checksum takes the body first because that part can be done before the position is known: the time between
 //! reserving and filling holds everybody's durability up.
@@ -33,6 +34,8 @@ pub(crate) const HEADER: usize = 40;
 pub(crate) const TRAILER: usize = 4;
 /// Bytes before a part's payload.
 pub(crate) const PART_HEADER: usize = 8;
+/// Bytes before the page's own in the payload of an image.
+const IMAGE_HEADER: usize = 2;
 /// The shortest record.
 pub(crate) const SHORTEST: usize = (HEADER + TRAILER).next_multiple_of(ALIGNMENT);
 /// Records begin and end at multiples of this.
@@ -43,7 +46,8 @@ pub const MAX_PAGES: usize = 16;
 pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
 /// The longest record: every page as an image, and the payload.
 pub(crate) const LONGEST: usize =
-    (HEADER + MAX_PAGES * (PART_HEADER + PAGE_SIZE) + MAX_PAYLOAD + TRAILER).next_multiple_of(ALIGNMENT);
+    (HEADER + MAX_PAGES * (PART_HEADER + IMAGE_HEADER + PAGE_SIZE) + MAX_PAYLOAD + TRAILER)
+        .next_multiple_of(ALIGNMENT);
 /// Flag of a record: it redoes an undo, and says where undo goes on.
 pub(crate) const COMPENSATION: u16 = 1;
 /// Flag of a part: the payload is the whole page.
@@ -51,7 +55,7 @@ const PART_IMAGE: u8 = 1;
 /// Flag of a part: redo begins with a zeroed page.
 const PART_NEW: u8 = 2;
 
-const _: () = assert!(PAGE_SIZE <= u16::MAX as usize, "a part's length is a u16");
+const _: () = assert!(IMAGE_HEADER + PAGE_SIZE <= u16::MAX as usize, "a part's length is a u16");
 const _: () = assert!(MAX_PAGES <= u8::MAX as usize, "the number of parts is a u8");
 
 /// What a record says.
@@ -98,7 +102,7 @@ pub(crate) fn begin(buffer: &mut Vec<u8>) {
 /// Adds a part whose payload is `payload`, one piece after the other.
 pub(crate) fn add_part(buffer: &mut Vec<u8>, page: PageNo, op: u8, form: PartForm, payload: &[&[u8]]) {
     let length: usize = payload.iter().map(|piece| piece.len()).sum();
-    assert!(length <= PAGE_SIZE, "the payload of one page's op is at most a page");
+    assert!(length <= IMAGE_HEADER + PAGE_SIZE, "the payload of one page's op is at most a page");
     let flags = match form {
         PartForm::Op => 0,
         PartForm::New => PART_NEW,
@@ -108,6 +112,12 @@ pub(crate) fn add_part(buffer: &mut Vec<u8>, page: PageNo, op: u8, form: PartFor
     let [l0, l1] = (length as u16).to_le_bytes();
     buffer.extend_from_slice(&[p0, p1, p2, p3, op, flags, l0, l1]);
     payload.iter().for_each(|piece| buffer.extend_from_slice(piece));
+}
+
+/// Adds a part that is the whole page, without its `hole`.
+pub(crate) fn add_image(buffer: &mut Vec<u8>, page: PageNo, op: u8, bytes: &[u8], hole: Range<usize>) {
+    let start = (hole.start as u16).to_le_bytes();
+    add_part(buffer, page, op, PartForm::Image, &[&start, &bytes[..hole.start], &bytes[hole.end..]]);
 }
 
 /// What a header says beside the record's place.
@@ -270,7 +280,7 @@ pub struct Part<'a> {
     pub page: PageNo,
     /// What was done to it.
     pub op: u8,
-    /// The op's payload, or the page after the change.
+    /// The op's payload; an image, as it is logged.
     pub payload: &'a [u8],
     pub(crate) form: PartForm,
 }
@@ -285,6 +295,26 @@ impl Part<'_> {
     pub fn is_image(&self) -> bool {
         self.form == PartForm::Image
     }
+
+    /// Puts an image into `page`; false when this is none.
+    pub fn restore(&self, page: &mut [u8]) -> bool {
+        let Some((start, bytes)) = self.image() else { return false };
+        let Some(after) = page.len().checked_sub(bytes.len() - start) else { return false };
+        if start > after {
+            return false;
+        }
+        page[..start].copy_from_slice(&bytes[..start]);
+        page[start..after].fill(0);
+        page[after..].copy_from_slice(&bytes[start..]);
+        true
+    }
+
+    /// Where an image's hole begins, and its bytes without the hole.
+    fn image(&self) -> Option<(usize, &[u8])> {
+        let (start, bytes) = self.payload.split_first_chunk::<IMAGE_HEADER>()?;
+        let start = usize::from(u16::from_le_bytes(*start));
+        (self.is_image() && start <= bytes.len() && bytes.len() <= PAGE_SIZE).then_some((start, bytes))
+    }
 }
 
 fn split_part(bytes: &[u8]) -> Option<(Part<'_>, &[u8])> {
@@ -296,10 +326,11 @@ fn split_part(bytes: &[u8]) -> Option<(Part<'_>, &[u8])> {
         _ => return None,
     };
     let (payload, rest) = rest.split_at_checked(u16::from_le_bytes([head[6], head[7]]) as usize)?;
-    if form == PartForm::Image && payload.len() != PAGE_SIZE {
-        return None;
+    let part = Part { page: PageNo(u32_at(head, 0)?), op: head[4], payload, form };
+    if part.is_image() {
+        part.image()?;
     }
-    Some((Part { page: PageNo(u32_at(head, 0)?), op: head[4], payload, form }, rest))
+    Some((part, rest))
 }
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

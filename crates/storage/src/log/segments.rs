@@ -140,8 +140,9 @@ impl Segments {
     fn make_until(&self, end: u64) {
         let mut result = Ok(());
         while result.is_ok() && self.ready_end() < end {
-            sync::stop::point("log.segment.make");
-            result = self.make();
+            result = sync::stop::fault("log.segment.make")
+                .during("making a log segment")
+                .and_then(|()| self.make());
             self.changed.wake_all();
         }
         *self.failure.lock() = result.err();

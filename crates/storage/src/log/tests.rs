@@ -124,13 +124,50 @@ struct Sample {
     link: TxnLink,
 }
 
+/// An image without its hole gives the page again with zeros there, whatever the page was; a nonsensical one is refused.
+#[test]
+fn images_leave_their_hole_out() {
+    let mut random = Random(11);
+    for hole in [0..0, 100..100, 100..8000, 0..PAGE_SIZE, 32..PAGE_SIZE, 5000..PAGE_SIZE] {
+        let mut page = random.bytes(PAGE_SIZE);
+        let mut buffer = Vec::new();
+        record::begin(&mut buffer);
+        record::add_image(&mut buffer, PageNo(7), 3, &page, hole.clone());
+        let head = Head { kind: Kind::Change, pages: 1, undo_length: 0, link: TxnLink::NONE };
+        let sealed = record::seal(&mut buffer, head, 5);
+        assert!(buffer.len() < PAGE_SIZE - hole.len() + 80, "{hole:?}: {}", buffer.len());
+        record::place(&mut buffer, &sealed, 4096, Kind::Change);
+        let read = Record::parse(&buffer, 4096, 5).expect("a record");
+        let part = read.parts().next().expect("a part");
+        let mut restored = random.bytes(PAGE_SIZE);
+        assert!(part.is_image() && part.restore(&mut restored));
+        page[hole.clone()].fill(0);
+        assert!(restored == page, "{hole:?}");
+        // A hole that begins behind the bytes.
+        let at = record::HEADER + record::PART_HEADER;
+        let mut bad = buffer[..].to_vec();
+        bad[at..at + 2].copy_from_slice(&u16::MAX.to_le_bytes());
+        let sealed = {
+            bad.truncate(bad.len() - record::TRAILER);
+            record::seal(&mut bad, head, 5)
+        };
+        record::place(&mut bad, &sealed, 4096, Kind::Change);
+        assert!(Record::parse(&bad, 4096, 5).is_none(), "{hole:?}");
+    }
+}
+
 fn sealed_record(random: &mut Random, position: u64, salt: u32) -> Sample {
     let mut buffer = Vec::new();
     record::begin(&mut buffer);
     let mut parts = Vec::new();
     for _ in 0..random.below(5) {
         let (image, length) = (random.below(4) == 0, random.below(300));
-        let payload = random.bytes(if image { PAGE_SIZE } else { length });
+        let length = if image { 2 + random.below(PAGE_SIZE + 1) } else { length };
+        let mut payload = random.bytes(length);
+        if image {
+            let start = random.below(payload.len() - 1) as u16;
+            payload[..2].copy_from_slice(&start.to_le_bytes());
+        }
         let (page, op) = (random.next() as u32, random.next() as u8);
         let form = if image { PartForm::Image } else { PartForm::Op };
         let middle = payload.len() / 2;
@@ -337,11 +374,11 @@ fn first_change_after_a_checkpoint_begins_carries_the_image() {
         let part = record.parts().next().expect("one page");
         forms.push((record.kind(), part.is_image()));
         if part.is_image() {
-            assert_eq!(part.payload[100..200], [part.payload[100]; 100]);
+            assert_eq!(part.payload[102..202], [part.payload[102]; 100]);
         }
         if record.lsn() == lsn {
             assert_eq!(record.link().compensation, Some(Lsn(77)));
-            assert_eq!(part.payload[100], 5);
+            assert_eq!(part.payload[102], 5);
         }
     }
     let expected = [(Kind::Change, true), (Kind::Change, false), (Kind::Change, true), (Kind::Change, false)];
@@ -395,7 +432,7 @@ fn epochs_begin_while_cores_append() {
             part.page,
             record.position()
         );
-        let at = if part.is_image() { 40 } else { 0 };
+        let at = if part.is_image() { 42 } else { 0 };
         let now = u32::from_le_bytes(part.payload[at..at + 4].try_into().unwrap());
         assert_eq!(now, number.wrapping_add(1));
         last.insert(part.page.0, (record.lsn(), now));

@@ -1,5 +1,6 @@
 //! Making, opening and closing stores, and the space map across restarts.
 
+use crate::log::Share;
 use std::fs;
 use std::path::PathBuf;
 
@@ -146,7 +147,8 @@ fn what_was_durable_survives_a_crash_and_claims_do_not() {
         assert!(freed.iter().all(|&page_no| !store.space.is_used(page_no).unwrap()));
         // Every number is given out once, and none that is in use.
         let (pages, free) = store.space.pages();
-        let mut fresh: Vec<PageNo> = (0..free).map(|_| store.space.claim().unwrap()).collect();
+        let claim = |_| store.space.claim_for(Share::Reserved).unwrap();
+        let mut fresh: Vec<PageNo> = (0..free).map(claim).collect();
         assert_eq!(store.space.pages(), (pages, 0), "the file had room");
         fresh.extend(&kept);
         fresh.extend([PageNo(0), PageNo(1), SYSTEM_ROOT]);

@@ -28,6 +28,17 @@ fn park_waits_for_release_and_nth_counts() {
 }
 
 #[test]
+fn a_fault_is_the_error_asked_for_at_the_hit_asked_for() {
+    // Other tests clear all points: only what this one sees at once counts.
+    arm("sync.test.fault", Action::Fail(libc::ENOSPC), Some(2)).unwrap();
+    let seen: Vec<Option<i32>> =
+        (0..3).map(|_| fault("sync.test.fault").err().and_then(|error| error.raw_os_error())).collect();
+    assert_eq!(seen, [None, Some(libc::ENOSPC), None]);
+    // A point passes a fault by.
+    point("sync.test.fault");
+}
+
+#[test]
 fn every_point_in_the_source_is_listed() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut folders: Vec<_> = vec![crates.to_path_buf()];
@@ -38,7 +49,7 @@ fn every_point_in_the_source_is_listed() {
                 folders.push(path);
             } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("stop/tests.rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                for call in text.split("stop::point(\"").skip(1) {
+                for call in text.split("stop::point(\"").skip(1).chain(text.split("stop::fault(\"").skip(1)) {
                     let name = call.split('"').next().unwrap();
                     assert!(NAMES.contains(&name), "{}: {name} is not in sync::stop::NAMES", path.display());
                 }

@@ -9,13 +9,13 @@
 //!
 //! Rollback walks the transaction's undo records, newest first, and puts each entry back by a logged compensation; then it
 //! appends the abort record, and only then do others see the transaction as over. It yields as it goes, is not
-//! interrupted, and doesn't give up: an entry that can't be put back for good ends the process, and recovery does it.
+//! interrupted, and doesn't give up: it gets what is held back for it in the log and on disk, and when that is used up it
+//! waits for space, aloud. An entry that can't be put back for good ends the process, and recovery does it.
 
 use std::time::Duration;
 
 use runtime::{fiber, interrupt};
-use storage::btree::Tree;
-use storage::log::TxnLink;
+use storage::patience::Patience;
 use storage::{Lsn, Store};
 use sync::stop;
 
@@ -28,7 +28,7 @@ use crate::{Error, restore};
 
 /// Room for a commit or abort record.
 const END_BYTES: usize = 64;
-/// How often, and after how long, a step of a rollback is tried again that failed for want of space or by an I/O error.
+/// How often, and after how long, a step of a rollback is tried again that failed by an I/O error or for want of frames.
 const RETRIES: u32 = 200;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
@@ -50,11 +50,7 @@ impl Inner {
         committed?;
         let durable = if sync { self.wait_seen() } else { Ok(()) };
         self.unlock_tables();
-        let dropped = self.dropped.take();
         self.reset();
-        for tree in dropped {
-            self.free_tree(&tree);
-        }
         durable
     }
 
@@ -109,8 +105,8 @@ impl Inner {
 
     fn release_rows_after(&self, keep: usize) {
         let mut held = self.held.borrow_mut();
-        for tag in held.drain(keep..) {
-            self.engine.locks.release(tag.as_ref(), self.number, &self.engine.slots);
+        for (tag, mode) in held.drain(keep..) {
+            self.engine.locks.release_modes(tag.as_ref(), self.number, 1 << mode, &self.engine.slots);
         }
     }
 
@@ -123,8 +119,6 @@ impl Inner {
         self.last_lsn.set(Lsn::ZERO);
         self.savepoints.borrow_mut().clear();
         self.pins.borrow_mut().clear();
-        self.created.borrow_mut().clear();
-        self.dropped.borrow_mut().clear();
         self.has_snapshot.set(false);
         self.snapshot.set(NO_SNAPSHOT);
         self.slot().floor.clear();
@@ -142,11 +136,7 @@ impl Inner {
         }
         self.release_rows();
         self.unlock_tables();
-        let created = self.created.take();
         self.reset();
-        for tree in created {
-            self.free_tree(&tree);
-        }
         Ok(())
     }
 
@@ -198,8 +188,6 @@ impl Inner {
             undo: self.last_undo.get(),
             rows: self.held.borrow().len(),
             tables: self.tables.borrow().len(),
-            created: self.created.borrow().len(),
-            dropped: self.dropped.borrow().len(),
         };
         self.savepoints.borrow_mut().push(savepoint);
         id
@@ -224,11 +212,6 @@ impl Inner {
             self.engine.slots.wake_end_waiters(self.number);
         }
         self.unlock_tables_after(savepoint.tables);
-        self.dropped.borrow_mut().truncate(savepoint.dropped);
-        let created = self.created.borrow_mut().split_off(savepoint.created);
-        for tree in created {
-            self.free_tree(&tree);
-        }
         Ok(())
     }
 
@@ -236,30 +219,6 @@ impl Inner {
         let (at, _) = self.find_savepoint(id)?;
         self.savepoints.borrow_mut().truncate(at);
         Ok(())
-    }
-
-    pub(super) fn create_tree(&self, id: u32) -> Result<Tree, Error> {
-        let link = TxnLink { txn: self.ensure_txid()?, prev: self.last_lsn.get(), compensation: None };
-        // No undo in the log: after a crash the pages of a tree that nobody refers to are lost until they are looked for.
-        let (tree, lsn) = Tree::create(&self.engine.store, id, link, &[])?;
-        self.last_lsn.set(lsn);
-        self.created.borrow_mut().push(tree);
-        Ok(tree)
-    }
-
-    pub(super) fn drop_tree(&self, tree: &Tree) -> Result<(), Error> {
-        self.ensure_txid()?;
-        self.dropped.borrow_mut().push(*tree);
-        Ok(())
-    }
-
-    /// Frees the pages of a tree that nobody refers to. Failing loses space, no data.
-    fn free_tree(&self, tree: &Tree) {
-        let store = &self.engine.store;
-        let freed = tree.collect_pages(store).and_then(|pages| store.space.free(&pages));
-        if let Err(error) = freed {
-            eprintln!("pages of dropped tree {} could not be freed: {error}", tree.id);
-        }
     }
 
     /// The session is gone: takes an open transaction back and frees the slot, on a fiber of its own, since whoever drops a
@@ -281,18 +240,24 @@ impl Inner {
     }
 }
 
-/// Does what must be done: again after a while when it fails, and not for ever.
+/// Does what must be done: again when it fails, for as long as it takes where space is wanting, else not for ever.
 fn persist(what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) {
-    for _ in 0..RETRIES {
+    let mut patience = Patience::new("disk space to take changes back");
+    let mut retries = RETRIES;
+    loop {
         match work() {
             Ok(()) => return,
+            Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
             Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
                 fatal(&format!("{what}: {error}"));
             }
-            Err(_) => fiber::sleep(RETRY_AFTER),
+            Err(error) if retries == 0 => fatal(&format!("{what}: {error}")),
+            Err(_) => {
+                retries -= 1;
+                fiber::sleep(RETRY_AFTER);
+            }
         }
     }
-    fatal(what)
 }
 
 /// A rollback that can't go on leaves rows that nobody may touch: end here, and let recovery put them back.

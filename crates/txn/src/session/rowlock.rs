@@ -8,7 +8,7 @@ use storage::log::TxnLink;
 use super::wait::Acquired;
 use super::{Inner, Isolation, LockOutcome, RowLock, Wait};
 use crate::Error;
-use crate::locks::TagRef;
+use crate::locks::{OWN_DELETE, TagRef};
 use crate::status::Status;
 use crate::undo::{self, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};
@@ -88,10 +88,20 @@ impl Inner {
         wait: Wait,
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
-        if let Some(outcome) = self.own_row(tree, key, row)? {
-            return Ok(outcome);
-        }
         let tag = TagRef::Row(tree.id, key);
+        if let Some(outcome) = self.own_row(tree, key, row)? {
+            // The write holds off all that an update holds off. To hold off FOR KEY SHARE too, the row is locked as for a
+            // deletion of the own version, which waits for those who hold it KEY SHARE already and for nobody else.
+            let locked = matches!(outcome, LockOutcome::Locked(_));
+            return match locked
+                && lock == RowLock::Update
+                && self.lock_tag(tag, OWN_DELETE, wait)? == Acquired::Refused
+            {
+                true if wait == Wait::Skip => Ok(LockOutcome::Skipped),
+                true => Err(Error::LockNotAvailable),
+                false => Ok(outcome),
+            };
+        }
         let acquired = match self.lock_tag(tag, lock as u8, wait)? {
             Acquired::Refused if wait == Wait::Skip => return Ok(LockOutcome::Skipped),
             Acquired::Refused => return Err(Error::LockNotAvailable),
@@ -104,7 +114,8 @@ impl Inner {
         outcome
     }
 
-    /// A row that this transaction wrote itself is locked already; no version of it but its own can be in place.
+    /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
+    /// in place, and stays the same while this session waits.
     fn own_row(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<LockOutcome>, Error> {
         let txid = self.txid.get();
         if txid == 0 {

@@ -81,7 +81,7 @@ impl Inner {
     /// Takes a lock that is given up when the transaction ends.
     pub(super) fn lock_tag(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
         let (acquired, own) = self.request(tag, mode, wait)?;
-        self.held.borrow_mut().extend(own);
+        self.held.borrow_mut().extend(own.map(|own| (own, mode)));
         Ok(acquired)
     }
 
@@ -90,7 +90,7 @@ impl Inner {
         self.request(tag, mode, wait).map(|(acquired, _)| acquired)
     }
 
-    /// Asks for a lock and waits for it if need be. Gives the tag when the lock is new.
+    /// Asks for a lock and waits for it if need be. Gives the tag when the lock is new, or new in this mode.
     fn request(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<(Acquired, Option<Tag>), Error> {
         let slot = self.slot();
         slot.expect_grant();
@@ -98,18 +98,19 @@ impl Inner {
         let waker = (wait == Wait::Block).then(park::current);
         match locks.request(tag, tag.hash(), self.number, mode, waker) {
             Request::Granted(own) => Ok((Acquired::New, Some(own))),
+            Request::Added(own) => Ok((Acquired::Before, Some(own))),
             Request::Held => Ok((Acquired::Before, None)),
             Request::Refused => Ok((Acquired::Refused, None)),
             Request::Queued { tag: own, first } => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
                 let waited = self.block(|| locks.leave(tag, self.number, slots));
                 slot.end_wait();
-                if waited.is_err() && slot.is_granted() && first {
+                if waited.is_err() && slot.is_granted() {
                     // Granted while it was giving up.
-                    locks.release(tag, self.number, slots);
+                    locks.release_modes(tag, self.number, 1 << mode, slots);
                 }
                 waited?;
-                Ok(if first { (Acquired::New, Some(own)) } else { (Acquired::Before, None) })
+                Ok((if first { Acquired::New } else { Acquired::Before }, Some(own)))
             }
         }
     }
@@ -117,7 +118,7 @@ impl Inner {
     /// Gives an explicit lock up before the transaction ends: one that was only taken to wait.
     pub(super) fn unlock_tag(&self, tag: TagRef<'_>) {
         let mut held = self.held.borrow_mut();
-        if let Some(at) = held.iter().rposition(|held| held.as_ref() == tag) {
+        while let Some(at) = held.iter().rposition(|(held, _)| held.as_ref() == tag) {
             held.swap_remove(at);
         }
         drop(held);

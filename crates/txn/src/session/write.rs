@@ -5,6 +5,8 @@
 //! 2. Any other judgement leaves the entry alone; what it asks for (room for undo, a lock, the end of another
 //!    transaction) is done with no latch held, and the change begins again.
 //! 3. Who has to wait takes the row's lock first and keeps it: newcomers queue behind, and the row is handed over in order.
+//! 4. A deletion marks the version's header and keeps its payload until nobody can see the row any more: taking it back
+//!    then needs no room in the page, and the log carries the header alone.
 
 use runtime::{fiber, interrupt};
 use storage::Lsn;
@@ -36,10 +38,11 @@ impl<'a> Kind<'a> {
         }
     }
 
-    fn payload(&self) -> &'a [u8] {
+    /// The new version's payload; a deletion keeps the one that is there.
+    fn payload(&self) -> Option<&'a [u8]> {
         match *self {
-            Kind::Insert(row) | Kind::Update(_, row) => row,
-            Kind::Delete(_) => &[],
+            Kind::Insert(row) | Kind::Update(_, row) => Some(row),
+            Kind::Delete(_) => None,
         }
     }
 }
@@ -81,6 +84,8 @@ struct RowWrite<'a> {
     holding: bool,
     judgement: Judgement,
     undo: UndoPointer,
+    /// Bytes of the new version.
+    len: usize,
     /// Bytes of key and version that undo had no room for.
     room: usize,
 }
@@ -169,6 +174,10 @@ impl EntryChange for RowWrite<'_> {
         if self.judgement != Judgement::Write {
             return Action::None;
         }
+        self.len = match self.kind.payload() {
+            Some(payload) => HEADER + payload.len(),
+            None => present.map_or(HEADER, <[u8]>::len),
+        };
         if self.keep_before(present) == Err(NoRoom) {
             self.judgement = Judgement::NoRoom;
             return Action::None;
@@ -177,11 +186,12 @@ impl EntryChange for RowWrite<'_> {
     }
 
     fn value_len(&self) -> usize {
-        HEADER + self.kind.payload().len()
+        self.len
     }
 
     fn apply(&mut self, present: Option<&[u8]>, value: &mut [u8], undo: &mut Vec<u8>) -> TxnLink {
-        let payload = self.kind.payload();
+        let kept = present.and_then(|version| version.get(HEADER..)).unwrap_or_default();
+        let payload = self.kind.payload().unwrap_or(kept);
         let stamp = Stamp {
             txid: self.txid,
             // Nothing was there: readers that don't see this version need not look.
@@ -246,8 +256,9 @@ impl Inner {
             holding: false,
             judgement: Judgement::NoRoom,
             undo: UndoPointer::NONE,
+            len: 0,
             // A guess at the version replaced: about as long as the new one.
-            room: key.len() + HEADER + kind.payload().len(),
+            room: key.len() + HEADER + kind.payload().map_or(0, <[u8]>::len),
         };
         let mut acquired = Acquired::Before;
         if !engine.undo.has_room(change.core, change.room) {

@@ -79,10 +79,10 @@ fn a_built_tree_holds_its_entries_whatever_their_number_and_size() {
     for entries in &inputs {
         bench.run(&store, |store| {
             let before = used(store);
-            let (tree, _) = Tree::create(store, TREE, TxnLink::NONE, &[]).unwrap();
+            let tree = Tree::create_at(store, TREE, store.space.claim().unwrap()).unwrap();
             build(store, tree, entries);
             assert_built(store, tree, entries);
-            store.space.free(&tree.collect_pages(store).unwrap()).unwrap();
+            store.space.free(&tree.collect_levels(store, false).unwrap().concat()).unwrap();
             assert_eq!(used(store), before, "every page was the tree's");
         });
     }
@@ -154,7 +154,7 @@ fn redo_gives_a_built_tree_again_and_one_left_in_the_middle_is_sound() {
     let (store, tree) = bench.create();
     let entries = numbers(20_000, 90);
     let half = bench.run(&store, |store| {
-        let (half, _) = Tree::create(store, TREE + 1, TxnLink::NONE, &[]).unwrap();
+        let half = Tree::create_at(store, TREE + 1, store.space.claim().unwrap()).unwrap();
         let mut left = Builder::new(store, half).unwrap().unwrap();
         let mut builder = Builder::new(store, tree).unwrap().unwrap();
         for (at, (key, value)) in entries.iter().enumerate() {

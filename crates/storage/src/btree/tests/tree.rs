@@ -75,7 +75,7 @@ fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
     assert_eq!(report.entries, model.len() as u64);
     assert_eq!(tree.count(store).unwrap(), model.len() as u64);
     assert_eq!(tree.pages(store).unwrap(), report.pages);
-    let mut pages = tree.collect_pages(store).unwrap();
+    let mut pages = tree.collect_levels(store, false).unwrap().concat();
     pages.sort_unstable();
     pages.dedup();
     assert_eq!(pages.len() as u64, report.pages);
@@ -86,7 +86,7 @@ fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
     }
     let report = assert_sound(store, tree);
     assert_eq!((report.entries, report.pages), (0, 1), "an emptied tree has given its pages back");
-    store.space.free(&tree.collect_pages(store).unwrap()).unwrap();
+    store.space.free(&tree.collect_levels(store, false).unwrap().concat()).unwrap();
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_tree_is_a_map() {
         bench.run(&store, |store| {
             let tree = match seed {
                 0 => first,
-                _ => Tree::create(store, TREE, TxnLink::NONE, &[]).unwrap().0,
+                _ => Tree::create_at(store, TREE, store.space.claim().unwrap()).unwrap(),
             };
             random_steps(store, tree, seed, 12_000);
         });
