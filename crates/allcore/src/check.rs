@@ -46,12 +46,13 @@ pub fn run(data: &Path) -> Result<(), String> {
         ));
     }
     println!(
-        "{}: all is well: {} pages, {} trees, {} rows, {} index entries",
+        "{}: all is well: {} pages, {} trees, {} rows, {} index entries, {} chunks of long values",
         data.display(),
         report.pages,
         report.trees,
         report.rows,
-        report.entries
+        report.entries,
+        report.chunks
     );
     Ok(())
 }

@@ -331,8 +331,7 @@ impl Shared {
     fn note_trees(&self, changes: &[Change]) {
         for change in changes {
             if let Change::PutTable(table) = change {
-                let trees = table.indexes.iter().map(|index| index.tree.id).chain([table.tree.id]);
-                self.note_tree(trees.max().unwrap_or(0));
+                self.note_tree(table.trees().map(|tree| tree.id).max().unwrap_or(0));
             }
         }
     }

@@ -70,6 +70,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
                 encode_i64(lower.into(), out);
             }
         }
+        Datum::Wide(v) => v.unfetched(),
         Datum::Null | Datum::Record(_) => {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,

@@ -1,13 +1,14 @@
 //! Rows: many values as bytes, single columns readable without touching the others.
 //!
-//! Layout: number of columns (u16), flags (u8: bit 0 = has NULLs), then, when it has, a bitmap with a 1 for each NULL;
-//! the fixed-width columns in order (NULL ones take no room); the end offsets (u32, from the start of the variable part)
-//! of the variable columns that are not NULL; their bytes. In a row without NULLs every fixed column lies at an offset
-//! known from the shape alone. A row may have fewer columns than its shape: the later ones were added after it was
-//! written and read as NULL. All integers little endian; nothing is aligned.
+//! Layout (docs/formats.md): number of columns (u16), flags (u8: bit 0 = has NULLs, bit 1 = has values out of line), then,
+//! when it has NULLs, a bitmap with a 1 for each; the fixed-width columns in order (NULL ones take no room); the end
+//! offsets (u32, from the start of the variable part; the highest bit marks a pointer to a value out of line) of the
+//! variable columns that are not NULL; their bytes. In a row without NULLs every fixed column lies at an offset known
+//! from the shape alone. A row may have fewer columns than its shape: the later ones were added after it was written
+//! and read as NULL. All integers little endian; nothing is aligned.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, oid, registry};
+use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, WidePointer, oid, registry};
 
 /// How a column's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,16 +129,60 @@ impl RowShape {
     }
 }
 
-const HEADER: usize = 3;
+impl Column {
+    /// A variable value from its bytes.
+    fn value<'a>(&self, bytes: &'a [u8]) -> Option<Datum<'a>> {
+        Some(match self.kind {
+            Kind::Text => Datum::Text(std::str::from_utf8(bytes).ok()?),
+            Kind::Padded => Datum::Padded(std::str::from_utf8(bytes).ok()?),
+            Kind::Numeric => Datum::Numeric(NumericRef(bytes)),
+            Kind::Array => Datum::Array(ArrayRef(bytes)),
+            _ => Datum::Bytea(bytes),
+        })
+    }
+}
 
-/// Appends the row's bytes.
-pub fn encode(row: &[Datum<'_>], shape: &RowShape, out: &mut Vec<u8>) -> Result<(), SqlError> {
+impl RowShape {
+    /// The value of a column that was stored out of line, from its bytes.
+    pub fn value<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Datum<'a>, SqlError> {
+        self.columns.get(column).and_then(|column| column.value(bytes)).ok_or_else(corrupt)
+    }
+}
+
+const HEADER: usize = 3;
+/// Flag: some columns are NULL.
+const HAS_NULLS: u8 = 1;
+/// Flag: some columns hold pointers.
+const HAS_WIDE: u8 = 2;
+/// Marks an end offset whose column holds a pointer.
+const WIDE: u32 = 1 << 31;
+/// Bytes of a pointer: the value's number (u64), its length (u32).
+pub const POINTER: usize = 12;
+
+/// Whether a row's bytes hold pointers to values out of line.
+#[inline]
+pub fn has_wide(bytes: &[u8]) -> bool {
+    bytes.get(2).is_some_and(|flags| flags & HAS_WIDE != 0)
+}
+
+/// A variable-width value's bytes as they are stored; none of other values.
+pub fn variable_bytes<'a>(value: Datum<'a>) -> Option<&'a [u8]> {
+    match value {
+        Datum::Text(v) | Datum::Padded(v) => Some(v.as_bytes()),
+        Datum::Bytea(v) | Datum::Numeric(NumericRef(v)) | Datum::Array(ArrayRef(v)) => Some(v),
+        _ => None,
+    }
+}
+
+/// Appends the row's bytes; false when they would be more than `room`, and `out` is of no use then.
+pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8>) -> Result<bool, SqlError> {
+    let begin = out.len();
     if row.len() > shape.len() {
         return Err(SqlError::internal("a row has more columns than its shape"));
     }
     let has_nulls = row.iter().any(Datum::is_null);
     out.extend_from_slice(&(row.len() as u16).to_le_bytes());
-    out.push(u8::from(has_nulls));
+    out.push(if has_nulls { HAS_NULLS } else { 0 });
     if has_nulls {
         let start = out.len();
         out.resize(start + row.len().div_ceil(8), 0);
@@ -157,21 +202,45 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, out: &mut Vec<u8>) -> Result<
     out.resize(ends + variable * 4, 0);
     let start = out.len();
     for (value, column) in row.iter().zip(&shape.columns).filter(|(_, column)| column.kind.width() == 0) {
-        match (*value, column.kind) {
+        let mut mark = 0;
+        let bytes = match (*value, column.kind) {
             (Datum::Null, _) => continue,
-            (Datum::Text(v), Kind::Text) | (Datum::Padded(v), Kind::Padded) => {
-                out.extend_from_slice(v.as_bytes())
-            }
+            (Datum::Text(v), Kind::Text) | (Datum::Padded(v), Kind::Padded) => v.as_bytes(),
             (Datum::Bytea(v), Kind::Bytea)
             | (Datum::Numeric(NumericRef(v)), Kind::Numeric)
-            | (Datum::Array(ArrayRef(v)), Kind::Array) => out.extend_from_slice(v),
+            | (Datum::Array(ArrayRef(v)), Kind::Array) => v,
+            (Datum::Wide(pointer), _) => {
+                mark = WIDE;
+                out[begin + 2] |= HAS_WIDE;
+                &pointer.encode()
+            }
             _ => return Err(mismatch()),
+        };
+        // Before it is copied: a value may have a gigabyte.
+        if bytes.len() > room {
+            return Ok(false);
         }
-        let end = (out.len() - start) as u32;
+        out.extend_from_slice(bytes);
+        let end = (out.len() - start) as u32 | mark;
         out[ends..ends + 4].copy_from_slice(&end.to_le_bytes());
         ends += 4;
     }
-    Ok(())
+    Ok(out.len() - begin <= room)
+}
+
+impl WidePointer {
+    fn encode(self) -> [u8; POINTER] {
+        let mut bytes = [0; POINTER];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<WidePointer> {
+        let (number, length) = bytes.split_first_chunk()?;
+        let length = u32::from_le_bytes(length.try_into().ok()?);
+        Some(WidePointer { number: u64::from_le_bytes(*number), length })
+    }
 }
 
 fn encode_fixed(value: Datum<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<(), SqlError> {
@@ -230,7 +299,8 @@ impl<'a> RowView<'a> {
         self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// One column. A column the row was written without (added later) is NULL: the caller knows its default.
+    /// One column, [`Datum::Wide`] when it lies out of line. A column the row was written without (added later) is NULL:
+    /// the caller knows its default.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
         if column >= count {
@@ -246,7 +316,7 @@ impl<'a> RowView<'a> {
         let mut before = shape.before as usize;
         // What NULLs take away before the column, in fixed bytes and variable columns.
         let (mut fixed_missing, mut variable_missing, mut variable_missing_before) = (0, 0, 0);
-        if *self.bytes.get(2)? & 1 != 0 {
+        if *self.bytes.get(2)? & HAS_NULLS != 0 {
             let bitmap = self.bytes.get(HEADER..HEADER + count.div_ceil(8))?;
             let is_null = |index: usize| bitmap[index / 8] >> (index % 8) & 1 != 0;
             if is_null(column) {
@@ -270,19 +340,17 @@ impl<'a> RowView<'a> {
         let (fixed, variable) = self.shape.totals(count);
         let ends = base + fixed - fixed_missing;
         let start = ends + (variable - variable_missing) * 4;
-        let end_of = |index: usize| -> Option<usize> {
+        let end_of = |index: usize| -> Option<u32> {
             let bytes = self.bytes.get(ends + index * 4..)?.first_chunk()?;
-            Some(u32::from_le_bytes(*bytes) as usize)
+            Some(u32::from_le_bytes(*bytes))
         };
-        let from = if before == 0 { 0 } else { end_of(before - 1)? };
-        let bytes = self.bytes.get(start + from..start + end_of(before)?)?;
-        Some(match shape.kind {
-            Kind::Text => Datum::Text(std::str::from_utf8(bytes).ok()?),
-            Kind::Padded => Datum::Padded(std::str::from_utf8(bytes).ok()?),
-            Kind::Numeric => Datum::Numeric(NumericRef(bytes)),
-            Kind::Array => Datum::Array(ArrayRef(bytes)),
-            _ => Datum::Bytea(bytes),
-        })
+        let from = if before == 0 { 0 } else { (end_of(before - 1)? & !WIDE) as usize };
+        let end = end_of(before)?;
+        let bytes = self.bytes.get(start + from..start + (end & !WIDE) as usize)?;
+        if end & WIDE != 0 {
+            return WidePointer::decode(bytes).map(Datum::Wide);
+        }
+        shape.value(bytes)
     }
 }
 
@@ -337,7 +405,7 @@ mod tests {
                 .collect();
             for written in 0..=row.len() {
                 let mut bytes = Vec::new();
-                encode(&row[..written], &shape, &mut bytes).unwrap();
+                assert!(encode(&row[..written], &shape, 500, &mut bytes).unwrap());
                 let view = RowView::new(&bytes, &shape);
                 for (index, value) in row.iter().enumerate() {
                     let expected = if index < written { *value } else { Datum::Null };
@@ -346,5 +414,34 @@ mod tests {
             }
         }
         assert!(RowView::new(&[9, 0, 0, 1], &shape).get(4).is_err());
+    }
+
+    #[test]
+    fn pointers_stand_where_values_stood() {
+        let shape = RowShape::new(&[Type::TEXT, Type::INT4, Type::BYTEA, Type::NUMERIC, Type::TEXT]);
+        let pointer = WidePointer { number: u64::MAX - 3, length: 0x3fff_ffff };
+        for wide in 0u32..8 {
+            let place = |bit: u32, value| if wide >> bit & 1 == 1 { Datum::Wide(pointer) } else { value };
+            let row = [
+                place(0, Datum::Text("first")),
+                Datum::Int4(7),
+                place(1, Datum::Bytea(&[1, 2])),
+                Datum::Null,
+                place(2, Datum::Text("last")),
+            ];
+            let mut bytes = Vec::new();
+            assert!(encode(&row, &shape, 100, &mut bytes).unwrap());
+            assert_eq!(has_wide(&bytes), wide != 0);
+            let view = RowView::new(&bytes, &shape);
+            for (at, value) in row.iter().enumerate() {
+                match (view.get(at).unwrap(), *value) {
+                    (Datum::Wide(found), Datum::Wide(put)) => assert_eq!(found, put),
+                    (found, value) => assert!(compare(found, value).is_eq(), "{found:?} {value:?}"),
+                }
+            }
+            let length = bytes.len();
+            assert!(encode(&row, &shape, length, &mut Vec::new()).unwrap());
+            assert!(!encode(&row, &shape, length - 1, &mut Vec::new()).unwrap());
+        }
     }
 }

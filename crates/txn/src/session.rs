@@ -497,6 +497,17 @@ impl TxnSession {
         self.state().delete(tree, key, seen)
     }
 
+    /// The payload of an entry that was written once, whoever wrote it and whether or not it is deleted: for who has its
+    /// key from another row that it sees, or has locked. Such a row's snapshot keeps the entry.
+    pub fn get_written(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<Option<Stamp>, Error> {
+        self.state().get_written(tree, key, payload)
+    }
+
     /// Locks the newest version of a row and puts its payload into `row`.
     pub fn lock_row(
         &self,

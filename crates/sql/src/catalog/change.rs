@@ -105,7 +105,7 @@ pub enum DecodeError {
 }
 
 /// The version of the stored form, its first byte.
-const STORED_VERSION: u8 = 1;
+const STORED_VERSION: u8 = 2;
 
 impl StoredObject {
     /// The stored form: a version byte, then the object.

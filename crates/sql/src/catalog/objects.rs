@@ -40,6 +40,8 @@ pub struct Table {
     pub name: String,
     /// The tree of its rows, ordered by primary key, or by a hidden row number where there is none.
     pub tree: TreeAddress,
+    /// The tree of the values its rows hold out of line, or none when no row can be long enough to need it.
+    pub wide: TreeAddress,
     /// Its columns in the order of their attribute numbers; dropped ones stay as holes.
     pub columns: Vec<Column>,
     /// Its primary key.
@@ -234,6 +236,32 @@ impl Table {
             let types: Vec<Type> = self.columns.iter().map(|column| column.type_).collect();
             crate::row::RowShape::new(&types)
         })
+    }
+
+    /// All its trees.
+    pub fn trees(&self) -> impl Iterator<Item = TreeAddress> + '_ {
+        let own = [self.tree, self.wide].into_iter().filter(|tree| *tree != TreeAddress::NONE);
+        self.indexes.iter().map(|index| index.tree).chain(own)
+    }
+
+    /// Whether a row may be too long for a tree's entry, so that some of its values must go out of line. Dropped columns
+    /// count: rows may hold their values still.
+    #[must_use]
+    pub fn may_be_wide(&self) -> bool {
+        // Key columns stand in the row and in its key.
+        const SURELY_FITS: usize = storage::btree::MAX_ENTRY - storage::btree::MAX_KEY - 400;
+        let lengths = self.columns.iter().map(|column| crate::types::length::most_bytes(column.type_));
+        let total = lengths.sum::<Option<usize>>();
+        total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
+    }
+
+    /// Whether a key of the table, or one of its references, reads the column.
+    #[must_use]
+    pub fn is_keyed(&self, column: usize) -> bool {
+        let column = column as u32;
+        self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column))
+            || self.indexes.iter().any(|index| index.columns.iter().any(|key| key.column == column))
+            || self.foreign_keys.iter().any(|key| key.columns.contains(&column))
     }
 
     /// The position of a column that is there.

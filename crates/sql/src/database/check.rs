@@ -5,8 +5,13 @@
 //! 3. Each page in use belongs to a tree, to the space map, or is the first page.
 //! 4. Each index holds exactly the entries its table's rows call for: both sides are summed as hashes of the entries,
 //!    so that their order does not matter, and compared with their counts.
+//! 5. Each value out of line that a row points to has exactly its chunks, and no chunk is nobody's ([`values`]).
 //!
 //! Not verified: that values make sense to anybody, and foreign keys.
+
+#[cfg(test)]
+mod tests;
+mod values;
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -18,8 +23,9 @@ use txn::{Direction, Range, TxnSession};
 
 use super::{Database, Shared, system};
 use crate::SqlError;
-use crate::catalog::{Catalog, Index, Table};
+use crate::catalog::{Catalog, Index, Table, TreeAddress};
 use crate::exec::keys::{index_entry, table_tree, tree};
+use crate::exec::wide::fetch;
 use crate::exec::{from_storage, from_txn};
 use crate::row::RowView;
 
@@ -34,6 +40,8 @@ pub struct CheckReport {
     pub rows: u64,
     /// Entries of indexes.
     pub entries: u64,
+    /// Chunks of values out of line.
+    pub chunks: u64,
     /// One line for each fault; empty when all is well.
     pub faults: Vec<String>,
 }
@@ -158,6 +166,9 @@ impl Check<'_> {
             let name = format!("{}.{}", catalog.database.name, table.name);
             let before = self.report.faults.len();
             self.tree(&format!("table {name}"), &table_tree(table))?;
+            if table.wide != TreeAddress::NONE {
+                self.tree(&format!("values of {name}"), &tree(table.wide))?;
+            }
             for index in &table.indexes {
                 self.tree(&format!("index {}.{}", catalog.database.name, index.name), &tree(index.tree))?;
             }
@@ -173,15 +184,19 @@ impl Check<'_> {
     /// Whether a table's indexes hold what its rows call for, as a snapshot of now sees them.
     fn agreement(&mut self, database: &str, table: &Table) -> Result<(), SqlError> {
         let shared = self.shared;
-        let (rows, expected, found) = shared.internal(|txn| {
+        let (rows, expected, found, values) = shared.internal(|txn| {
             let mut found = Vec::with_capacity(table.indexes.len());
             for index in &table.indexes {
                 found.push(entries_of_index(txn, index)?);
             }
             let (rows, expected) = entries_of_rows(txn, table)?;
-            Ok((rows, expected, found))
+            Ok((rows, expected, found, values::check(txn, table)?))
         })?;
         self.report.rows += rows;
+        self.report.chunks += values.chunks;
+        for fault in values.faults {
+            self.fault(format!("table {database}.{}: {fault}", table.name));
+        }
         for ((index, expected), found) in table.indexes.iter().zip(expected).zip(found) {
             self.report.entries += found.count;
             if expected != found {
@@ -231,7 +246,12 @@ fn entries_of_rows(txn: &TxnSession, table: &Table) -> Result<(u64, Vec<EntrySum
     while let Some((primary, bytes, _)) = scan.next(txn).map_err(from_txn)? {
         rows += 1;
         let view = RowView::new(bytes, table.shape());
-        let row = (0..table.columns.len()).map(|at| view.get(at)).collect::<Result<Vec<_>, _>>()?;
+        let bump = bumpalo::Bump::new();
+        let value = |at: usize| {
+            let value = view.get(at)?;
+            if table.is_keyed(at) { fetch(txn, table, (at, value), &bump) } else { Ok(value) }
+        };
+        let row = (0..table.columns.len()).map(value).collect::<Result<Vec<_>, _>>()?;
         for (index, sum) in table.indexes.iter().zip(&mut sums) {
             index_entry(index, &row, primary, &mut key, &mut payload)?;
             sum.add(&key, &payload);

@@ -1,4 +1,5 @@
-//! Numbers that only go up: hidden row numbers of tables without a primary key, and sequences.
+//! Numbers that only go up: hidden row numbers of tables without a primary key, numbers of values out of line, and
+//! sequences.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use storage::btree::Cursor;
 use sync::{SpinLock, WaitQueue};
 
 use super::{Shared, system};
-use crate::catalog::{Sequence, Table};
+use crate::catalog::{Sequence, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 
@@ -24,9 +25,9 @@ thread_local! {
 pub(super) type RowNumbers = SpinLock<HashMap<u32, u64>>;
 
 impl Shared {
-    /// The number of a new row of a table without primary key.
-    pub(crate) fn row_number(&self, table: &Table) -> Result<u64, SqlError> {
-        let key = (self.instance, table.tree.id);
+    /// The number of a new row, or of a new value, of a tree whose keys begin with such numbers (8 bytes, big endian).
+    pub(crate) fn row_number(&self, tree: TreeAddress) -> Result<u64, SqlError> {
+        let key = (self.instance, tree.id);
         let claimed = CLAIMED.with_borrow_mut(|claimed| {
             let (next, end) = claimed.get_mut(&key)?;
             (*next < *end).then(|| {
@@ -36,18 +37,18 @@ impl Shared {
         });
         match claimed {
             Some(number) => Ok(number),
-            None => self.claim_row_numbers(table, key),
+            None => self.claim_row_numbers(tree, key),
         }
     }
 
     #[cold]
-    fn claim_row_numbers(&self, table: &Table, key: (u64, u32)) -> Result<u64, SqlError> {
-        let known = self.row_numbers.lock().contains_key(&table.tree.id);
+    fn claim_row_numbers(&self, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
+        let known = self.row_numbers.lock().contains_key(&tree.id);
         // Whoever publishes first wins: nobody has inserted a row before its tree is in the map.
-        let first = if known { 0 } else { self.last_row_number(table)? + 1 };
+        let first = if known { 0 } else { self.last_row_number(tree)? + 1 };
         let start = {
             let mut numbers = self.row_numbers.lock();
-            let next = numbers.entry(table.tree.id).or_insert(first);
+            let next = numbers.entry(tree.id).or_insert(first);
             *next += BATCH;
             *next - BATCH
         };
@@ -55,8 +56,8 @@ impl Shared {
         Ok(start)
     }
 
-    fn last_row_number(&self, table: &Table) -> Result<u64, SqlError> {
-        let mut cursor = Cursor::new(crate::exec::tree(table.tree));
+    fn last_row_number(&self, tree: TreeAddress) -> Result<u64, SqlError> {
+        let mut cursor = Cursor::new(crate::exec::tree(tree));
         let store = self.engine.store();
         cursor.seek_end(store).map_err(|error| from_txn(error.into()))?;
         let last = cursor.prev(store).map_err(|error| from_txn(error.into()))?;

@@ -1,6 +1,6 @@
 //! What a row must satisfy by itself: NOT NULL and CHECK; and the messages of broken keys.
 
-use super::{Arena, Executor, File, keys::Part};
+use super::{Arena, Executor, File, keys::Part, wide};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Check, Reg};
@@ -17,7 +17,7 @@ pub(super) fn check_row<'s, 'x>(
     let row = &file[first as usize..first as usize + table.columns.len()];
     for (column, value) in table.columns.iter().zip(row) {
         if column.not_null && value.is_null() && !column.dropped {
-            return Err(null_violation(cx, table, &column.name, row));
+            return Err(null_violation(cx, table, &column.name, row)?);
         }
     }
     for check in checks {
@@ -27,7 +27,7 @@ pub(super) fn check_row<'s, 'x>(
                 table.name, check.name
             );
             return Err(in_table(cx, table, SqlError::new(SqlState::CHECK_VIOLATION, message))
-                .with_detail(failing_row(cx, table, row))
+                .with_detail(failing_row(cx, table, row)?)
                 .with_constraint(&check.name));
         }
     }
@@ -40,22 +40,27 @@ pub(super) fn in_table(cx: &Executor<'_>, table: &Table, error: SqlError) -> Sql
 }
 
 #[cold]
-fn null_violation(cx: &Executor<'_>, table: &Table, column: &str, row: &[Datum<'_>]) -> SqlError {
+fn null_violation(
+    cx: &Executor<'_>,
+    table: &Table,
+    column: &str,
+    row: &[Datum<'_>],
+) -> Result<SqlError, SqlError> {
     let message = format!(
         "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
         table.name
     );
-    in_table(cx, table, SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
-        .with_detail(failing_row(cx, table, row))
-        .with_column(column)
+    Ok(in_table(cx, table, SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
+        .with_detail(failing_row(cx, table, row)?)
+        .with_column(column))
 }
 
 /// "Failing row contains (1, null)."
-fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> String {
+fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<String, SqlError> {
     const LONGEST: usize = 64;
     let mut line = String::from("Failing row contains (");
     let mut first = true;
-    for (column, value) in table.columns.iter().zip(row) {
+    for (at, (column, value)) in table.columns.iter().zip(row).enumerate() {
         if column.dropped {
             continue;
         }
@@ -67,7 +72,8 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> String {
             line.push_str("null");
             continue;
         }
-        let shown = shown(cx, *value, column.type_);
+        let bump = bumpalo::Bump::new();
+        let shown = shown(cx, wide::fetch(cx.txn, table, (at, *value), &bump)?, column.type_);
         match shown.char_indices().nth(LONGEST) {
             Some((end, _)) => {
                 line.push_str(&shown[..end]);
@@ -77,7 +83,7 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> String {
         }
     }
     line.push_str(").");
-    line
+    Ok(line)
 }
 
 /// A value as text, for messages.

@@ -1,5 +1,6 @@
 //! Filling trees that a definition made: of a rewritten table, of a new index.
 
+use storage::btree::{MAX_ENTRY, MAX_KEY};
 use txn::{Direction, Range};
 
 use super::constraint::{in_table, shown_key};
@@ -8,11 +9,11 @@ use super::keys::{
     Part, index_entry, index_parts, primary_key_of_entry, primary_parts, row_key, table_tree, tree,
 };
 use super::modify::old_row;
-use super::{Arena, Executor, Flow, from_txn, run};
+use super::{Arena, Executor, Flow, from_txn, run, wide};
 use crate::catalog::{Index, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Body, Statement};
-use crate::row::{self, RowView};
+use crate::row::RowView;
 use crate::types::Datum;
 
 /// Stores the rows of a query in a new table and its indexes; their number. Output column i goes to the table's column
@@ -39,8 +40,8 @@ pub(crate) fn fill<'s>(
         no_nulls(cx, table, row)?;
         rows += 1;
         bytes.clear();
-        row::encode(row, table.shape(), &mut bytes)?;
         new_key(cx, table, row, &mut key)?;
+        wide::encode(cx, table, row, &key, &mut bytes)?;
         target.add(cx, &key, &bytes).map_err(|broken| primary_broken(cx, table, broken))?;
         Ok(Flow::More)
     });
@@ -54,19 +55,25 @@ pub(crate) fn fill<'s>(
 pub(crate) fn move_rows(cx: &mut Executor<'_>, old: &Table, table: &Table) -> Result<(), SqlError> {
     let mut scan = cx.txn.scan(&table_tree(old), Range::ALL, Direction::Forward);
     let mut target = TreeFill::new(cx, table_tree(table));
-    let mut key = Vec::new();
+    let (mut key, mut packed) = (Vec::new(), Vec::new());
     let columns: Vec<u32> = primary_parts(table).map(|part| part.column).collect();
     cx.scoped(|cx, own| {
         while let Some((_, row, _)) = scan.next(cx.txn).map_err(from_txn)? {
             cx.check()?;
             {
-                let values = some_columns(table, row, columns.iter().copied(), own)?;
+                let values = some_columns(cx, table, row, columns.iter().copied(), own)?;
                 if let Some(column) = columns.iter().find(|column| values[**column as usize].is_null()) {
                     return Err(contains_nulls(cx, table, *column as usize));
                 }
                 new_key(cx, table, values, &mut key)?;
+                packed.clear();
+                if key.len() + txn::version::HEADER + row.len() > MAX_ENTRY {
+                    // Beside a longer key less of the row has room.
+                    wide::encode(cx, table, old_row(table, row, own)?, &key, &mut packed)?;
+                }
             }
             own.bump.reset();
+            let row = if packed.is_empty() { row } else { &packed[..] };
             target.add(cx, &key, row).map_err(|broken| primary_broken(cx, table, broken))?;
         }
         Ok(())
@@ -94,12 +101,13 @@ fn new_key(
         return row_key(table, row, key);
     }
     key.clear();
-    key.extend_from_slice(&cx.shared.row_number(table)?.to_be_bytes());
+    key.extend_from_slice(&cx.shared.row_number(table.tree)?.to_be_bytes());
     Ok(())
 }
 
 /// A row of which only these columns are read; the others are NULL.
 fn some_columns<'x>(
+    cx: &Executor<'_>,
     table: &'x Table,
     bytes: &'x [u8],
     columns: impl Iterator<Item = u32>,
@@ -110,7 +118,7 @@ fn some_columns<'x>(
     for column in columns {
         row[column as usize] = view.get(column as usize)?;
     }
-    Ok(row)
+    wide::fetched(cx.txn, table, row, |_| true, &arena.bump)
 }
 
 /// No column that may not be NULL is.
@@ -139,8 +147,11 @@ pub(crate) fn build_index(cx: &mut Executor<'_>, table: &Table, index: &Index) -
             cx.check()?;
             {
                 let columns = index_parts(index).map(|part| part.column);
-                let row = some_columns(table, bytes, columns, own)?;
+                let row = some_columns(cx, table, bytes, columns, own)?;
                 index_entry(index, row, key, &mut entry, &mut payload)?;
+                if entry.len() > MAX_KEY {
+                    return Err(wide::key_too_long(entry.len(), &index.name));
+                }
             }
             own.bump.reset();
             target.add(cx, &entry, &payload).map_err(|broken| index_broken(cx, table, index, broken))?;
@@ -186,8 +197,9 @@ fn duplicated(
     row: &[u8],
 ) -> SqlError {
     let told = cx.scoped(|cx, own| {
-        let row = old_row(table, row, own)?;
-        let shown = shown_key(cx, table, parts.map(|part| part.column), row);
+        let columns: Vec<u32> = parts.map(|part| part.column).collect();
+        let row = some_columns(cx, table, row, columns.iter().copied(), own)?;
+        let shown = shown_key(cx, table, columns.iter().copied(), row);
         let message = format!("could not create unique index \"{name}\"");
         Ok(in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
             .with_detail(format!("{shown} is duplicated."))

@@ -21,7 +21,7 @@ use super::keys::{
     encode_part, index_parts, primary_key_of_entry, primary_parts, step_over, table_tree, tree,
 };
 use super::modify::{change_row, old_row, remove_row};
-use super::{Executor, from_txn};
+use super::{Executor, from_txn, wide};
 use crate::catalog::{ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
@@ -309,7 +309,7 @@ fn children(
                 }
             }
         };
-        if parts.is_empty() && !matches_values(child, key, row, &wanted)? {
+        if parts.is_empty() && !matches_values(cx.txn, child, key, row, &wanted)? {
             continue;
         }
         found.push((primary.to_vec(), stamp, row.to_vec()));
@@ -321,6 +321,7 @@ fn children(
 }
 
 fn matches_values(
+    txn: &txn::TxnSession,
     child: &Table,
     key: &ForeignKey,
     row: &[u8],
@@ -328,8 +329,10 @@ fn matches_values(
 ) -> Result<bool, SqlError> {
     let view = crate::row::RowView::new(row, child.shape());
     let (mut a, mut b) = (Vec::new(), Vec::new());
+    let bump = bumpalo::Bump::new();
     for (column, value) in key.columns.iter().zip(wanted) {
-        super::memory::encode_key(view.get(*column as usize)?, &mut a)?;
+        let column = *column as usize;
+        super::memory::encode_key(wide::fetch(txn, child, (column, view.get(column)?), &bump)?, &mut a)?;
         super::memory::encode_key(*value, &mut b)?;
     }
     Ok(a == b)

@@ -5,8 +5,7 @@ use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Wait};
 use super::constraint::{check_row, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
 use super::modify::{change_row, insert_entry, old_row};
-use super::scan::decode;
-use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, load, run};
+use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, load, run, wide};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
@@ -92,11 +91,11 @@ fn arbitrates(insert: &Insert, conflict: &OnConflict, error: &SqlError) -> bool 
 /// Stores a complete, checked row and its index entries, and notes the referential checks due.
 pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<(), SqlError> {
     let (mut bytes, mut key) = (cx.take_bytes(), cx.take_bytes());
-    row::encode(row, table.shape(), &mut bytes)?;
     match table.primary_key {
         Some(_) => row_key(table, row, &mut key)?,
-        None => key.extend_from_slice(&cx.shared.row_number(table)?.to_be_bytes()),
+        None => key.extend_from_slice(&cx.shared.row_number(table.tree)?.to_be_bytes()),
     }
+    wide::encode(cx, table, row, &key, &mut bytes)?;
     if load::insert(cx, table, &key, &bytes)? == InsertOutcome::Duplicate {
         let name = table.primary_key.as_ref().map_or("", |key| &key.name);
         return Err(unique_violation(cx, table, name, primary_parts(table), row));
@@ -193,7 +192,7 @@ fn update_existing<'s, 'x>(
     if stamp.txid == snapshot.txid && stamp.command >= snapshot.command {
         return Err(second_time());
     }
-    decode(table, &update.existing, bytes, file)?;
+    wide::decode_whole(cx, table, &update.existing, bytes, file, arena)?;
     if let Some(condition) = &update.condition
         && !cx.test(condition, file, arena)?
     {
@@ -209,11 +208,16 @@ fn update_existing<'s, 'x>(
     for (value, assignment) in values.iter().zip(&update.assignments) {
         file[first + assignment.column as usize] = *value;
     }
-    check_row(cx, table, (update.updated_row, &update.checks), file, arena)?;
+    let checked = (update.updated_row, &update.checks[..]);
+    match row::has_wide(bytes) {
+        false => check_row(cx, table, checked, file, arena)?,
+        true => wide::check_row(cx, table, checked, file, arena)?,
+    }
     match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
         Outcome::Done => {
             let new_row = insert.new_row as usize;
             file.copy_within(first..first + columns, new_row);
+            wide::fetch_returned(cx, table, (insert.new_row, &insert.returned), file, arena)?;
             Ok(Resolved::Updated)
         }
         Outcome::SelfChanged => Err(second_time()),

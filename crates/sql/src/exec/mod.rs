@@ -36,6 +36,7 @@ mod set;
 mod sort;
 mod subquery;
 mod upkeep;
+pub(crate) mod wide;
 mod window;
 
 use std::marker::PhantomData;

@@ -8,8 +8,8 @@ use txn::{LockOutcome, Outcome, RowLock, Stamp, Wait};
 
 use super::constraint::{check_row, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
-use super::scan::{decode, identify};
-use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run};
+use super::scan::identify;
+use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run, wide};
 use crate::catalog::{Index, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Delete, LockTarget, Plan, RowTarget, Update};
@@ -57,7 +57,7 @@ fn look_again<'s, 'x>(
         LockOutcome::Locked(stamp) => stamp,
         LockOutcome::Gone | LockOutcome::Skipped => return Ok(Newest::Lost),
     };
-    decode(&target.table, &target.columns, row, file)?;
+    wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
     identify(target.identity, key, stamp, row, file, arena);
     match &target.recheck {
         Some(condition) if !cx.test(condition, file, arena)? => Ok(Newest::Lost),
@@ -114,9 +114,16 @@ fn update_row<'s, 'x>(
         for (value, assignment) in values.iter().zip(&update.assignments) {
             file[first + assignment.column as usize] = *value;
         }
-        check_row(cx, table, (update.new_row, &update.checks), file, arena)?;
+        let checked = (update.new_row, &update.checks[..]);
+        match row::has_wide(bytes) {
+            false => check_row(cx, table, checked, file, arena)?,
+            true => wide::check_row(cx, table, checked, file, arena)?,
+        }
         match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
-            Outcome::Done => return Ok(true),
+            Outcome::Done => {
+                wide::fetch_returned(cx, table, (update.new_row, &update.returned), file, arena)?;
+                return Ok(true);
+            }
             Outcome::Gone | Outcome::SelfChanged => return Ok(false),
             Outcome::Changed => {
                 let lock = (RowLock::NoKeyUpdate, Wait::Block);
@@ -128,7 +135,7 @@ fn update_row<'s, 'x>(
     }
 }
 
-/// All columns of a stored row.
+/// All columns of a stored row. Those out of line are pointers.
 pub(super) fn old_row<'x>(
     table: &'x Table,
     bytes: &'x [u8],
@@ -142,19 +149,43 @@ pub(super) fn old_row<'x>(
     Ok(row)
 }
 
-/// Replaces a row by its new version, in the table and its indexes, and notes the referential checks due.
+/// Replaces a row by its new version, in the table and its indexes, and notes the referential checks due. Columns that
+/// stay as they are may be pointers.
 pub(super) fn change_row(
     cx: &mut Executor<'_>,
     table: &Table,
     (key, stamp, old): (&[u8], Stamp, &[Datum<'_>]),
     new: &[Datum<'_>],
 ) -> Result<Outcome, SqlError> {
+    if !old.iter().any(Datum::is_wide) {
+        return replace_row(cx, table, (key, stamp), new, (old, new));
+    }
+    let arena = cx.take_arena();
+    let old_keys = wide::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
+    let new_keys = wide::fetched(cx.txn, table, new, |column| table.is_keyed(column), &arena.bump)?;
+    let outcome = replace_row(cx, table, (key, stamp), new, (old_keys, new_keys))?;
+    if outcome == Outcome::Done {
+        wide::retire_replaced(cx, table, old, new)?;
+    }
+    cx.give_arena(arena);
+    Ok(outcome)
+}
+
+/// [`change_row`] but for values out of line that the row has no more. `old_keys` and `new_keys` are the two versions with
+/// the values of keys in them.
+fn replace_row(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    (key, stamp): (&[u8], Stamp),
+    new: &[Datum<'_>],
+    (old_keys, new_keys): (&[Datum<'_>], &[Datum<'_>]),
+) -> Result<Outcome, SqlError> {
     let (mut bytes, mut new_key) = (cx.take_bytes(), cx.take_bytes());
-    row::encode(new, table.shape(), &mut bytes)?;
     match table.primary_key {
-        Some(_) => row_key(table, new, &mut new_key)?,
+        Some(_) => row_key(table, new_keys, &mut new_key)?,
         None => new_key.extend_from_slice(key),
     }
+    let written = wide::encode(cx, table, new, &new_key, &mut bytes)?;
     let moved = new_key != key;
     let tree = table_tree(table);
     let outcome = match moved {
@@ -166,12 +197,17 @@ pub(super) fn change_row(
         if moved && cx.txn.insert(&tree, &new_key, &bytes).map_err(from_txn)? == txn::InsertOutcome::Duplicate
         {
             let name = table.primary_key.as_ref().map_or("", |key| &key.name);
-            return Err(unique_violation(cx, table, name, primary_parts(table), new));
+            return Err(unique_violation(cx, table, name, primary_parts(table), new_keys));
         }
         for index in &table.indexes {
-            change_entry(cx, (table, index), (old, key), (new, &new_key))?;
+            change_entry(cx, (table, index), (old_keys, key), (new_keys, &new_key))?;
         }
-        foreign::row_changed(cx, table, old, new)?;
+        foreign::row_changed(cx, table, old_keys, new_keys)?;
+    } else {
+        // Somebody was faster: what was written for this version is nobody's.
+        for pointer in written {
+            wide::retire(cx, table, pointer)?;
+        }
     }
     cx.give_bytes(bytes);
     cx.give_bytes(new_key);
@@ -207,6 +243,9 @@ pub(super) fn insert_entry(
     key: &[u8],
     payload: &[u8],
 ) -> Result<(), SqlError> {
+    if key.len() > storage::btree::MAX_KEY {
+        return Err(wide::key_too_long(key.len(), &index.name));
+    }
     match cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn)? {
         txn::InsertOutcome::Done => Ok(()),
         txn::InsertOutcome::Duplicate => {
@@ -273,16 +312,35 @@ pub(super) fn remove_row(
 ) -> Result<Outcome, SqlError> {
     let outcome = cx.txn.delete(&table_tree(table), key, stamp).map_err(from_txn)?;
     if outcome == Outcome::Done {
-        let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
-        for index in &table.indexes {
-            index_entry(index, old, key, &mut entry, &mut payload)?;
-            delete_entry(cx, index, &entry)?;
+        match old.iter().any(Datum::is_wide) {
+            false => remove_entries(cx, table, key, old)?,
+            true => {
+                let arena = cx.take_arena();
+                let keys = wide::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
+                remove_entries(cx, table, key, keys)?;
+                cx.give_arena(arena);
+                wide::retire_replaced(cx, table, old, &[])?;
+            }
         }
-        cx.give_bytes(entry);
-        cx.give_bytes(payload);
-        foreign::row_deleted(cx, table, old)?;
     }
     Ok(outcome)
+}
+
+/// Removes a deleted row's entries from the indexes, and notes the referential checks due.
+fn remove_entries(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    key: &[u8],
+    old: &[Datum<'_>],
+) -> Result<(), SqlError> {
+    let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
+    for index in &table.indexes {
+        index_entry(index, old, key, &mut entry, &mut payload)?;
+        delete_entry(cx, index, &entry)?;
+    }
+    cx.give_bytes(entry);
+    cx.give_bytes(payload);
+    foreign::row_deleted(cx, table, old)
 }
 
 /// SELECT ... FOR UPDATE and its weaker kinds.
@@ -308,7 +366,7 @@ pub(super) fn lock_rows<'s, 'x>(
             let row: Option<&[u8]> = (newest != stamp).then(|| &*arena.bump.alloc_slice_copy(&buffer));
             cx.give_bytes(buffer);
             if let Some(row) = row {
-                decode(&target.table, &target.columns, row, file)?;
+                wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
                 identify(target.identity, key, newest, row, file, arena);
                 if let Some(condition) = &target.recheck
                     && !cx.test(condition, file, arena)?

@@ -3,15 +3,15 @@
 use txn::{Direction, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
-use super::{Arena, Executor, File, Flow, Sink, from_txn};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
 use crate::catalog::{Index, Table};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
-use crate::row::RowView;
+use crate::row::{self, RowView};
 use crate::types::Datum;
 
-/// Decodes the columns read of a row.
+/// Decodes the columns read of a row. Those out of line stay pointers.
 #[inline]
 pub(super) fn decode<'x>(
     table: &'x Table,
@@ -50,11 +50,38 @@ fn give<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     decode(&scan.table, &scan.columns, row, file)?;
+    if row::has_wide(row) {
+        return give_wide(cx, scan, (key, row, stamp), file, arena, sink);
+    }
     if let Some(filter) = &scan.filter
         && !cx.test(filter, file, arena)?
     {
         return Ok(Flow::More);
     }
+    if let Some(identity) = scan.identity {
+        identify(identity, key, stamp, row, file, arena);
+    }
+    sink(cx, file, arena)
+}
+
+/// The rest of [`give`] for a row with values out of line: what the filter reads is fetched before it, the rest after.
+#[cold]
+fn give_wide<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (key, row, stamp): (&'x [u8], &'x [u8], Stamp),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if let Some(filter) = &scan.filter {
+        let wanted = |register| wide::reads(filter, register);
+        wide::fetch_registers(cx, &scan.table, &scan.columns, wanted, file, arena)?;
+        if !cx.test(filter, file, arena)? {
+            return Ok(Flow::More);
+        }
+    }
+    wide::fetch_registers(cx, &scan.table, &scan.columns, |_| true, file, arena)?;
     if let Some(identity) = scan.identity {
         identify(identity, key, stamp, row, file, arena);
     }

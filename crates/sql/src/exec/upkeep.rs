@@ -10,14 +10,11 @@ use crate::catalog::{ColumnStatistics, Table, TableStatistics};
 use crate::database::Shared;
 use crate::error::SqlError;
 use crate::row::RowView;
+use crate::types::Datum;
 
 /// Removes what nobody can see any more.
 pub(crate) fn vacuum(shared: &Shared, table: &Table) -> Result<(), SqlError> {
-    shared.engine.vacuum(&table_tree(table)).map_err(from_txn)?;
-    for index in &table.indexes {
-        shared.engine.vacuum(&tree(index.tree)).map_err(from_txn)?;
-    }
-    Ok(())
+    table.trees().try_for_each(|address| shared.engine.vacuum(&tree(address)).map(|_| ()).map_err(from_txn))
 }
 
 /// Rows looked at closely; of more, every n-th is.
@@ -67,8 +64,17 @@ fn sample(columns: &mut [Column], row: RowView<'_>, bytes: &mut Vec<u8>) -> Resu
             continue;
         }
         bytes.clear();
-        encode_key(value, bytes)?;
-        column.width += bytes.len() as u64;
+        // A value out of line is not fetched for this: its number stands for it, as if no two were equal.
+        column.width += match value {
+            Datum::Wide(pointer) => {
+                bytes.extend_from_slice(&pointer.number.to_le_bytes());
+                u64::from(pointer.length)
+            }
+            value => {
+                encode_key(value, bytes)?;
+                bytes.len() as u64
+            }
+        };
         *column.values.entry(hash(bytes)).or_insert(0) += 1;
     }
     Ok(())

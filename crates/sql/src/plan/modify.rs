@@ -26,6 +26,8 @@ pub struct Insert {
     pub checks: Vec<Check>,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
+    /// The columns of the new row that nodes above read.
+    pub returned: Vec<u32>,
 }
 
 /// A CHECK constraint.
@@ -105,6 +107,8 @@ pub struct Update {
     pub new_row: Reg,
     /// CHECK constraints over the new row's registers.
     pub checks: Vec<Check>,
+    /// The columns of the new row that nodes above read.
+    pub returned: Vec<u32>,
 }
 
 /// DELETE.

@@ -39,6 +39,7 @@ impl Planner<'_, '_> {
             new_row: insert.new_row,
             checks: insert.checks,
             conflict,
+            returned: Vec::new(),
         }));
         self.returned(plan, tables, insert.returning, QueryTag::Insert)
     }
@@ -60,6 +61,7 @@ impl Planner<'_, '_> {
                 assignments: change.assignments,
                 new_row: change.new_row,
                 checks: change.checks,
+                returned: Vec::new(),
             }))
         } else {
             Plan::Delete(Box::new(Delete { input: part.plan, target }))

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::catalog::Table;
 use crate::expr::Expr;
 use crate::plan::{AccessPath, KeyRange, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
 
@@ -187,8 +188,14 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
         | Plan::Project { input, .. }
         | Plan::Limit { input, .. }
         | Plan::LockRows { input, .. } => fill(input, &need),
-        Plan::Insert(insert) => fill(&mut insert.input, &need),
-        Plan::Update(update) => fill(&mut update.input, &need),
+        Plan::Insert(insert) => {
+            insert.returned = columns_read(&insert.table, insert.new_row, needed);
+            fill(&mut insert.input, &need);
+        }
+        Plan::Update(update) => {
+            update.returned = columns_read(&update.target.table, update.new_row, needed);
+            fill(&mut update.input, &need);
+        }
         Plan::Delete(delete) => fill(&mut delete.input, &need),
         Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, &need)),
         Plan::OneRow
@@ -199,6 +206,11 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
         | Plan::Function { .. }
         | Plan::CommonScan { .. } => {}
     }
+}
+
+/// The columns of a row in consecutive registers that are needed.
+fn columns_read(table: &Table, first: Reg, needed: &Registers) -> Vec<u32> {
+    (0..table.columns.len() as u32).filter(|column| needed.contains(&(first + column))).collect()
 }
 
 fn kept(plan: &Plan, need: &Registers) -> Vec<Reg> {

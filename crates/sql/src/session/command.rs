@@ -332,6 +332,9 @@ impl Session {
     ) -> Result<(), SqlError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
         let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
+        if !skip {
+            client.columns(&columns, &[]);
+        }
         let mut given = 0;
         while count.is_none_or(|count| given < count) {
             let Some(kept) = &mut portal.kept else { break };

@@ -8,7 +8,7 @@ use txn::SavepointId;
 use super::client::{Client, Notice};
 use super::plans::Planned;
 use super::{Session, clock};
-use crate::catalog::{Catalog, Change, Overlay, TreeAddress};
+use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -453,6 +453,12 @@ impl Session {
         let address = self.shared.create_tree(&self.txn)?;
         self.block.created.push(address);
         Ok(address)
+    }
+
+    /// Makes the tree of a table's values out of line, where its rows may need one.
+    pub(super) fn make_wide(&mut self, table: &mut Table) -> Result<(), SqlError> {
+        table.wide = if table.may_be_wide() { self.make_tree()? } else { TreeAddress::NONE };
+        Ok(())
     }
 
     /// Drops a tree with the transaction.

@@ -50,9 +50,21 @@ pub enum Datum<'a> {
     Array(ArrayRef<'a>),
     /// a row value; never stored
     Record(&'a RecordRef<'a>),
+    /// A stored value that lies out of line and was not fetched. Only who reads, writes or checks stored rows meets it:
+    /// every register an expression reads holds the value itself.
+    Wide(WidePointer),
 }
 
 const _: () = assert!(size_of::<Datum<'static>>() <= 24);
+
+/// Where a value lies that is stored out of line: what its row holds in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WidePointer {
+    /// The value's number among those of its table.
+    pub number: u64,
+    /// Its length in bytes.
+    pub length: u32,
+}
 
 /// A row value.
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +122,25 @@ pub enum Value {
     Record(Box<[(Type, Value)]>),
 }
 
+impl WidePointer {
+    /// The end of whoever takes a pointer for its value: better no answer than a wrong one.
+    #[cold]
+    pub(crate) fn unfetched(self) -> ! {
+        unreachable!("{self:?} is used as a value and was not fetched")
+    }
+}
+
 impl Datum<'_> {
     /// Whether it is NULL.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)
+    }
+
+    /// Whether it is a pointer to a value out of line.
+    #[inline]
+    pub fn is_wide(&self) -> bool {
+        matches!(self, Datum::Wide(_))
     }
 
     /// A copy whose memory is the arena's.
@@ -144,6 +170,7 @@ impl Datum<'_> {
                 types: arena.alloc_slice_copy(v.types),
                 fields: arena.alloc_slice_fill_iter(v.fields.iter().map(|field| field.copy_in(arena))),
             })),
+            Datum::Wide(v) => Datum::Wide(v),
         }
     }
 
@@ -173,6 +200,7 @@ impl Datum<'_> {
             Datum::Record(v) => Value::Record(
                 v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect(),
             ),
+            Datum::Wide(v) => v.unfetched(),
         }
     }
 }

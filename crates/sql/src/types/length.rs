@@ -8,6 +8,24 @@ use crate::error::{SqlError, SqlState};
 /// What character(n) is filled up with, so many at a time.
 const SPACES: &str = "                                                                ";
 
+/// The most bytes a stored value of the type can have; None when nothing limits them.
+pub fn most_bytes(ty: Type) -> Option<usize> {
+    const UTF8: usize = 4;
+    let limit = usize::try_from(ty.modifier).ok();
+    match ty.oid {
+        oid::VARCHAR | oid::BPCHAR => limit.map(|limit| limit.saturating_sub(4).saturating_mul(UTF8)),
+        oid::NUMERIC => limit.map(|_| {
+            let (precision, scale) = super::registry::numeric_modifier(ty.modifier);
+            // A byte holds more than two digits; a negative scale adds zeros.
+            8 + (precision.unsigned_abs() as usize + scale.unsigned_abs() as usize) / 2
+        }),
+        oid::TEXT | oid::BYTEA | oid::UNKNOWN => None,
+        oid::NAME => Some(64),
+        other if super::registry::is_array(other) => None,
+        _ => Some(16),
+    }
+}
+
 /// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
 pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     // What becomes bpchar is told apart from text from here on, with a length or without.

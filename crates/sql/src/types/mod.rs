@@ -22,7 +22,7 @@ pub mod text;
 
 pub use array::{ArrayBuilder, ArrayRef};
 pub use compare::compare;
-pub use datum::{Datum, RecordRef, Value};
+pub use datum::{Datum, RecordRef, Value, WidePointer};
 pub use interval::Interval;
 pub use numeric::NumericRef;
 pub use registry::{

@@ -70,6 +70,7 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Oid(v) => fixed(16, &v.to_le_bytes()),
         Datum::Uuid(v) => fixed(17, v),
         Datum::Array(v) => variable(18, v.0, out),
+        Datum::Wide(v) => v.unfetched(),
     }
 }
 

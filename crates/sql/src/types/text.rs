@@ -41,6 +41,7 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
             }
         }
         Datum::Array(v) => array_text::write(v, session, out),
+        Datum::Wide(v) => v.unfetched(),
         Datum::Record(v) => array_text::write_record(v, session, out),
     }
 }

@@ -87,6 +87,24 @@ impl Inner {
         Ok(stamp)
     }
 
+    pub(super) fn get_written(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<Option<Stamp>, Error> {
+        let found = tree.get(&self.engine.store, key, |value| {
+            let stamp = Stamp::decode(value)?;
+            payload.clear();
+            payload.extend_from_slice(&value[HEADER..]);
+            Some(stamp)
+        })?;
+        match found {
+            Some(None) => Err(Error::CorruptRow),
+            found => Ok(found.flatten()),
+        }
+    }
+
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }

@@ -8,7 +8,7 @@ use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
 use super::{constraint, exists, missing, quoted, sequence, skipping};
-use crate::catalog::{Change, Relation, Sequence, Table};
+use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
 use crate::functions;
@@ -148,6 +148,7 @@ fn add_column(
     let value = match &table.columns[at].default {
         Some(default) => format!("CAST(({default}) AS {})", definition.type_),
         None if definition.not_null => format!("CAST(NULL AS {})", definition.type_),
+        None if table.wide == TreeAddress::NONE => return session.make_wide(table),
         None => return Ok(()),
     };
     rewrite(session, &old, table, Some((at, value)))
@@ -376,6 +377,13 @@ pub(super) fn rewrite(
 ) -> Result<(), SqlError> {
     session.discard_tree(old.tree)?;
     table.tree = session.make_tree()?;
+    // Rows that move as they are keep their pointers, and so the table its values.
+    if changed.is_some() {
+        if old.wide != TreeAddress::NONE {
+            session.discard_tree(old.wide)?;
+        }
+        session.make_wide(table)?;
+    }
     for index in &mut table.indexes {
         session.discard_tree(index.tree)?;
         index.tree = session.make_tree()?;

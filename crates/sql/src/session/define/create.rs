@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::{constraint, default_name, exists, missing, sequence};
-use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table};
+use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table, TreeAddress};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec;
@@ -136,6 +136,7 @@ fn make_table(
         schema,
         name: name.clone(),
         tree: session.make_tree()?,
+        wide: TreeAddress::NONE,
         columns,
         primary_key: None,
         indexes: Vec::new(),
@@ -143,6 +144,7 @@ fn make_table(
         foreign_keys: Vec::new(),
         layout: Default::default(),
     };
+    session.make_wide(&mut table)?;
     for (at, column) in create.columns.iter().enumerate() {
         if let Some(owned) = &column.sequence {
             sequence::own(session, &mut table, at, owned)?;

@@ -44,7 +44,7 @@ pub(super) fn database(
     };
     shared.internal(|txn| {
         for table in gone.catalog().tables() {
-            for tree in trees(table) {
+            for tree in table.trees() {
                 shared.drop_tree(txn, tree)?;
             }
         }
@@ -58,11 +58,6 @@ pub(super) fn database(
     shared.set_databases(&left.into());
     shared.trees_settled(&[]);
     Ok("DROP DATABASE")
-}
-
-/// All trees of a table.
-fn trees(table: &Table) -> Vec<crate::catalog::TreeAddress> {
-    table.indexes.iter().map(|index| index.tree).chain([table.tree]).collect()
 }
 
 /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
@@ -215,7 +210,7 @@ fn drop_table(session: &mut Session, table: &Table, cascade: bool, together: &[u
         }
         forget_references(session, table.oid, |_| true)?;
     }
-    for tree in trees(table) {
+    for tree in table.trees() {
         session.discard_tree(tree)?;
     }
     let owned: Vec<_> = catalog
@@ -309,10 +304,11 @@ pub(super) fn truncate(
     }
     for oid in all {
         let mut table = session.definition(oid)?;
-        for tree in trees(&table) {
+        for tree in table.trees() {
             session.discard_tree(tree)?;
         }
         table.tree = session.make_tree()?;
+        session.make_wide(&mut table)?;
         for index in &mut table.indexes {
             index.tree = session.make_tree()?;
         }

@@ -1,0 +1,89 @@
+//! Values out of line: each pointer of a row has exactly its chunks, and no chunk is nobody's.
+//!
+//! Chunks are looked up one by one, so that what is missing can be named; both sides are summed besides, as the indexes
+//! are, so that a chunk of no row, or of two, shows as well.
+
+use txn::{Direction, TxnSession};
+
+use super::{ALL, EntrySum};
+use crate::SqlError;
+use crate::catalog::{Table, TreeAddress};
+use crate::exec::keys::{table_tree, tree};
+use crate::exec::{from_txn, wide};
+use crate::row::{self, RowView};
+use crate::types::{Datum, WidePointer};
+
+/// What the check of a table's values came to.
+#[derive(Default)]
+pub(super) struct Values {
+    /// Chunks there are.
+    pub chunks: u64,
+    /// What is wrong.
+    pub faults: Vec<String>,
+}
+
+/// Checks a table's values, as a snapshot of now sees them.
+pub(super) fn check(txn: &TxnSession, table: &Table) -> Result<Values, SqlError> {
+    let mut values = Values::default();
+    let mut called = EntrySum::default();
+    let mut scan = txn.scan(&table_tree(table), ALL, Direction::Forward);
+    while let Some((_, bytes, _)) = scan.next(txn).map_err(from_txn)? {
+        runtime::fiber::safe_point();
+        if !row::has_wide(bytes) {
+            continue;
+        }
+        let view = RowView::new(bytes, table.shape());
+        for column in 0..view.columns() {
+            if let Datum::Wide(pointer) = view.get(column)? {
+                let name = &table.columns[column].name;
+                pointer_holds(txn, table, (name, pointer), &mut called, &mut values.faults)?;
+            }
+        }
+    }
+    if table.wide == TreeAddress::NONE {
+        return Ok(values);
+    }
+    let mut found = EntrySum::default();
+    let mut scan = txn.scan(&tree(table.wide), ALL, Direction::Forward);
+    while let Some((key, chunk, _)) = scan.next(txn).map_err(from_txn)? {
+        found.add(key, &chunk.len().to_le_bytes());
+        runtime::fiber::safe_point();
+    }
+    values.chunks = found.count;
+    if found != called {
+        let differ = if found.count == called.count { ", and they differ" } else { "" };
+        values
+            .faults
+            .push(format!("{} chunks of values, its rows call for {}{differ}", found.count, called.count));
+    }
+    Ok(values)
+}
+
+/// Whether a pointer's chunks are there, with their lengths; names the first that is not.
+fn pointer_holds(
+    txn: &TxnSession,
+    table: &Table,
+    (column, pointer): (&str, WidePointer),
+    called: &mut EntrySum,
+    faults: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let (mut left, mut payload) = (pointer.length as usize, Vec::new());
+    let mut whole = true;
+    for chunk in 0..wide::chunks(pointer.length) {
+        let length = left.min(wide::CHUNK);
+        left -= length;
+        let key = wide::chunk_key(pointer.number, chunk);
+        called.add(&key, &length.to_le_bytes());
+        let found = txn.get(&tree(table.wide), &key, &mut payload).map_err(from_txn)?;
+        let what = match found {
+            Some(_) if payload.len() == length => continue,
+            Some(_) => "has another length",
+            None => "is missing",
+        };
+        if std::mem::replace(&mut whole, false) {
+            faults.push(format!("column {column}, value {}: chunk {chunk} {what}", pointer.number));
+        }
+        runtime::fiber::safe_point();
+    }
+    Ok(())
+}
