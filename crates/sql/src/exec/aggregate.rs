@@ -300,6 +300,7 @@ impl Feed {
         Ok(feed)
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<(), SqlError> {
         self.key.clear();
         self.row.clear();

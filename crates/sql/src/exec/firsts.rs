@@ -42,13 +42,14 @@ impl<'b> Seen<'b> {
 
     /// Whether the key was seen; remembers it, in an arena of its own for all keys.
     pub fn see(&mut self, key: &[u8], memory: &'b Arena<'_>) -> Sight {
-        if self.keys.contains(key) {
+        if self.full {
+            return if self.keys.contains(key) { Sight::Known } else { Sight::NoRoom };
+        }
+        let before = self.keys.len();
+        self.keys.get_or_insert_with(key, |key| &*memory.bump.alloc_slice_copy(key));
+        if self.keys.len() == before {
             return Sight::Known;
         }
-        if self.full {
-            return Sight::NoRoom;
-        }
-        self.keys.insert(memory.bump.alloc_slice_copy(key));
         self.full = used(&memory.bump) + self.keys.capacity() * size_of::<&[u8]>() > self.room;
         Sight::New
     }

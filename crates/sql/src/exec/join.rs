@@ -184,7 +184,8 @@ impl<'s> HashJoin<'s> {
                 sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
             } else {
                 table.insert(&key, store(self.right_registers, file, &memory.bump), memory);
-                if used(&memory.bump) + table.bytes() > cx.work_mem() {
+                // Not asked for each row, which costs more than keeping a short one.
+                if table.rows.len().is_multiple_of(8) && used(&memory.bump) + table.bytes() > cx.work_mem() {
                     sorter = Some(table.spill(cx)?);
                 }
             }

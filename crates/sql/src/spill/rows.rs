@@ -83,6 +83,8 @@ impl Rows {
 pub(crate) struct RowsReader {
     reader: SpoolReader,
     given: u64,
+    /// Where the row last given begins.
+    last: u64,
 }
 
 impl RowsReader {
@@ -93,6 +95,7 @@ impl RowsReader {
             return Ok(None);
         }
         self.given += 1;
+        self.last = self.reader.at();
         let len = self.length(rows)?;
         self.reader.read(&rows.spool, len).map(Some).map_err(failed)
     }
@@ -105,7 +108,10 @@ impl RowsReader {
     /// Row `number`, which there must be, of a list whose rows are looked for by their number.
     pub fn row<'a>(&'a mut self, rows: &'a Rows, number: u64) -> Result<&'a [u8], SqlError> {
         let mark = number / ROWS_BETWEEN_MARKS;
-        if number < self.given || mark > self.given / ROWS_BETWEEN_MARKS {
+        if number + 1 == self.given {
+            self.reader.seek(self.last);
+            self.given = number;
+        } else if number < self.given || mark > self.given / ROWS_BETWEEN_MARKS {
             let at = rows.marks.get(mark as usize).ok_or_else(|| SqlError::internal("no such kept row"))?;
             self.reader.seek(*at);
             self.given = mark * ROWS_BETWEEN_MARKS;

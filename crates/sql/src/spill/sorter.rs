@@ -16,7 +16,8 @@ use storage::spool::{Spool, SpoolReader};
 use super::{Pace, failed};
 use crate::error::SqlError;
 
-/// An entry in memory: the key's first bytes, which decide most comparisons, and where the rest is.
+/// An entry in memory: the key's first bytes behind what all keys have in common, which decide most comparisons (set when
+/// it is sorted), and where the rest is.
 #[derive(Clone, Copy)]
 struct Entry {
     prefix: u64,
@@ -26,6 +27,7 @@ struct Entry {
 }
 
 impl Entry {
+    #[inline]
     fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[self.at..self.at + self.key as usize]
     }
@@ -72,6 +74,8 @@ pub(crate) struct Sorter<'a> {
     bar: Option<Vec<u8>>,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// Leading bytes that the keys of all entries in memory have in common.
+    common: usize,
     runs: Vec<Run>,
     pace: Pace,
 }
@@ -86,6 +90,7 @@ impl<'a> Sorter<'a> {
             bar: None,
             bytes: Vec::with_capacity(1024),
             entries: Vec::with_capacity(16),
+            common: 0,
             runs: Vec::new(),
             pace: Pace(0),
         }
@@ -102,11 +107,20 @@ impl<'a> Sorter<'a> {
         if self.bar.as_ref().is_some_and(|bar| key >= bar.as_slice()) {
             return Ok(());
         }
+        match self.entries.first() {
+            None => self.common = key.len(),
+            Some(other) => {
+                let other = &other.key(&self.bytes)[..self.common];
+                if !key.starts_with(other) {
+                    self.common = key.iter().zip(other).take_while(|(a, b)| a == b).count();
+                }
+            }
+        }
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         write(&mut self.bytes);
         let payload = (self.bytes.len() - at - key.len()) as u32;
-        self.entries.push(Entry { prefix: prefix(key), at, key: key.len() as u32, payload });
+        self.entries.push(Entry { prefix: 0, at, key: key.len() as u32, payload });
         if self.entries.len() / 2 >= self.limit.max(LIMIT_MIN) {
             self.cut();
         }
@@ -124,16 +138,21 @@ impl<'a> Sorter<'a> {
 
     /// Sorts what is in memory. Lets others run as it goes: the sort of a large memory takes seconds.
     fn sort(&mut self) {
-        let bytes = self.bytes.as_slice();
+        let (bytes, common) = (self.bytes.as_slice(), self.common);
+        for entry in &mut self.entries {
+            entry.prefix = prefix(&entry.key(bytes)[common..]);
+        }
         let mut comparisons = 0_u32;
         self.entries.sort_unstable_by(|a, b| {
             comparisons = comparisons.wrapping_add(1);
             if comparisons.is_multiple_of(COMPARISONS) {
                 fiber::safe_point();
             }
+            if a.prefix != b.prefix {
+                return a.prefix.cmp(&b.prefix);
+            }
             // What came first lies first.
-            let rest = |_| a.key(bytes).cmp(b.key(bytes)).then(a.at.cmp(&b.at));
-            a.prefix.cmp(&b.prefix).then_with(|| rest(()))
+            a.key(bytes)[common..].cmp(&b.key(bytes)[common..]).then(a.at.cmp(&b.at))
         });
         if self.entries.len() >= self.limit {
             self.entries.truncate(self.limit);

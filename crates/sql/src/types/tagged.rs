@@ -41,42 +41,46 @@ pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Option<Datum<'a>>
 
 /// Appends a value. A record becomes NULL: arrays of records are not built.
 pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
-    let mut fixed = |tag: u8, bytes: &[u8]| {
-        out.push(tag);
-        out.extend_from_slice(bytes);
-    };
     match value {
-        Datum::Null | Datum::Record(_) => fixed(0, &[]),
-        Datum::Bool(v) => fixed(1, &[u8::from(v)]),
-        Datum::Char(v) => fixed(2, &[v]),
-        Datum::Int2(v) => fixed(3, &v.to_le_bytes()),
-        Datum::Int4(v) => fixed(4, &v.to_le_bytes()),
-        Datum::Int8(v) => fixed(5, &v.to_le_bytes()),
-        Datum::Float4(v) => fixed(6, &v.to_le_bytes()),
-        Datum::Float8(v) => fixed(7, &v.to_le_bytes()),
+        Datum::Null | Datum::Record(_) => out.push(0),
+        Datum::Bool(v) => fixed(1, [u8::from(v)], out),
+        Datum::Char(v) => fixed(2, [v], out),
+        Datum::Int2(v) => fixed(3, v.to_le_bytes(), out),
+        Datum::Int4(v) => fixed(4, v.to_le_bytes(), out),
+        Datum::Int8(v) => fixed(5, v.to_le_bytes(), out),
+        Datum::Float4(v) => fixed(6, v.to_le_bytes(), out),
+        Datum::Float8(v) => fixed(7, v.to_le_bytes(), out),
         Datum::Numeric(v) => variable(8, v.0, out),
         Datum::Text(v) => variable(9, v.as_bytes(), out),
         Datum::Padded(v) => variable(19, v.as_bytes(), out),
         Datum::Bytea(v) => variable(10, v, out),
-        Datum::Date(v) => fixed(11, &v.to_le_bytes()),
-        Datum::Time(v) => fixed(12, &v.to_le_bytes()),
-        Datum::Timestamp(v) => fixed(13, &v.to_le_bytes()),
-        Datum::Timestamptz(v) => fixed(14, &v.to_le_bytes()),
+        Datum::Date(v) => fixed(11, v.to_le_bytes(), out),
+        Datum::Time(v) => fixed(12, v.to_le_bytes(), out),
+        Datum::Timestamp(v) => fixed(13, v.to_le_bytes(), out),
+        Datum::Timestamptz(v) => fixed(14, v.to_le_bytes(), out),
         Datum::Interval(v) => {
-            fixed(15, &v.micros.to_le_bytes());
+            fixed(15, v.micros.to_le_bytes(), out);
             out.extend_from_slice(&v.days.to_le_bytes());
             out.extend_from_slice(&v.months.to_le_bytes());
         }
-        Datum::Oid(v) => fixed(16, &v.to_le_bytes()),
-        Datum::Uuid(v) => fixed(17, v),
+        Datum::Oid(v) => fixed(16, v.to_le_bytes(), out),
+        Datum::Uuid(v) => fixed(17, *v, out),
         Datum::Array(v) => variable(18, v.0, out),
         Datum::Wide(v) => v.unfetched(),
     }
 }
 
-fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+#[inline(always)]
+fn fixed<const N: usize>(tag: u8, bytes: [u8; N], out: &mut Vec<u8>) {
+    out.reserve(1 + N);
     out.push(tag);
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(&bytes);
+}
+
+fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
+    out.reserve(5 + bytes.len());
+    out.extend_from_slice(&[tag, a, b, c, d]);
     out.extend_from_slice(bytes);
 }
 
