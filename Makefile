@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build test demo soak bench loom fuzz setup fmt
+.PHONY: help build drivers test demo soak bench loom fuzz setup fmt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,10 @@ build: setup ## Build the release binary, target/release/allcore
 fmt: ## Format the sources
 	cargo fmt --all
 
-test: setup ## Formatting, clippy with warnings as errors, all tests
+drivers: ## Fetch the drivers the tests try, at pinned versions
+	@scripts/drivers.sh
+
+test: setup drivers ## Formatting, clippy with warnings as errors, all tests
 	@scripts/test.sh
 
 demo: build ## pgbench against allcore (and PostgreSQL where installed), with a table at the end

@@ -11,6 +11,7 @@ use signal_hook::iterator::Signals;
 use sql::database::{Database, OpenError};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
@@ -20,6 +21,9 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
     logger::install();
     let settings = settings.with_file()?;
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
+    if data.is_file() {
+        return Err(format!("{} is no data folder: it is a file", data.display()));
+    }
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => {
             Some(server::tls::load(certificate, key).map_err(|fault| fault.to_string())?)
@@ -61,7 +65,12 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
     log::info!("ready for connections, at most {max_connections}");
     let signal = signals.forever().next();
     let name = if signal == Some(SIGINT) { "SIGINT" } else { "SIGTERM" };
-    log::info!("stopping on {name}: sessions end, a last checkpoint is written");
+    log::info!("stopping on {name}: sessions end, a last checkpoint is written; a second signal skips that");
+    for signal in [SIGTERM, SIGINT] {
+        // Nothing acknowledged is lost: the next start recovers as after a kill.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::new(true.into()))
+            .map_err(|e| format!("cannot listen for signals: {e}"))?;
+    }
     server.stop();
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
@@ -97,12 +106,11 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
     let memory = runtime::memory::available_bytes()
         .map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
-    let wanted = settings.buffers.unwrap_or(Bytes(memory / 4));
-    if wanted.0 > memory / 10 * 9 {
+    let (wanted, most) = (settings.buffers.unwrap_or(Bytes(memory / 4)), Bytes(memory / 10 * 9));
+    if wanted > most {
         return Err(format!(
-            "--buffers {wanted} does not fit this machine's memory of {}: at most {} can be buffers",
-            Bytes(memory),
-            Bytes(memory / 10 * 9)
+            "--buffers {wanted} does not fit this machine's memory of {}: at most {most} can be buffers",
+            Bytes(memory)
         ));
     }
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))

@@ -38,7 +38,7 @@ pub struct ServeSettings {
     #[arg(long, value_name = "DIR", env = "ALLCORE_SOCKET_DIR")]
     pub socket_dir: Option<PathBuf>,
     /// Cores to use, each with one pinned worker [default: all the process may use]
-    #[arg(long, value_name = "N", env = "ALLCORE_CORES")]
+    #[arg(long, value_name = "N", env = "ALLCORE_CORES", value_parser = at_least_one)]
     pub cores: Option<usize>,
     /// Memory for the buffer pool, as in 2GiB [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_BUFFERS")]
@@ -56,7 +56,7 @@ pub struct ServeSettings {
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
     /// Sessions at one time; the next one is refused with 53300 [default: 5000]
-    #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS")]
+    #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
     /// File with settings, `name = value` a line, names as the long options
     #[arg(long, value_name = "FILE", env = "ALLCORE_CONFIG")]
@@ -79,10 +79,16 @@ impl ServeSettings {
     }
 
     fn fill_in(&mut self, text: &str) -> Result<(), String> {
-        let table: toml::Table =
-            text.parse().map_err(|e: toml::de::Error| e.to_string().trim().to_owned())?;
-        for (name, value) in table {
-            let name = name.replace('_', "-");
+        let table: toml::Table = text.parse().map_err(|fault: toml::de::Error| {
+            let start = fault.span().map_or(0, |span| span.start);
+            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
+            format!("line {line}: {}", fault.message())
+        })?;
+        for (key, value) in table {
+            let name = key.replace('_', "-");
+            let is_its_line =
+                |line: &str| line.split('=').next().is_some_and(|left| left.trim().trim_matches('"') == key);
+            let line = 1 + text.lines().position(is_its_line).unwrap_or(0);
             let texts: Vec<String> = match value {
                 toml::Value::Array(items) => items.iter().map(plain).collect(),
                 single => vec![plain(&single)],
@@ -93,9 +99,9 @@ impl ServeSettings {
                         if self.listen.is_empty() { texts } else { std::mem::take(&mut self.listen) };
                     continue;
                 }
-                return Err(format!("{name} takes one value"));
+                return Err(format!("line {line}: {name} takes one value"));
             };
-            self.fill_one(&name, text).map_err(|fault| format!("{name}: {fault}"))?;
+            self.fill_one(&name, text).map_err(|fault| format!("line {line}: {name}: {fault}"))?;
         }
         Ok(())
     }
@@ -106,7 +112,7 @@ impl ServeSettings {
             place.get_or_insert(value);
             Ok(())
         }
-        let number = || text.parse::<usize>().map_err(|_| format!("'{text}' is no number"));
+        let number = || at_least_one(text);
         let path = || Ok(Path::new(text).to_path_buf());
         match name {
             "data" => put(&mut self.data, path()),
@@ -125,6 +131,13 @@ impl ServeSettings {
             "max-connections" => put(&mut self.max_connections, number()),
             _ => Err("there is no such setting; see 'allcore serve --help'".to_owned()),
         }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("'{text}' is no number of at least 1")),
+        Ok(number) => Ok(number),
     }
 }
 
@@ -150,9 +163,13 @@ mod tests {
 
     #[test]
     fn a_faulty_file_is_named_by_its_setting() {
-        for (text, said) in
-            [("coers = 8", "coers"), ("cores = \"x\"", "cores"), ("auth = \"pam\"", "auth"), ("=", "line 1")]
-        {
+        for (text, said) in [
+            ("# few\n\ncoers = 8", "line 3: coers"),
+            ("cores = \"x\"", "line 1: cores"),
+            ("cores = 0", "line 1: cores"),
+            ("cores = 2\nauth = \"pam\"", "line 2: auth"),
+            ("cores = 2\n=", "line 2: "),
+        ] {
             let fault = ServeSettings::default().fill_in(text).unwrap_err();
             assert!(fault.contains(said), "{text}: {fault}");
         }

@@ -6,14 +6,17 @@
 
 use std::cell::Cell;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
+use std::time::Duration;
 
 use sync::SpinLock;
 use sync::atomic::{AtomicU8, Ordering};
 
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
+use crate::timer;
 
 /// Why a session is interrupted, most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -193,6 +196,28 @@ pub fn park() -> Result<(), Interrupted> {
             Ok(())
         }
     }
+}
+
+/// Parks the running fiber for a time, or until it is interrupted.
+pub fn sleep(time: Duration) -> Result<(), Interrupted> {
+    if fiber::current().is_none() {
+        std::thread::sleep(time);
+        return Ok(());
+    }
+    let waker = sync::park::current();
+    let over = Rc::new(Cell::new(false));
+    let tell = Rc::clone(&over);
+    let timer = timer::after(time, move || {
+        tell.set(true);
+        waker.wake();
+    });
+    while !over.get() {
+        if let Err(interrupted) = park() {
+            timer::cancel(timer);
+            return Err(interrupted);
+        }
+    }
+    Ok(())
 }
 
 /// Runs `body` without being interrupted: for what must finish (commit, rollback). What is raised meanwhile stays

@@ -102,9 +102,9 @@ enum Phase {
 }
 
 struct Live {
-    session: Session,
-    /// Keeps the session known to cancel requests.
+    /// Keeps the session known to cancel requests; given back before the session, whose number another may then get.
     _registration: Registration,
+    session: Session,
     /// An extended-protocol message failed: skip to the next Sync.
     skipping: bool,
     /// The statement text being run, kept apart from the receive buffer, which a COPY goes on reading.
@@ -308,7 +308,7 @@ impl Shared {
 
     /// Opens the session of a client that is who it says it is.
     fn enter(self: &Arc<Self>, request: &StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, SqlError> {
-        let mut registration = self.register(wire.interrupt())?;
+        let mut registration = self.register()?;
         let mut session = self.database.connect(&request.database, &request.user, wire.interrupt())?;
         for (name, value) in &request.settings {
             session.startup_setting(name, value)?;
@@ -321,7 +321,7 @@ impl Shared {
         }
         encode::key_data(out, session.id(), registration.secret());
         encode::ready(out, session.status());
-        let live = Live { session, _registration: registration, skipping: false, text: String::new() };
+        let live = Live { _registration: registration, session, skipping: false, text: String::new() };
         Ok(Phase::Live(live))
     }
 }

@@ -166,6 +166,7 @@ fn report(out: &mut Vec<u8>, kind: u8, severity: &str, fault: &SqlError) {
     field(b'c', fault.column.as_deref().unwrap_or(""));
     field(b'd', fault.data_type.as_deref().unwrap_or(""));
     field(b'n', fault.constraint.as_deref().unwrap_or(""));
+    field(b'R', fault.routine.unwrap_or(""));
     out.push(0);
     end(out, start);
 }

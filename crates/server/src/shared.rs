@@ -1,7 +1,7 @@
 //! What all connections of a server share: the database, who may come in, and who can be cancelled.
 
 use crate::scram::{Verifier, random_bytes};
-use runtime::interrupt::{Interrupt, Reason};
+use runtime::interrupt::Reason;
 use rustls::ServerConfig;
 use sql::database::Database;
 use sql::{SqlError, SqlState};
@@ -28,33 +28,31 @@ pub struct Shared {
     sessions: SpinLock<Sessions>,
 }
 
-/// What a cancel request must show, and whom it then interrupts.
-type Cancellable = (u32, Arc<Interrupt>);
-
 #[derive(Default)]
 struct Sessions {
     /// Sessions that are in or on their way in.
     count: usize,
-    by_process: HashMap<u32, Cancellable>,
+    /// What a cancel request must show, by the session's process number.
+    secrets: HashMap<u32, u32>,
 }
 
 /// A session's place among the live ones; given back when dropped.
 pub struct Registration {
     shared: Arc<Shared>,
-    key: Cancellable,
+    secret: u32,
     process: Option<u32>,
 }
 
 impl Registration {
     /// What a cancel request must show.
     pub fn secret(&self) -> u32 {
-        self.key.0
+        self.secret
     }
 
     /// Makes the session known to cancel requests under its process number.
     pub fn name(&mut self, process: u32) {
         self.process = Some(process);
-        self.shared.sessions.lock().by_process.insert(process, self.key.clone());
+        self.shared.sessions.lock().secrets.insert(process, self.secret);
     }
 }
 
@@ -63,7 +61,7 @@ impl Drop for Registration {
         let mut sessions = self.shared.sessions.lock();
         sessions.count -= 1;
         if let Some(process) = self.process {
-            sessions.by_process.remove(&process);
+            sessions.secrets.remove(&process);
         }
     }
 }
@@ -88,8 +86,8 @@ impl Shared {
     }
 
     /// Takes a place for a session, or refuses it where there are too many.
-    pub fn register(self: &Arc<Self>, interrupt: &Arc<Interrupt>) -> Result<Registration, SqlError> {
-        let key = (u32::from_be_bytes(random_bytes()), Arc::clone(interrupt));
+    pub fn register(self: &Arc<Self>) -> Result<Registration, SqlError> {
+        let secret = u32::from_be_bytes(random_bytes());
         let mut sessions = self.sessions.lock();
         if sessions.count >= self.max_connections {
             drop(sessions);
@@ -97,16 +95,14 @@ impl Shared {
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
         sessions.count += 1;
-        Ok(Registration { shared: Arc::clone(self), key, process: None })
+        Ok(Registration { shared: Arc::clone(self), secret, process: None })
     }
 
     /// Interrupts the statement of a session, where the secret is the session's.
     pub fn cancel(&self, process: u32, secret: u32) {
-        let found = self.sessions.lock().by_process.get(&process).cloned();
-        if let Some((expected, interrupt)) = found
-            && expected == secret
-        {
-            interrupt.raise(Reason::Cancel);
+        let expected = self.sessions.lock().secrets.get(&process).copied();
+        if expected == Some(secret) {
+            self.database.interrupt(process, Reason::Cancel);
         }
     }
 }

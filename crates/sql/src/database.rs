@@ -220,6 +220,11 @@ impl Database {
         Session::new(&self.shared, definitions, user, interrupt)
     }
 
+    /// Interrupts the session of this number, as pg_backend_pid() tells it; false when there is none.
+    pub fn interrupt(&self, session: u32, reason: runtime::interrupt::Reason) -> bool {
+        self.shared.board.interrupt(session, reason)
+    }
+
     /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Not to be called on a worker.
     pub fn shutdown(&self) -> Result<(), OpenError> {
         let shared = &self.shared;

@@ -207,6 +207,8 @@ pub struct ErrorFields {
     pub data_type: Option<String>,
     /// Constraint concerned.
     pub constraint: Option<String>,
+    /// PostgreSQL's routine that reports it, for the errors drivers tell by it.
+    pub routine: Option<&'static str>,
 }
 
 /// An error for the client.
@@ -229,6 +231,7 @@ impl SqlError {
             column: None,
             data_type: None,
             constraint: None,
+            routine: None,
         }))
     }
 
@@ -284,6 +287,13 @@ impl SqlError {
     #[must_use]
     pub fn with_column(mut self, column: &str) -> SqlError {
         self.0.column = Some(column.to_owned());
+        self
+    }
+
+    /// Names PostgreSQL's routine.
+    #[must_use]
+    pub fn with_routine(mut self, routine: &'static str) -> SqlError {
+        self.0.routine = Some(routine);
         self
     }
 

@@ -52,7 +52,7 @@ impl Kind {
             oid::UUID => Kind::Uuid,
             oid::NUMERIC => Kind::Numeric,
             oid::BYTEA => Kind::Bytea,
-            oid::TEXT | oid::VARCHAR | oid::NAME | oid::UNKNOWN | oid::VOID => Kind::Text,
+            oid::TEXT | oid::VARCHAR | oid::NAME | oid::UNKNOWN | oid::VOID | oid::JSON => Kind::Text,
             oid::BPCHAR => Kind::Padded,
             other if registry::is_array(other) => Kind::Array,
             _ => Kind::Oid,

@@ -16,6 +16,8 @@ pub struct Server {
     pub folder: TempDir,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    /// What clients are to say where the server asks.
+    pub password: Option<String>,
 }
 
 /// A TCP port nobody listens on at the moment.
@@ -41,6 +43,7 @@ impl Server {
             folder,
             arguments: extra.iter().map(|&s| s.to_owned()).collect(),
             environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
+            password: None,
         };
         server.launch();
         server
@@ -145,7 +148,7 @@ impl Server {
         let mut command = Command::new(program);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string()).env("PGUSER", "postgres");
         command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", "20").env("PGSSLMODE", "prefer");
-        command.stdin(Stdio::null());
+        command.envs(self.password.iter().map(|password| ("PGPASSWORD", password))).stdin(Stdio::null());
         command
     }
 

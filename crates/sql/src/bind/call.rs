@@ -7,7 +7,7 @@ use super::{Binder, Clause, Query, SetCall, Sublink, Window, inner, inner_of, st
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, Aggregate, Bound, CastContext};
-use crate::plan::{AggregateCall, SubqueryKind, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, SetFunction, SubqueryKind, WindowCall, WindowFunction};
 use crate::types::{self, Type, oid};
 
 /// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
@@ -65,6 +65,19 @@ impl Binder<'_> {
                         format!("set-returning functions are not allowed in {clause}"),
                         call.location,
                     ));
+                }
+                if arguments.len() > 1 && function == SetFunction::Unnest {
+                    return Err(self.unsupported("unnest of several arrays here", call.location));
+                }
+                // Arrays side by side run as one unnest of them all.
+                if function == SetFunction::Unnest
+                    && self.level().sets.first().is_some_and(|set| set.function == SetFunction::Unnest)
+                {
+                    let (register, type_) = (self.register(), columns[0].1);
+                    let set = &mut self.level().sets[0];
+                    set.arguments.extend(arguments);
+                    set.output.push(register);
+                    return Ok(Expr::column(register, type_));
                 }
                 if !self.level().sets.is_empty() {
                     return Err(self.unsupported("more than one set-returning function here", call.location));

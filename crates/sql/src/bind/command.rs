@@ -38,6 +38,8 @@ const VACUUM_OPTIONS: [&str; 14] = [
     "verbose",
 ];
 const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
+/// PostgreSQL's SCROLL.
+const CURSOR_SCROLL: i32 = 0x2;
 /// PostgreSQL's FETCH_ALL.
 const FETCH_ALL: i64 = i64::MAX;
 
@@ -89,6 +91,9 @@ impl Binder<'_> {
                 Ok(Command::Discard { all: discard.target == DiscardMode::DiscardAll as i32 })
             }
             NodeEnum::DeclareCursorStmt(declare) => {
+                if declare.options & CURSOR_SCROLL != 0 {
+                    return Err(self.unsupported("a SCROLL cursor", -1));
+                }
                 let query = self.compiled(declare.query.as_deref())?;
                 let hold = declare.options & CURSOR_HOLD != 0;
                 Ok(Command::DeclareCursor { name: declare.portalname.clone(), query, hold })
@@ -108,6 +113,8 @@ impl Binder<'_> {
                 Ok(Command::NoEffect(if grant.is_grant { "GRANT" } else { "REVOKE" }.to_owned()))
             }
             NodeEnum::ReindexStmt(_) => Ok(Command::NoEffect("REINDEX".to_owned())),
+            // Nothing can be listened to, so nothing is left to be heard: connection pools say this at each return.
+            NodeEnum::UnlistenStmt(_) => Ok(Command::NoEffect("UNLISTEN".to_owned())),
             NodeEnum::ConstraintsSetStmt(set) => self.set_constraints(&set.constraints),
             other => self.definition(other),
         }

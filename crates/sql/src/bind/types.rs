@@ -12,6 +12,48 @@ const MAX_TEXT_LENGTH: i32 = 10_485_760;
 const MAX_NUMERIC_PRECISION: i32 = 1000;
 const MAX_TIME_PRECISION: i32 = 6;
 
+/// PostgreSQL's types that are not built.
+const NOT_BUILT: &[&str] = &[
+    "json",
+    "jsonb",
+    "jsonpath",
+    "xml",
+    "money",
+    "bit",
+    "varbit",
+    "timetz",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "tsvector",
+    "tsquery",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "int4multirange",
+    "int8multirange",
+    "nummultirange",
+    "tsmultirange",
+    "tstzmultirange",
+    "datemultirange",
+    "pg_lsn",
+    "xid8",
+    "tid",
+    "txid_snapshot",
+    "pg_snapshot",
+];
+
 impl Binder<'_> {
     /// The type a type name stands for.
     pub(crate) fn type_name(&self, name: &TypeName) -> Result<Type, SqlError> {
@@ -24,6 +66,9 @@ impl Binder<'_> {
             return Err(self.unsupported("%TYPE", location));
         }
         let known = match *names.as_slice() {
+            [plain] | ["pg_catalog", plain] if NOT_BUILT.contains(&plain) => {
+                return Err(self.unsupported(&format!("type {plain}"), location));
+            }
             [plain] | ["pg_catalog", plain] => types::by_name(plain),
             _ => None,
         };

@@ -1,6 +1,9 @@
 //! What each session is doing, for `pg_stat_activity`: one cache line a session, written by plain stores without a lock
 //! or a fence, read without stopping anybody. A reader may see a state a moment old; each field is whole by itself.
 
+use runtime::interrupt::{Interrupt, Reason};
+use std::collections::HashMap;
+use std::sync::Arc;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
@@ -66,6 +69,8 @@ pub struct Activity {
 pub(crate) struct Board {
     slots: Box<[CachePadded<Slot>]>,
     free: SpinLock<Free>,
+    /// By whose number a session is interrupted.
+    interrupts: SpinLock<HashMap<u32, Arc<Interrupt>>>,
 }
 
 struct Free {
@@ -75,7 +80,7 @@ struct Free {
 
 /// A session's slot, given back when dropped.
 pub(crate) struct Seat {
-    board: std::sync::Arc<Board>,
+    board: Arc<Board>,
     slot: u32,
     /// The session's number.
     pub session: u32,
@@ -86,11 +91,12 @@ impl Board {
         Board {
             slots: (0..SESSIONS).map(|_| CachePadded::default()).collect(),
             free: SpinLock::new(Free { slots: Vec::new(), next: 0 }),
+            interrupts: SpinLock::new(HashMap::new()),
         }
     }
 
     /// A slot for a new session; None when all are taken.
-    pub fn seat(self: &std::sync::Arc<Board>, database: u32) -> Option<Seat> {
+    pub fn seat(self: &Arc<Board>, database: u32, interrupt: &Arc<Interrupt>) -> Option<Seat> {
         let slot = {
             let mut free = self.free.lock();
             match free.slots.pop() {
@@ -107,7 +113,14 @@ impl Board {
         at.database.store(database, Ordering::Relaxed); // each field stands for itself
         at.started.store(crate::session::clock() as u64, Ordering::Relaxed);
         at.session.store(session, Ordering::Relaxed);
-        Some(Seat { board: std::sync::Arc::clone(self), slot, session })
+        self.interrupts.lock().insert(session, Arc::clone(interrupt));
+        Some(Seat { board: Arc::clone(self), slot, session })
+    }
+
+    /// Interrupts the session of this number; false when there is none.
+    pub fn interrupt(&self, session: u32, reason: Reason) -> bool {
+        let found = self.interrupts.lock().get(&session).cloned();
+        found.inspect(|interrupt| interrupt.raise(reason)).is_some()
     }
 
     /// All sessions.
@@ -168,6 +181,7 @@ impl Drop for Seat {
         slot.session.store(0, Ordering::Relaxed); // the free list's lock orders its reuse
         slot.state.store(0, Ordering::Relaxed);
         slot.transaction.store(0, Ordering::Relaxed);
+        self.board.interrupts.lock().remove(&self.session);
         self.board.free.lock().slots.push(self.slot);
     }
 }

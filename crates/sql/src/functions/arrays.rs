@@ -105,6 +105,15 @@ fn give<'a>(value: Option<i32>) -> Result<Datum<'a>> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
+    // Subscripts of a dimension, the first one given.
+    func("generate_subscripts", &[oid::ANYARRAY, oid::INT4, oid::INT4], oid::INT4_ARRAY, |cx, a| {
+        let (count, first) = (array(a[0])?.iter().count(), int(a[2])? as i32);
+        let mut builder = ArrayBuilder::new(oid::INT4);
+        if int(a[1])? == 1 {
+            (first..).take(count).for_each(|number| builder.push(Datum::Int4(number)));
+        }
+        Ok(Datum::Array(ArrayRef(cx.arena.alloc_slice_copy(&builder.finish()))))
+    }),
     func("num_nulls", &[oid::ANY], I4, |_, a| {
         Ok(Datum::Int4(a.iter().filter(|value| value.is_null()).count() as i32))
     })

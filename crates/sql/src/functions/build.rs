@@ -2,7 +2,7 @@
 
 use super::casts::{as_output, cast, common_type, unify};
 use super::resolve::{Choice, choose, concrete};
-use super::{Bound, CastContext, Function, aggregate, registry, sets};
+use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Expr, Quantified, QuantifiedOver};
 use crate::types::{self, Type, Value, oid};
@@ -13,6 +13,25 @@ fn type_list(types: &[Type]) -> String {
 
 fn types_of(exprs: &[Expr]) -> Vec<Type> {
     exprs.iter().map(Expr::type_).collect()
+}
+
+/// A call of the only function of this name, its arguments being what it takes.
+pub(super) fn call_named(name: &str, arguments: Vec<Expr>, type_: Type) -> Result<Expr, SqlError> {
+    match registry::functions(name) {
+        [function] => Ok(Expr::Call(Box::new(Call { function, arguments, type_ }))),
+        _ => Err(SqlError::internal(format!("there is no one function {name}"))),
+    }
+}
+
+/// 42883 with PostgreSQL's hint.
+pub(super) fn no_such_function(name: &str, arguments: &[Expr]) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("function {name}({}) does not exist", type_list(&types_of(arguments))),
+    )
+    .with_hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
 }
 
 /// A call of the chosen function, its arguments cast.
@@ -51,6 +70,9 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         // The type is known now, whatever the value will be.
         return Ok(Bound::Scalar(Expr::constant(Value::Oid(types[0].oid), Type::REGTYPE)));
     }
+    if name == "json_build_object" {
+        return json::build_object(arguments).map(Bound::Scalar);
+    }
     if matches!(name, "concat" | "concat_ws" | "format" | "quote_literal" | "quote_nullable") {
         // They take anything and see its text.
         arguments = arguments.into_iter().map(as_output).collect::<Result<Vec<_>, _>>()?;
@@ -70,11 +92,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
             {
                 return cast(argument, Type::new(info.oid), CastContext::Explicit).map(Bound::Scalar);
             }
-            Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", type_list(&types)),
-            )
-            .with_hint("No function matches the given name and argument types. You might need to add explicit type casts."))
+            Err(no_such_function(name, &arguments))
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Function, arrays, catalog, datetimes, maths, numbers, operators, patterns, strings, system};
+use super::{
+    Function, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, strings, system,
+};
 
 /// Everything by name and by operator.
 struct Registry {
@@ -14,7 +16,7 @@ struct Registry {
 /// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
 const FIRST_OID: u32 = 9000;
 
-static LISTS: [&[Function]; 8] = [
+static LISTS: [&[Function]; 9] = [
     arrays::FUNCTIONS,
     catalog::FUNCTIONS,
     datetimes::FUNCTIONS,
@@ -23,6 +25,7 @@ static LISTS: [&[Function]; 8] = [
     patterns::FUNCTIONS,
     strings::FUNCTIONS,
     system::FUNCTIONS,
+    json::FUNCTIONS,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

@@ -1,17 +1,19 @@
 //! Set-returning and window functions: which plan node a call becomes.
 
+use super::build::call_named;
 use super::casts::{cast, common_type, implicit_ok};
 use super::{Bound, CastContext};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{SetFunction, WindowFunction};
-use crate::types::{Type, oid, registry};
+use crate::types::{Type, Value, oid, registry};
 
 /// The set-returning or window function a call names; None when there is none of that name.
 pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
     match name {
         "generate_series" => generate_series(arguments),
-        "unnest" if arguments.len() == 1 => unnest(&arguments[0]).map(Some),
+        "unnest" if !arguments.is_empty() => unnest(arguments).map(Some),
+        "generate_subscripts" if arguments.len() == 2 => subscripts(arguments).map(Some),
         "row_number" | "rank" | "dense_rank" if arguments.is_empty() => {
             let function = match name {
                 "rank" => WindowFunction::Rank,
@@ -57,19 +59,29 @@ fn offset_function(name: &str, arguments: &[Expr]) -> Result<Bound, SqlError> {
     Ok(Bound::Window { function, arguments: bound, type_ })
 }
 
-fn unnest(argument: &Expr) -> Result<Bound, SqlError> {
-    let element = registry::element_of(argument.type_().oid).ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("function unnest({}) does not exist", Type::new(argument.type_().oid)),
-        )
-        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
-    })?;
-    Ok(Bound::Set {
-        function: SetFunction::Unnest,
-        arguments: vec![argument.clone()],
-        columns: vec![("unnest", Type::new(element))],
-    })
+/// One or more arrays side by side, the shorter ones filled up with NULL.
+fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
+    let elements = arguments.iter().map(|argument| registry::element_of(argument.type_().oid));
+    let Some(elements) = elements.collect::<Option<Vec<u32>>>() else {
+        return Err(super::build::no_such_function("unnest", arguments));
+    };
+    let columns = elements.into_iter().map(|element| ("unnest", Type::new(element))).collect();
+    Ok(Bound::Set { function: SetFunction::Unnest, arguments: arguments.to_vec(), columns })
+}
+
+/// generate_subscripts(array, dimension): the elements of an array of them.
+fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
+    let array = arguments[0].type_().oid;
+    if registry::element_of(array).is_none() {
+        return Err(super::build::no_such_function("generate_subscripts", arguments));
+    }
+    // The vectors of the catalog count from 0.
+    let first = if registry::is_array(array) { 1 } else { 0 };
+    let dimension = cast(arguments[1].clone(), Type::INT4, CastContext::Implicit)?;
+    let given = vec![arguments[0].clone(), dimension, Expr::constant(Value::Int4(first), Type::INT4)];
+    let numbers = call_named("generate_subscripts", given, Type::new(oid::INT4_ARRAY))?;
+    let columns = vec![("generate_subscripts", Type::INT4)];
+    Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![numbers], columns })
 }
 
 fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {

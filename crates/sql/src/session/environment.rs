@@ -261,6 +261,9 @@ impl Environment for SessionEnvironment {
         arguments: &[Datum<'a>],
         arena: &'a Bump,
     ) -> Result<Datum<'a>, SqlError> {
+        if let Some(done) = self.administer(name, arguments) {
+            return done;
+        }
         crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)
     }
 }

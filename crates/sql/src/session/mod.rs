@@ -8,6 +8,7 @@
 //!    savepoint or altogether.
 //! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current.
 
+mod administer;
 mod client;
 mod command;
 mod define;
@@ -36,6 +37,7 @@ use crate::database::{Definitions, Seat, Shared, State};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 pub use crate::plan::ColumnDesc;
+use crate::plan::{Body, Command};
 
 /// How an Execute ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,7 @@ impl Session {
         user: &str,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Session, SqlError> {
-        let seat = shared.board.seat(definitions.oid).ok_or_else(|| {
+        let seat = shared.board.seat(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
         Ok(Session {
@@ -171,14 +173,15 @@ impl Session {
         let Some(compiled) = &planned.compiled else { return Ok((Vec::new(), None)) };
         let types =
             compiled.statement.parameters.iter().take(compiled.declared).map(|type_| type_.oid).collect();
-        Ok((types, columns_of(planned)))
+        Ok((types, self.shown_columns(planned)))
     }
 
     /// The columns of a portal and their formats, if it returns rows.
     #[allow(clippy::type_complexity)]
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[ColumnDesc]>, &[i16])>, SqlError> {
         let portal = self.find_portal(name)?;
-        Ok(portal.planned.as_ref().and_then(columns_of).map(|columns| (columns, portal.formats.as_slice())))
+        let columns = portal.planned.as_ref().and_then(|planned| self.shown_columns(planned));
+        Ok(columns.map(|columns| (columns, portal.formats.as_slice())))
     }
 
     /// The result formats of a portal as given to `bind`: empty = all text, one = for all columns, else one each.
@@ -281,6 +284,17 @@ impl Session {
     pub fn prefetch(&self) {
         self.seat.prefetch();
         self.txn.prefetch();
+    }
+
+    /// The columns of the rows a statement gives; those of FETCH are its cursor's.
+    fn shown_columns(&self, planned: &Arc<Planned>) -> Option<Arc<[ColumnDesc]>> {
+        if let Some(compiled) = &planned.compiled
+            && let Body::Command(command) = &compiled.statement.body
+            && let Command::Fetch { name, skip: false, .. } = &**command
+        {
+            return self.portals.get(name)?.planned.as_ref().and_then(columns_of);
+        }
+        columns_of(planned)
     }
 
     fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {

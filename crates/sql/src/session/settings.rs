@@ -406,6 +406,9 @@ impl SettingsTable {
 
     fn set_date_style(&mut self, value: &str) -> Option<String> {
         let (mut style, mut order) = (self.formats.date_style, self.formats.date_order);
+        if value.trim().eq_ignore_ascii_case("german") {
+            order = DateOrder::Dmy;
+        }
         for word in value.split(',') {
             match word.trim().to_ascii_lowercase().as_str() {
                 "iso" => style = DateStyle::Iso,

@@ -422,8 +422,10 @@ impl Session {
         };
         match same {
             true => Ok(fresh),
+            // Drivers know by the routine that preparing again will help.
             false => {
-                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type"))
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+                    .with_routine("RevalidateCachedQuery"))
             }
         }
     }

@@ -22,6 +22,7 @@ oids! {
     XID = 28;
     CID = 29;
     OIDVECTOR = 30;
+    JSON = 114;
     FLOAT4 = 700;
     FLOAT8 = 701;
     UNKNOWN = 705;

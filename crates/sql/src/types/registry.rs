@@ -96,6 +96,8 @@ pub static TYPES: &[TypeInfo] = &[
         element: 26,
         kind: TypeKind::Base,
     },
+    // Only what json_build_object() gives: there are no columns of it.
+    pseudo(114, "json", -1, b'U', 0),
     base(700, "float4", 4, b'N', false, 1021),
     base(701, "float8", 8, b'N', true, 1022),
     pseudo(705, "unknown", -2, b'X', 0),

@@ -64,6 +64,10 @@ pub fn function<'a>(
         | "has_function_privilege"
         | "pg_has_role" => Datum::Bool(true),
         "to_regclass" => environment.class_oid(given_text(0)).map_or(Datum::Null, Datum::Oid),
+        "to_regtype" => {
+            crate::types::text::parse(given_text(0), crate::types::Type::REGTYPE, environment, arena)
+                .unwrap_or(Datum::Null)
+        }
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
         "pg_get_partkeydef"

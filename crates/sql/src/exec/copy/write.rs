@@ -7,9 +7,6 @@ use crate::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use crate::session::Client;
 use crate::types::{Datum, binary, text};
 
-/// Bytes gathered before they are given to the client.
-const BATCH: usize = 32 << 10;
-
 /// Runs the query and writes its rows; their number.
 pub(crate) fn copy_out<'s>(
     cx: &mut Executor<'s>,
@@ -23,21 +20,21 @@ pub(crate) fn copy_out<'s>(
     let environment = cx.environment;
     let mut writer = Writer { format, columns: &statement.columns, out: Vec::new(), value: Vec::new() };
     writer.begin();
+    // Drivers count on the protocol's one row a message, and on what begins a binary copy coming with its first row.
+    if format.kind != CopyKind::Binary && !writer.out.is_empty() {
+        client.copy_out(&writer.out)?;
+        writer.out.clear();
+    }
     let mut rows = 0;
     cx.query(root, statement.registers, &statement.output, &mut |row| {
         writer.row(row, environment);
         rows += 1;
-        // The client expects whole rows in each message, and a message is not to hold too many.
-        if writer.out.len() >= BATCH || format.kind != CopyKind::Binary {
-            client.copy_out(&writer.out)?;
-            writer.out.clear();
-        }
+        client.copy_out(&writer.out)?;
+        writer.out.clear();
         Ok(Flow::More)
     })?;
     if format.kind == CopyKind::Binary {
         writer.out.extend_from_slice(&(-1_i16).to_be_bytes());
-    }
-    if !writer.out.is_empty() {
         client.copy_out(&writer.out)?;
     }
     Ok(rows)

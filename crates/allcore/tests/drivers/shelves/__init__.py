@@ -1,0 +1,1 @@
+"""A Django application of two models, for the driver checks."""

@@ -1,0 +1,69 @@
+//! json_build_object(), which schema tools ask the catalog's columns by. There is no more of JSON yet.
+
+use super::arguments::{give_text, text};
+use super::build::call_named;
+use super::casts::cast;
+use super::{CastContext, Function, func};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::types::{Type, Value, oid};
+
+pub(super) static FUNCTIONS: &[Function] =
+    &[func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?), cx.arena)))];
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            // Writing to a string cannot fail.
+            c if c < ' ' => drop(write!(out, "\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The object of these keys and values, taken in turns.
+pub(super) fn build_object(arguments: Vec<Expr>) -> Result<Expr, SqlError> {
+    if !arguments.len().is_multiple_of(2) {
+        let message = "argument list must have even number of elements";
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            .with_hint("The arguments of json_build_object() must consist of alternating keys and values."));
+    }
+    let constant = |text: &str| Expr::constant(Value::Text(text.into()), Type::TEXT);
+    let mut pieces = vec![constant("{")];
+    for (at, argument) in arguments.into_iter().enumerate() {
+        if at > 0 {
+            pieces.push(constant(if at % 2 == 0 { ", " } else { " : " }));
+        }
+        let bare = matches!(
+            argument.type_().oid,
+            oid::BOOL
+                | oid::INT2
+                | oid::INT4
+                | oid::INT8
+                | oid::FLOAT4
+                | oid::FLOAT8
+                | oid::NUMERIC
+                | oid::JSON
+        );
+        let shown = cast(argument, Type::TEXT, CastContext::Explicit)?;
+        let shown = match bare && at % 2 == 1 {
+            true => shown,
+            false => call_named("to_json", vec![shown], Type::TEXT)?,
+        };
+        pieces.push(Expr::Coalesce(vec![shown, constant("null")], Type::TEXT));
+    }
+    pieces.push(constant("}"));
+    call_named("concat", pieces, Type::new(oid::JSON))
+}
