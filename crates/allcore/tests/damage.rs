@@ -493,19 +493,19 @@ fn definitions_killed_half_way_leave_no_page_behind() {
 fn loads_killed_half_way_leave_no_page_behind() {
     let rows = "select i, repeat('n', 50) || i from generate_series(1, 30000) i";
     let work = [
-        format!("create table a as {rows}"),
-        format!("begin; create table a (id int primary key, note text); insert into a {rows}; commit"),
-        format!("begin; truncate kept; insert into kept {rows}; commit"),
-        "alter table kept add primary key (id)".to_owned(),
-        "create index on kept (note)".to_owned(),
+        (format!("create table a as {rows}"), 150),
+        (format!("begin; create table a (id int primary key, note text); insert into a {rows}; commit"), 150),
+        (format!("begin; truncate kept; insert into kept {rows}; commit"), 150),
+        ("alter table kept add primary key (id)".to_owned(), 150),
+        ("create index on kept (note)".to_owned(), 50),
     ];
     // A pool smaller than what is built, so that pages of it are on disk already.
     let mut server = Server::start(&["--buffers", "4MiB"]);
     server.psql("create table kept (id int, note text)");
     server.psql(&format!("insert into kept {rows} order by i desc"));
     settle();
-    for statement in work {
-        for hit in [1, 2, 150] {
+    for (statement, late) in work {
+        for hit in [1, 2, late] {
             server.stop();
             server.environment("ALLCORE_STOP", Some(&format!("btree.build.appended=kill@{hit}")));
             server.launch_unready();
@@ -516,6 +516,7 @@ fn loads_killed_half_way_leave_no_page_behind() {
             }
             server.environment("ALLCORE_STOP", None);
             let context = format!("{statement}@{hit}");
+            assert!(!server.log().contains("did not start"), "{context}: {}", server.log());
             succeed(allcore().arg("check").arg("--data").arg(server.data()), &context);
             server.launch();
             assert_eq!(server.psql("select count(*), sum(id) from kept"), "30000|450015000", "{context}");

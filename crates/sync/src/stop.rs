@@ -17,6 +17,7 @@ use crate::{held, park};
 
 /// The names of all stop points in the engine's source. A point that is not listed fails a test.
 pub const NAMES: &[&str] = &[
+    "btree.build.appended",
     "btree.collapse.logged",
     "btree.merge.latched",
     "btree.merge.logged",
