@@ -14,6 +14,11 @@ BINARY = os.path.join(HERE, "target", "release", "allcore")
 PARTS = ["select", "thousand", "simple", "update", "tpcb", "load", "evict", "sysbench"]
 
 
+def say(text):
+    """A line of progress, apart from the tables."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
 def run(*command, **keywords):
     done = subprocess.run(command, capture_output=True, text=True, **keywords)
     if done.returncode:
@@ -35,6 +40,7 @@ class Allcore:
         wait(self)
 
     def stop(self):
+        say("stopping Allcore")
         self.process.send_signal(signal.SIGINT)
         self.process.wait(120)
 
@@ -78,12 +84,14 @@ def create(arm):
 
 
 def load(arm, scale):
+    say(f"pgbench -i -s {scale}")
     begun = time.monotonic()
     pgbench(arm, "-i", "-s", str(scale), "-q")
     return time.monotonic() - begun
 
 
 def sides(arms, workload, mode, clients, args):
+    say(f"{workload}, {mode}, {clients} clients: {', '.join(name for name, _, _ in arms)}, {args.rounds} x {args.seconds} s each")
     command = [os.path.join(SHARED, "bench", "sides.py"), "--workload", workload, "--mode", mode, "--clients", clients,
                "--seconds", str(args.seconds), "--rounds", str(args.rounds)]
     for name, host, port in arms:
@@ -98,7 +106,7 @@ def sysbench(database, script, verb, args, driver):
     return float(found[1]) if found else 0.0
 
 
-def sysbench_part(allcore, postgres, args):
+def sysbench_part(allcore, postgres, ceiling, args):
     arms = {}
     for name, arm in (("allcore", allcore), ("pg18", postgres)):
         subprocess.run(["psql", "-h", arm.host, "-p", str(arm.port), "-U", "postgres", "-X", "-q", "-d", "postgres",
@@ -114,21 +122,27 @@ def sysbench_part(allcore, postgres, args):
     else:
         print("MariaDB is not installed: its column is left out")
     try:
-        for driver in arms.values():
+        for name, driver in arms.items():
+            say(f"sysbench prepare: {name}")
             sysbench("sbtest", "oltp_read_write", "prepare", args, driver)
         scripts = ["oltp_point_select", "oltp_read_only", "oltp_read_write"]
-        seen = {(s, n): [] for s in scripts for n in arms}
-        for _ in range(args.rounds):
+        # A server that does no work shows how far the client itself goes; it answers point selects only.
+        arms["ceiling"] = ["--db-driver=pgsql", f"--pgsql-host={ceiling}", "--pgsql-port=5432", "--pgsql-user=postgres", "--pgsql-db=sbtest"]
+        seen = {(s, n): [] for s in scripts for n in arms if n != "ceiling" or s == "oltp_point_select"}
+        for turn in range(args.rounds):
             for script in scripts:
+                say(f"sysbench {script}, round {turn + 1} of {args.rounds}")
                 for name, driver in arms.items():
+                    if (script, name) not in seen:
+                        continue
                     seen[script, name].append(sysbench("sbtest", script, "run", args, driver))
         print(f"sysbench, 4 x 100,000 rows, {args.threads} threads, transactions per second, median of {args.rounds} x {args.seconds} s")
         others = [n for n in arms if n != "allcore"]
         print(f"{'script':<18} | " + " | ".join(f"{n:>10}" for n in arms) + " | " + " | ".join(f"allcore/{n}" for n in others))
         for script in scripts:
-            mid = {n: statistics.median(seen[script, n]) for n in arms}
-            print(f"{script:<18} | " + " | ".join(f"{mid[n]:10.0f}" for n in arms) + " | "
-                  + " | ".join(f"{mid['allcore'] / max(mid[n], 1e-9):.2f}" for n in others))
+            mid = {n: statistics.median(seen[script, n]) for n in arms if (script, n) in seen}
+            print(f"{script:<18} | " + " | ".join(f"{mid[n]:10.0f}" if n in mid else " " * 10 for n in arms) + " | "
+                  + " | ".join(f"{mid['allcore'] / max(mid[n], 1e-9):.2f}" if n in mid else "    " for n in others))
         print(flush=True)
     finally:
         if maria:
@@ -162,10 +176,16 @@ def main():
         sys.exit(f"bench: no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     if not os.path.isdir(SHARED):
         sys.exit("bench: the peers in ../shared are not here, so there is nothing to compare with")
+    # Told to stop, it stops its servers too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = tempfile.mkdtemp(prefix="allcore-bench-")
     os.chmod(folder, 0o755)
     stops = []
     try:
+        if parts == ["evict"]:
+            evict_part(folder, args)
+            return
+        say("starting Allcore, PostgreSQL 18 and the ceiling")
         run("cc", "-O2", "-pthread", "-o", f"{folder}/ceiling", os.path.join(SHARED, "peers", "ceiling.c"))
         ceiling = subprocess.Popen([f"{folder}/ceiling", f"{folder}/ceiling-socket"])
         stops.append(ceiling.kill)
@@ -176,17 +196,20 @@ def main():
         both = [("allcore", allcore.host, allcore.port), ("pg18", postgres.host, postgres.port)]
         capped = [*both, ("ceiling", f"{folder}/ceiling-socket", 5432)]
         times = {n: [] for n in ("allcore", "pg18")}
-        for _ in range(args.rounds if "load" in parts else 1):
+        # Only what is asked for is loaded: sysbench and the eviction part have tables of their own.
+        loads = args.rounds if "load" in parts else int(bool(set(parts) - {"sysbench", "evict"}))
+        for _ in range(loads):
             for name, arm in (("allcore", allcore), ("pg18", postgres)):
                 create(arm)
                 times[name].append(load(arm, args.scale))
-        mid = {n: statistics.median(t) for n, t in times.items()}
-        print(f"pgbench -i -s {args.scale}: allcore {mid['allcore']:.2f} s, pg18 {mid['pg18']:.2f} s, "
-              f"pg18/allcore {mid['pg18'] / mid['allcore']:.2f}\n", flush=True)
+        mid = {n: statistics.median(t) for n, t in times.items() if t}
+        if mid:
+            print(f"pgbench -i -s {args.scale}: allcore {mid['allcore']:.2f} s, pg18 {mid['pg18']:.2f} s, "
+                  f"pg18/allcore {mid['pg18'] / mid['allcore']:.2f}\n", flush=True)
         if "select" in parts:
             sides(capped, "select", "prepared", "1,8,64,256", args)
         if "thousand" in parts:
-            sides(both, "select", "prepared", "64,256,1000", args)
+            sides(capped, "select", "prepared", "64,256,1000", args)
         if "simple" in parts:
             sides(capped, "select", "simple", "64", args)
         if "update" in parts:
@@ -194,7 +217,7 @@ def main():
         if "tpcb" in parts:
             sides(both, "tpcb", "prepared", "8,64,256", args)
         if "sysbench" in parts:
-            sysbench_part(allcore, postgres, args)
+            sysbench_part(allcore, postgres, f"{folder}/ceiling-socket", args)
         while stops:
             stops.pop()()
         if "evict" in parts:
