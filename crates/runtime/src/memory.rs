@@ -89,16 +89,11 @@ impl Region {
         self.kind
     }
 
-    /// Touches every page of a part, without changing it.
+    /// Touches every page of a part, without changing it. By faults and not by `MADV_POPULATE_WRITE`, which keeps the
+    /// whole address space locked meanwhile: threads and stacks of fibers could not be made. Ordinary steps where huge
+    /// pages are a wish, since the kernel need not grant it.
     fn populate(&self, part: Range<usize>) {
-        let step = if self.kind == RegionKind::Ordinary { PAGE } else { HUGE_PAGE };
-        // SAFETY: inside our mapping; populating changes no contents.
-        let populated = unsafe {
-            libc::madvise(self.start.add(part.start).cast(), part.len(), libc::MADV_POPULATE_WRITE)
-        };
-        if populated != 0 {
-            touch(self.start, part, step); // a kernel before 5.14
-        }
+        touch(self.start, part, if self.kind == RegionKind::Huge { HUGE_PAGE } else { PAGE });
     }
 }
 

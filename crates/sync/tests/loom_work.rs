@@ -9,7 +9,9 @@ use sync::WorkQueue;
 
 #[test]
 fn pieces_are_done_once_and_threads_end() {
-    loom::model(|| {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
         let queue = Arc::new(WorkQueue::new(2));
         let done = Arc::new(AtomicUsize::new(0));
         let start = |wanted: usize| {
