@@ -97,3 +97,9 @@ create table ob(id int primary key, c text);
 insert into ob values (1, 'x');
 select o0, o1 from (select '-1'::int as o0, oa.c as o1 from oa right join ob on oa.id = ob.id) q where q.o1 not in (select c from oa);
 select o1 from (select 7 as o0, ob.c as o1 from ob) q where exists (select 1 from ob where ob.c = q.o1) and o0 = 7;
+-- A subquery alone in RETURNING.
+create table rs(id int primary key);
+insert into rs values (1) returning (select 5);
+insert into rs values (2) returning exists (select 1 from rs where false), id;
+update rs set id = 3 where id = 2 returning (select count(*) from rs);
+delete from rs where id = 3 returning (select max(h.id) from rs h where h.id < rs.id);

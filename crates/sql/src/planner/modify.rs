@@ -79,7 +79,9 @@ impl Planner<'_, '_> {
     ) -> Result<Planned, SqlError> {
         let written = registers::written(&plan);
         let before = self.with_sublinks(returning.sublinks, &written)?;
-        let part = self.projected(Part { plan, rows: 1.0, cost: 0.0, ordered: false }, returning.targets);
+        let part = Part { plan, rows: 1.0, cost: 0.0, ordered: false };
+        let part = self.attach_bare(part, &returning.targets);
+        let part = self.projected(part, returning.targets);
         self.pending = before;
         Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
     }

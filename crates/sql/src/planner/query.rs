@@ -219,14 +219,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         }
         let mut late = Vec::new();
         let mut targets = select.targets;
-        // A subquery that is an output column or a sort key by itself is read by no target's expression.
-        let mut read = Registers::new();
-        targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
-        let bare: Vec<Reg> =
-            self.pending.iter().map(|link| link.output).filter(|output| !read.contains(output)).collect();
-        for register in bare {
-            part = self.attach(part, register);
-        }
+        part = self.attach_bare(part, &targets);
         if top.limit.is_some() && matches!(select.distinct, Distinct::No) {
             // Columns no sort key reads are computed for the rows that pass the limit only.
             let mut sorted = Registers::new();
@@ -239,6 +232,18 @@ impl<'b, 'a> Planner<'b, 'a> {
         part = self.projected(part, late);
         self.pending = before;
         Ok(part)
+    }
+
+    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression reads them.
+    pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
+        let mut read = Registers::new();
+        targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
+        let bare: Vec<Reg> =
+            self.pending.iter().map(|link| link.output).filter(|output| !read.contains(output)).collect();
+        for register in bare {
+            part = self.attach(part, register);
+        }
+        part
     }
 
     pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
