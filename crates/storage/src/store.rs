@@ -88,8 +88,8 @@ pub struct Store {
     /// The start in progress, until `recover` has ended it.
     recovery: SpinLock<Option<Recovery>>,
     checkpointer: SpinLock<Option<Arc<Checkpointer>>>,
-    /// Given back when the store is dropped.
-    _lock: FileLock,
+    /// Given back when the store is closed or dropped.
+    lock: SpinLock<Option<FileLock>>,
 }
 
 impl Store {
@@ -123,7 +123,7 @@ impl Store {
             inheritance: Inheritance::default(),
             recovery: SpinLock::new(None),
             checkpointer: SpinLock::new(None),
-            _lock: lock,
+            lock: SpinLock::new(Some(lock)),
         }))
     }
 
@@ -153,7 +153,7 @@ impl Store {
             inheritance,
             recovery: SpinLock::new(Some(recovery)),
             checkpointer: SpinLock::new(None),
-            _lock: lock,
+            lock: SpinLock::new(Some(lock)),
         }))
     }
 
@@ -191,7 +191,8 @@ impl Store {
         self.pool.stop_writers();
     }
 
-    /// Writes everything and stops what runs in the background. Nobody may use the store any more. In a fiber.
+    /// Writes everything, stops what runs in the background and gives the folder up, so that it can be opened again.
+    /// Nobody may use the store any more. In a fiber.
     pub fn close(&self) -> Result<(), Error> {
         let checkpointer = self.checkpointer.lock().take();
         // A store that was never recovered is left as it is, for the next start.
@@ -203,6 +204,8 @@ impl Store {
             None => Ok(()),
         };
         self.pool.stop_writers();
+        let lock = self.lock.lock().take();
+        drop(lock);
         written
     }
 }
