@@ -90,7 +90,8 @@ fn main() -> ExitCode {
 }
 
 fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), String> {
-    if !data.is_dir() {
+    // A file in an empty folder would keep a server from making it a data folder.
+    if !data.join("ALLCORE").is_file() {
         return Err(format!("{} is no data folder: start 'allcore serve --data' on it once", data.display()));
     }
     let password = if stdin || !std::io::stdin().is_terminal() {

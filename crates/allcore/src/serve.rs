@@ -12,9 +12,12 @@ use sql::database::{Database, OpenError};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
+/// How long a client may take to log in.
+const LOGIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(settings: ServeSettings) -> Result<(), String> {
@@ -32,10 +35,9 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
         _ => return Err("--tls-cert and --tls-key go together".to_owned()),
     };
     let addresses = addresses(&settings)?;
-    let max_connections = settings.max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS);
-    ensure_descriptors(max_connections, settings.max_connections.is_some())?;
+    let max_connections = connections(settings.max_connections)?;
     let options = sql::database::Options {
-        cores: settings.cores,
+        cores: Some(cores(&settings)?),
         pin: true,
         memory: Some(buffers(&settings)?),
         file_io: match settings.file_io.unwrap_or(FileIoKind::Auto) {
@@ -52,16 +54,22 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
     for fact in database.facts() {
         log::info!("{fact}");
     }
-    let passwords = password_source(settings.auth.unwrap_or(AuthKind::Trust), &data)?;
-    let started = Server::start(database.clone(), Options { addresses, tls, passwords, max_connections });
+    let started = password_source(settings.auth.unwrap_or(AuthKind::Trust), &data).and_then(|passwords| {
+        let options = Options { addresses, tls, passwords, max_connections, login_limit: LOGIN_LIMIT };
+        let started = Server::start(database.clone(), options);
+        started.map_err(|fault| format!("cannot listen on {}: {}", fault.address, fault.fault))
+    });
     let server = match started {
         Ok(server) => server,
         Err(fault) => {
             // The folder was opened for nothing: it is closed as cleanly as after a day's work.
             let closed = database.shutdown().map_err(|fault| open_fault(&data, &fault));
-            return closed.and(Err(format!("cannot listen on {}: {}", fault.address, fault.fault)));
+            return closed.and(Err(fault));
         }
     };
+    for address in server.addresses() {
+        log::info!("listening on {address}");
+    }
     log::info!("ready for connections, at most {max_connections}");
     let signal = signals.forever().next();
     let name = if signal == Some(SIGINT) { "SIGINT" } else { "SIGTERM" };
@@ -102,6 +110,17 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
+/// Cores to use: what was said, or all there are. More workers than processors would only wait for each other.
+fn cores(settings: &ServeSettings) -> Result<usize, String> {
+    let most = runtime::processor_count();
+    match settings.cores {
+        Some(wanted) if wanted > most => {
+            Err(format!("--cores {wanted} is too many: this process may use {most}"))
+        }
+        wanted => Ok(wanted.unwrap_or(most)),
+    }
+}
+
 /// Bytes of the buffer pool: what was said, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
     let memory = runtime::memory::available_bytes()
@@ -113,20 +132,31 @@ fn buffers(settings: &ServeSettings) -> Result<usize, String> {
             Bytes(memory)
         ));
     }
+    let cores = cores(settings)?;
+    let least = Bytes(sql::database::least_memory(cores) as u64);
+    if wanted < least {
+        return Err(format!("--buffers {wanted} is too little for {cores} cores: at least {least}"));
+    }
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
 }
 
-/// Raises the limit of open descriptors as far as this process may, and tells where that is not enough.
-fn ensure_descriptors(max_connections: usize, asked: bool) -> Result<(), String> {
-    let needed = max_connections as u64 + OWN_DESCRIPTORS;
+/// Connections at one time: what was said, or the default, as far as open descriptors allow it. Raises their limit as
+/// far as this process may.
+fn connections(asked: Option<usize>) -> Result<usize, String> {
+    let wanted = asked.unwrap_or(DEFAULT_MAX_CONNECTIONS);
+    let needed = wanted as u64 + OWN_DESCRIPTORS;
     let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);
-    // Nobody asked for so many connections: a limit that serves fewer will do, as long as it serves some.
-    let enough = if asked { needed } else { 2 * OWN_DESCRIPTORS };
-    if granted >= enough {
-        return Ok(());
+    if granted >= needed {
+        return Ok(wanted);
+    }
+    // Nobody asked for so many: fewer will do, as long as there are some.
+    if asked.is_none() && granted >= 2 * OWN_DESCRIPTORS {
+        let fewer = (granted - OWN_DESCRIPTORS) as usize;
+        log::warn!("only {granted} file descriptors are allowed: at most {fewer} connections, not {wanted}");
+        return Ok(fewer);
     }
     Err(format!(
-        "too few file descriptors: {max_connections} connections need {needed}, the limit is {granted}; \
+        "too few file descriptors: {wanted} connections need {needed}, the limit is {granted}; \
          raise it with 'ulimit -n {needed}' or lower --max-connections"
     ))
 }

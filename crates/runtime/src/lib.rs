@@ -23,7 +23,9 @@ mod stack;
 mod start;
 mod worker;
 
-pub use start::{Facts, FileIo, Options, Runtime, core, core_count, shutting_down, try_core};
+pub use start::{
+    Facts, FileIo, Options, Runtime, core, core_count, processor_count, shutting_down, try_core,
+};
 
 /// Whether this thread is unwinding from a panic.
 #[inline]

@@ -346,6 +346,11 @@ pub fn core_count() -> usize {
     worker::here().shared.core_count()
 }
 
+/// Processors that this process may run on: as many workers can be pinned.
+pub fn processor_count() -> usize {
+    os::processors().len()
+}
+
 /// Whether the runtime this code runs in is being shut down: background fibers end then.
 pub fn shutting_down() -> bool {
     // Relaxed: a flag that is looked at again.

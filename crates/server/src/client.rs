@@ -16,7 +16,6 @@ pub struct WireClient<'a, 'w, 'io> {
     describe: bool,
     /// Bytes of the CopyData message last handed out, consumed when the next one is asked for.
     copy_pending: usize,
-    copying_in: bool,
     /// The connection broke: nothing more can be said to this client.
     pub broken: bool,
 }
@@ -24,7 +23,15 @@ pub struct WireClient<'a, 'w, 'io> {
 impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
     /// `formats` are the result formats asked for; `describe` tells whether rows are preceded by their description.
     pub fn new(wire: &'a mut Wire<'w, 'io>, formats: &'a [i16], describe: bool) -> Self {
-        Self { wire, formats, describe, copy_pending: 0, copying_in: false, broken: false }
+        Self { wire, formats, describe, copy_pending: 0, broken: false }
+    }
+
+    /// Why no more data comes: the statement is to end, or the client has gone.
+    fn no_data(&mut self, fault: &io::Error) -> SqlError {
+        match runtime::interrupt::check() {
+            Err(by) if fault.kind() == io::ErrorKind::Interrupted => SqlError::interrupted(by),
+            _ => self.lost(fault),
+        }
     }
 
     fn lost(&mut self, fault: &io::Error) -> SqlError {
@@ -103,7 +110,6 @@ impl Client for WireClient<'_, '_, '_> {
 
     fn copy_in_begin(&mut self, columns: usize, binary: bool) -> Result<(), SqlError> {
         encode::copy_response(self.wire.output(), b'G', columns, binary);
-        self.copying_in = true;
         self.wire.flush().map_err(|fault| self.lost(&fault))
     }
 
@@ -117,7 +123,7 @@ impl Client for WireClient<'_, '_, '_> {
                     Some(head) => 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize,
                     None => 5,
                 };
-                self.wire.fill(wanted).map_err(|fault| self.lost(&fault))?;
+                self.wire.fill(wanted).map_err(|fault| self.no_data(&fault))?;
                 continue;
             };
             match kind {
@@ -127,14 +133,12 @@ impl Client for WireClient<'_, '_, '_> {
                 }
                 b'c' => {
                     self.wire.consume(total);
-                    self.copying_in = false;
                     return Ok(None);
                 }
                 b'f' => {
                     let mut fields = decode::Fields::new(&self.wire.input()[5..total]);
                     let reason = fields.string().unwrap_or("").to_owned();
                     self.wire.consume(total);
-                    self.copying_in = false;
                     return Err(SqlError::new(
                         SqlState::QUERY_CANCELED,
                         format!("COPY from stdin failed: {reason}"),
@@ -143,7 +147,6 @@ impl Client for WireClient<'_, '_, '_> {
                 // Flush and Sync may come amid the data and mean nothing there.
                 b'H' | b'S' => self.wire.consume(total),
                 other => {
-                    self.copying_in = false;
                     return Err(SqlError::new(
                         SqlState::PROTOCOL_VIOLATION,
                         format!("unexpected message type 0x{other:02X} during COPY from stdin"),

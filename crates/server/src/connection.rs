@@ -3,7 +3,7 @@
 //! What must hold:
 //! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
 //! - after an error in the extended protocol everything up to the next Sync is skipped;
-//! - ReadyForQuery follows every Query and every Sync, exactly once;
+//! - ReadyForQuery follows every Sync and every Query that is not skipped, exactly once;
 //! - what the session holds is given back when the connection goes, however it goes.
 
 use crate::client::WireClient;
@@ -21,6 +21,10 @@ use sql::session::{Executed, Session};
 use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A longer statement's buffer is not kept: a session that idles afterwards would hold it for nothing.
+const KEPT_TEXT: usize = 16 * 1024;
 
 /// The SQLSTATE and words for bytes that are no message.
 pub fn violation(fault: &Violation) -> SqlError {
@@ -118,12 +122,14 @@ pub struct Connection {
     tls: Option<Box<Tls>>,
     /// Runs while the client must finish logging in, or sits idle in a transaction.
     limit: Option<TimerId>,
+    /// When it must have logged in, by the runtime's clock; counted from when it was first served.
+    login_ends: Option<u64>,
 }
 
 impl Connection {
     /// A connection nothing has been read from.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, phase: Phase::Fresh, tls: None, limit: None }
+        Self { shared, phase: Phase::Fresh, tls: None, limit: None, login_ends: None }
     }
 
     fn serve_all(&mut self, io: &mut SessionIo<'_>) -> Result<Flow, Fault> {
@@ -142,6 +148,7 @@ impl Connection {
 
     /// One step of the way in; false where more bytes are needed or the connection is over.
     fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
+        let encrypted = self.tls.is_some();
         let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Fresh => {
@@ -152,6 +159,10 @@ impl Connection {
                         self.phase = Phase::Fresh;
                         wire.finish()?;
                         return Ok(false);
+                    }
+                    First::Tls | First::Gss if encrypted => {
+                        let message = "encryption was asked for twice";
+                        return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
                     }
                     First::Tls => self.answer_tls(io)?,
                     First::Gss => {
@@ -191,7 +202,7 @@ impl Connection {
     fn answer_tls(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
         self.phase = Phase::Fresh;
         match &self.shared.tls {
-            Some(config) if self.tls.is_none() => {
+            Some(config) => {
                 if !io.input().is_empty() {
                     // Bytes sent ahead of the handshake in the clear could have been put there by anybody.
                     let message = "received unencrypted data after SSL request";
@@ -200,7 +211,7 @@ impl Connection {
                 io.output().push(b'S');
                 self.tls = Some(Box::new(Tls::accept(config).map_err(|_| Fault::Broken)?));
             }
-            _ => io.output().push(b'N'),
+            None => io.output().push(b'N'),
         }
         Ok(())
     }
@@ -208,7 +219,13 @@ impl Connection {
     /// Starts the limit that holds while nothing is heard of the client.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
         let limit = match &self.phase {
-            Phase::Fresh | Phase::Proving { .. } => Some(self.shared.login_limit),
+            // One limit for all of it: whoever sends a byte now and then gets no more time.
+            Phase::Fresh | Phase::Proving { .. } => {
+                let now = runtime::time::now();
+                let whole = self.shared.login_limit.as_nanos() as u64;
+                let ends = *self.login_ends.get_or_insert(now + whole);
+                Some(Duration::from_nanos(ends.saturating_sub(now)))
+            }
             Phase::Live(live) => live.session.idle_limit(),
             Phase::Over => None,
         };
@@ -333,12 +350,13 @@ impl Live {
             let Frame::Message { kind, total } = frame else { return Ok(Flow::Continue) };
             let done = match kind {
                 b'X' => return Ok(Flow::Close),
-                b'Q' => self.query(wire, total),
                 b'S' => self.sync(wire, total),
                 // Left over from a COPY that failed: not for anybody.
                 b'd' | b'c' | b'f' => pass_over(wire, total),
                 b'p' => Err(Fault::Fatal(violation(&Violation::UnknownType(kind)))),
+                // A Query too, as in PostgreSQL.
                 _ if self.skipping => pass_over(wire, total),
+                b'Q' => self.query(wire, total),
                 b'F' => self.function_call(wire, total),
                 _ => self.extended(wire, kind, total),
             };
@@ -352,7 +370,6 @@ impl Live {
     }
 
     fn query(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
-        self.skipping = false;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let mut fields = Fields::new(&wire.input()[5..total]);
@@ -365,7 +382,9 @@ impl Live {
                 Err(fault.into())
             }
         };
-        self.text = text;
+        if text.capacity() <= KEPT_TEXT {
+            self.text = text;
+        }
         match outcome {
             Ok(()) => {}
             Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),

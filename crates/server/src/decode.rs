@@ -107,9 +107,9 @@ impl<'a> Fields<'a> {
         Ok(self.i32()?.cast_unsigned())
     }
 
-    /// A count of fields that follow: never negative.
+    /// A count of fields that follow: without sign, as PostgreSQL reads it, so that 65,535 parameters may be bound.
     pub fn count(&mut self) -> Result<usize, Violation> {
-        usize::try_from(self.i16()?).map_err(|_| Violation::Body("invalid count in message"))
+        Ok(usize::from(self.i16()?.cast_unsigned()))
     }
 
     /// A string, ended by a zero byte.
@@ -182,6 +182,6 @@ mod tests {
         assert!(fields.value().is_err());
         assert!(Fields::new(b"no end").string().is_err());
         assert_eq!(Fields::new(b"a\xc3(\0").string(), Err(Violation::Utf8(vec![0xc3, b'('])));
-        assert!(Fields::new(b"\xff\xff").count().is_err());
+        assert_eq!(Fields::new(b"\xff\xff").count(), Ok(65_535));
     }
 }

@@ -23,6 +23,7 @@ use shared::Shared;
 use sql::database::Database;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a server is started with.
 pub struct Options {
@@ -34,6 +35,8 @@ pub struct Options {
     pub passwords: Option<PasswordSource>,
     /// Sessions at one time.
     pub max_connections: usize,
+    /// How long a client may take to log in.
+    pub login_limit: Duration,
 }
 
 /// A running server; it accepts until [`Server::stop`].
@@ -54,9 +57,10 @@ impl Server {
     /// Accepts connections on every address of `options` and serves `database` to them.
     pub fn start(database: Database, options: Options) -> Result<Self, ListenError> {
         let runtime = Arc::clone(database.runtime());
-        let shared = Shared::new(database, options.tls, options.passwords, options.max_connections);
+        let Options { addresses, tls, passwords, max_connections, login_limit } = options;
+        let shared = Shared::new(database, tls, passwords, max_connections, login_limit);
         let mut listeners = Vec::new();
-        for address in options.addresses {
+        for address in addresses {
             let shared = Arc::clone(&shared);
             let accept = move |_: &Accepted| {
                 Some(Box::new(Connection::new(Arc::clone(&shared))) as Box<dyn runtime::net::Serve>)
@@ -67,6 +71,11 @@ impl Server {
             }
         }
         Ok(Self { listeners })
+    }
+
+    /// Where it listens, with the ports that were taken.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.listeners.iter().map(Listener::address)
     }
 
     /// Accepts no more connections; those there go on until the runtime shuts down.

@@ -143,10 +143,11 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlErro
     Ok(settings)
 }
 
-/// NegotiateProtocolVersion: what of the request is not spoken here.
+/// NegotiateProtocolVersion: what of the request is not spoken here. The version is the whole one, as PostgreSQL sends
+/// it: libpq takes a bare minor version for one below 3.0 and hangs up.
 pub fn negotiate(out: &mut Vec<u8>, unknown: &[String]) {
     let start = encode::begin(out, b'v');
-    out.extend_from_slice(&0u32.to_be_bytes());
+    out.extend_from_slice(&decode::PROTOCOL_3.to_be_bytes());
     out.extend_from_slice(&u32::try_from(unknown.len()).unwrap_or(0).to_be_bytes());
     for name in unknown {
         out.extend_from_slice(name.as_bytes());

@@ -73,10 +73,10 @@ impl Shared {
         tls: Option<Arc<ServerConfig>>,
         passwords: Option<PasswordSource>,
         max_connections: usize,
+        login_limit: Duration,
     ) -> Arc<Self> {
         let secret = random_bytes();
         let sessions = SpinLock::new(Sessions::default());
-        let login_limit = Duration::from_secs(60);
         Arc::new(Self { database, tls, passwords, login_limit, max_connections, secret, sessions })
     }
 

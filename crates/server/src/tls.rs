@@ -44,6 +44,9 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsErro
     Ok(Arc::new(config))
 }
 
+/// A buffer that grew beyond this is not kept while the session waits.
+const KEPT: usize = 16 * 1024;
+
 /// One session's TLS state and its plain text in both directions.
 pub struct Tls {
     connection: ServerConnection,
@@ -89,6 +92,15 @@ impl Tls {
             }
         }
         Ok(ciphertext.len() - rest.len())
+    }
+
+    /// Gives back the memory of what was large and is over.
+    pub fn let_go(&mut self) {
+        for buffer in [&mut self.received, &mut self.reply] {
+            if buffer.is_empty() && buffer.capacity() > KEPT {
+                *buffer = Vec::new();
+            }
+        }
     }
 
     fn take_plaintext(&mut self) -> io::Result<()> {

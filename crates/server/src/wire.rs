@@ -95,6 +95,10 @@ impl<'a, 'io> Wire<'a, 'io> {
 
     /// Hands the reply over to be sent when the round ends.
     pub fn finish(mut self) -> io::Result<()> {
-        self.encrypt()
+        self.encrypt()?;
+        if let Some(tls) = &mut self.tls {
+            tls.let_go();
+        }
+        Ok(())
     }
 }

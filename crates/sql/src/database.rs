@@ -147,6 +147,12 @@ pub(crate) struct Shared {
 const DEFAULT_MEMORY: usize = 128 << 20;
 const MINIMUM_FRAMES: usize = 256;
 
+/// Bytes of page frames that this many cores need at least; a folder opened with fewer gets these.
+#[must_use]
+pub fn least_memory(cores: usize) -> usize {
+    MINIMUM_FRAMES.max(storage::pool::FRAMES_MIN_PER_CORE * cores) * storage::page::PAGE_SIZE
+}
+
 impl Database {
     /// Opens the folder, making it when it is empty, and recovers it as needed. Blocks; not to be called on a worker.
     pub fn open(path: &Path, options: Options) -> Result<Database, OpenError> {

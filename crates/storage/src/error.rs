@@ -50,9 +50,10 @@ impl fmt::Display for FormatProblem {
             FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
             FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
             FormatProblem::Version(found) => {
+                let read = crate::store::FORMAT.trim_end();
                 write!(
                     f,
-                    "the data folder has the newer format {found:?}: serve it with the version that wrote it"
+                    "the data folder has the format {found:?}, this version reads {read:?}: serve it with the version that wrote it"
                 )
             }
             FormatProblem::Missing(file) => write!(f, "file {file} is missing"),

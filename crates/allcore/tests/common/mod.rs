@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -20,9 +21,17 @@ pub struct Server {
     pub password: Option<String>,
 }
 
-/// A TCP port nobody listens on at the moment.
+/// A TCP port nobody listens on at the moment, and that no client is given for its side of a connection: a server that
+/// is down for a while finds it free again.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(64).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (number % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub fn allcore() -> Command {
@@ -208,6 +217,15 @@ impl Server {
         postgres::Client::connect(&settings, postgres::NoTls)
     }
 
+    /// Waits until the session of this number runs a statement: a cancel that came earlier would be forgotten.
+    pub fn wait_active(&self, pid: i32) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.psql(&format!("select state from pg_stat_activity where pid = {pid}")) != "active" {
+            assert!(Instant::now() < deadline, "session {pid} runs nothing");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// `allcore check` on the data folder of a server that is down: its output, which must say all is well.
     pub fn check(&self) -> String {
         assert!(self.child.is_none(), "check wants the server down");
@@ -265,6 +283,11 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         self.unmount();
     }
+}
+
+/// The number of a client's session.
+pub fn pid(client: &mut postgres::Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
 /// Runs a command that may not be possible here.

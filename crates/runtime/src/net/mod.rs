@@ -106,6 +106,9 @@ impl Net {
             self.make_ready(&session);
         } else if self.draining.get() {
             session.interrupt.raise(Reason::Shutdown);
+        } else {
+            // Before its first byte, so that the handler can bound the wait for it.
+            self.woken(key);
         }
     }
 

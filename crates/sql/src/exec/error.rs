@@ -1,6 +1,6 @@
 //! Errors of the rooms below, as clients see them.
 
-use runtime::interrupt::Reason;
+use runtime::interrupt::{Interrupted, Reason};
 
 use crate::error::{SqlError, SqlState};
 
@@ -57,6 +57,14 @@ pub(crate) fn from_storage(error: &storage::Error) -> SqlError {
         _ => error.to_string(),
     };
     SqlError::new(code, message)
+}
+
+impl SqlError {
+    /// What the client is told of an interrupt that ends its statement.
+    #[must_use]
+    pub fn interrupted(by: Interrupted) -> SqlError {
+        from_interrupt(by.0)
+    }
 }
 
 /// The client's error for an interrupted statement.
