@@ -35,8 +35,8 @@ node() {
 }
 go_() { (cd "$checks/go" && go build -o "$into/go" .); }
 java_() {
-  mvn -q -B dependency:copy -Dartifact=org.postgresql:postgresql:42.7.7 -DoutputDirectory="$into/java" -Dmdep.stripVersion
-  javac -cp "$into/java/postgresql.jar" -d "$into/java" "$checks/java/Check.java"
+  mvn -q -B dependency:copy -Dartifact=org.postgresql:postgresql:42.7.7 -DoutputDirectory="$into/java" -Dmdep.stripVersion &&
+    javac -cp "$into/java/postgresql.jar" -d "$into/java" "$checks/java/Check.java"
 }
 
 prepare python requirements.txt python

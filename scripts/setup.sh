@@ -14,23 +14,24 @@ libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' | grep -v cpp || com
 
 need build-essential has cc
 need libclang-dev libclang
-need postgresql-client has psql
-need postgresql-contrib has pgbench
+# Debian's psql and pgbench are wrappers, which may be there without what they call; pgbench comes with the server.
+need postgresql-client psql --version
+need postgresql pgbench --version
 need sysbench has sysbench
 need openssl has openssl
+need procps type -P kill
 need python3 has python3
+need python3-venv python3 -c 'import ensurepip'
 
 if ((${#missing[@]})); then
-  # pgbench is packaged with the server in Debian.
-  packages=("${missing[@]/postgresql-contrib/postgresql}")
   if [[ $(id -u) != 0 ]]; then
-    echo "setup: please install these Debian packages first: ${packages[*]}" >&2
+    echo "setup: please install these Debian packages first: ${missing[*]}" >&2
     exit 1
   fi
-  echo "setup: installing ${packages[*]}"
+  echo "setup: installing ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >/dev/null
-  apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null
+  apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 if ! command -v cargo >/dev/null; then

@@ -182,7 +182,7 @@ fn killed_at_stop_points() {
         server.stop();
         server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{nth}")));
         server.launch_unready();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         let mut acknowledged = Vec::new();
         while !server.wait_end(Duration::from_millis(1)) {
             assert!(Instant::now() < deadline, "{point} was never reached");
@@ -214,7 +214,7 @@ fn transfer_until_the_end(
     next: &AtomicU64,
     during: &mut dyn FnMut(),
 ) -> (std::process::ExitStatus, Vec<i64>) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let mut acknowledged = Vec::new();
     loop {
         if let Some(status) = server.end_status(Duration::from_millis(1)) {

@@ -133,7 +133,7 @@ fn full_log_makes_room(server: &mut Server) {
         let last =
             format!("select count(*) from churned where filler = repeat('{}', 1000)", (round - 1) % 10);
         assert_eq!(count(&mut client, &last), 2000, "a refused update left something, or took something");
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while let Err(error) = client.batch_execute(&update) {
             assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}");
             assert!(Instant::now() < deadline, "old log is not let go: {error:?}\n{}", server.log());
@@ -179,7 +179,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     full_log_makes_room(&mut server);
     let mut client = server.connect();
     // The log's old segments are made into new ones soon: the disk is full for good when that has not helped.
-    let deadline = Instant::now() + Duration::from_secs(40);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let (mut rows, mut refused) = (0, 0);
     while refused < 4 {
         assert!(Instant::now() < deadline, "{rows} rows and no full disk");
@@ -214,7 +214,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     assert_eq!(count(&mut client, "select count(*) from full_of"), i64::from(rows));
 
     fs::remove_file(&ballast).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while let Err(error) = client.batch_execute(&batch(rows + 1)) {
         assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}");
         assert!(Instant::now() < deadline, "there is room again, and still: {error:?}\n{}", server.log());
@@ -262,11 +262,14 @@ fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
     server.launch();
     server.psql("drop table torn");
     server.psql("drop table sound");
-    settle();
+    let told = |log: &str| log.lines().filter(|line| line.contains("cannot be freed")).count();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while told(&server.log()) == 0 && Instant::now() < deadline {
+        settle();
+    }
     // Trees dropped before and after are freed: what they had is used again.
     server.psql("create table again (id int primary key); drop table again");
     settle();
-    let told = |log: &str| log.lines().filter(|line| line.contains("cannot be freed")).count();
     let log = server.log();
     assert_eq!(told(&log), 1, "{log}");
     assert!(
@@ -392,22 +395,25 @@ fn what_is_too_big_is_refused_plainly() {
     client.batch_execute("create table wide (id int primary key, note text, label text)").unwrap();
     client.batch_execute("create index wide_label on wide (label)").unwrap();
     client.batch_execute("insert into wide values (1, 'small', 'small')").unwrap();
+    // So many columns that not even pointers to their values fit into a row.
+    let columns: Vec<String> = (0..250).map(|i| format!("c{i} text")).collect();
+    let values = vec!["repeat('x', 30)"; 250].join(", ");
+    client.batch_execute(&format!("create table many (id int primary key, {})", columns.join(", "))).unwrap();
+    let all = (0..250).map(|i| format!("c{i} = repeat('x', 30)")).collect::<Vec<_>>().join(", ");
+    client.batch_execute("insert into many values (1, 'small')").unwrap();
     let too_big = SqlState::PROGRAM_LIMIT_EXCEEDED;
     for (sql, words) in [
-        ("insert into wide values (2, repeat('x', 10000))", "row is too big"),
-        ("insert into wide values (2, repeat('x', 5000000))", "row is too big"),
-        ("update wide set note = repeat('x', 10000) where id = 1", "row is too big"),
-        ("insert into wide values (2, 'x', repeat('x', 1100))", "index row"),
-        ("update wide set label = repeat('x', 2000) where id = 1", "index row"),
+        (format!("insert into many values (2, {values})"), "row is too big"),
+        (format!("update many set {all}"), "row is too big"),
+        ("insert into wide values (2, 'x', repeat('x', 1100))".to_owned(), "index row"),
+        ("update wide set label = repeat('x', 2000) where id = 1".to_owned(), "index row"),
     ] {
-        let error = client.batch_execute(sql).expect_err(sql);
+        let error = client.batch_execute(&sql).expect_err(&sql);
         assert_eq!(error.code(), Some(&too_big), "{sql}: {error:?}");
         let message = error.as_db_error().unwrap().message();
         assert!(message.contains(words), "{sql}: {message}");
     }
     let big = "y".repeat(1 << 20);
-    let error = client.execute("insert into wide values (3, $1)", &[&big]).unwrap_err();
-    assert_eq!(error.code(), Some(&too_big));
     let row = client.query_one("select length($1), length($1 || $1), md5($1) = md5($1)", &[&big]).unwrap();
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (1 << 20, 2 << 20));
     let echoed: String = client.query_one("select upper($1)", &[&big]).unwrap().get(0);
@@ -416,6 +422,9 @@ fn what_is_too_big_is_refused_plainly() {
     let rows = client.query("select id, note, label from wide", &[]).unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].get::<_, i32>(0), rows[0].get::<_, &str>(1)), (1, "small"));
+    let rows = client.query("select c0, c1 from many", &[]).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].get::<_, &str>(0), rows[0].get::<_, Option<&str>>(1)), ("small", None));
     drop(client);
     server.stop();
     server.check();
@@ -471,7 +480,7 @@ fn definitions_killed_half_way_leave_no_page_behind() {
             server.stop();
             server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{hit}")));
             server.launch_unready();
-            let deadline = Instant::now() + Duration::from_secs(10);
+            let deadline = Instant::now() + Duration::from_secs(120);
             let mut command = server.client("psql");
             command.args(["-X", "-q", "-c", "drop table if exists a"]);
             for statement in work.split_inclusive(";\n") {
@@ -509,7 +518,7 @@ fn loads_killed_half_way_leave_no_page_behind() {
             server.stop();
             server.environment("ALLCORE_STOP", Some(&format!("btree.build.appended=kill@{hit}")));
             server.launch_unready();
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + Duration::from_secs(120);
             while !server.wait_end(Duration::from_millis(1)) {
                 assert!(Instant::now() < deadline, "{statement}@{hit}: no page was appended");
                 let _ = server.client("psql").args(["-X", "-q", "-c", &statement]).output().unwrap();

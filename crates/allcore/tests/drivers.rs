@@ -15,9 +15,8 @@ fn checks() -> PathBuf {
 
 /// What `scripts/drivers.sh` has prepared; none where that could not be had.
 fn prepared(name: &str) -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
-    let drivers = target.join("drivers");
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(target).join("drivers");
     let ready = drivers.join(format!("{name}.ready")).exists();
     if !ready {
         println!("skipped: the drivers of {name} are not here (scripts/drivers.sh fetches them)");

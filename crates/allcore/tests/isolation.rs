@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Server;
+use common::{Server, pid};
 use postgres::error::SqlState;
 use std::time::Duration;
 
@@ -141,12 +141,12 @@ fn a_waiting_statement_can_be_cancelled() {
     let server = fixture();
     let (mut one, mut two) = (server.connect(), server.connect());
     one.batch_execute("begin; update t set v = 1 where id = 1").unwrap();
-    let token = two.cancel_token();
+    let (token, number) = (two.cancel_token(), pid(&mut two));
     let waiter = std::thread::spawn(move || {
         let outcome = two.batch_execute("update t set v = 2 where id = 1");
         (outcome, two)
     });
-    std::thread::sleep(Duration::from_millis(200));
+    server.wait_active(number);
     token.cancel_query(postgres::NoTls).unwrap();
     let (outcome, mut two) = waiter.join().unwrap();
     assert_eq!(outcome.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Server, succeed};
+use common::{Server, pid, succeed};
 use postgres::error::SqlState;
 
 /// Bytes without a pattern that a mistake could hide in.
@@ -145,14 +145,16 @@ fn clients_send_and_fetch_many_megabytes_and_may_cancel() {
     let head: String = bytes[..6].iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(short.get::<_, String>(0), head);
     // A cancel ends a statement in the middle of its values, and what it wrote is gone.
-    let token = client.cancel_token();
-    let canceller = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(150));
-        token.cancel_query(postgres::NoTls).unwrap();
+    let (token, number) = (client.cancel_token(), pid(&mut client));
+    let fault = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            server.wait_active(number);
+            std::thread::sleep(Duration::from_millis(100));
+            token.cancel_query(postgres::NoTls).unwrap();
+        });
+        let many = "insert into w select i, (select raw from w where id = 1) from generate_series(2, 200) i";
+        client.batch_execute(many).unwrap_err()
     });
-    let many = "insert into w select i, (select raw from w where id = 1) from generate_series(2, 200) i";
-    let fault = client.execute(many, &[]).unwrap_err();
-    canceller.join().unwrap();
     assert_eq!(fault.code(), Some(&SqlState::QUERY_CANCELED));
     // Meanwhile others are served: each look takes far less than the value does.
     let stop = AtomicBool::new(false);

@@ -64,6 +64,8 @@ impl Recorder {
         let mut command = Command::new(program);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string()).env("PGUSER", "postgres");
         command.env("PGDATABASE", "fuzzed").env("PGSSLMODE", "disable").env("PGGSSENCMODE", "disable");
+        // A number that grew digits is a long statement's.
+        command.env("PGOPTIONS", "-c statement_timeout=5s");
         command
     }
 }
@@ -151,7 +153,8 @@ fn say(server: &Server, bytes: &[u8], dice: &mut Dice) {
     else {
         return;
     };
-    let limit = Some(Duration::from_secs(5));
+    // Far longer than a statement may take, and those before it that it waits for.
+    let limit = Some(Duration::from_secs(60));
     socket.set_read_timeout(limit).unwrap();
     socket.set_write_timeout(limit).unwrap();
     // A server that has hung up already is what faulty bytes deserve.
