@@ -275,21 +275,22 @@ impl Serve for Connection {
         if let Some(limit) = self.limit.take() {
             runtime::timer::cancel(limit);
         }
-        if let Some(fault) = self.told_while_idle(io) {
-            self.say_last(io, &fault);
-            return Next::Close;
-        }
-        match self.serve_all(io) {
+        let served = match self.told_while_idle(io) {
+            Some(fault) => Err(Fault::Fatal(fault)),
+            None => self.serve_all(io),
+        };
+        match served {
             Ok(Flow::Continue) => {
                 self.start_limit(io);
-                Next::Wait
+                return Next::Wait;
             }
-            Ok(Flow::Close) | Err(Fault::Broken) => Next::Close,
-            Err(Fault::Sql(fault) | Fault::Fatal(fault)) => {
-                self.say_last(io, &fault);
-                Next::Close
-            }
+            Ok(Flow::Close) | Err(Fault::Broken) => {}
+            Err(Fault::Sql(fault) | Fault::Fatal(fault)) => self.say_last(io, &fault),
         }
+        if let Some(tls) = &mut self.tls {
+            tls.end(io.output());
+        }
+        Next::Close
     }
 
     fn prefetch(&self) {

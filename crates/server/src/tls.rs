@@ -115,6 +115,14 @@ impl Tls {
         }
     }
 
+    /// Tells the client that nothing follows: without it the end of the connection is a fault, to a client that waits
+    /// for the end of its cancel request for one.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        self.connection.send_close_notify();
+        // What a broken connection cannot be told, nobody hears.
+        let _ = self.encrypt(out);
+    }
+
     /// Encrypts the reply, and whatever the handshake wants said, behind what `out` holds.
     pub fn encrypt(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let mut rest = self.reply.as_slice();

@@ -1,6 +1,7 @@
 """What the driver checks share: where the server is, the values of every type, and how a check is run."""
 import os
 import sys
+import threading
 import time
 import traceback
 import uuid
@@ -40,6 +41,15 @@ VALUES = [
 
 failures = []
 checks = []
+
+
+def fault_in_thread(fault):
+    """A check's thread that fails fails the check: a cancel that could not be sent, for one."""
+    failures.append(fault.thread.name)
+    traceback.print_exception(fault.exc_type, fault.exc_value, fault.exc_traceback, file=sys.stdout)
+
+
+threading.excepthook = fault_in_thread
 
 
 def check(function):
