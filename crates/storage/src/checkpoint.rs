@@ -18,7 +18,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::control::Control;
-use crate::log::{MOST_INFO, Wal};
+use crate::log::{Critical, MOST_INFO, Wal};
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
@@ -62,7 +62,10 @@ fn run_paced(
     while wal.checkpointing.swap(true, Ordering::Acquire) {
         pause(PACE);
     }
+    // Pages it had in hand would never be written or evicted again, and nobody else's turn would come.
+    let critical = Critical("a checkpoint panicked");
     let result = run_alone(wal, pages, pace);
+    std::mem::forget(critical);
     // Release: pairs with the swap.
     wal.checkpointing.store(false, Ordering::Release);
     match result {

@@ -25,9 +25,11 @@ use crate::frame::{Frame, State};
 use crate::free::FreeFrames;
 pub use crate::guard::{Miss, PageMut, PageRef, Pinned, Restart};
 use crate::log::Wal;
-use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
+use crate::page::{self, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::Sweep;
 use crate::{Error, writer};
+
+mod load;
 
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
@@ -98,13 +100,6 @@ pub(crate) struct Counters {
     pub(crate) evictions: ShardedCounter,
     pub(crate) writes: ShardedCounter,
     pub(crate) write_failures: ShardedCounter,
-}
-
-/// What a load does about a page that is damaged or was never written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OnDamage {
-    Fail,
-    Zero,
 }
 
 /// The buffer pool.
@@ -270,160 +265,6 @@ impl Pool {
         }
     }
 
-    /// Parks until the page is resident. It may be gone again when the caller looks: begin again, or pin it.
-    #[cold]
-    pub fn load(&self, page_no: PageNo) -> Result<(), Error> {
-        self.load_with(page_no, OnDamage::Fail)
-    }
-
-    /// For recovery: as [`Pool::load`], but a page that is damaged, or was never written, comes as zeros, to be made
-    /// anew by the image the log holds.
-    pub fn load_or_zero(&self, page_no: PageNo) -> Result<(), Error> {
-        self.load_with(page_no, OnDamage::Zero)
-    }
-
-    fn load_with(&self, page_no: PageNo, on_damage: OnDamage) -> Result<(), Error> {
-        let entry = self.entry(page_no).ok_or(Error::Corrupt { page: page_no, what: "no such page" })?;
-        let mut spare = None;
-        let loaded = loop {
-            // Acquire: the frame's header is seen as it was when the page was entered.
-            let now = Entry(entry.load(Ordering::Acquire));
-            if now.frame().is_some() {
-                break Ok(());
-            }
-            if now.is_loading() {
-                // Acquire: as above.
-                self.load_queue(page_no).wait_until(|| !Entry(entry.load(Ordering::Acquire)).is_loading());
-                continue;
-            }
-            let frame = match spare.take() {
-                Some(frame) => frame,
-                None => self.take_frame()?,
-            };
-            let ours = Entry::loading(frame);
-            // AcqRel: the frame was given up by its last page before it is entered here. Relaxed on failure: looked
-            // at again.
-            if entry.compare_exchange(now.0, ours.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-                spare = Some(frame);
-                continue;
-            }
-            break self.load_into(page_no, entry, frame, on_damage);
-        };
-        if let Some(frame) = spare {
-            self.put_frame(frame);
-        }
-        loaded
-    }
-
-    /// Parks until those of the pages are resident that are not yet, as far as frames are free: all are read at once.
-    /// For scans, which know what comes next. What can't be read is left for [`Pool::load`] to report. All pages are of
-    /// one file.
-    pub fn load_ahead(&self, pages: &[PageNo]) {
-        let core = runtime::core();
-        let mut loads: Vec<(PageNo, &AtomicU32, u32)> = Vec::with_capacity(pages.len());
-        for &page_no in pages.iter().filter(|page_no| page_no.index() < self.file(**page_no).pages()) {
-            let Some(entry) = self.entry(page_no) else { continue };
-            // Relaxed: a first look; the exchange below decides.
-            if entry.load(Ordering::Relaxed) != Entry::ABSENT.0 {
-                continue;
-            }
-            // Doesn't wait for a frame: others may wait for those taken already.
-            let Some(frame) = self.try_frame(core) else { break };
-            let ours = Entry::loading(frame);
-            // AcqRel: the frame was given up by its last page before it is entered here.
-            match entry.compare_exchange(Entry::ABSENT.0, ours.0, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => loads.push((page_no, entry, frame)),
-                Err(_) => self.put_frame(frame),
-            }
-        }
-        let Some(&(first, ..)) = loads.first() else { return };
-        // SAFETY: as in `load_into`, for each frame; the frames differ.
-        let bytes = |frame| unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
-        let mut reads: Vec<(PageNo, &mut [u8])> =
-            loads.iter().map(|&(page_no, _, frame)| (page_no, bytes(frame))).collect();
-        self.counters.reads.add(1);
-        let filled = self.file(first).read_many(&mut reads);
-        stop::point("storage.load.read");
-        for ((&(page_no, entry, frame), (_, bytes)), filled) in loads.iter().zip(&reads).zip(filled) {
-            let readable = filled && page::verify(bytes, page_no).is_ok();
-            self.finish_load(page_no, entry, frame, readable);
-        }
-    }
-
-    fn load_queue(&self, page_no: PageNo) -> &WaitQueue {
-        &self.loads[page_no.index() as usize % LOAD_QUEUES]
-    }
-
-    /// Reads the page into a frame that the entry names as being loaded into.
-    fn load_into(
-        &self,
-        page_no: PageNo,
-        entry: &AtomicU32,
-        frame: u32,
-        on_damage: OnDamage,
-    ) -> Result<(), Error> {
-        // SAFETY: the region is mapped; the frame has no page and is on no list, so this load alone writes it until
-        // it is published below. Readers with an old view of the frame read racily and fail to validate.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes_of(frame), PAGE_SIZE) };
-        self.counters.reads.add(1);
-        let read = self.read_page(page_no, bytes, on_damage);
-        stop::point("storage.load.read");
-        let entered = self.finish_load(page_no, entry, frame, read.is_ok());
-        if entered { read } else { Ok(()) }
-    }
-
-    /// Enters a page that was read, or gives its frame back; false when `create` has entered a new page of that number
-    /// in another frame meanwhile, so that what was read is of no use.
-    fn finish_load(&self, page_no: PageNo, entry: &AtomicU32, frame: u32, readable: bool) -> bool {
-        let header = self.header(frame);
-        if readable {
-            self.counters.loads.add(1);
-            self.give(frame, page_no);
-            header.set_usage(1);
-        }
-        let outcome = if readable { Entry::resident(frame) } else { Entry::ABSENT };
-        // Release: who sees the entry sees the page. Relaxed on failure: see above.
-        let ours = Entry::loading(frame).0;
-        let entered = entry.compare_exchange(ours, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
-        if entered && readable {
-            header.unlatch_changed();
-        } else {
-            if readable {
-                header.set_page_no(PageNo::NONE);
-                header.unlatch_changed();
-            }
-            self.put_frame(frame);
-        }
-        self.load_queue(page_no).wake_all();
-        entered
-    }
-
-    /// Latches a frame that has no page and gives it one. Somebody who saw the frame's last page may hold the latch
-    /// for a moment, to find that the page is gone.
-    fn give(&self, frame: u32, page_no: PageNo) {
-        let header = self.header(frame);
-        while !header.unlatched().is_some_and(|seen| header.try_latch(seen)) {}
-        header.set_page_no(page_no);
-    }
-
-    fn read_page(&self, page_no: PageNo, bytes: &mut [u8], on_damage: OnDamage) -> Result<(), Error> {
-        let file = self.file(page_no);
-        let found = if page_no.index() < file.pages() {
-            file.read(page_no, bytes)?;
-            page::verify(bytes, page_no)
-        } else {
-            Err(Damage::NeverWritten)
-        };
-        match found {
-            Ok(()) => Ok(()),
-            Err(_) if on_damage == OnDamage::Zero => {
-                bytes.fill(0);
-                Ok(())
-            }
-            Err(damage) => Err(Error::Corrupt { page: page_no, what: damage.what() }),
-        }
-    }
-
     /// Keeps a page in its frame until the pin is dropped; parks until it is resident.
     pub fn pin(&self, page_no: PageNo) -> Result<Pinned<'_>, Error> {
         loop {
@@ -492,6 +333,14 @@ impl Pool {
         let mut page = PageMut::new(self, frame);
         page::format(page.bytes_mut(), page_no, kind, tree, level);
         page
+    }
+
+    /// Latches a frame that has no page and gives it one. Somebody who saw the frame's last page may hold the latch
+    /// for a moment, to find that the page is gone.
+    fn give(&self, frame: u32, page_no: PageNo) {
+        let header = self.header(frame);
+        while !header.unlatched().is_some_and(|seen| header.try_latch(seen)) {}
+        header.set_page_no(page_no);
     }
 
     /// Takes the latch of a resident page that nobody refers to any more; false when it has left the frame. Whoever

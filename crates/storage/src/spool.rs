@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use runtime::fiber;
+
 use crate::page::{BODY_SIZE, HEADER_SIZE, PageKind, PageNo};
 use crate::{Error, Store};
 
@@ -26,7 +28,7 @@ pub struct Spool {
     released: usize,
     /// What follows the pages.
     tail: Vec<u8>,
-    /// Bytes the tail may have.
+    /// Bytes the tail may have while there are no pages.
     bound: usize,
     len: u64,
 }
@@ -59,7 +61,9 @@ impl Spool {
         let before = self.tail.len();
         write(&mut self.tail);
         self.len += (self.tail.len() - before) as u64;
-        if self.tail.len() > self.bound { self.spill(store, PIECE) } else { Ok(()) }
+        // Once there are pages one more is gathered at a time.
+        let bound = if self.is_spilled() { PIECE } else { self.bound };
+        if self.tail.len() > bound { self.spill(store, PIECE) } else { Ok(()) }
     }
 
     /// Makes it empty; a buffer that was enough is kept.
@@ -79,10 +83,10 @@ impl Spool {
     /// Moves the front of the tail into pages until less than `least` bytes are left.
     fn spill(&mut self, store: &Arc<Store>, least: usize) -> Result<(), Error> {
         let store = &**self.store.get_or_insert_with(|| Arc::clone(store));
-        // From here on one page is gathered at a time.
-        self.bound = PIECE;
         let mut at = 0;
         while self.tail.len() - at >= least {
+            // All that was in memory may be a lot.
+            fiber::safe_point();
             let piece = &self.tail[at..self.tail.len().min(at + PIECE)];
             let page_no = store.space.claim_temporary()?;
             if let Err(error) = store.pool.reserve(1) {

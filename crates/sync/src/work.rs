@@ -45,15 +45,20 @@ impl<T> WorkQueue<T> {
     /// [`WorkQueue::next`], or the caller [`WorkQueue::not_started`] for it.
     #[must_use]
     pub fn push_all(&self, pieces: impl IntoIterator<Item = T>) -> usize {
-        let wanted = {
+        let (wanted, added) = {
             let mut state = self.lock();
+            let before = state.queue.len();
             state.queue.extend(pieces);
+            let added = state.queue.len() - before;
             let wanted = state.queue.len().saturating_sub(state.idle).min(self.threads_max - state.threads);
             state.threads += wanted;
             state.idle += wanted;
-            wanted
+            (wanted, added)
         };
-        self.wake.notify_all();
+        // One thread for each piece: a thread that is awake looks for more by itself before it sleeps.
+        for _ in 0..added.min(self.threads_max) {
+            self.wake.notify_one();
+        }
         wanted
     }
 

@@ -7,8 +7,8 @@
 //!
 //! `txid`: the transaction that wrote this version (48 bits). Undo pointer: the undo record that holds the version before
 //! this one, 0 when there is none (48 bits: page index << 13 | offset in page). Command: the writer's statement (31 bits);
-//! its own later statements see the version, the statement itself doesn't. Deleted: the row ends with this version; its
-//! payload is empty, the entry stays until nobody can see an older version.
+//! its own later statements see the version, the statement itself doesn't. Deleted: the row ends with this version; it keeps
+//! the payload of the one before, and the entry stays until nobody can see that.
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;

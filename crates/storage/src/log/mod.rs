@@ -342,7 +342,7 @@ pub(crate) fn fail_stop(why: &str) -> ! {
 
 /// Ends the process if what it guards panics: a reservation that stays unfilled, or a flusher that never comes back, would
 /// stop every commit without a word. Forgotten when all went well.
-struct Critical(&'static str);
+pub(crate) struct Critical(pub(crate) &'static str);
 
 impl Drop for Critical {
     fn drop(&mut self) {

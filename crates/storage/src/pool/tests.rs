@@ -12,7 +12,7 @@ use sync::atomic::AtomicU64;
 
 use super::*;
 use crate::datafile::Opening;
-use crate::page::HEADER_SIZE;
+use crate::page::{Damage, HEADER_SIZE};
 
 const CORES: usize = 2;
 
@@ -294,6 +294,32 @@ fn pages_read_ahead_come_at_once_and_damage_is_left_to_be_reported() {
     });
 }
 
+/// A panic ends its session alone: here that of a fiber that may not park, since it holds a latch.
+#[test]
+fn a_load_that_panics_leaves_its_page_and_frame_to_others() {
+    let bench = Bench::new("panic", 128);
+    bench.make(PageNo(9), 77);
+    bench.run(|pool| {
+        pool.flush_before(Lsn::MAX).unwrap();
+        forget(pool, PageNo(9));
+        let free = || (0..CORES).map(|core| pool.free.len(core)).sum::<u32>();
+        let before = free();
+        let latch = SpinLock::new(());
+        for ahead in [false, true] {
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let _held = latch.lock();
+                match ahead {
+                    true => pool.load_ahead(&[PageNo(9)]),
+                    false => pool.load(PageNo(9)).unwrap(),
+                }
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(free(), before);
+        }
+        assert_eq!(read(pool, PageNo(9)), Ok(77));
+    });
+}
+
 #[test]
 fn reading_ahead_and_loading_the_same_pages_agree() {
     let bench = Bench::new("ahead-race", 128);
@@ -420,10 +446,10 @@ fn a_page_created_while_it_is_loaded_is_the_new_one() {
         let entry = pool.entry(PageNo(7)).unwrap();
         // A load that has not ended yet.
         let frame = pool.take_frame().unwrap();
-        entry.store(Entry::loading(frame).0, Ordering::Release);
+        let loading = load::Loading::begin(pool, PageNo(7), entry, Entry::ABSENT, frame).unwrap();
         pool.reserve(1).unwrap();
         fill(&mut pool.create(PageNo(7), PageKind::Leaf, 1, 0), 2, &bench.log);
-        pool.load_into(PageNo(7), entry, frame, OnDamage::Fail).unwrap();
+        pool.load_into(loading, load::OnDamage::Fail).unwrap();
         assert_eq!(read(pool, PageNo(7)), Ok(2));
     });
 }

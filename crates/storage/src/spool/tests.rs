@@ -94,3 +94,17 @@ fn what_is_read_is_what_was_written() {
         }
     });
 }
+
+#[test]
+fn an_emptied_spool_keeps_as_much_in_memory_as_a_new_one() {
+    with_store("emptied", |store| {
+        let mut spool = Spool::new(100_000);
+        fill(store, &mut spool, 200_000, 999);
+        assert!(spool.is_spilled());
+        spool.clear();
+        fill(store, &mut spool, 100_000, 999);
+        assert!(!spool.is_spilled(), "it spilled once and does ever after");
+        let mut reader = SpoolReader::default();
+        assert!(reader.read(&spool, 100_000).unwrap().iter().copied().eq((0..100_000).map(byte)));
+    });
+}

@@ -78,17 +78,6 @@ impl Scan {
         }
     }
 
-    /// Begins again with other bounds, keeping what is allocated.
-    pub fn restart(&mut self, range: Range<'_>) {
-        let (start, end) = match self.direction {
-            Direction::Forward => (range.lower, range.upper),
-            Direction::Backward => (range.upper, range.lower),
-        };
-        self.start = Some(start.map(<[u8]>::to_vec));
-        self.end = end.map(<[u8]>::to_vec);
-        self.ended = false;
-    }
-
     /// The next visible entry, lent from the scan's private copy of its leaf until the scan goes on.
     pub fn next(&mut self, session: &TxnSession) -> Result<Option<Entry<'_>>, Error> {
         let Some((stamp, age)) = self.advance(session)? else { return Ok(None) };
