@@ -127,7 +127,9 @@ def main():
                     progress(done, total, f"{arm.name}: {title}, {clients} clients")
                     said = arm.pgbench("-n", "-b", script, "-M", mode, "-c", str(clients), "-j", str(min(clients, 2)),
                                        "-T", str(SECONDS))
-                    seen[arm.name, title, clients] = float(re.search(r"^tps = ([0-9.]+)", said, re.M)[1])
+                    # None where the time was over before all clients had connected.
+                    found = re.search(r"^tps = ([0-9.]+)", said, re.M)
+                    seen[arm.name, title, clients] = float(found[1]) if found else 0.0
                     done += 1
         progress(total, total, "done")
         table(arms, seen)
@@ -148,7 +150,7 @@ def table(arms, seen):
         for clients in CLIENTS:
             values = [seen[a.name, title, clients] for a in arms]
             print(f"{title:<24}{clients:>8}" + "".join(f"{v:>15,.0f}" for v in values)
-                  + (f"{values[0] / values[1]:>8.1f}" if ratio else ""))
+                  + (f"{values[0] / values[1]:>8.1f}" if ratio and values[1] else ""))
     values = [seen[a.name, "load"] for a in arms]
     print(f"{f'pgbench -i -s {SCALE}':<24}{'':>8}" + "".join(f"{v:>13.1f} s" for v in values)
           + (f"{values[1] / values[0]:>8.1f}" if ratio else ""))

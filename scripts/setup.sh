@@ -2,6 +2,7 @@
 # Installs the Debian packages that build, tests and demo need, where they are missing: by apt when root, else it
 # names them in one line.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 missing=()
 need() { # PACKAGE, then a test that tells whether it is there
