@@ -55,6 +55,7 @@ pub const NAMES: &[&str] = &[
     "txn.commit.appended",
     "txn.commit.before_append",
     "txn.commit.before_publish",
+    "txn.commit.room",
     "txn.rollback.step",
 ];
 

@@ -462,6 +462,22 @@ impl TxnSession {
         self.state().swap_snapshot(snapshot)
     }
 
+    /// Whether one snapshot serves the whole transaction (repeatable read).
+    pub fn keeps_snapshot(&self) -> bool {
+        self.state().isolation.get() == Isolation::RepeatableRead
+    }
+
+    /// Runs `body` with a snapshot of now, in repeatable read too: for checks of what must hold for all rows.
+    pub fn with_newest<R>(&self, body: impl FnOnce() -> R) -> R {
+        let state = self.state();
+        let kept = state.pin();
+        state.take_snapshot();
+        let result = body();
+        state.swap_snapshot(kept);
+        state.unpin(&kept);
+        result
+    }
+
     /// `lock_timeout`; zero is none.
     pub fn set_lock_timeout(&self, limit: Duration) {
         self.state().lock_timeout.set(limit)

@@ -38,7 +38,8 @@ const VACUUM_OPTIONS: [&str; 14] = [
     "verbose",
 ];
 const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
-/// PostgreSQL's SCROLL.
+/// PostgreSQL's BINARY and SCROLL.
+const CURSOR_BINARY: i32 = 0x1;
 const CURSOR_SCROLL: i32 = 0x2;
 /// PostgreSQL's FETCH_ALL.
 const FETCH_ALL: i64 = i64::MAX;
@@ -93,6 +94,9 @@ impl Binder<'_> {
             NodeEnum::DeclareCursorStmt(declare) => {
                 if declare.options & CURSOR_SCROLL != 0 {
                     return Err(self.unsupported("a SCROLL cursor", -1));
+                }
+                if declare.options & CURSOR_BINARY != 0 {
+                    return Err(self.unsupported("a BINARY cursor", -1));
                 }
                 let query = self.compiled(declare.query.as_deref())?;
                 let hold = declare.options & CURSOR_HOLD != 0;
@@ -239,7 +243,8 @@ impl Binder<'_> {
     fn fetch(fetch: &FetchStmt) -> Result<Command, SqlError> {
         let forward = fetch.direction == FetchDirection::FetchForward as i32;
         let relative = fetch.direction == FetchDirection::FetchRelative as i32 && fetch.how_many == 1;
-        if !(forward || relative) || fetch.how_many < 0 {
+        // None is the row the cursor stands at, again.
+        if !(forward || relative) || fetch.how_many < 1 {
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "cursor can only scan forward",

@@ -55,6 +55,23 @@ impl Overlay {
         &self.changes
     }
 
+    /// The changes that take these back: the objects as they were in `base`.
+    #[must_use]
+    pub fn before(&self, base: &Catalog) -> Vec<Change> {
+        let one = |change: &Change| match change {
+            Change::PutTable(table) => table_of(base, table.oid),
+            Change::DropTable(oid) => table_of(base, *oid),
+            Change::PutSequence(sequence) => sequence_of(base, sequence.oid),
+            Change::DropSequence(oid) => sequence_of(base, *oid),
+            Change::PutSchema(schema) => schema_of(base, schema.oid),
+            Change::DropSchema(oid) => schema_of(base, *oid),
+            Change::PutStatistics(oid, new) => {
+                Change::PutStatistics(*oid, Arc::clone(base.statistics(*oid).unwrap_or(new)))
+            }
+        };
+        self.changes.iter().rev().map(one).collect()
+    }
+
     /// How many changes there are: a savepoint remembers it.
     #[must_use]
     pub fn mark(&self) -> usize {
@@ -80,6 +97,18 @@ impl Overlay {
         catalog.make_private();
         self.catalog = Arc::new(catalog);
     }
+}
+
+fn table_of(base: &Catalog, oid: u32) -> Change {
+    base.table(oid).map_or(Change::DropTable(oid), |table| Change::PutTable(Arc::clone(table)))
+}
+
+fn sequence_of(base: &Catalog, oid: u32) -> Change {
+    base.sequence(oid).map_or(Change::DropSequence(oid), |old| Change::PutSequence(Arc::clone(old)))
+}
+
+fn schema_of(base: &Catalog, oid: u32) -> Change {
+    base.schema_by_oid(oid).map_or(Change::DropSchema(oid), |old| Change::PutSchema(Arc::clone(old)))
 }
 
 /// An object as the system trees store it.

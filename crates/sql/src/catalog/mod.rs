@@ -107,6 +107,47 @@ impl Catalog {
         next
     }
 
+    /// A name that one of the changes, made one after the other, would take from another object: its kind and itself.
+    #[must_use]
+    pub fn taken(&self, changes: &[Change]) -> Option<(&'static str, String)> {
+        let mut next = self.clone();
+        for change in changes {
+            let mut names: Vec<(u32, &str, Name)> = Vec::new();
+            match change {
+                Change::PutTable(table) => {
+                    names.push((table.schema, &table.name, Name::Table(table.oid)));
+                    names.extend(
+                        table.index_names().map(|(name, index)| {
+                            (table.schema, name, Name::Index { table: table.oid, index })
+                        }),
+                    );
+                }
+                Change::PutSequence(sequence) => {
+                    names.push((sequence.schema, &sequence.name, Name::Sequence(sequence.oid)));
+                }
+                Change::PutSchema(schema)
+                    if next.schema(&schema.name).is_some_and(|other| other.oid != schema.oid) =>
+                {
+                    return Some(("schema", schema.name.clone()));
+                }
+                _ => {}
+            }
+            for (schema, name, own) in names {
+                let there = next.names.get(&(schema, name.to_owned()));
+                // A table's own indexes may change their names among themselves.
+                let same = |other: &Name| match (*other, own) {
+                    (Name::Index { table, .. }, Name::Index { table: other, .. }) => table == other,
+                    (one, other) => one == other,
+                };
+                if there.is_some_and(|other| !same(other)) {
+                    return Some(("relation", name.to_owned()));
+                }
+            }
+            next.apply(change);
+        }
+        None
+    }
+
     /// The same catalog with another list of databases or roles, as the next generation.
     #[must_use]
     pub fn with_shared(&self, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {

@@ -22,13 +22,7 @@ pub(super) fn check_row<'s, 'x>(
     }
     for check in checks {
         if matches!(cx.eval(&check.expr, file, arena)?, Datum::Bool(false)) {
-            let message = format!(
-                "new row for relation \"{}\" violates check constraint \"{}\"",
-                table.name, check.name
-            );
-            return Err(in_table(cx, table, SqlError::new(SqlState::CHECK_VIOLATION, message))
-                .with_detail(failing_row(cx, table, row)?)
-                .with_constraint(&check.name));
+            return Err(check_violation(cx, table, &check.name, row)?);
         }
     }
     Ok(())
@@ -40,7 +34,20 @@ pub(super) fn in_table(cx: &Executor<'_>, table: &Table, error: SqlError) -> Sql
 }
 
 #[cold]
-fn null_violation(
+pub(super) fn check_violation(
+    cx: &Executor<'_>,
+    table: &Table,
+    check: &str,
+    row: &[Datum<'_>],
+) -> Result<SqlError, SqlError> {
+    let message = format!("new row for relation \"{}\" violates check constraint \"{check}\"", table.name);
+    Ok(in_table(cx, table, SqlError::new(SqlState::CHECK_VIOLATION, message))
+        .with_detail(failing_row(cx, table, row)?)
+        .with_constraint(check))
+}
+
+#[cold]
+pub(super) fn null_violation(
     cx: &Executor<'_>,
     table: &Table,
     column: &str,

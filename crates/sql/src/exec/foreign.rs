@@ -16,7 +16,7 @@ use bumpalo::Bump;
 
 use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
-use super::constraint::{in_table, shown_key};
+use super::constraint::{check_violation, in_table, null_violation, shown_key};
 use super::keys::{
     encode_part, index_parts, primary_key_of_entry, primary_parts, step_over, table_tree, tree,
 };
@@ -25,8 +25,8 @@ use super::{Executor, from_txn, wide};
 use crate::catalog::{ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::plan::ReferentialAction;
-use crate::types::{Datum, Type, Value, oid};
+use crate::plan::{Check, ReferentialAction};
+use crate::types::{Datum, Type, Value, length, oid};
 
 /// A check or action due at the statement's end.
 pub(super) enum Pending {
@@ -132,7 +132,7 @@ fn same<'c>(
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let affected = cx.affected;
     let mut parents = Vec::new();
-    let mut last = Vec::new();
+    let (mut last, mut acted) = (Vec::new(), Vec::new());
     while !cx.pending.is_empty() {
         cx.txn.statement_start().map_err(from_txn)?;
         for pending in std::mem::take(&mut cx.pending) {
@@ -140,16 +140,22 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
             match pending {
                 Pending::Parent { child, key, values } => parents.push((child, key, values)),
                 Pending::Children { child, key, old, new } => {
+                    // What was done before is seen: two keys may refer to the same row, or one row have two of them.
+                    cx.txn.next_command();
                     let definition = &child.foreign_keys[key];
                     let action = if new.is_some() { definition.on_update } else { definition.on_delete };
                     match action {
                         ReferentialAction::NoAction => last.push((child, key, old)),
-                        ReferentialAction::Restrict => forbid(cx, &child, key, &old, true)?,
+                        ReferentialAction::Restrict => {
+                            let txn = cx.txn;
+                            txn.with_newest(|| forbid(cx, &child, key, &old, true))?;
+                        }
                         _ => {
                             act(cx, (&child, key), action, &old, new.as_deref())?;
-                            // The default may be the very value that is gone.
-                            if action == ReferentialAction::SetDefault {
-                                last.push((child, key, old));
+                            match action {
+                                // The default may be the very value that is gone.
+                                ReferentialAction::SetDefault => last.push((child, key, old)),
+                                _ => acted.push((child, key, old)),
                             }
                         }
                     }
@@ -160,8 +166,16 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     if !last.is_empty() || !parents.is_empty() {
         cx.txn.statement_start().map_err(from_txn)?;
     }
-    for (child, key, old) in last {
-        forbid(cx, &child, key, &old, false)?;
+    // Checks are about all rows there are, whatever the transaction's snapshot sees.
+    let txn = cx.txn;
+    if !last.is_empty() {
+        txn.with_newest(|| {
+            last.iter().try_for_each(|(child, key, old)| forbid(cx, child, *key, old, false))
+        })?;
+    }
+    if txn.keeps_snapshot() && !acted.is_empty() {
+        cx.txn.statement_start().map_err(from_txn)?;
+        txn.with_newest(|| acted.iter().try_for_each(|(child, key, old)| left_over(cx, child, *key, old)))?;
     }
     for (child, key, values) in parents {
         require_parent(cx, &child, &child.foreign_keys[key], &values)?;
@@ -375,6 +389,44 @@ fn forbid(
         .with_constraint(&key.name))
 }
 
+/// In repeatable read, after an action: children that came after the snapshot can't be acted on.
+fn left_over(cx: &mut Executor<'_>, child: &Table, key: usize, old: &[Value]) -> Result<(), SqlError> {
+    let key = &child.foreign_keys[key];
+    if children(cx, child, key, old, 1)?.is_empty() || require_parent(cx, child, key, old).is_ok() {
+        return Ok(());
+    }
+    Err(from_txn(txn::Error::Serialization))
+}
+
+/// A child's row as an action leaves it must satisfy its table's constraints.
+fn check_changed(
+    cx: &Executor<'_>,
+    child: &Table,
+    (first, checks): &(u32, Vec<Check>),
+    row: &[Datum<'_>],
+) -> Result<(), SqlError> {
+    let broken = child.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
+    if let Some((column, _)) = broken.filter(|(column, _)| !column.dropped) {
+        return Err(null_violation(cx, child, &column.name, row)?);
+    }
+    if checks.is_empty() {
+        return Ok(());
+    }
+    let bump = Bump::new();
+    let reads = |column: usize| checks.iter().any(|check| wide::reads(&check.expr, first + column as u32));
+    let whole = wide::fetched(cx.txn, child, row, reads, &bump)?;
+    let before = std::iter::repeat_n(Datum::Null, *first as usize);
+    let registers: Vec<Datum<'_>> = before.chain(whole.iter().copied()).collect();
+    let mut context =
+        EvalContext { registers: &registers, params: &[], arena: &bump, session: cx.environment };
+    for check in checks {
+        if matches!(check.expr.eval(&mut context)?, Datum::Bool(false)) {
+            return Err(check_violation(cx, child, &check.name, row)?);
+        }
+    }
+    Ok(())
+}
+
 /// A column's default, evaluated for this row.
 fn default_of<'b>(
     cx: &Executor<'_>,
@@ -391,12 +443,16 @@ fn default_of<'b>(
 /// CASCADE, SET NULL, SET DEFAULT.
 fn act(
     cx: &mut Executor<'_>,
-    (child, key): (&Table, usize),
+    (child, key): (&Arc<Table>, usize),
     action: ReferentialAction,
     old: &[Value],
     new: Option<&[Value]>,
 ) -> Result<(), SqlError> {
     let definition = &child.foreign_keys[key];
+    let checks = match child.checks.is_empty() {
+        true => (0, Vec::new()),
+        false => crate::planner::row_checks(cx.catalog, child)?,
+    };
     for (primary, mut stamp, mut bytes) in children(cx, child, definition, old, usize::MAX)? {
         loop {
             cx.check()?;
@@ -411,19 +467,14 @@ fn act(
                     let column = *column as usize;
                     changed[column] = match (action, new) {
                         (ReferentialAction::Cascade, Some(new)) => {
-                            as_type(&new[at], child.columns[column].type_)?
+                            let type_ = child.columns[column].type_;
+                            length::apply(as_type(&new[at], type_)?, type_, false, &memory.bump)?
                         }
                         (ReferentialAction::SetDefault, _) => default_of(cx, child, column, &memory.bump)?,
                         _ => Datum::Null,
                     };
-                    if child.columns[column].not_null && changed[column].is_null() {
-                        let message = format!(
-                            "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                            child.columns[column].name, child.name
-                        );
-                        return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
-                    }
                 }
+                check_changed(cx, child, &checks, changed)?;
                 change_row(cx, child, (&primary, stamp, row), changed)
             })();
             cx.give_arena(memory);

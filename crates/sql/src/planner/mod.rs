@@ -27,7 +27,7 @@ use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::normalize::{Literal, LiteralUse};
-use crate::plan::{Body, ColumnDesc, Statement};
+use crate::plan::{Body, Check, ColumnDesc, Reg, Statement};
 
 /// What a statement is compiled against.
 #[derive(Clone, Copy)]
@@ -159,6 +159,17 @@ pub(crate) fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize
     runtime::fiber::on_worker_stack(|| {
         let context = Context { catalog, search_path: &[], rows: &|_| None };
         Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
+    })
+}
+
+/// The checks of a table's rows, and the register their first column is read from.
+pub(crate) fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(Reg, Vec<Check>), SqlError> {
+    runtime::fiber::on_worker_stack(|| {
+        let context = Context { catalog, search_path: &[], rows: &|_| None };
+        let request = Request::plain("");
+        let mut binder = Binder::new(&context, &request, &[]);
+        let first = binder.register_block(table.columns.len());
+        Ok((first, binder.checks(table, first)?))
     })
 }
 

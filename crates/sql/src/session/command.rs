@@ -162,13 +162,17 @@ impl Session {
         Ok(())
     }
 
-    fn set(
+    pub(super) fn set(
         &mut self,
         name: &str,
         value: Option<&str>,
         local: bool,
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
+        if let Some(modes) = super::settings::transaction_modes(name, value)? {
+            // Outside of a block the transaction ends with this very statement.
+            return if self.block.is_explicit() { self.set_modes(modes, false, client) } else { Ok(()) };
+        }
         if local && !self.block.is_explicit() {
             client.notice(&Notice::warning(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -411,21 +415,26 @@ impl Session {
             self.refuse_block("VACUUM")?;
         }
         self.refresh_catalog();
-        let catalog = Arc::clone(&self.environment.catalog);
-        let chosen: Vec<_> = match tables {
-            [] => catalog.tables().cloned().collect(),
-            _ => tables.iter().filter_map(|oid| catalog.table(*oid).cloned()).collect(),
+        let chosen: Vec<u32> = match tables {
+            [] => self.environment.catalog.tables().map(|table| table.oid).collect(),
+            _ => tables.to_vec(),
         };
-        for table in chosen.iter().filter(|table| !table.is_virtual()) {
+        for oid in chosen {
             self.txn
-                .lock_table(table.oid, txn::TableLock::ShareUpdateExclusive, txn::Wait::Block)
+                .lock_table(oid, txn::TableLock::ShareUpdateExclusive, txn::Wait::Block)
                 .map_err(from_txn)?;
+            // As it is now that it is locked: it may have been dropped, or have got other trees.
+            self.refresh_catalog();
+            let Some(table) = self.environment.catalog.table(oid).cloned() else { continue };
+            if table.is_virtual() {
+                continue;
+            }
             if vacuum {
-                exec::vacuum(&self.shared, table)?;
+                exec::vacuum(&self.shared, &table)?;
             }
             if analyze {
                 self.txn.statement_start().map_err(from_txn)?;
-                let statistics = exec::analyze(&self.txn, &self.shared, table)?;
+                let statistics = exec::analyze(&self.txn, &self.shared, &table)?;
                 self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
                 self.txn.statement_end();
             }

@@ -83,10 +83,7 @@ impl Portal {
             };
             *value = match format {
                 1 => binary::parse(bytes, *type_, arena)?,
-                0 => {
-                    let text = std::str::from_utf8(bytes).map_err(|_| not_utf8())?;
-                    text::parse(text, *type_, session, arena)?
-                }
+                0 => text::parse(binary::valid_text(bytes)?, *type_, session, arena)?,
                 other => {
                     return Err(SqlError::new(
                         crate::SqlState::INVALID_PARAMETER_VALUE,
@@ -97,8 +94,4 @@ impl Portal {
         }
         Ok(values)
     }
-}
-
-fn not_utf8() -> SqlError {
-    SqlError::new(crate::SqlState::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
 }

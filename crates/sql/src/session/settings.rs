@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::error::{SqlError, SqlState};
-use crate::plan::Isolation;
+use crate::plan::{Isolation, TransactionModes};
 use crate::types::Settings;
 use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
 
@@ -153,6 +153,39 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
+/// What setting `transaction_isolation` or `transaction_read_only` asks of the running transaction; None for other names.
+pub(super) fn transaction_modes(
+    name: &str,
+    value: Option<&str>,
+) -> Result<Option<TransactionModes>, SqlError> {
+    let mut modes = TransactionModes::default();
+    let name = SettingsTable::proper_name(name);
+    if !matches!(name, "transaction_isolation" | "transaction_read_only") {
+        return Ok(None);
+    }
+    let Some(value) = value else {
+        let message = format!("parameter \"{name}\" cannot be reset");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    };
+    if name == "transaction_read_only" {
+        modes.read_only = Some(parse_bool(value).ok_or_else(|| no_boolean(name))?);
+    } else {
+        modes.isolation = Some(match value.trim().to_ascii_lowercase().as_str() {
+            "serializable" => Isolation::Serializable,
+            "repeatable read" => Isolation::RepeatableRead,
+            "read committed" => Isolation::ReadCommitted,
+            "read uncommitted" => Isolation::ReadUncommitted,
+            _ => return Err(invalid(name, value)),
+        });
+    }
+    Ok(Some(modes))
+}
+
+fn no_boolean(name: &str) -> SqlError {
+    let message = format!("parameter \"{name}\" requires a Boolean value");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
 fn invalid(name: &str, value: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -295,10 +328,7 @@ impl SettingsTable {
             Kind::Bool => match parse_bool(value) {
                 Some(true) => "on".to_owned(),
                 Some(false) => "off".to_owned(),
-                None => {
-                    let message = format!("parameter \"{}\" requires a Boolean value", known.name);
-                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-                }
+                None => return Err(no_boolean(known.name)),
             },
             Kind::Integer(low, high) => match value.trim().parse::<i64>() {
                 Ok(number) if (low..=high).contains(&number) => number.to_string(),
@@ -360,7 +390,8 @@ impl SettingsTable {
             "synchronous_commit" => self.synchronous = proper != "off",
             "default_transaction_isolation" => {
                 self.default_isolation = match proper.as_str() {
-                    "repeatable read" | "serializable" => Isolation::RepeatableRead,
+                    "serializable" => return Err(SqlError::unsupported("isolation level SERIALIZABLE")),
+                    "repeatable read" => Isolation::RepeatableRead,
                     _ => Isolation::ReadCommitted,
                 }
             }
@@ -372,7 +403,9 @@ impl SettingsTable {
                 }
                 "UTF8".clone_into(&mut proper);
             }
-            "role" if proper != "none" && proper != self.user => {
+            "role" | "session_authorization"
+                if proper != self.user && (known.name != "role" || proper != "none") =>
+            {
                 let message = format!("role \"{proper}\" does not exist");
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }

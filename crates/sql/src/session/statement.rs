@@ -13,7 +13,7 @@ use super::{Executed, Session, clock};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
-use crate::plan::{Body, QueryTag, Statement};
+use crate::plan::{Body, Command, CopyRelation, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
 use crate::types::{Datum, Type, oid, text};
 
@@ -101,6 +101,9 @@ impl Session {
         }
         let timer = self.start_limit();
         let done = (|| {
+            if !self.lock_tables_of(statement)? {
+                return Ok(false);
+            }
             let Body::Query { .. } = &statement.body else {
                 if statement.returns_rows() {
                     client.columns(&statement.columns, &[]);
@@ -108,9 +111,6 @@ impl Session {
                 self.run_command(statement, &[], client)?;
                 return Ok(true);
             };
-            if !self.lock_tables(statement)? {
-                return Ok(false);
-            }
             if statement.returns_rows() {
                 client.columns(&statement.columns, &[]);
             }
@@ -160,10 +160,8 @@ impl Session {
         loop {
             let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
             let statement = Arc::clone(&compiled.statement);
-            let fresh = match &statement.body {
-                Body::Command(_) => self.is_current(&planned) || !self.depends_on_catalog(&statement),
-                Body::Query { .. } => self.is_current(&planned) && self.lock_tables(&statement)?,
-            };
+            let current = self.is_current(&planned) || !self.depends_on_catalog(&statement);
+            let fresh = current && self.lock_tables_of(&statement)?;
             if !fresh {
                 self.refresh_catalog();
                 planned = self.replan(&planned)?;
@@ -172,9 +170,8 @@ impl Session {
                     continue;
                 }
                 // A plan made over uncommitted definitions is good for this one run.
-                if let Body::Query { .. } = &statement.body
-                    && let Some(compiled) = &planned.compiled
-                    && !self.lock_tables(&compiled.statement)?
+                if let Some(compiled) = &planned.compiled
+                    && !self.lock_tables_of(&compiled.statement)?
                 {
                     continue;
                 }
@@ -278,6 +275,9 @@ impl Session {
         });
         let affected = cx.affected;
         self.txn.statement_end();
+        if run.is_err() {
+            self.environment.pending.get_mut().clear();
+        }
         run?;
         if !self.environment.pending.get_mut().is_empty() {
             self.apply_pending(client)?;
@@ -309,6 +309,23 @@ impl Session {
         self.txn.statement_start().map_err(from_txn)
     }
 
+    /// [`Session::lock_tables`] for a query, or for the query within a command.
+    fn lock_tables_of(&mut self, statement: &Statement) -> Result<bool, SqlError> {
+        let Body::Command(command) = &statement.body else { return self.lock_tables(statement) };
+        match &**command {
+            Command::Copy(copy) => match &copy.relation {
+                CopyRelation::Query(inner) | CopyRelation::Insert { statement: inner, .. } => {
+                    self.lock_tables(inner)
+                }
+            },
+            Command::Explain(explain) if explain.analyze => self.lock_tables(&explain.statement),
+            Command::DeclareCursor { query, .. } | Command::CreateTableAs { query, .. } => {
+                self.lock_tables(query)
+            }
+            _ => Ok(true),
+        }
+    }
+
     /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale.
     pub(super) fn lock_tables(&mut self, statement: &Statement) -> Result<bool, SqlError> {
         if self.status() == b'I' {
@@ -336,9 +353,7 @@ impl Session {
     /// What set_config() asked for.
     fn apply_pending(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
         for (name, value, local) in self.environment.pending.take() {
-            if let Some((name, value)) = self.environment.table.set(&name, Some(&value), local)? {
-                client.parameter(name, &value);
-            }
+            self.set(&name, Some(&value), local, client)?;
         }
         Ok(())
     }
@@ -377,7 +392,6 @@ impl Session {
 
     /// Commands that hold plans of their own.
     fn depends_on_catalog(&self, statement: &Statement) -> bool {
-        use crate::plan::Command;
         match &statement.body {
             Body::Command(command) => matches!(
                 **command,

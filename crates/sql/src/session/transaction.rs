@@ -212,15 +212,24 @@ impl Session {
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.txn.in_transaction() {
-            if commit && let Some((_, overlay)) = &overlay {
-                // Before the locks go: whoever gets them next finds the new definitions.
-                let changes = overlay.changes();
-                self.environment.definitions.publish(|catalog| catalog.with_changes(changes));
-            }
-            ended = match commit {
-                true => self.txn.commit(self.environment.table.synchronous),
-                false => self.txn.rollback(),
+            // Before the locks go: whoever gets them next finds the new definitions.
+            let published = match &overlay {
+                Some((_, overlay)) if commit => self.publish(overlay),
+                _ => Ok(()),
             };
+            ended = match commit && published.is_ok() {
+                true => self.txn.commit(self.environment.table.synchronous).map_err(from_txn),
+                false => self.txn.rollback().map_err(from_txn),
+            };
+            if self.txn.in_transaction() {
+                // It could not be committed: nothing of it may stay, in this transaction or the next one.
+                if let Some((base, overlay)) = &overlay {
+                    let before = overlay.before(base);
+                    self.environment.definitions.publish(|catalog| catalog.with_changes(&before));
+                }
+                ended = ended.and(self.txn.rollback().map_err(from_txn));
+            }
+            ended = published.and(ended);
         }
         self.seat.transaction(0);
         if overlay.is_some() {
@@ -234,7 +243,22 @@ impl Session {
             self.block.created.clear();
             self.block.dropped = false;
         }
-        ended.map_err(from_txn)
+        ended
+    }
+
+    /// Makes a transaction's definitions those of the database, unless another one has taken their names meanwhile.
+    fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
+        let mut taken = None;
+        self.environment.definitions.publish(|catalog| {
+            taken = catalog.taken(overlay.changes());
+            match taken {
+                None => catalog.with_changes(overlay.changes()),
+                Some(_) => catalog.with_changes(&[]),
+            }
+        });
+        let Some((what, name)) = taken else { return Ok(()) };
+        let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
+        Err(SqlError::new(code, format!("{what} \"{name}\" already exists")))
     }
 
     /// An error happened: what was done is taken back, and a block is failed.

@@ -76,7 +76,8 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     bytes.try_into().map_err(|_| bad_length())
 }
 
-fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
+/// Text as the server has it: UTF-8 without zeros.
+pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
     let text = std::str::from_utf8(bytes).map_err(|problem| {
         let at = problem.valid_up_to();
         let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();

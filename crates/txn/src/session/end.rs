@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use runtime::{fiber, interrupt};
+use storage::error::IoContext;
 use storage::patience::Patience;
 use storage::{Lsn, Store};
 use sync::stop;
@@ -57,6 +58,7 @@ impl Inner {
     fn commit_changes(&self, txid: u64, sync: bool) -> Result<(), Error> {
         let wal = &self.engine.store.wal;
         wal.ensure(END_BYTES)?;
+        stop::fault("txn.commit.room").during("making room for a commit")?;
         stop::point("txn.commit.before_append");
         let lsn = wal.append_commit(txid, self.last_lsn.get(), |lsn| {
             self.engine.status.set(txid, Status::Committed(lsn));

@@ -82,6 +82,13 @@ impl Input {
     }
 }
 
+/// How far a line was searched for its end, and whether that is within CSV quotes.
+#[derive(Default)]
+struct Seen {
+    at: usize,
+    quoted: bool,
+}
+
 struct Reader<'r, 's> {
     cx: &'r mut Executor<'s>,
     insert: &'s Insert,
@@ -100,30 +107,28 @@ fn bad_format(message: impl Into<String>) -> SqlError {
 impl<'s> Reader<'_, 's> {
     /// Text and CSV.
     fn lines(&mut self, input: &mut Input, client: &mut dyn Client) -> Result<(), SqlError> {
-        let mut searched = 0;
-        let mut quoted = false;
+        let mut seen = Seen::default();
         let mut fields = Fields::default();
         let mut arena = self.cx.take_arena();
         loop {
-            let found = self.line_end(input.rest(), searched, &mut quoted);
+            let found = self.line_end(input.rest(), &mut seen);
             let length = match found {
                 Some(at) => at,
                 None => {
-                    searched = input.rest().len();
                     if input.more(client)? {
                         continue;
                     }
-                    if quoted {
+                    if seen.quoted {
                         return Err(self.with_line(bad_format("unterminated CSV quoted field"), None));
                     }
-                    searched
+                    input.rest().len()
                 }
             };
             if length == 0 && found.is_none() {
                 break;
             }
             let line = &input.rest()[..length];
-            (searched, quoted) = (0, false);
+            seen = Seen::default();
             self.line += 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line == b"\\." {
@@ -141,19 +146,30 @@ impl<'s> Reader<'_, 's> {
         Ok(())
     }
 
-    /// Where the line ends, `searched` bytes of which are known; line feeds within CSV quotes belong to it.
-    fn line_end(&self, bytes: &[u8], searched: usize, quoted: &mut bool) -> Option<usize> {
-        let mut at = searched;
+    /// Where the line ends. Line feeds within CSV quotes, and those behind a backslash of the text format, belong to it.
+    fn line_end(&self, bytes: &[u8], seen: &mut Seen) -> Option<usize> {
+        let CopyFormat { kind, quote, escape, .. } = *self.format;
+        // An escape takes the byte behind it along; a doubled quote toggles twice.
+        let (mark, escape) = match kind {
+            CopyKind::Csv => (quote, (escape != quote).then_some(escape)),
+            _ => (b'\\', Some(b'\\')),
+        };
         loop {
-            let quote = if self.format.kind == CopyKind::Csv { self.format.quote } else { b'\n' };
-            at = find(bytes, at, b'\n', quote);
-            match *bytes.get(at)? {
-                b'\n' if !*quoted => return Some(at),
-                b'\n' => {}
-                // A doubled quote toggles twice.
-                _ => *quoted = !*quoted,
+            let within_quotes = seen.quoted && escape.is_some();
+            let (one, other) = if within_quotes { (quote, escape.unwrap_or(quote)) } else { (b'\n', mark) };
+            seen.at = find(bytes, seen.at, one, other);
+            let byte = *bytes.get(seen.at)?;
+            if byte == b'\n' && !seen.quoted {
+                return Some(seen.at);
             }
-            at += 1;
+            if Some(byte) == escape && (seen.quoted || kind != CopyKind::Csv) {
+                let next = *bytes.get(seen.at + 1)?;
+                let takes = kind != CopyKind::Csv || next == quote || Some(next) == escape;
+                seen.at += if takes { 2 } else { 1 };
+                continue;
+            }
+            seen.quoted ^= byte == quote && kind == CopyKind::Csv;
+            seen.at += 1;
         }
     }
 
@@ -181,17 +197,14 @@ impl<'s> Reader<'_, 's> {
         given: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
-        let encoding = |_| {
-            let message = "invalid byte sequence for encoding \"UTF8\"";
-            self.with_line(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
-        };
-        let whole = std::str::from_utf8(line).map_err(encoding)?;
+        let encoding = |error| self.with_line(error, None);
+        let whole = binary::valid_text(line).map_err(encoding)?;
         let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
         for (at, (type_, name, register)) in self.fields.iter().enumerate() {
             let text = match given.get(at) {
                 Shown::Null => continue,
                 Shown::Line(start, end) => &whole[start..end],
-                Shown::Unescaped(bytes) => std::str::from_utf8(bytes).map_err(encoding)?,
+                Shown::Unescaped(bytes) => binary::valid_text(bytes).map_err(encoding)?,
             };
             file[*register as usize] = text::parse(text, *type_, self.cx.environment, &arena.bump)
                 .map_err(|error| self.with_column(error, name, Some(text)))?;
@@ -217,7 +230,15 @@ impl<'s> Reader<'_, 's> {
         if input.take(SIGNATURE.len(), client)? != Some(SIGNATURE) {
             return Err(bad_format("COPY file signature not recognized"));
         }
-        input.take(4, client)?.ok_or_else(|| bad_format("invalid COPY file header (missing flags)"))?;
+        let flags = input.take(4, client)?;
+        let flags = int4(flags.ok_or_else(|| bad_format("invalid COPY file header (missing flags)"))?);
+        if flags & 1 << 16 != 0 {
+            return Err(bad_format("invalid COPY file header (WITH OIDS)"));
+        }
+        // The lower bits are for what a reader may pass over.
+        if flags >> 16 != 0 {
+            return Err(bad_format("unrecognized critical flags in COPY file header"));
+        }
         let missing = || bad_format("invalid COPY file header (missing length)");
         let extension = int4(input.take(4, client)?.ok_or_else(missing)?);
         let extension = usize::try_from(extension).map_err(|_| missing())?;
@@ -246,7 +267,11 @@ impl<'s> Reader<'_, 's> {
             let short = || bad_format("unexpected EOF in COPY data");
             for (type_, name, register) in self.fields {
                 let length = int4(input.take(4, client)?.ok_or_else(|| self.with_line(short(), None))?);
-                let Ok(length) = usize::try_from(length) else { continue };
+                if length == -1 {
+                    continue;
+                }
+                let length = usize::try_from(length)
+                    .map_err(|_| self.with_column(bad_format("invalid field size"), name, None))?;
                 let bytes = input.take(length, client)?.ok_or_else(|| self.with_line(short(), None))?;
                 let bytes: &[u8] = arena.bump.alloc_slice_copy(bytes);
                 file[*register as usize] = binary::parse(bytes, *type_, &arena.bump)
