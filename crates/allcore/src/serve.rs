@@ -45,6 +45,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
             FileIoKind::IoUring => runtime::FileIo::IoUring,
             FileIoKind::Threads => runtime::FileIo::Threads,
         },
+        ..sql::database::Options::default()
     };
     // Before the first thread is there, so that every thread leaves these signals to this one.
     let mut signals =

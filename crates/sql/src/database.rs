@@ -7,6 +7,7 @@
 //! 3. A tree that no committed definition names is in the system tree's list of garbage, and is freed from there.
 
 mod activity;
+mod autovacuum;
 mod check;
 mod garbage;
 mod numbers;
@@ -15,6 +16,7 @@ pub(crate) mod system;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use runtime::Runtime;
 use runtime::interrupt::Interrupt;
@@ -46,11 +48,19 @@ pub struct Options {
     pub memory: Option<usize>,
     /// How files are read and written.
     pub file_io: runtime::FileIo,
+    /// Time between two looks at which trees are to be vacuumed.
+    pub autovacuum_pause: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { cores: None, pin: true, memory: None, file_io: runtime::FileIo::Auto }
+        Options {
+            cores: None,
+            pin: true,
+            memory: None,
+            file_io: runtime::FileIo::Auto,
+            autovacuum_pause: Duration::from_secs(1),
+        }
     }
 }
 
@@ -142,6 +152,7 @@ pub(crate) struct Shared {
     busy_trees: SpinLock<HashSet<u32>>,
     /// Dropped trees that damage keeps from being freed, and why.
     damaged_trees: SpinLock<HashMap<u32, SqlError>>,
+    pub autovacuum: autovacuum::Autovacuum,
 }
 
 const DEFAULT_MEMORY: usize = 128 << 20;
@@ -167,7 +178,10 @@ impl Database {
             (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
         let opened = runtime.call(0, || open_shared(path, &runtime, frames));
         match opened {
-            Ok(shared) => Ok(Database { shared }),
+            Ok(shared) => {
+                autovacuum::start(&shared, options.autovacuum_pause);
+                Ok(Database { shared })
+            }
             Err(error) => {
                 runtime.shutdown();
                 Err(error)
@@ -236,6 +250,7 @@ impl Database {
         let shared = &self.shared;
         shared.runtime.drain();
         let closed = shared.runtime.call(0, || {
+            shared.autovacuum.close();
             shared.engine.close().map_err(from_txn)?;
             shared.engine.store().close().map_err(|error| from_storage(&error))
         });
@@ -270,6 +285,7 @@ fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc
         counters: SpinLock::new(HashMap::new()),
         busy_trees: SpinLock::new(HashSet::new()),
         damaged_trees: SpinLock::new(HashMap::new()),
+        autovacuum: autovacuum::Autovacuum::new(),
     });
     shared.load()?;
     garbage::collect_in_background(&shared);

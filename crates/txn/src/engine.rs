@@ -18,10 +18,12 @@ use crate::slots::{Slots, Target};
 use crate::status::{Status, StatusTable};
 use crate::txid::Txids;
 use crate::undo::UndoSpace;
-use crate::{Error, TxnSession, horizon, purge};
+use crate::{Error, TxnSession, Vacuum, horizon};
 
 /// `deadlock_timeout` as it is when nobody sets it.
 const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Entries a vacuum looks at before it asks for the horizon again.
+const VACUUM_STEP: u64 = 4096;
 /// Counters of strong table locks; tables share them by hash.
 pub(crate) const STRONG_COUNTERS: usize = 1024;
 
@@ -150,7 +152,9 @@ impl Engine {
 
     /// Removes the entries of `tree` that nobody can see any more; gives their number.
     pub fn vacuum(&self, tree: &Tree) -> Result<u64, Error> {
-        purge::vacuum(&self.store, tree, self.horizon())
+        let mut vacuum = Vacuum::new(tree);
+        while vacuum.step(self, VACUUM_STEP)? {}
+        Ok(vacuum.removed())
     }
 
     /// Every transaction below this number is finished and seen by everybody.

@@ -34,6 +34,7 @@ mod visibility;
 pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
 pub use horizon::KeptLog;
+pub use purge::{Vacuum, take_deletions};
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
     InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock,

@@ -1,19 +1,44 @@
 //! Dead entries: deletions that everybody sees. Dropped when a leaf is full, and by vacuum.
+//!
+//! Deletions are counted by tree, on the core where they happen, for whoever decides which trees to vacuum. A deletion
+//! that is taken back stays counted.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
+use hashbrown::HashTable;
 use runtime::fiber;
+use storage::Lsn;
 use storage::btree::{Action, Cursor, EntryChange, Tree};
 use storage::log::TxnLink;
-use storage::{Lsn, Store};
 
-use crate::Error;
 use crate::version::Stamp;
+use crate::{Engine, Error};
 
 thread_local! {
     /// The horizon of the engine that runs on this core, as of its last change. There is one engine for each runtime, and
     /// horizons only grow, so a stale value is safe.
     static HORIZON: Cell<u64> = const { Cell::new(0) };
+
+    /// Deletions on this core that nobody has taken note of: tree and number.
+    static DELETIONS: RefCell<HashTable<(u32, u64)>> = const { RefCell::new(HashTable::new()) };
+}
+
+fn spread(tree: u32) -> u64 {
+    u64::from(tree).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// An entry of the tree has been marked as deleted.
+#[inline]
+pub fn count_deletion(tree: u32) {
+    DELETIONS.with_borrow_mut(|counts| {
+        let place = counts.entry(spread(tree), |count| count.0 == tree, |count| spread(count.0));
+        place.or_insert((tree, 0)).into_mut().1 += 1;
+    });
+}
+
+/// Tree and number of the deletions counted on this core since it was last asked.
+pub fn take_deletions() -> Vec<(u32, u64)> {
+    DELETIONS.with_borrow_mut(|counts| counts.drain().collect())
 }
 
 /// Before a change of a tree whose purge hook is [`dead`].
@@ -61,27 +86,64 @@ impl EntryChange for Purge {
 /// Entries looked at between two safe points.
 const ENTRIES_BETWEEN: u64 = 64;
 
-/// Removes all dead entries of `tree`; gives their number. Yields as it goes.
-pub fn vacuum(store: &Store, tree: &Tree, horizon: u64) -> Result<u64, Error> {
-    let mut cursor = Cursor::new(*tree);
-    cursor.seek(store, &[])?;
-    let (mut removed, mut seen) = (0, 0_u64);
-    let mut key = Vec::new();
-    while let Some((found, value)) = cursor.next(store)? {
-        if is_dead(value, horizon) {
-            key.clear();
-            key.extend_from_slice(found);
-            let mut purge = Purge { horizon, removed: false };
-            tree.change(store, &key, &mut purge)?;
-            removed += u64::from(purge.removed);
-        }
-        seen += 1;
-        if seen.is_multiple_of(ENTRIES_BETWEEN) {
-            runtime::interrupt::check()?;
-            fiber::safe_point();
-        }
+/// A vacuum of a tree, by steps. Between two of them it holds nothing of the tree.
+pub struct Vacuum {
+    cursor: Cursor,
+    key: Vec<u8>,
+    seen: u64,
+    removed: u64,
+    left: u64,
+    newest: u64,
+}
+
+impl Vacuum {
+    /// Begins at the first entry.
+    pub fn new(tree: &Tree) -> Vacuum {
+        Vacuum { cursor: Cursor::new(*tree), key: Vec::new(), seen: 0, removed: 0, left: 0, newest: 0 }
     }
-    Ok(removed)
+
+    /// Looks at so many entries more and removes those that are dead; false when it has come to the end. Yields as it goes.
+    pub fn step(&mut self, engine: &Engine, entries: u64) -> Result<bool, Error> {
+        let (store, horizon, tree) = (&*engine.store, engine.horizon(), self.cursor.tree());
+        for _ in 0..entries {
+            let Some((found, value)) = self.cursor.next(store)? else { return Ok(false) };
+            self.seen += 1;
+            if let Some(stamp) = Stamp::decode(value).filter(|stamp| stamp.deleted) {
+                let mut purge = Purge { horizon, removed: false };
+                if stamp.txid < horizon {
+                    self.key.clear();
+                    self.key.extend_from_slice(found);
+                    tree.change(store, &self.key, &mut purge)?;
+                }
+                if purge.removed {
+                    self.removed += 1;
+                } else {
+                    self.left += 1;
+                    self.newest = self.newest.max(stamp.txid);
+                }
+            }
+            if self.seen.is_multiple_of(ENTRIES_BETWEEN) {
+                runtime::interrupt::check()?;
+                fiber::safe_point();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Entries removed.
+    pub fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    /// Entries met and not removed.
+    pub fn kept(&self) -> u64 {
+        self.seen - self.removed
+    }
+
+    /// Deleted entries that were not removed, since somebody may see them still, and the horizon from which on nobody does.
+    pub fn left(&self) -> (u64, u64) {
+        (self.left, self.newest + 1)
+    }
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ impl Database {
     pub fn check(&self, progress: &mut (dyn FnMut(CheckProgress) + Send)) -> Result<CheckReport, SqlError> {
         let shared = &self.shared;
         shared.runtime.call(0, || {
+            let _held_off = shared.autovacuum.hold_off();
             let mut check = Check { shared, progress, report: CheckReport::default(), reached: 0 };
             // What a crash left to be freed is nobody's, and no fault.
             match shared.collect_all() {

@@ -48,6 +48,7 @@ const LEVELS: &[&str] = &[
 /// All settings, in SHOW ALL's order.
 const KNOWN: &[Known] = &[
     known("application_name", Kind::Text, "", true),
+    known("autovacuum", Kind::Fixed, "on", false),
     known("bytea_output", Kind::Words(&["hex", "escape"]), "hex", false),
     known("check_function_bodies", Kind::Bool, "on", false),
     known("client_encoding", Kind::Text, "UTF8", true),

@@ -22,7 +22,11 @@ impl Folder {
     }
 
     pub fn open(&self) -> Database {
-        let options = Options { cores: Some(2), pin: false, memory: Some(32 << 20), ..Options::default() };
+        self.open_with(Options::default())
+    }
+
+    pub fn open_with(&self, options: Options) -> Database {
+        let options = Options { cores: Some(2), pin: false, memory: Some(32 << 20), ..options };
         Database::open(&self.0, options).expect("the folder opens")
     }
 }

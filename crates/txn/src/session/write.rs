@@ -226,6 +226,9 @@ impl Inner {
 
     pub(super) fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
         let judgement = self.write(tree, key, Kind::Delete(seen))?;
+        if judgement == Judgement::Write {
+            purge::count_deletion(tree.id);
+        }
         self.outcome(judgement)
     }
 

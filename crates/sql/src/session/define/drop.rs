@@ -42,6 +42,8 @@ pub(super) fn database(
     let Some(gone) = shared.databases().into_iter().find(|database| database.oid == entry.oid) else {
         return Err(SqlError::internal("a database without definitions"));
     };
+    // Nobody locks the tables: their trees must not be vacuumed while they are freed, nor until they are found no more.
+    let _held_off = shared.autovacuum.hold_off();
     shared.internal(|txn| {
         for table in gone.catalog().tables() {
             for tree in table.trees() {

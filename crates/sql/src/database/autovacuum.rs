@@ -1,0 +1,328 @@
+//! Vacuum that nobody asks for.
+//!
+//! 1. Every core counts the deletions it does, by tree; a round, now and then, collects the counts. They are in memory
+//!    only: what was deleted before a restart waits for further deletions.
+//! 2. A tree is vacuumed when more of its entries have been deleted than PostgreSQL's threshold: 50, and a fifth of those
+//!    it has. How many these are is estimated once, and known from the last vacuum from then on.
+//! 3. Deleted entries that a snapshot may still need are counted again as soon as none does.
+//!
+//! What must hold:
+//! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the table's. Nobody waits here
+//!   for that lock, and it is given up every few thousand entries: whoever waits for it gets it then, and the tree is left
+//!   for the next round.
+//! - Who needs the trees to be left alone without locks ([`Autovacuum::hold_off`]: a check, DROP DATABASE) waits for the
+//!   end of a running round, which is near, and there is none until it has done. A close is the same for good.
+//! - No session hears of a failure: it is logged once for each tree, which is tried again later.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::fiber;
+use storage::btree::Tree;
+use sync::{SpinLock, WaitQueue};
+use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
+
+use super::{Definitions, Shared, system};
+use crate::error::SqlError;
+use crate::exec::{from_storage, from_txn, tree};
+
+/// Deleted entries that are worth no vacuum in any tree: `autovacuum_vacuum_threshold`.
+const THRESHOLD: u64 = 50;
+/// One in so many entries may be deleted beyond that: `autovacuum_vacuum_scale_factor`.
+const SCALE: u64 = 5;
+/// Entries looked at under one lock.
+const ENTRIES_UNDER_LOCK: u64 = 4096;
+/// The longest time between two looks at whether it is over.
+const TICK: Duration = Duration::from_millis(100);
+/// After how long a tree is tried again that could not be vacuumed.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct State {
+    working: bool,
+    /// Who wants no round to begin.
+    held_off: u32,
+    closed: bool,
+}
+
+/// Whether a round may be, or is, under way.
+pub(crate) struct Autovacuum {
+    state: SpinLock<State>,
+    /// Waiters for the end of a round.
+    ended: WaitQueue,
+}
+
+/// While this is there, there is no round.
+pub(crate) struct HeldOff<'a>(&'a Autovacuum);
+
+impl Drop for HeldOff<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().held_off -= 1;
+    }
+}
+
+/// A round that is under way.
+struct Round<'a>(&'a Autovacuum);
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().working = false;
+        self.0.ended.wake_all();
+    }
+}
+
+impl Autovacuum {
+    pub(super) fn new() -> Autovacuum {
+        Autovacuum { state: SpinLock::new(State::default()), ended: WaitQueue::new() }
+    }
+
+    /// Waits until no round is under way; none begins until what it gives is dropped.
+    pub(crate) fn hold_off(&self) -> HeldOff<'_> {
+        self.state.lock().held_off += 1;
+        self.ended.wait_until(|| !self.state.lock().working);
+        HeldOff(self)
+    }
+
+    /// Waits until no round is under way; none begins any more.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+        self.ended.wait_until(|| !self.state.lock().working);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// Whether somebody waits for the end of the round.
+    fn must_end(&self) -> bool {
+        let state = self.state.lock();
+        state.closed || state.held_off > 0
+    }
+
+    fn begin(&self) -> Option<Round<'_>> {
+        let mut state = self.state.lock();
+        let may = !state.closed && state.held_off == 0;
+        state.working = may;
+        may.then(|| Round(self))
+    }
+}
+
+/// What is known of a tree.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Tally {
+    /// Deletions counted since its last vacuum.
+    deleted: u64,
+    /// Deleted entries that its last vacuum had to leave, and the horizon from which on it need not.
+    left: u64,
+    left_until: u64,
+    /// Its entries, once somebody has looked.
+    entries: Option<u64>,
+    /// Left alone until then.
+    retry_at: u64,
+}
+
+impl Tally {
+    /// Nobody needs the entries any more that a vacuum had to leave.
+    fn advance(&mut self, horizon: u64) {
+        if self.left > 0 && self.left_until <= horizon {
+            self.deleted += std::mem::take(&mut self.left);
+        }
+    }
+
+    /// Whether so many entries are deleted that it is worth a vacuum, as far as is known.
+    fn is_due(&self) -> bool {
+        self.deleted > THRESHOLD + self.entries.unwrap_or(0) / SCALE
+    }
+
+    fn vacuumed(&mut self, vacuum: &Vacuum) {
+        let (left, left_until) = vacuum.left();
+        *self = Tally { left, left_until, entries: Some(vacuum.kept()), ..Tally::default() };
+    }
+}
+
+/// What a round remembers for the next one.
+#[derive(Default)]
+struct Ledger {
+    tallies: HashMap<u32, Tally>,
+    /// Trees of which a failure has been told.
+    told: HashSet<u32>,
+}
+
+/// A tree to be vacuumed, and the table it belongs to; the system tree belongs to none, and is there for good.
+struct Due {
+    tree: Tree,
+    owner: Option<(Arc<Definitions>, u32)>,
+}
+
+/// What became of a tree.
+enum Outcome {
+    Vacuumed(Vacuum),
+    /// It has so many entries that it is not worth it yet.
+    Early(u64),
+    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round.
+    Left,
+}
+
+/// Starts the fiber, on the last core; it ends with the database.
+pub(super) fn start(shared: &Arc<Shared>, pause: Duration) {
+    let weak = Arc::downgrade(shared);
+    let core = shared.runtime.core_count() - 1;
+    shared.runtime.spawn(core, move || {
+        let mut ledger = Ledger::default();
+        let mut next = runtime::time::now() + pause.as_nanos() as u64;
+        loop {
+            fiber::sleep(pause.min(TICK));
+            let Some(shared) = weak.upgrade().filter(|shared| !shared.autovacuum.is_closed()) else { return };
+            if runtime::time::now() < next {
+                continue;
+            }
+            if let Some(_round) = shared.autovacuum.begin() {
+                shared.round(&mut ledger);
+            }
+            next = runtime::time::now() + pause.as_nanos() as u64;
+        }
+    });
+}
+
+impl Shared {
+    /// Collects the counts and vacuums what is due.
+    fn round(&self, ledger: &mut Ledger) {
+        for core in 0..self.runtime.core_count() {
+            for (id, deletions) in self.runtime.call(core, txn::take_deletions) {
+                ledger.tallies.entry(id).or_default().deleted += deletions;
+            }
+        }
+        let (horizon, now) = (self.engine.horizon(), runtime::time::now());
+        let mut any = false;
+        for tally in ledger.tallies.values_mut() {
+            tally.advance(horizon);
+            any |= tally.is_due() && tally.retry_at <= now;
+        }
+        if !any {
+            return;
+        }
+        for due in self.due(ledger, now) {
+            if self.autovacuum.must_end() {
+                return;
+            }
+            let id = due.tree.id;
+            let Some(tally) = ledger.tallies.get_mut(&id) else { continue };
+            match self.vacuum_due(&due, tally.entries.is_none(), tally.deleted) {
+                Ok(Outcome::Vacuumed(vacuum)) => tally.vacuumed(&vacuum),
+                Ok(Outcome::Early(entries)) => tally.entries = Some(entries),
+                Ok(Outcome::Left) => {}
+                Err(error) => {
+                    tally.retry_at = runtime::time::now() + RETRY_AFTER.as_nanos() as u64;
+                    if ledger.told.insert(id) {
+                        log::warn!("autovacuum of tree {id} failed: {error}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The trees that are due. What is known of trees that nobody has any more is forgotten; so are the counts of a tree
+    /// whose creation is not committed yet.
+    fn due(&self, ledger: &mut Ledger, now: u64) -> Vec<Due> {
+        let mut found = HashSet::from([system::SYSTEM_TREE]);
+        let mut list = Vec::new();
+        let mut look = |tree: Tree, owner: Option<(&Arc<Definitions>, u32)>| {
+            let due =
+                ledger.tallies.get(&tree.id).is_some_and(|tally| tally.is_due() && tally.retry_at <= now);
+            if due {
+                list.push(Due {
+                    tree,
+                    owner: owner.map(|(definitions, table)| (Arc::clone(definitions), table)),
+                });
+            }
+        };
+        look(system::tree(), None);
+        for definitions in self.databases() {
+            for table in definitions.catalog().tables() {
+                for address in table.trees() {
+                    found.insert(address.id);
+                    look(tree(address), Some((&definitions, table.oid)));
+                }
+            }
+            fiber::safe_point();
+        }
+        ledger.tallies.retain(|id, _| found.contains(id));
+        ledger.told.retain(|id| found.contains(id));
+        list
+    }
+
+    /// Vacuums a tree in which so many entries have been deleted; `measure`: when these are many for its size.
+    fn vacuum_due(&self, due: &Due, measure: bool, deleted: u64) -> Result<Outcome, SqlError> {
+        let txn = self.engine.session().map_err(from_txn)?;
+        if measure {
+            let size = self.under_lock(&txn, due, || {
+                due.tree.statistics(self.engine.store()).map_err(|error| from_storage(&error))
+            })?;
+            let Some(size) = size else { return Ok(Outcome::Left) };
+            let tally = Tally { deleted, entries: Some(size.entries), ..Tally::default() };
+            if !tally.is_due() {
+                return Ok(Outcome::Early(size.entries));
+            }
+        }
+        let mut vacuum = Vacuum::new(&due.tree);
+        loop {
+            let step = || vacuum.step(&self.engine, ENTRIES_UNDER_LOCK).map_err(from_txn);
+            match self.under_lock(&txn, due, step)? {
+                Some(true) if self.autovacuum.must_end() => return Ok(Outcome::Left),
+                Some(true) => {}
+                Some(false) => return Ok(Outcome::Vacuumed(vacuum)),
+                None => return Ok(Outcome::Left),
+            }
+        }
+    }
+
+    /// Does something with a tree while its table is locked; nothing when the lock is not free or the tree is gone.
+    fn under_lock<R>(
+        &self,
+        txn: &TxnSession,
+        due: &Due,
+        body: impl FnOnce() -> Result<R, SqlError>,
+    ) -> Result<Option<R>, SqlError> {
+        let Some((definitions, table)) = &due.owner else { return body().map(Some) };
+        txn.begin(Isolation::ReadCommitted, true);
+        let locked = txn.lock_table(*table, TableLock::ShareUpdateExclusive, Wait::Skip).map_err(from_txn);
+        let done = locked.and_then(|locked| {
+            // The lock's last holder has replaced the catalog before it gave the lock up.
+            let catalog = definitions.catalog();
+            let has_tree = |table: &Arc<_>| owns(table, due.tree.id);
+            match locked && catalog.table(*table).is_some_and(has_tree) {
+                true => body().map(Some),
+                false => Ok(None),
+            }
+        });
+        txn.rollback().map_err(from_txn)?;
+        done
+    }
+}
+
+fn owns(table: &crate::catalog::Table, tree: u32) -> bool {
+    table.trees().any(|address| address.id == tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_due_beyond_postgresql_s_threshold_of_deletions_that_nobody_needs() {
+        let mut tally = Tally { deleted: THRESHOLD, ..Tally::default() };
+        assert!(!tally.is_due());
+        tally.deleted += 1;
+        assert!(tally.is_due());
+        tally.entries = Some(100);
+        assert!(!tally.is_due());
+        tally = Tally { deleted: 70, left: 1, left_until: 9, ..tally };
+        tally.advance(8);
+        assert!(!tally.is_due());
+        tally.advance(9);
+        assert!(tally.is_due() && tally.left == 0);
+        tally.advance(10);
+        assert_eq!(tally.deleted, 71);
+    }
+}
