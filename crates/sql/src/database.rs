@@ -112,9 +112,36 @@ pub(crate) struct Definitions {
     /// Equal to the catalog's generation; read by every statement, written at DDL.
     pub generation: AtomicU64,
     catalog: SpinLock<Arc<Catalog>>,
+    /// Transactions whose definitions are published and whose commit a snapshot may not include yet.
+    unsettled: AtomicU32,
+}
+
+/// Definitions are published and their transaction is on its way to be in every snapshot, until this is dropped.
+pub(crate) struct Settling(Arc<Definitions>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        // Release: whoever sees the count fall takes a snapshot that includes the commit.
+        self.0.unsettled.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl Definitions {
+    /// To be held from before the definitions are published until the transaction has ended.
+    pub fn settling(self: &Arc<Self>) -> Settling {
+        // Relaxed: `publish` comes after it, and its release brings the count to whoever sees the definitions.
+        self.unsettled.fetch_add(1, Ordering::Relaxed);
+        Settling(Arc::clone(self))
+    }
+
+    /// Whether a snapshot taken now includes the commits of all published definitions: else a statement would find new
+    /// trees whose entries it does not see. Asked after the catalog was looked at.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        // Acquire: pairs with the end of a `Settling`.
+        self.unsettled.load(Ordering::Acquire) == 0
+    }
+
     /// The present catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.lock())
@@ -347,6 +374,7 @@ impl Shared {
                 oid: entry.oid,
                 generation: AtomicU64::new(catalog.generation),
                 catalog: SpinLock::new(Arc::new(catalog)),
+                unsettled: AtomicU32::new(0),
             }));
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
@@ -398,6 +426,7 @@ impl Shared {
                 oid: entry.oid,
                 generation: AtomicU64::new(catalog.generation),
                 catalog: SpinLock::new(Arc::new(catalog)),
+                unsettled: AtomicU32::new(0),
             }));
         }
         for database in databases.iter() {

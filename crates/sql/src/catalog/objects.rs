@@ -238,6 +238,12 @@ impl Table {
         })
     }
 
+    /// Whether its rows or an index are in a tree that it had not `then`.
+    pub fn has_trees_beyond(&self, then: &Table) -> bool {
+        self.tree != then.tree
+            || self.indexes.iter().any(|index| then.indexes.iter().all(|other| other.tree != index.tree))
+    }
+
     /// All its trees.
     pub fn trees(&self) -> impl Iterator<Item = TreeAddress> + '_ {
         let own = [self.tree, self.wide].into_iter().filter(|tree| *tree != TreeAddress::NONE);

@@ -17,6 +17,9 @@ use crate::plan::{Body, Command, CopyRelation, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
 use crate::types::{Datum, Type, oid, text};
 
+/// Between two looks whether a commit of definitions, which is being written to disk, is over.
+const SETTLING: std::time::Duration = std::time::Duration::from_micros(200);
+
 impl Session {
     /// All statements of a query string.
     pub(super) fn simple_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
@@ -306,6 +309,11 @@ impl Session {
             ));
         }
         self.note_query();
+        while !self.environment.definitions.is_settled() {
+            runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+            runtime::fiber::sleep(SETTLING);
+        }
+        self.check_age(statement)?;
         self.txn.statement_start().map_err(from_txn)
     }
 

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::plan::{Body, Command, Isolation, TransactionModes};
+use crate::plan::{Body, Command, Isolation, Statement, TransactionModes};
 
 /// Where a session's transaction stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +49,8 @@ pub(super) struct Block {
     savepoints: Vec<Savepoint>,
     /// Uncommitted definitions, and the catalog they are laid over.
     overlay: Option<(Arc<Catalog>, Overlay)>,
+    /// In repeatable read: the definitions there were when the snapshot was taken.
+    seen: Option<Arc<Catalog>>,
     /// Trees made and trees dropped.
     created: Vec<TreeAddress>,
     dropped: bool,
@@ -84,6 +86,11 @@ impl Block {
         &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
     }
 
+    /// The definitions others have committed: those that uncommitted ones are laid over.
+    pub fn base(&self) -> Option<&Arc<Catalog>> {
+        self.overlay.as_ref().map(|(base, _)| base)
+    }
+
     /// Whether there are uncommitted definitions.
     pub fn has_definitions(&self) -> bool {
         self.overlay.is_some()
@@ -113,6 +120,36 @@ impl Session {
         }
     }
 
+    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
+    /// new trees hold came after it too, so it would see nothing in them.
+    pub(super) fn check_age(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        if !matches!(self.block.isolation(), Some(Isolation::RepeatableRead)) {
+            return Ok(());
+        }
+        let now = self.block.base().unwrap_or(&self.environment.catalog);
+        let Some(then) = &self.block.seen else {
+            self.block.seen = Some(Arc::clone(now));
+            return Ok(());
+        };
+        if then.generation == now.generation {
+            return Ok(());
+        }
+        let changed = statement.locks.iter().find_map(|(oid, _)| {
+            let (then, now) = then.table(*oid).zip(now.table(*oid))?;
+            now.has_trees_beyond(then).then_some(now)
+        });
+        match changed {
+            None => Ok(()),
+            Some(table) => Err(SqlError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                format!(
+                    "could not serialize access due to concurrent change of the definition of \"{}\"",
+                    table.name
+                ),
+            )),
+        }
+    }
+
     /// Opens the transaction a statement needs.
     pub(super) fn ensure_transaction(&mut self) {
         // An implicit one that failed was rolled back at once.
@@ -133,6 +170,7 @@ impl Session {
         self.seat.transaction(now);
         self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
         self.block.queried = false;
+        self.block.seen = None;
         self.txn.begin(txn_isolation(isolation), read_only);
     }
 
@@ -213,6 +251,7 @@ impl Session {
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.txn.in_transaction() {
             // Before the locks go: whoever gets them next finds the new definitions.
+            let _settling = (commit && overlay.is_some()).then(|| self.environment.definitions.settling());
             let published = match &overlay {
                 Some((_, overlay)) if commit => self.publish(overlay),
                 _ => Ok(()),
