@@ -2,8 +2,14 @@
 
 mod common;
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use common::{Folder, fails, rows, run};
 use sync::stop;
+
+/// Stop points are the whole process's.
+static STOP_POINTS: Mutex<()> = Mutex::new(());
 
 const FIVES: &str = "SELECT count(*) FROM t WHERE x = 5";
 
@@ -47,6 +53,7 @@ fn trees_newer_than_a_snapshot_are_not_asked() {
 
 #[test]
 fn an_index_serves_nobody_before_its_commit_is_seen() {
+    let _alone = STOP_POINTS.lock().expect("no other test failed");
     let folder = Folder::new("age-commit");
     let database = folder.open();
     let mut reader = database.session("postgres", 0).expect("a session");
@@ -65,5 +72,35 @@ fn an_index_serves_nobody_before_its_commit_is_seen() {
     });
     stop::clear();
     drop((reader, s));
+    database.shutdown().expect("closes");
+}
+
+#[test]
+fn a_tree_dropped_while_its_creation_is_settled_leaves_no_page_behind() {
+    const POINT: &str = "sql.tree.settling";
+    let _alone = STOP_POINTS.lock().expect("no other test failed");
+    let folder = Folder::new("age-dropped");
+    let database = folder.open();
+    let used = || {
+        let (pages, free) = database.store().space.pages();
+        pages - free
+    };
+    let mut one = database.session("postgres", 0).expect("a session");
+    let mut two = database.session("postgres", 1).expect("a session");
+    let before = used();
+    stop::arm(POINT, stop::Action::Park, Some(1)).expect("armed");
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY)");
+    while stop::hits(POINT) == 0 {
+        std::thread::yield_now();
+    }
+    run(&mut two, "DROP TABLE t");
+    stop::release(POINT);
+    let start = Instant::now();
+    while used() > before {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} pages are in use, not {before}", used());
+        std::thread::yield_now();
+    }
+    stop::clear();
+    drop((one, two));
     database.shutdown().expect("closes");
 }

@@ -40,6 +40,7 @@ pub const NAMES: &[&str] = &[
     "sql.tree.freed_part",
     "sql.tree.listed",
     "sql.tree.made",
+    "sql.tree.settling",
     "storage.evict.before_free",
     "storage.evict.before_write",
     "storage.evict.chosen",

@@ -96,11 +96,19 @@ impl Shared {
             let damaged = self.damaged_trees.lock().get(&address.id).cloned();
             if let Some(why) = damaged {
                 left.push(why);
-            } else if self.busy_trees.lock().insert(address.id) {
+                continue;
+            }
+            while self.busy_trees.lock().insert(address.id) {
                 let done = self.settle(address);
                 self.busy_trees.lock().remove(&address.id);
-                if let Err(error) = done {
-                    left.push(self.cannot_free(address, &error));
+                match done.and_then(|()| self.is_dropped(address)) {
+                    // Whoever dropped it meanwhile found it busy.
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        left.push(self.cannot_free(address, &error));
+                        break;
+                    }
                 }
             }
         }
@@ -120,6 +128,10 @@ impl Shared {
         why
     }
 
+    fn is_dropped(&self, address: TreeAddress) -> Result<bool, SqlError> {
+        self.internal(|txn| Ok(system::get(txn, system::DROPPED, &address.id.to_be_bytes())?.is_some()))
+    }
+
     /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is there.
     pub(super) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
         self.collect()?;
@@ -134,18 +146,22 @@ impl Shared {
     /// settle it: its creation may have been committed, or it may have been freed, in the meantime.
     fn settle(&self, address: TreeAddress) -> Result<(), SqlError> {
         let key = address.id.to_be_bytes();
-        let (made, claimed, dropped) = self.internal(|txn| {
-            let has = |area| system::get(txn, area, &key);
-            Ok((has(system::MADE)?.is_some(), has(system::CLAIMED)?.is_some(), has(system::DROPPED)?))
+        let [made, claimed, dropped] = self.internal(|txn| {
+            let get = |area| system::get(txn, area, &key);
+            Ok([get(system::MADE)?, get(system::CLAIMED)?, get(system::DROPPED)?])
         })?;
-        if dropped.is_some() || made && !claimed {
+        stop::point("sql.tree.settling");
+        let garbage = dropped.is_some() || made.is_some() && claimed.is_none();
+        if garbage {
             self.free(address, dropped.is_some_and(|value| value.len() > ROOT_BYTES))?;
-        } else if !made {
-            return Ok(());
         }
         self.internal(|txn| {
-            for area in [system::MADE, system::CLAIMED, system::DROPPED] {
+            for area in [system::MADE, system::CLAIMED] {
                 system::put(txn, area, &key, None)?;
+            }
+            // Of a tree in use, this is what somebody says who drops it now.
+            if garbage {
+                system::put(txn, system::DROPPED, &key, None)?;
             }
             Ok(())
         })
