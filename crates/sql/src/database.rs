@@ -11,6 +11,7 @@ mod autovacuum;
 mod check;
 mod garbage;
 mod numbers;
+mod settling;
 pub(crate) mod system;
 
 use std::collections::{HashMap, HashSet};
@@ -24,13 +25,15 @@ use runtime::memory::RegionKind;
 use storage::store::StoreOptions;
 use storage::{Error as StorageError, Store};
 use sync::SpinLock;
-use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use txn::{Engine, Isolation, TxnSession};
 
 pub use activity::{Activity, State};
 pub(crate) use activity::{Board, Seat};
 pub use check::{CheckProgress, CheckReport};
 pub(crate) use numbers::Counter;
+pub(crate) use settling::Settling;
+use settling::Unsettled;
 
 use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
 use crate::error::{SqlError, SqlState};
@@ -112,34 +115,70 @@ pub(crate) struct Definitions {
     /// Equal to the catalog's generation; read by every statement, written at DDL.
     pub generation: AtomicU64,
     catalog: SpinLock<Arc<Catalog>>,
-    /// Transactions whose definitions are published and whose commit a snapshot may not include yet.
-    unsettled: AtomicU32,
+    unsettled: Unsettled,
+    /// Nobody gets in any more: it is being dropped.
+    closed: AtomicBool,
 }
 
-/// Definitions are published and their transaction is on its way to be in every snapshot, until this is dropped.
-pub(crate) struct Settling(Arc<Definitions>);
+/// A database is closed to new sessions, until this is dropped.
+pub(crate) struct Closing<'d>(Option<&'d Definitions>);
 
-impl Drop for Settling {
+impl Closing<'_> {
+    /// It stays closed.
+    pub fn for_good(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        // Release: whoever sees the count fall takes a snapshot that includes the commit.
-        self.0.unsettled.fetch_sub(1, Ordering::Release);
+        if let Some(definitions) = self.0 {
+            definitions.closed.store(false, Ordering::Relaxed); // nothing comes with it
+        }
     }
 }
 
 impl Definitions {
-    /// To be held from before the definitions are published until the transaction has ended.
-    pub fn settling(self: &Arc<Self>) -> Settling {
-        // Relaxed: `publish` comes after it, and its release brings the count to whoever sees the definitions.
-        self.unsettled.fetch_add(1, Ordering::Relaxed);
-        Settling(Arc::clone(self))
+    fn new(catalog: Catalog) -> Arc<Definitions> {
+        Arc::new(Definitions {
+            oid: catalog.database.oid,
+            generation: AtomicU64::new(catalog.generation),
+            catalog: SpinLock::new(Arc::new(catalog)),
+            unsettled: Unsettled::default(),
+            closed: AtomicBool::new(false),
+        })
     }
 
-    /// Whether a snapshot taken now includes the commits of all published definitions: else a statement would find new
-    /// trees whose entries it does not see. Asked after the catalog was looked at.
+    /// The database's OID and name.
+    pub fn entry(&self) -> DatabaseEntry {
+        self.catalog.lock().database.clone()
+    }
+
+    /// Closes it to new sessions. Those that have got in are on the board by now.
+    pub fn close(&self) -> Closing<'_> {
+        self.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // before the look at the board, see `is_closed`
+        Closing(Some(self))
+    }
+
+    /// Whether it is closed to a session that has taken its seat.
+    pub fn is_closed(&self) -> bool {
+        fence(Ordering::SeqCst); // after the seat was taken: one of the two sees the other
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// To be held from before definitions are published until their transaction has ended.
+    pub fn settling(&self) -> Settling<'_> {
+        // Under the catalog's lock: what is published later has a higher generation.
+        let catalog = self.catalog.lock();
+        self.unsettled.begin(catalog.generation + 1)
+    }
+
+    /// Whether a snapshot taken now includes the commits of all definitions up to this generation: else a statement would
+    /// find new trees whose entries it does not see.
     #[inline]
-    pub fn is_settled(&self) -> bool {
-        // Acquire: pairs with the end of a `Settling`.
-        self.unsettled.load(Ordering::Acquire) == 0
+    pub fn is_settled(&self, generation: u64) -> bool {
+        self.unsettled.is_over(generation)
     }
 
     /// The present catalog.
@@ -261,9 +300,7 @@ impl Database {
         user: &str,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Session, SqlError> {
-        let definitions = self.shared.database(database).ok_or_else(|| {
-            SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{database}\" does not exist"))
-        })?;
+        let definitions = self.shared.database(database).ok_or_else(|| no_database(database))?;
         Session::new(&self.shared, definitions, user, interrupt)
     }
 
@@ -284,6 +321,11 @@ impl Database {
         shared.runtime.shutdown();
         closed.map_err(OpenError::Catalog)
     }
+}
+
+/// 3D000.
+pub(crate) fn no_database(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
 }
 
 fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc<Shared>, OpenError> {
@@ -370,12 +412,7 @@ impl Shared {
                 Catalog::new(entry.clone(), Arc::clone(&entries), Arc::clone(&roles)).with_changes(&changes);
             highest = highest.max(catalog.highest_oid());
             self.note_trees(&changes);
-            databases.push(Arc::new(Definitions {
-                oid: entry.oid,
-                generation: AtomicU64::new(catalog.generation),
-                catalog: SpinLock::new(Arc::new(catalog)),
-                unsettled: AtomicU32::new(0),
-            }));
+            databases.push(Definitions::new(catalog));
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
         *self.databases.lock() = databases;
@@ -406,31 +443,27 @@ impl Shared {
         self.databases.lock().clone()
     }
 
-    /// Tells every database of the folder's databases, `added` among them.
-    pub fn set_databases(&self, entries: &Arc<[DatabaseEntry]>) {
+    /// Adds a database to those of the folder.
+    pub fn add_database(&self, entry: DatabaseEntry) {
+        self.change_databases(|databases| {
+            let roles = databases.first().map(|database| Arc::clone(&database.catalog.lock().roles));
+            let roles = roles.unwrap_or_else(|| Arc::new([]));
+            databases.push(Definitions::new(Catalog::new(entry, Arc::new([]), roles)));
+        });
+    }
+
+    /// Takes a database off those of the folder.
+    pub fn remove_database(&self, oid: u32) {
+        self.change_databases(|databases| databases.retain(|database| database.oid != oid));
+    }
+
+    /// Changes the list of databases and tells each of them.
+    fn change_databases(&self, change: impl FnOnce(&mut Vec<Arc<Definitions>>)) {
         let mut databases = self.databases.lock();
-        databases.retain(|database| entries.iter().any(|entry| entry.oid == database.oid));
-        let roles = databases.first().map(|database| Arc::clone(&database.catalog.lock().roles));
-        for entry in entries
-            .iter()
-            .filter(|entry| databases.iter().all(|database| database.oid != entry.oid))
-            .cloned()
-            .collect::<Vec<_>>()
-        {
-            let catalog = Catalog::new(
-                entry.clone(),
-                Arc::clone(entries),
-                roles.clone().unwrap_or_else(|| Arc::new([])),
-            );
-            databases.push(Arc::new(Definitions {
-                oid: entry.oid,
-                generation: AtomicU64::new(catalog.generation),
-                catalog: SpinLock::new(Arc::new(catalog)),
-                unsettled: AtomicU32::new(0),
-            }));
-        }
+        change(&mut databases);
+        let entries: Arc<[DatabaseEntry]> = databases.iter().map(|database| database.entry()).collect();
         for database in databases.iter() {
-            database.publish(|catalog| catalog.with_shared(Arc::clone(entries), Arc::clone(&catalog.roles)));
+            database.publish(|catalog| catalog.with_shared(Arc::clone(&entries), Arc::clone(&catalog.roles)));
         }
     }
 

@@ -176,6 +176,8 @@ pub(crate) struct Inner {
     lock_timeout: Cell<Duration>,
     /// Room to work in, kept between uses.
     scratch: RefCell<Vec<u8>>,
+    /// Done once the session, which was dropped, has taken its transaction back.
+    farewell: RefCell<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 const NO_SNAPSHOT: Snapshot =
@@ -203,6 +205,7 @@ impl Inner {
             savepoints_made: Cell::new(0),
             lock_timeout: Cell::new(Duration::ZERO),
             scratch: RefCell::new(Vec::new()),
+            farewell: RefCell::new(None),
         }
     }
 
@@ -427,6 +430,11 @@ impl TxnSession {
         self.state().release(savepoint)
     }
 
+    /// For a session that is about to be dropped: what is done on its core once its transaction has been taken back.
+    pub fn when_gone(&self, farewell: Box<dyn FnOnce() + Send>) {
+        self.state().farewell.replace(Some(farewell));
+    }
+
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.state().open.get()
@@ -467,13 +475,14 @@ impl TxnSession {
         self.state().isolation.get() == Isolation::RepeatableRead
     }
 
-    /// Runs `body` with a snapshot of now, in repeatable read too: for checks of what must hold for all rows.
+    /// Runs `body` with a snapshot of now, in repeatable read too: for what must hold for all rows, and for definitions.
     pub fn with_newest<R>(&self, body: impl FnOnce() -> R) -> R {
         let state = self.state();
         let kept = state.pin();
         state.take_snapshot();
         let result = body();
-        state.swap_snapshot(kept);
+        // What the transaction has done meanwhile, it sees.
+        state.swap_snapshot(Snapshot { txid: state.txid.get(), command: state.command.get(), ..kept });
         state.unpin(&kept);
         result
     }

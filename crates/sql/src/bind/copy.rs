@@ -82,7 +82,7 @@ impl Binder<'_> {
     /// COPY table FROM: an INSERT of values that the executor puts in registers.
     fn copy_from(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
         self.writes = true;
-        self.lock(table.oid, txn::TableLock::RowExclusive);
+        self.lock_written(table, false);
         let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut fields: Vec<(Type, String, u32)> = Vec::with_capacity(columns.len());
         for &column in columns {

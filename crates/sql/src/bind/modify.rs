@@ -44,7 +44,8 @@ impl Binder<'_> {
         let tables = self.with_clause(insert.with_clause.as_ref())?;
         let table = self.stored_table(range)?;
         self.writes = true;
-        self.lock(table.oid, txn::TableLock::RowExclusive);
+        // A conflict may be answered by a change.
+        self.lock_written(&table, insert.on_conflict_clause.is_some());
         let columns = self.insert_columns(&insert.cols, &table)?;
         let overriding =
             OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
@@ -477,7 +478,7 @@ impl Binder<'_> {
     fn changed_table(&mut self, range: &RangeVar) -> Result<(Arc<Table>, super::SourceId, Entry), SqlError> {
         let table = self.stored_table(range)?;
         self.writes = true;
-        self.lock(table.oid, txn::TableLock::RowExclusive);
+        self.lock_written(&table, true);
         let target = self.source();
         let entry = self.table_entry(target, &table, range)?;
         Ok((table, target, entry))

@@ -44,20 +44,44 @@ fn full_key(area: u8, key: &[u8], chunk: u16) -> Vec<u8> {
 
 /// Puts, replaces or (None) removes a value.
 pub(crate) fn put(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) -> Result<(), SqlError> {
+    replace(txn, area, key, value).map(|_| ())
+}
+
+/// As [`put`]; whether there was a value.
+///
+/// In repeatable read too it is the newest one: definitions are changed as the newest catalog has them, not as an old snapshot
+/// does, which would not find what came after it.
+pub(crate) fn replace(
+    txn: &TxnSession,
+    area: u8,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<bool, SqlError> {
+    match txn.keeps_snapshot() {
+        true => txn.with_newest(|| replace_seen(txn, area, key, value)),
+        false => replace_seen(txn, area, key, value),
+    }
+}
+
+/// As [`replace`], by the present snapshot.
+fn replace_seen(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) -> Result<bool, SqlError> {
     // The same object may be changed several times by one statement.
     txn.next_command();
     let mut chunks =
         value.map(|value| if value.is_empty() { vec![value] } else { value.chunks(CHUNK).collect() });
     let wanted = chunks.take().unwrap_or_default();
+    let mut there = false;
     for number in 0..=u16::MAX {
         let full = full_key(area, key, number);
         let chunk = wanted.get(usize::from(number)).copied();
-        if !put_entry(txn, &full, chunk)? && chunk.is_none() {
+        let replaced = put_entry(txn, &full, chunk)?;
+        there |= replaced;
+        if !replaced && chunk.is_none() {
             break;
         }
     }
     txn.next_command();
-    Ok(())
+    Ok(there)
 }
 
 /// Puts, replaces or removes one entry; whether there was one.

@@ -33,7 +33,7 @@ use plans::Planned;
 use portal::Portal;
 use transaction::Block;
 
-use crate::database::{Definitions, Seat, Shared, State};
+use crate::database::{Definitions, Seat, Shared, State, no_database};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 pub use crate::plan::ColumnDesc;
@@ -74,6 +74,10 @@ impl Session {
         let seat = shared.board.seat(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
+        // Whoever drops the database closes it before looking for seats that are taken: one of the two sees the other.
+        if definitions.is_closed() {
+            return Err(no_database(&definitions.entry().name));
+        }
         Ok(Session {
             txn: shared.engine.session().map_err(from_txn)?,
             environment: SessionEnvironment::new(shared, definitions, user, seat.session),
@@ -320,6 +324,12 @@ impl Session {
             b'T' => State::InTransaction,
             _ => State::Failed,
         });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

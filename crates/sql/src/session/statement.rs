@@ -309,7 +309,8 @@ impl Session {
             ));
         }
         self.note_query();
-        while !self.environment.definitions.is_settled() {
+        let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
+        while !self.environment.definitions.is_settled(generation) {
             runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             runtime::fiber::sleep(SETTLING);
         }

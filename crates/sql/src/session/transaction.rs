@@ -300,6 +300,15 @@ impl Session {
         Err(SqlError::new(code, format!("{what} \"{name}\" already exists")))
     }
 
+    /// The session is dropped: what it leaves of trees is settled once its transaction has been taken back.
+    pub(super) fn leave(&mut self) {
+        let created = std::mem::take(&mut self.block.created);
+        if !created.is_empty() || self.block.dropped {
+            let shared = Arc::clone(&self.shared);
+            self.txn.when_gone(Box::new(move || shared.trees_settled(&created)));
+        }
+    }
+
     /// An error happened: what was done is taken back, and a block is failed.
     pub fn fail(&mut self) {
         match self.block.stage {
@@ -500,7 +509,11 @@ impl Session {
         let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
         full.extend_from_slice(&key);
         let bytes = object.map(|object| object.encode());
-        system::put(&self.txn, system::OBJECTS, &full, bytes.as_deref())?;
+        let there = system::replace(&self.txn, system::OBJECTS, &full, bytes.as_deref())?;
+        if !there && bytes.is_none() {
+            // Somebody else has dropped it, or made it since this statement's snapshot.
+            return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, "tuple concurrently deleted"));
+        }
         let definitions = &self.environment.definitions;
         let (_, overlay) = self.block.overlay.get_or_insert_with(|| {
             let base = definitions.catalog();

@@ -232,13 +232,21 @@ impl Inner {
         if self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty() {
             self.reset();
             self.engine.slots.free(self.number);
+            self.say_farewell();
             return;
         }
         fiber::spawn_local(move || {
             // Rolling back reports nothing: what can't be done ends the process.
             let _ = self.rollback();
             self.engine.slots.free(self.number);
+            self.say_farewell();
         });
+    }
+
+    fn say_farewell(&self) {
+        if let Some(farewell) = self.farewell.take() {
+            farewell();
+        }
     }
 }
 

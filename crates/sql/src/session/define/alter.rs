@@ -284,7 +284,7 @@ fn set_not_null(
             quoted(&table.name),
             quoted(column)
         );
-        if count(session, &query)? > 0 {
+        if count(session, &[table], &query)? > 0 {
             let message = format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
             let schema = session.environment.catalog.schema_name(table.schema);
             return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
@@ -390,8 +390,8 @@ pub(super) fn rewrite(
     }
     // References are checked when they are made, not when rows move.
     let target = Table { foreign_keys: Vec::new(), ..table.clone() };
+    session.see_rows_of(old)?;
     if changed.is_none() {
-        session.txn.statement_start().map_err(exec::from_txn)?;
         return session.executing(|cx| exec::ddl::move_rows(cx, old, &target));
     }
     let (mut positions, mut values) = (Vec::new(), Vec::new());
@@ -405,16 +405,15 @@ pub(super) fn rewrite(
     }
     let schema = session.environment.catalog.schema_name(old.schema);
     let text = format!("SELECT {} FROM {}.{}", values.join(", "), quoted(schema), quoted(&old.name));
-    session.txn.statement_start().map_err(exec::from_txn)?;
     let planned = session.compile(&Request::plain(&text))?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
     session.executing(|cx| exec::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
     Ok(())
 }
 
-/// The number of rows a query gives.
-pub(super) fn count(session: &mut Session, text: &str) -> Result<u64, SqlError> {
-    session.txn.statement_start().map_err(exec::from_txn)?;
+/// The number of rows that a query over locked tables gives.
+pub(super) fn count(session: &mut Session, tables: &[&Table], text: &str) -> Result<u64, SqlError> {
+    tables.iter().try_for_each(|table| session.see_rows_of(table))?;
     let planned = session.compile(&Request::plain(text))?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
     let statement = &compiled.statement;

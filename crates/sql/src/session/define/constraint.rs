@@ -132,7 +132,7 @@ fn unique(
         columns: columns.into_iter().map(key).collect(),
     };
     if !new {
-        session.txn.statement_start().map_err(exec::from_txn)?;
+        session.see_rows_of(table)?;
         session.executing(|cx| exec::ddl::build_index(cx, table, &index))?;
     }
     table.indexes.push(index);
@@ -157,7 +157,7 @@ fn check(
         let schema = session.environment.catalog.schema_name(table.schema).to_owned();
         let query =
             format!("SELECT 1 FROM {}.{} WHERE NOT ({text}) LIMIT 1", quoted(&schema), quoted(&table.name));
-        if alter::count(session, &query)? > 0 {
+        if alter::count(session, &[table], &query)? > 0 {
             let message =
                 format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", table.name);
             return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
@@ -311,7 +311,7 @@ fn check_references(
         equal.join(" AND ")
     );
     let schema = catalog.schema_name(child.schema).to_owned();
-    if alter::count(session, &query)? > 0 {
+    if alter::count(session, &[child, parent], &query)? > 0 {
         let message = format!(
             "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
             child.name, key.name

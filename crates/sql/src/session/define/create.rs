@@ -18,8 +18,9 @@ use crate::types::Datum;
 pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str, SqlError> {
     session.refuse_block("CREATE DATABASE")?;
     let shared = Arc::clone(&session.shared);
-    let entries = &session.environment.catalog.databases;
-    if entries.iter().any(|entry| entry.name == name) {
+    session.lock_databases()?;
+    let mut entries = shared.databases().into_iter().map(|database| database.entry());
+    if entries.any(|entry| entry.name == name) {
         let message = format!("database \"{name}\" already exists");
         return Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message));
     }
@@ -27,8 +28,7 @@ pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str
     shared.internal(|txn| {
         system::put(txn, system::DATABASES, &entry.oid.to_be_bytes(), Some(name.as_bytes()))
     })?;
-    let all: Vec<DatabaseEntry> = entries.iter().cloned().chain([entry]).collect();
-    shared.set_databases(&all.into());
+    shared.add_database(entry);
     Ok("CREATE DATABASE")
 }
 
@@ -89,6 +89,7 @@ pub(super) fn table_as(
         })
         .collect();
     session.lock_tables(query)?;
+    session.begin_statement(query)?;
     let Some(table) = make_table(session, &create, client)? else {
         client.complete("CREATE TABLE AS");
         return Ok(());
@@ -176,7 +177,9 @@ pub(super) fn index(
     create: &CreateIndex,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    let Some(found) = session.locked_table(&create.table, TableLock::Share)? else {
+    // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same definition, the second would
+    // put it back without the first one's.
+    let Some(found) = session.locked_table(&create.table, TableLock::ShareRowExclusive)? else {
         return Err(missing(&create.table));
     };
     let mut table = session.definition(found.oid)?;
@@ -215,7 +218,7 @@ pub(super) fn index(
         constraint: 0,
         columns,
     };
-    session.txn.statement_start().map_err(exec::from_txn)?;
+    session.see_rows_of(&table)?;
     session.executing(|cx| exec::ddl::build_index(cx, &table, &index))?;
     table.indexes.push(index);
     session.define(Change::PutTable(Arc::new(table)))?;

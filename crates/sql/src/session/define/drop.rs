@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use txn::TableLock;
+use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::super::client::Client;
 use super::{alter, sequence, skipping};
-use crate::catalog::{Change, DatabaseEntry, ForeignKey, Relation, Table};
+use crate::catalog::{Change, ForeignKey, Relation, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
 use crate::plan::{ObjectKind, QualifiedName};
 
 /// DROP DATABASE.
@@ -20,8 +21,9 @@ pub(super) fn database(
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     session.refuse_block("DROP DATABASE")?;
-    let catalog = Arc::clone(&session.environment.catalog);
-    let Some(entry) = catalog.databases.iter().find(|entry| entry.name == name) else {
+    session.lock_databases()?;
+    let shared = Arc::clone(&session.shared);
+    let Some(gone) = shared.database(name) else {
         let message = format!("database \"{name}\" does not exist");
         if if_exists {
             skipping(client, format!("{message}, skipping"));
@@ -29,35 +31,37 @@ pub(super) fn database(
         }
         return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
     };
-    if entry.oid == session.environment.definitions.oid {
+    if gone.oid == session.environment.definitions.oid {
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"));
     }
-    let others = session.shared.board.list().iter().filter(|seen| seen.database == entry.oid).count();
+    // From here on nobody gets in, unless this fails.
+    let closing = gone.close();
+    let others = shared.board.list().iter().filter(|seen| seen.database == gone.oid).count();
     if others > 0 {
         let message = format!("database \"{name}\" is being accessed by other users");
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
             .with_detail(format!("There are {others} other sessions using the database.")));
     }
-    let shared = Arc::clone(&session.shared);
-    let Some(gone) = shared.databases().into_iter().find(|database| database.oid == entry.oid) else {
-        return Err(SqlError::internal("a database without definitions"));
-    };
-    // Nobody locks the tables: their trees must not be vacuumed while they are freed, nor until they are found no more.
+    // Sessions that are gone may have changes that are still being taken back.
+    let catalog = gone.catalog();
+    for table in catalog.tables().filter(|table| !table.is_virtual()) {
+        session.txn.lock_table(table.oid, TableLock::AccessExclusive, Wait::Block).map_err(from_txn)?;
+    }
+    // Its tables are found until it is off the list, and must not be vacuumed any more.
     let _held_off = shared.autovacuum.hold_off();
     shared.internal(|txn| {
-        for table in gone.catalog().tables() {
+        for table in catalog.tables() {
             for tree in table.trees() {
                 shared.drop_tree(txn, tree)?;
             }
         }
-        for (key, _) in system::list(txn, system::OBJECTS, &entry.oid.to_be_bytes())? {
+        for (key, _) in system::list(txn, system::OBJECTS, &gone.oid.to_be_bytes())? {
             system::put(txn, system::OBJECTS, &key, None)?;
         }
-        system::put(txn, system::DATABASES, &entry.oid.to_be_bytes(), None)
+        system::put(txn, system::DATABASES, &gone.oid.to_be_bytes(), None)
     })?;
-    let left: Vec<DatabaseEntry> =
-        catalog.databases.iter().filter(|other| other.oid != entry.oid).cloned().collect();
-    shared.set_databases(&left.into());
+    closing.for_good();
+    shared.remove_database(gone.oid);
     shared.trees_settled(&[]);
     Ok("DROP DATABASE")
 }
@@ -159,9 +163,7 @@ fn object(
             }
             sequence::forget(session, &found).map(|()| true)
         }
-        (Some(Relation::Index(table, index)), ObjectKind::Index) => {
-            drop_index(session, table.oid, index).map(|()| true)
-        }
+        (Some(Relation::Index(table, index)), ObjectKind::Index) => drop_index(session, table.oid, index),
         (Some(_), ObjectKind::Table) => Err(wrong("a table")),
         (Some(_), ObjectKind::Sequence) => Err(wrong("a sequence")),
         (Some(_), ObjectKind::Index) => Err(wrong("an index")),
@@ -169,19 +171,22 @@ fn object(
     }
 }
 
-fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlError> {
+/// Drops an index; false when somebody else has, or its table.
+fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<bool, SqlError> {
     session.lock_definition(table, TableLock::AccessExclusive)?;
-    let mut table = session.definition(table)?;
+    let Some(table) = session.environment.catalog.table(table) else { return Ok(false) };
+    let mut table = Table::clone(table);
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.oid == index) {
         return Err(needed(&key.name, &table.name));
     }
-    let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(()) };
+    let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(false) };
     if table.indexes[at].constraint != 0 {
         return Err(needed(&table.indexes[at].name, &table.name));
     }
     let index = table.indexes.remove(at);
     session.discard_tree(index.tree)?;
-    session.define(Change::PutTable(Arc::new(table)))
+    session.define(Change::PutTable(Arc::new(table)))?;
+    Ok(true)
 }
 
 fn needed(name: &str, table: &str) -> SqlError {
@@ -238,7 +243,8 @@ pub(super) fn forget_references(
     children.dedup();
     for child in children.into_iter().filter(|child| *child != parent) {
         session.lock_definition(child, TableLock::AccessExclusive)?;
-        let mut child = session.definition(child)?;
+        let Some(child) = session.environment.catalog.table(child) else { continue };
+        let mut child = Table::clone(child);
         child.foreign_keys.retain(|key| key.parent != parent || !which(key));
         session.define(Change::PutTable(Arc::new(child)))?;
     }
@@ -260,7 +266,7 @@ fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlE
     }
     for table in tables {
         session.lock_definition(table, TableLock::AccessExclusive)?;
-        let table = session.definition(table)?;
+        let Some(table) = session.environment.catalog.table(table).cloned() else { continue };
         drop_table(session, &table, true, &[])?;
     }
     for left in sequences(session) {

@@ -12,15 +12,19 @@ mod sequence;
 
 use std::sync::Arc;
 
-use txn::{TableLock, Wait};
+use txn::{Direction, Range, TableLock, Wait};
 
 use super::Session;
 use super::client::{Client, Notice};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
+use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
 use crate::plan::{Command, ObjectKind, QualifiedName};
 use crate::types::Datum;
+
+/// The OID of pg_database, which stands for the folder's list of databases.
+const PG_DATABASE: u32 = 1262;
 
 /// Runs a definition command and completes it.
 pub(super) fn run(
@@ -161,6 +165,13 @@ impl Session {
         }
     }
 
+    /// Nobody else makes or drops a database until the transaction ends.
+    fn lock_databases(&self) -> Result<(), SqlError> {
+        let lock = TableLock::ShareRowExclusive;
+        self.txn.lock_table(PG_DATABASE, lock, Wait::Block).map_err(from_txn)?;
+        Ok(())
+    }
+
     /// Takes a table's lock; definitions and snapshot are as of then.
     fn lock_definition(&mut self, table: u32, lock: TableLock) -> Result<(), SqlError> {
         self.txn.lock_table(table, lock, Wait::Block).map_err(from_txn)?;
@@ -168,10 +179,39 @@ impl Session {
         self.txn.statement_start().map_err(from_txn)
     }
 
-    /// The table's present definition, which this transaction has locked.
+    /// Takes the snapshot by which the rows of a locked table are gone through for a new tree or a constraint. In repeatable
+    /// read it is an old one: it must see exactly what is there now, for what it doesn't see would be missing for ever.
+    fn see_rows_of(&self, table: &Table) -> Result<(), SqlError> {
+        self.txn.statement_start().map_err(from_txn)?;
+        if !self.txn.keeps_snapshot() {
+            return Ok(());
+        }
+        let scan = || self.txn.scan(&table_tree(table), Range::ALL, Direction::Forward);
+        let mut seen = scan();
+        self.txn.with_newest(|| {
+            let mut present = scan();
+            loop {
+                runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+                runtime::fiber::safe_point();
+                let seen = seen.next(&self.txn).map_err(from_txn)?.map(|(key, _, stamp)| (key, stamp));
+                let present = present.next(&self.txn).map_err(from_txn)?.map(|(key, _, stamp)| (key, stamp));
+                if seen != present {
+                    let message = "could not serialize access due to concurrent update";
+                    return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message));
+                }
+                if seen.is_none() {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// The present definition of a table that this transaction has locked; somebody may have dropped it before.
     fn definition(&self, oid: u32) -> Result<Table, SqlError> {
         let table = self.environment.catalog.table(oid);
-        table.map(|table| Table::clone(table)).ok_or_else(|| SqlError::internal("a table without definition"))
+        table.map(|table| Table::clone(table)).ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
+        })
     }
 
     /// A name for an object of a schema that nothing there has yet: `base`, or with a number.
