@@ -6,14 +6,34 @@ INTS = ("int2", "int4", "int8")
 NUMBERS = (*INTS, "numeric", "float4", "float8")
 TEXTS = ("text", "varchar", "char")
 TIMES = ("date", "timestamp", "timestamptz")
-TYPES = ("bool", *NUMBERS, *TEXTS, "bytea", *TIMES)
+SPANS = ("time", "interval")
+TYPES = ("bool", *NUMBERS, *TEXTS, "bytea", *TIMES, *SPANS)
 NAMES = {
+    "time": "time", "interval": "interval",
     "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real",
     "float8": "double precision", "text": "text", "bytea": "bytea", "date": "date", "timestamp": "timestamp",
     "timestamptz": "timestamptz", "numeric": "numeric", "varchar": "varchar", "char": "bpchar",
 }  # fmt: skip
 WORDS = ["", "a", "b", "ab", "A", "a b", "ba", "abc", "B ", "%", "a_c", "Zz", "0", "7", "é"]
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+# Values at the edges of their types. Computing with them may fail, or not, by the rows a plan looks at.
+EXTREMES = {
+    "int2": ("32767", "-32768"),
+    "int4": ("2147483647", "-2147483648"),
+    "int8": ("9223372036854775807", "-9223372036854775808"),
+    "numeric": ("NaN", "Infinity", "-Infinity", "1e30", "0.00000000000000000001", "-99999.995"),
+    "float4": ("NaN", "Infinity", "-Infinity", "-0", "1e-40", "3e38", "16777217"),
+    "float8": ("NaN", "Infinity", "-Infinity", "-0", "1e-310", "1e308", "1e15", "0.1"),
+    "date": ("infinity", "-infinity", "4713-11-24 BC", "5874897-12-31", "0001-01-01"),
+    "timestamp": ("infinity", "-infinity", "4713-11-24 00:00:00 BC", "294276-12-31 23:59:59.999999"),
+    "timestamptz": ("infinity", "-infinity", "4713-11-25 00:00:00+00 BC", "294276-12-31 00:00:00+00"),
+    "time": ("24:00:00", "23:59:59.999999"),
+    "interval": ("178000000 years", "-178000000 years", "2147483647 days", "0.000001 seconds"),
+}
+PATTERNS = ("%", "a%", "%b", "_", "a_%", "%a%", "", "A", "a\\%", "ab", "%!%%", "a!_c", "!_", "%_", "\\\\%")
+REGEXES = (
+    "a", "^a", "b$", "a.c", "[a-b]+", "(a|b)b?", "^$", "\\d", "[[:alpha:]]{2}", "a*", "(a)(b)", "\\s", "[^a]",
+)  # fmt: skip
 
 
 @dataclass
@@ -55,6 +75,14 @@ class Expressions:
 
     def bare(self, type_):
         """A value's text."""
+        if type_ in EXTREMES and self.chance(0.015):
+            # Stored, it makes whatever reads it risky.
+            self.extreme = True
+            return self.pick(EXTREMES[type_])
+        if type_ == "time":
+            return self.pick(("00:00:00", "12:34:56.789", "23:59:59", "02:30:00"))
+        if type_ == "interval":
+            return self.pick(("1 day", "24:00:00", "1 month", "30 days", "-2 hours", "1 year 3 days", "0", "-1 mon 1 day"))
         if type_ in INTS:
             return str(self.pick((-3, -1, 0, 1, 2, 3, 5, 8)))
         if type_ == "numeric":
@@ -79,13 +107,19 @@ class Expressions:
         text = self.bare(column.type)
         if column.type in TEXTS and "(" in column.declared:
             text = text[: int(column.declared.split("(")[1][:-1])]
-        return text if column.type in ("bool", *NUMBERS) else f"'{text}'"
+        return text if column.type == "bool" or self.is_number(text) else f"'{text}'"
+
+    def is_number(self, text):
+        return text[-1:].isdigit() and text.strip("-").replace(".", "").isdigit()
 
     def literal(self, type_):
         if self.chance(0.06):
             return f"null::{NAMES[type_]}"
         text = self.bare(type_)
-        if type_ == "bool" or (type_ in ("int4", "numeric") and self.chance(0.8)):
+        if self.parameters is not None and self.chance(0.4):
+            self.parameters.append("null" if self.chance(0.1) else f"'{text}'")
+            return f"${len(self.parameters)}" + ("" if self.chance(0.5) else f"::{NAMES[type_]}")
+        if type_ == "bool" or (type_ in ("int4", "numeric") and self.is_number(text) and self.chance(0.8)):
             if type_ == "numeric" and "." not in text:
                 text += ".0"
             return f"({text})" if text.startswith("-") else text
@@ -100,6 +134,9 @@ class Expressions:
     # Expressions: of a type, over the columns in scope; `depth` is what may still nest.
 
     def expr(self, type_, scope, depth):
+        if self.wild and self.chance(0.06):
+            # One mistake, so that it is not open which one is told.
+            type_, self.wild = self.pick(TYPES), False
         named = self.columns(scope, type_)
         roll = self.random.random()
         if named and (roll < 0.45 or depth <= 0):
@@ -112,7 +149,12 @@ class Expressions:
 
     def general(self, type_, scope, depth):
         e = lambda t=type_: self.expr(t, scope, depth)
-        form = self.random.randint(0, 7)
+        form = self.random.randint(0, 8)
+        if form == 8:
+            # From any type to any other; what is no such value fails, by the row.
+            self.risky = True
+            other = self.pick(TYPES)
+            return f"{e(other)}::text::{NAMES[type_]}" if self.chance(0.3) else f"cast({e()} as {NAMES[type_]})"
         if form == 0:
             return f"case when {e('bool')} then {e()} else {e()} end"
         if form == 1:
@@ -136,7 +178,7 @@ class Expressions:
         if type_ in ("int8",) and self.chance(0.4):
             return f"(select count(*) from {table}{where})"
         keyed = self.table_of(table).key == "key"
-        if type_ not in ("bool", "bytea") and (not keyed or self.chance(0.7)):
+        if type_ not in ("bool",) and (not keyed or self.chance(0.7)):
             value = self.expr(type_, own, depth)
             return f"(select {self.pick(('min', 'max'))}({value}) from {table}{where})"
         if not keyed:
@@ -181,7 +223,26 @@ class Expressions:
             if form == 0:
                 return f"({e('bytea')} || {e('bytea')})"
             return f"substr({e('bytea')}, {self.random.randint(1, 3)})" if form == 1 else e("bytea")
+        if type_ in SPANS:
+            return self.span(type_, e)
         return self.time(type_, e)
+
+    def span(self, type_, e):
+        form = self.random.randint(0, 4)
+        if type_ == "time":
+            if form < 2:
+                return f"({e('time')} {self.pick('+-')} {e('interval')})"
+            return f"{e(self.pick(('timestamp', 'timestamptz', 'time', 'interval')))}::time"
+        if form == 0:
+            return f"({e('interval')} {self.pick('+-')} {e('interval')})"
+        if form == 1:
+            return f"({e('interval')} {self.pick('*/')} {self.pick(('2', '0.5', '-3', '1.7'))})"
+        if form == 2:
+            one = self.pick(("timestamp", "timestamptz", "time"))
+            return f"({e(one)} - {e(one)})"
+        if form == 3:
+            return f"{self.pick(('justify_days', 'justify_hours', 'justify_interval'))}({e('interval')})"
+        return f"(-{e('interval')})"
 
     def integer(self, type_, e):
         form = self.random.randint(0, 8)
@@ -200,11 +261,22 @@ class Expressions:
             return f"{e(self.pick(('numeric', 'float8', 'float4', *INTS)))}::{NAMES[type_]}"
         if form == 7:
             field = self.pick(("year", "month", "day", "dow", "doy", "quarter", "week"))
+            if self.chance(0.3):
+                self.risky = True
+                field = self.pick(("year", "month", "day", "hour", "minute", "second", "epoch"))
+                return f"extract({field} from {e('interval')})::{NAMES[type_]}"
             return f"extract({field} from {e(self.pick(TIMES[:2]))})::{NAMES[type_]}"
         return f"({e('date')} - {e('date')})::{NAMES[type_]}" if type_ != "int2" else f"({e('bool')})::int4::int2"
 
     def text(self, e):
-        form = self.random.randint(0, 11)
+        form = self.random.randint(0, 14)
+        if form == 12:
+            new, flags = self.pick(("", "x", "<\\1>", "[\\&]")), self.pick(("", "g", "i", "gi"))
+            return f"regexp_replace({e(self.pick(TEXTS))}, '{self.pick(REGEXES)}', '{new}', '{flags}')"
+        if form == 13:
+            return f"split_part({e('text')}, {self.pick(('chr(97)', 'chr(32)'))}, {self.pick((1, 2, -1))})"
+        if form == 14:
+            return f"substring({e('text')} from '{self.pick(REGEXES)}')"
         t = lambda: e(self.pick(TEXTS))
         if form < 2:
             return f"({t()} || {t()})"
@@ -231,6 +303,10 @@ class Expressions:
     def time(self, type_, e):
         span = self.pick(("1 day", "1 month", "-2 hours", "1 year 3 days", "36:00:00"))
         form = self.random.randint(0, 3)
+        if self.chance(0.2) and type_ != "date":
+            return f"({e(type_)} {self.pick('+-')} {e('interval')})"
+        if self.chance(0.1) and type_ == "timestamp":
+            return f"({e('date')} {self.pick('+-')} {self.pick((e('interval'), e('time') + '::interval'))})"
         if type_ == "date":
             if form < 2:
                 return f"({e('date')} {self.pick('+-')} {e('int4')})"
@@ -265,8 +341,10 @@ class Expressions:
         if form == 11:
             return f"({e(type_)} {negated}in ({', '.join(e(type_) for _ in range(self.random.randint(1, 4)))}))"
         if form == 12:
-            pattern = self.pick(("%", "a%", "%b", "_", "a_%", "%a%", "", "A", "a\\%", "ab"))
-            return f"({e(self.pick(TEXTS))} {negated}{self.pick(('like', 'ilike'))} '{pattern}')"
+            if self.chance(0.3):
+                return f"({e(self.pick(TEXTS))} {self.pick(('~', '~*', '!~', '!~*'))} '{self.pick(REGEXES)}')"
+            pattern, escape = self.pick(PATTERNS), self.pick(("", "", "", " escape '!'", " escape ''"))
+            return f"({e(self.pick(TEXTS))} {negated}{self.pick(('like', 'ilike'))} '{pattern}'{escape})"
         if form == 13:
             values = ", ".join(e(type_) for _ in range(self.random.randint(1, 3)))
             return f"({e(type_)} {self.pick(COMPARISONS)} {self.pick(('any', 'all'))} (array[{values}]))"
@@ -279,10 +357,23 @@ class Expressions:
             left = right = self.pick(TYPES)
         else:
             left, right = self.pick(kinds), self.pick(kinds)
+        if self.chance(0.05):
+            return self.rows(e, self.random.sample(TYPES, self.random.randint(2, 3)))
         if self.chance(0.12):
             other = self.pick(TYPES)
             return f"(({e(left)}, {e(other)}) {self.pick(COMPARISONS)} ({e(right)}, {e(other)}))"
         return f"({e(left)} {self.pick(COMPARISONS)} {e(right)})"
+
+    def rows(self, e, types):
+        row = lambda: f"row({', '.join(e(t) for t in types)})"
+        form = self.random.randint(0, 3)
+        if form == 0:
+            return f"({row()} is {self.pick(('', 'not '))}null)"
+        if form == 1:
+            return f"({row()} is {self.pick(('', 'not '))}distinct from {row()})"
+        if form == 2:
+            return f"({row()} {self.pick(('', 'not '))}in ({row()}, {row()}))"
+        return f"({row()} {self.pick(COMPARISONS)} {row()})"
 
     def sublink(self, scope, depth, negated):
         table, own = self.source_table()

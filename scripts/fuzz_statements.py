@@ -6,6 +6,8 @@ or marked: `risky` (an error such as a division by zero may come or not), `many`
 is told), `loose` (which of several equal values is shown).
 """
 
+import re
+
 from fuzz_expressions import (
     COMPARISONS, INTS, NAMES, TYPES, Column, Expressions, Statement, Table,
 )  # fmt: skip
@@ -17,12 +19,15 @@ class Round(Expressions):
     def __init__(self, random, count):
         self.random = random
         self.statements, self.tables, self.risky, self.aliases = [], [], False, 0
+        # Values of the parameters of the statement being made; whether its expressions may be of wrong types.
+        self.parameters, self.wild, self.extreme = None, False, False
         for number in range(random.randint(2, 4)):
             self.make_table(number)
         self.inside, self.savepoints = False, []
         count += len(self.statements)
         while len(self.statements) < count:
             self.statements += self.statement()
+            self.statements[-1].risky |= self.extreme
         if self.inside:
             self.statements.append(Statement("commit"))
         for table in self.tables:
@@ -122,12 +127,16 @@ class Round(Expressions):
         text = self.literal(type_)
         return text if "::" in text or type_ == "bool" else f"{text}::{NAMES[type_]}"
 
-    def from_clause(self, outer, depth):
+    def from_clause(self, outer, depth, joins=(0, 0, 1, 1, 2, 3)):
         text, columns = self.source(outer, depth)
-        for _ in range(self.pick((0, 0, 1, 1, 2))):
+        for _ in range(self.pick(joins)):
             kind = self.pick(("join", "join", "left join", "left join", "right join", "full join", "cross join", ","))
             free = kind in ("join", "left join", "cross join", ",")
-            other, more = self.source(outer + columns if free else outer, depth)
+            if self.chance(0.15):
+                other, more = self.from_clause(outer, 0, (1,))
+                other = f"({other})"
+            else:
+                other, more = self.source(outer + columns if free else outer, depth)
             if "lateral" in other and not free:
                 continue
             if kind == ",":
@@ -179,6 +188,10 @@ class Round(Expressions):
     def grouped(self, source, columns, where, depth, width, types):
         self.loose = True
         keys = self.random.sample(columns, self.random.randint(0, min(2, len(columns))))
+        if self.chance(0.3):
+            type_ = self.pick(TYPES)
+            # A key that could be read as a number or a name of an output column is neither.
+            keys = [Column(f"coalesce({self.expr(type_, columns, 2)}, null)", type_), *keys[1:]]
         wanted = types or [self.pick(TYPES) for _ in range(width)]
         given = []
         for type_ in wanted:
@@ -188,7 +201,12 @@ class Round(Expressions):
         if keys:
             text += f" group by {', '.join(k.name for k in keys)}"
         if self.chance(0.3):
-            text += f" having {self.aggregate('bool', columns, keys, 1)}"
+            test = self.aggregate("bool", columns, keys, 1)
+            if keys and self.chance(0.5):
+                test += f" {self.pick(('and', 'or'))} {self.expr('bool', keys, 1)}"
+            if self.chance(0.3):
+                test = f"{self.aggregate('numeric', columns, keys, 1)} {self.pick(COMPARISONS)} {self.expr('int4', keys, 1)}"
+            text += f" having {test}"
         return text, wanted
 
     def aggregate(self, type_, columns, keys, depth):
@@ -226,6 +244,12 @@ class Round(Expressions):
         self.loose = self.risky = False
         depth = self.pick((0, 1, 1, 2))
         prefix = ""
+        if self.chance(0.06):
+            return self.plain_sets()
+        if self.chance(0.05):
+            return self.distinct_on()
+        if self.chance(0.05):
+            return self.ordered_by_expressions()
         if self.chance(0.1):
             inner, types = self.select_core([], 1, 2)
             alias = self.alias()
@@ -257,6 +281,75 @@ class Round(Expressions):
             text = f"select count(*) from ({text} limit {self.random.randint(0, 4)}) q"
         return Statement(prefix + text, ordered=ordered, loose=self.loose, risky=self.risky)
 
+    def plain_sets(self):
+        """Set operations beside and in each other, with their own ORDER BY and LIMIT, of columns whose types must meet."""
+        self.loose = True
+        families = (INTS + ("numeric",), ("text", "varchar"), ("timestamp", "date"), ("bool",), ("interval",), ("char",))
+        kinds = [self.pick(families) for _ in range(self.random.randint(1, 3))]
+        operation = lambda: self.pick(("union", "union all", "intersect", "except", "intersect all", "except all"))
+        every = ", ".join(str(i + 1) for i in range(len(kinds)))
+
+        def branch():
+            source, columns = self.from_clause([], 0, (0, 0, 1))
+            items = [self.pick((self.expr(self.pick(k), columns, 1), "null")) if self.chance(0.2) else self.expr(self.pick(k), columns, 1) for k in kinds]
+            where = f" where {self.expr('bool', columns, 1)}" if self.chance(0.5) else ""
+            return f"select {', '.join(items)} from {source}{where}"
+
+        def nested(depth):
+            if depth == 0 or self.chance(0.3):
+                return branch()
+            text = f"{part(depth)} {operation()} {part(depth)}"
+            if self.chance(0.3):
+                text += f" {operation()} {part(depth)}"
+            return text
+
+        def part(depth):
+            text = nested(depth - 1)
+            return f"({text})"
+
+        text = f"{part(2)} {operation()} {part(2)}"
+        if self.chance(0.4):
+            text = f"({text} order by {every} limit {self.random.randint(0, 5)}) {operation()} {part(1)}"
+        ordered = self.chance(0.5)
+        if ordered:
+            text += f" order by {every}"
+        return Statement(text, ordered=ordered, loose=True, risky=self.risky)
+
+    def distinct_on(self):
+        source, columns = self.source_table()
+        while self.table_of(source).key != "key":
+            source, columns = self.source_table()
+        keys = [self.expr(self.pick(TYPES), columns, 1) for _ in range(self.random.randint(1, 2))]
+        keys = [f"coalesce({key}, null)" for key in keys]
+        items = [self.expr(self.pick(TYPES), columns, 1) for _ in range(2)]
+        text = f"select distinct on ({', '.join(keys)}) {', '.join(items)}, {columns[0].name} from {source}"
+        if self.chance(0.5):
+            text += f" where {self.expr('bool', columns, 2)}"
+        order = [key + self.pick(("", " desc", " nulls first")) for key in keys]
+        text += f" order by {', '.join(order)}, {self.expr(self.pick(TYPES), columns, 1)} || '' desc, {columns[0].name}"
+        if self.chance(0.3):
+            text += f" limit {self.random.randint(0, 5)}"
+        return Statement(text, ordered=True, loose=True, risky=self.risky)
+
+    def ordered_by_expressions(self):
+        """ORDER BY and GROUP BY of what is not in the select list, subqueries in LIMIT."""
+        source, columns = self.from_clause([], 0, (0, 1, 1))
+        keyed, key = self.source_table()
+        while self.table_of(keyed).key != "key":
+            keyed, key = self.source_table()
+        scope = key + columns
+        text = f"select {key[0].name}, count(*), {self.aggregate('int8', scope, key, 1)} from {keyed}"
+        text += f" left join {'(' + source + ')' if ' join ' in source else source} on {self.expr('bool', scope, 1)}"
+        if self.chance(0.4):
+            text += f" where {self.expr('bool', scope, 1)}"
+        text += f" group by {key[0].name}"
+        if self.chance(0.4):
+            text += f" having {self.expr('bool', key, 2)} or {self.aggregate('bool', scope, key, 1)}"
+        text += f" order by {self.aggregate('int8', scope, key, 1)} desc, {self.expr(self.pick(TYPES), key, 2)}, {key[0].name}"
+        other, own = self.source_table()
+        limit = self.pick(("", f" limit (select count(*) from {other} where {self.expr('bool', own, 1)})", " limit 3 offset 1"))
+        return Statement(text + limit, ordered=True, loose=True, risky=self.risky)
+
     def windowed(self):
         source, columns = self.source_table()
         while self.table_of(source).key != "key":
@@ -264,11 +357,27 @@ class Round(Expressions):
         scope = columns
         key = columns[0].name
         partition = f"partition by {self.expr(self.pick(TYPES), scope, 0)} " if self.chance(0.6) else ""
+        # Beside the key any order will do where rows that are equal in it get the same answer.
+        peers = f"order by {self.expr(self.pick(TYPES), scope, 1)} {self.pick(('', 'desc', 'nulls first'))}"
+        equal = self.pick((f"{partition}{peers}", partition, f"{partition}order by {key} desc"))
+        text = self.expr("text", scope, 1)
         calls = {
-            "int8": f"{self.pick(('row_number()', 'rank()', 'dense_rank()', 'count(*)'))} over ({partition}order by {key})",
-            "numeric": f"sum({self.expr('int8', scope, 1)}) over ({partition}order by {key})",
-            "text": f"{self.pick(('lag', 'lead', 'first_value', 'last_value'))}({self.expr('text', scope, 1)}) over ({partition}order by {key})",
-        }
+            "int8": self.pick((
+                f"{self.pick(('row_number()', 'rank()', 'dense_rank()', 'count(*)'))} over ({partition}order by {key})",
+                f"{self.pick(('rank()', 'dense_rank()', 'count(*)', f'count({text})'))} over ({equal})",
+            )),
+            "numeric": self.pick((
+                f"sum({self.expr('int8', scope, 1)}) over ({partition}order by {key})",
+                f"{self.pick(('sum', 'avg', 'max'))}({self.expr('numeric', scope, 1)}) over ({equal})",
+            )),
+            "float8": f"{self.pick(('percent_rank()', 'cume_dist()'))} over ({equal})",
+            "int4": f"ntile({self.random.randint(1, 4)}) over ({partition}order by {key})",
+            "text": self.pick((
+                f"{self.pick(('lag', 'lead', 'first_value', 'last_value'))}({text}) over ({partition}order by {key})",
+                f"{self.pick(('lag', 'lead'))}({text}, {self.random.randint(-1, 2)}, {self.literal('text')}) over ({partition}order by {key})",
+                f"nth_value({text}, {self.random.randint(1, 3)}) over ({partition}order by {key})",
+            )),
+        }  # fmt: skip
         types = [self.pick(list(calls)) for _ in range(2)]
         where = f" where {self.expr('bool', scope, 1)}" if self.chance(0.4) else ""
         items = [f"{key} as o0"] + [f"{calls[t]} as o{i + 1}" for i, t in enumerate(types)]
@@ -386,6 +495,24 @@ class Round(Expressions):
     def statement(self):
         roll = self.random.random()
         self.risky = False
+        if roll < 0.05:
+            # Parameters whose types are to be found out.
+            self.parameters = []
+            query = self.query()
+            given, self.parameters = self.parameters, None
+            # Not every expression drawn is in the query, and some are in it twice.
+            used = sorted({int(number) for number in re.findall(r"\$(\d+)", query.text)})
+            text = re.sub(r"\$(\d+)", lambda found: f"${used.index(int(found[1])) + 1}", query.text)
+            name = f"q{self.random.randint(0, 10**9)}"
+            call = f"execute {name}" + (f"({', '.join(given[number - 1] for number in used)})" if used else "")
+            run = Statement(call, query.ordered, query.loose, True)
+            return [Statement(f"prepare {name} as {text}", risky=True), run, run]
+        if roll < 0.1:
+            self.wild = True
+            query = self.query()
+            self.wild = False
+            query.position = True
+            return [query]
         if roll < 0.62:
             query = self.query()
             if self.chance(0.08) and len(query.text) < 3000:

@@ -57,6 +57,23 @@ fn backslash_commands_describe_what_is_there() {
         shows(&server, "\\set QUIET off\n\\d nothing\n")
             .contains("Did not find any relation named \"nothing\".")
     );
+    for sized in ["\\d+\n", "\\dt+\n", "\\di+\n", "\\ds+\n", "\\l+\n"] {
+        let said = shows(&server, sized);
+        assert!(said.contains("bytes |") || said.contains("kB |"), "{sized}{said}");
+    }
+    server.psql("insert into orders select n, null, n from generate_series(1, 20000) n");
+    for holds in [
+        "pg_relation_size('orders') > 400000",
+        "pg_indexes_size('orders') > 200000",
+        "pg_relation_size('orders', 'fsm') = 0",
+        "pg_total_relation_size('orders') = pg_table_size('orders') + pg_indexes_size('orders')",
+        "pg_relation_size('orders_customer_idx') = pg_indexes_size('orders')",
+        "pg_relation_size(1::oid) is null",
+        "pg_database_size('postgres') > pg_total_relation_size('orders')",
+    ] {
+        let said = shows(&server, &format!("select {holds} as holds;\n"));
+        assert!(said.contains("t\n") && said.contains("holds"), "{holds}: {said}");
+    }
     for quiet in ["\\di\n", "\\ds\n", "\\dn\n", "\\du\n", "\\d+ customers\n", "\\df\n", "\\dv\n"] {
         let said = shows(&server, quiet);
         assert!(!said.contains("ERROR"), "{quiet}{said}");

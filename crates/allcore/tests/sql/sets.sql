@@ -34,3 +34,12 @@ with u as (select x from a union select x from b) select count(*) from u;
 insert into a select * from b union select 9, 'z';
 select * from a order by 1, 2;
 drop table a, b;
+-- Rows are told apart by their own types, not by those the columns get afterwards.
+(select x from (values (9007199254740993::int8), (9007199254740992)) v(x) union select 5::int8) union all select 1::float8 order by 1;
+(select x from (values (9007199254740993::int8), (9007199254740992)) v(x) except all select 9007199254740992::int8) union all select 1::float8 order by 1;
+select distinct x + 0 from (values (9007199254740993::int8), (9007199254740992)) v(x) union all select 1::float8 order by 1;
+(select distinct on (x + 0) x + 0 from (values (9007199254740993::int8), (9007199254740992)) v(x)) union all select 1::float8 order by 1;
+(values (9007199254740992::int8), (9007199254740993) order by 1 desc limit 1) union all select 1::float8 order by 1;
+select '1' union all select '2' union all select 3 order by 1;
+select null union all select 'a' union all select null order by 1;
+select 1, true union (select 2, false intersect select 3, (now() - now()));

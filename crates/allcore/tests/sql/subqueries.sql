@@ -103,3 +103,13 @@ insert into rs values (1) returning (select 5);
 insert into rs values (2) returning exists (select 1 from rs where false), id;
 update rs set id = 3 where id = 2 returning (select count(*) from rs);
 delete from rs where id = 3 returning (select max(h.id) from rs h where h.id < rs.id);
+-- A subquery's order is kept by what does not need another.
+create table so (id int primary key, v int);
+insert into so select n, n % 3 from generate_series(1, 6) n;
+select array_agg(id) from (select id from so order by id desc) s;
+select id from (select id from so order by id desc) s limit 2;
+select id, row_number() over () from (select id, v from so order by v desc, id) s;
+select string_agg(id::text, ',') from (select id from so order by id desc) s where id > 2;
+select array(select id from (select id from so order by id desc) s);
+insert into so select id + 10, v from (select id, v from so order by id desc) s returning id;
+drop table so;

@@ -66,38 +66,50 @@ impl Binder<'_> {
                         call.location,
                     ));
                 }
-                if arguments.len() > 1 && function == SetFunction::Unnest {
+                if arguments.len() > 1 && columns[0].0 == "unnest" {
                     return Err(self.unsupported("unnest of several arrays here", call.location));
                 }
                 // Arrays side by side run as one unnest of them all.
                 if function == SetFunction::Unnest
                     && self.level().sets.first().is_some_and(|set| set.function == SetFunction::Unnest)
                 {
-                    let (register, type_) = (self.register(), columns[0].1);
+                    let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
                     let set = &mut self.level().sets[0];
                     set.arguments.extend(arguments);
-                    set.output.push(register);
-                    return Ok(Expr::column(register, type_));
+                    set.output.extend(&output);
+                    return Ok(self.set_value(&output, &columns));
                 }
                 if !self.level().sets.is_empty() {
                     return Err(self.unsupported("more than one set-returning function here", call.location));
                 }
                 let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
-                let fields: Vec<Expr> =
-                    output.iter().zip(&columns).map(|(reg, (_, type_))| Expr::column(*reg, *type_)).collect();
+                let value = self.set_value(&output, &columns);
                 self.level().sets.push(SetCall { function, arguments, output, ordinality: None });
-                match <[Expr; 1]>::try_from(fields) {
-                    Ok([field]) => Ok(field),
-                    Err(fields) => Ok(Expr::Row(fields)),
-                }
+                Ok(value)
             }
         }
+    }
+
+    /// What a set-returning function is in the target list: its column, or a row of them.
+    fn set_value(&mut self, output: &[u32], columns: &[(&'static str, Type)]) -> Expr {
+        let mut fields: Vec<Expr> = output
+            .iter()
+            .zip(columns)
+            .map(|(register, (_, type_))| Expr::column(*register, *type_))
+            .collect();
+        if fields.len() == 1 {
+            return fields.remove(0);
+        }
+        self.records
+            .insert(output[0], columns.iter().map(|(name, type_)| ((*name).to_owned(), *type_)).collect());
+        Expr::Row(fields)
     }
 
     /// What a call's name and arguments stand for.
     pub(crate) fn resolve_call(&mut self, call: &FuncCall) -> Result<Bound, SqlError> {
         let name = match *strings(&call.funcname).as_slice() {
             [name] | ["pg_catalog", name] => name.to_owned(),
+            ["information_schema", name @ "_pg_expandarray"] => name.to_owned(),
             ref names => {
                 let name = names.join(".");
                 let known = names.first().is_some_and(|schema| self.catalog().schema(schema).is_some());

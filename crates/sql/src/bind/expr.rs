@@ -453,7 +453,58 @@ impl Binder<'_> {
     }
 
     /// Subscripts and field selections.
+    /// The fields of a row value, where they are known.
+    pub(crate) fn field_names(&self, expr: &Expr) -> Option<Vec<(String, Type)>> {
+        match expr {
+            Expr::Column { register, type_ } if type_.oid == oid::RECORD => {
+                self.records.get(register).cloned()
+            }
+            Expr::Row(fields) => {
+                if let Some(Expr::Column { register, .. }) = fields.first()
+                    && let Some(names) = self.records.get(register)
+                {
+                    return Some(names.clone());
+                }
+                Some((1..).zip(fields).map(|(place, field)| (format!("f{place}"), field.type_())).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// `(row).name`
+    fn field(&mut self, indirection: &AIndirection, name: &str) -> Result<Expr, SqlError> {
+        let start = optional_location(indirection.arg.as_deref());
+        let record = self.expr_of(indirection.arg.as_deref())?;
+        if record.type_().oid != oid::RECORD {
+            return Err(self.error(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "column notation .{name} applied to type {}, which is not a composite type",
+                    record.type_()
+                ),
+                start,
+            ));
+        }
+        let fields = self.field_names(&record).unwrap_or_default();
+        let Some(place) = fields.iter().position(|(field, _)| field == name) else {
+            return Err(self.error(
+                SqlState::UNDEFINED_COLUMN,
+                format!("could not identify column \"{name}\" in record data type"),
+                start,
+            ));
+        };
+        match record {
+            Expr::Row(mut fields) => Ok(fields.swap_remove(place)),
+            record => functions::record_field(record, place, fields[place].1),
+        }
+    }
+
     fn indirection(&mut self, indirection: &AIndirection) -> Result<Expr, SqlError> {
+        if let [step] = indirection.indirection.as_slice()
+            && let NodeEnum::String(name) = inner(step)?
+        {
+            return self.field(indirection, &name.sval);
+        }
         let start = optional_location(indirection.arg.as_deref());
         let array = self.expr_of(indirection.arg.as_deref())?;
         let mut indexes = Vec::new();
@@ -461,9 +512,16 @@ impl Binder<'_> {
             match inner(step)? {
                 NodeEnum::AIndices(index) if !index.is_slice => {
                     let index = self.expr_of(index.uidx.as_deref())?;
-                    indexes.push(
-                        self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?,
-                    );
+                    let index =
+                        self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?;
+                    // The vectors of the catalog count from 0.
+                    indexes.push(match array.type_().oid {
+                        oid::INT2VECTOR | oid::OIDVECTOR => {
+                            let one = Expr::constant(types::Value::Int4(1), Type::INT4);
+                            functions::operator("+", Some(index), one)?
+                        }
+                        _ => index,
+                    });
                 }
                 NodeEnum::AIndices(_) => return Err(self.unsupported("an array slice", start)),
                 _ => return Err(self.unsupported("selecting a field of a row value", start)),

@@ -75,6 +75,8 @@ pub struct Binder<'a> {
     lift: bool,
     /// Registers that hold a table's column unchanged: (table's OID, attribute number).
     origins: HashMap<Reg, (u32, i16)>,
+    /// Names and types of fields, by the register that holds a row value or the first of its fields.
+    records: HashMap<Reg, Vec<(String, Type)>>,
     /// Tables touched, with their locks.
     pub(crate) locks: Vec<(u32, txn::TableLock)>,
     /// Changes data or locks rows.
@@ -231,6 +233,7 @@ impl<'a> Binder<'a> {
             refused: refused.to_vec(),
             lift: !request.literals.is_empty(),
             origins: HashMap::new(),
+            records: HashMap::new(),
             locks: Vec::new(),
             writes: false,
             depth: 0,

@@ -48,7 +48,7 @@ impl Binder<'_> {
         }
         let tables = self.with_clause(select.with_clause.as_ref())?;
         let mut query = if select.op != SetOperation::SetopNone as i32 && select.larg.is_some() {
-            self.set_operation(select, resolve)?
+            self.set_operation(select)?
         } else if select.values_lists.is_empty() {
             self.plain_select(select, resolve)?
         } else {
@@ -66,8 +66,6 @@ impl Binder<'_> {
             }
         }
         let from = self.in_clause(Clause::From, |binder| binder.sources_of(&select.from_clause))?;
-        let conditions = self
-            .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
         // Expressions are matched with each other in these clauses, so constants in them stay constants.
         let matched = !select.group_clause.is_empty()
             || !select.sort_clause.is_empty()
@@ -75,7 +73,14 @@ impl Binder<'_> {
             || select.having_clause.is_some();
         let lift = self.lift;
         self.lift = lift && !matched;
-        let query = self.select_list(select, from, conditions, resolve);
+        let targets = self.target_list(&select.target_list);
+        self.lift = lift;
+        let targets = targets?;
+        // Behind the target list, so that of two mistakes PostgreSQL's first is told.
+        let conditions = self
+            .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
+        self.lift = lift && !matched;
+        let query = self.select_list(select, from, targets, conditions, resolve);
         self.lift = lift;
         query
     }
@@ -84,10 +89,10 @@ impl Binder<'_> {
         &mut self,
         select: &SelectStmt,
         from: Option<FromItem>,
+        mut targets: Vec<Target>,
         conditions: Vec<Expr>,
         resolve: bool,
     ) -> Result<Query, SqlError> {
-        let mut targets = self.target_list(&select.target_list)?;
         let groups = self.group_clause(&select.group_clause, &mut targets)?;
         let having = self.in_clause(Clause::Having, |binder| {
             binder.conjuncts(select.having_clause.as_deref(), "HAVING")
@@ -95,8 +100,11 @@ impl Binder<'_> {
         let visible = targets.len();
         let mut ordering = self.order_clause(&select.sort_clause, &mut targets, visible)?;
         let mut distinct = self.distinct_clause(select, &mut targets, visible, &mut ordering)?;
+        let all_distinct = matches!(distinct, super::order::DistinctTargets::All);
         for target in &mut targets {
-            if target.expr.type_().oid == oid::UNKNOWN && (resolve || targets_is_hidden(target)) {
+            if target.expr.type_().oid == oid::UNKNOWN
+                && (resolve || all_distinct || targets_is_hidden(target))
+            {
                 let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
                 target.expr =
                     self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), target.location)?;
@@ -181,6 +189,9 @@ impl Binder<'_> {
                         && let Some(origin) = self.origins.get(from).copied()
                     {
                         self.origins.insert(register, origin);
+                    }
+                    if let Some(fields) = self.field_names(expr) {
+                        self.records.insert(register, fields);
                     }
                     computed.push((expr.clone(), register));
                     register

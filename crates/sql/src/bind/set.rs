@@ -4,7 +4,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, SelectStmt, SetOperation};
 
 use super::expr::location;
-use super::{Binder, Clause, OutputColumn, Query, QueryBody, inner};
+use super::{Binder, Clause, Distinct, FromItem, OutputColumn, Query, QueryBody, Source, inner};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
@@ -12,8 +12,8 @@ use crate::plan::SetKind;
 use crate::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A set operation.
-    pub(crate) fn set_operation(&mut self, select: &SelectStmt, resolve: bool) -> Result<Query, SqlError> {
+    /// A set operation. Columns of which both sides are literals without a type become text.
+    pub(crate) fn set_operation(&mut self, select: &SelectStmt) -> Result<Query, SqlError> {
         let (kind, name) = match SetOperation::try_from(select.op) {
             Ok(SetOperation::SetopIntersect) => (SetKind::Intersect, "INTERSECT"),
             Ok(SetOperation::SetopExcept) => (SetKind::Except, "EXCEPT"),
@@ -29,29 +29,23 @@ impl Binder<'_> {
             return Err(SqlError::internal("set operation without sides"));
         };
         let mut left = self.query(left, Some(false))?;
-        let right_start = right.target_list.first().map_or(-1, location);
+        let starts = starts_of_columns(right);
+        let start = |index: usize| starts.get(index).copied().unwrap_or(-1);
         let mut right = self.query(right, Some(false))?;
         if left.output.len() != right.output.len() {
             return Err(self.error(
                 SqlState::SYNTAX_ERROR,
                 format!("each {name} query must have the same number of columns"),
-                right_start,
+                start(0),
             ));
         }
         let mut output = Vec::with_capacity(left.output.len());
         for index in 0..left.output.len() {
             let types = [left.output[index].type_, right.output[index].type_];
-            let open = types.iter().all(|type_| type_.oid == oid::UNKNOWN);
-            let position = self.position(right_start);
-            let common = if open && !resolve {
-                Type::UNKNOWN
-            } else {
-                functions::common_type(name, &types).map_err(|error| error.at(position))?
-            };
-            if !open || resolve {
-                self.coerce_output(&mut left, index, common)?;
-                self.coerce_output(&mut right, index, common)?;
-            }
+            let position = self.position(start(index));
+            let common = functions::common_type(name, &types).map_err(|error| error.at(position))?;
+            self.coerce_output(&mut left, index, common)?;
+            self.coerce_output(&mut right, index, common)?;
             output.push(OutputColumn {
                 name: left.output[index].name.clone(),
                 type_: common,
@@ -93,14 +87,22 @@ impl Binder<'_> {
         if given == type_ {
             return Ok(());
         }
+        // What compares or sorts rows does so by the columns' own types, of which several values may become one.
+        if matches!(&query.body, QueryBody::Set { .. })
+            || (matches!(&query.body, QueryBody::Values { .. }) && !query.order.is_empty())
+        {
+            self.wrap(query);
+        }
         let sorted =
             query.order.iter().any(|key| super::order::same(&key.expr, &Expr::column(register, given)));
         match &mut query.body {
             QueryBody::Select(select)
                 if given.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
             {
-                let shared =
-                    sorted || query.output.iter().filter(|column| column.register == register).count() > 1;
+                let distinct = !matches!(select.distinct, Distinct::No) && given.oid != oid::UNKNOWN;
+                let shared = sorted
+                    || distinct
+                    || query.output.iter().filter(|column| column.register == register).count() > 1;
                 let computed = select.targets.iter().position(|(_, target)| *target == register);
                 match computed {
                     Some(target) if !shared => {
@@ -127,11 +129,7 @@ impl Binder<'_> {
                     row[index] = self.built(functions::cast(expr, type_, CastContext::Implicit), -1)?;
                 }
             }
-            QueryBody::Set { left, right, .. } => {
-                self.coerce_output(left, index, type_)?;
-                self.coerce_output(right, index, type_)?;
-            }
-            QueryBody::Select(_) => {
+            QueryBody::Set { .. } | QueryBody::Select(_) => {
                 return Err(SqlError::internal("an untyped output column is not computed"));
             }
         }
@@ -145,6 +143,26 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes a query the FROM of another one with the same columns.
+    fn wrap(&mut self, query: &mut Query) {
+        let outer = Query {
+            tables: Vec::new(),
+            body: QueryBody::Select(Box::default()),
+            output: query.output.clone(),
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            limit_sublinks: Vec::new(),
+            ties: false,
+            locks: Vec::new(),
+        };
+        let inner = std::mem::replace(query, outer);
+        let source = self.source();
+        if let QueryBody::Select(select) = &mut query.body {
+            select.from = Some(FromItem::Source(source, Source::Query(Box::new(inner))));
+        }
     }
 
     /// VALUES as a query of its own.
@@ -200,6 +218,18 @@ impl Binder<'_> {
             ties: false,
             locks: Vec::new(),
         })
+    }
+}
+
+/// Where a query's columns are: those of a set operation are where its left side's are.
+fn starts_of_columns(select: &SelectStmt) -> Vec<i32> {
+    let start = |target: &Node| match &target.node {
+        Some(NodeEnum::ResTarget(target)) => target.val.as_deref().map_or(-1, location),
+        _ => -1,
+    };
+    match &select.larg {
+        Some(left) => starts_of_columns(left),
+        None => select.target_list.iter().map(start).collect(),
     }
 }
 

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Accumulator;
 use crate::plan::{Plan, Reg, SortKey, WindowCall, WindowFunction};
@@ -22,6 +22,20 @@ pub(super) struct Window<'s> {
     pub order: &'s [SortKey],
     pub calls: &'s [WindowCall],
     pub keep: &'s [Reg],
+}
+
+/// In which of so many buckets of (nearly) equal size a row is; the first ones take what is left over.
+fn bucket(at: u64, rows: u64, buckets: i32) -> Result<Datum<'static>, SqlError> {
+    let Some(buckets) = u64::try_from(buckets).ok().filter(|buckets| *buckets > 0) else {
+        return Err(SqlError::new(
+            SqlState::INVALID_ARGUMENT_FOR_NTILE,
+            "argument of ntile must be greater than zero",
+        ));
+    };
+    let (size, larger) = (rows / buckets, rows % buckets);
+    let in_larger = larger * (size + 1);
+    let bucket = if at < in_larger { at / (size + 1) } else { larger + (at - in_larger) / size };
+    Ok(Datum::Int4(bucket as i32 + 1))
 }
 
 /// Where a partition's walk is. A row of a partition: whether it begins a new set of peers (bool), the calls'
@@ -207,6 +221,27 @@ impl<'s> Window<'s> {
             WindowFunction::RowNumber => Datum::Int8(at as i64 + 1),
             WindowFunction::Rank => Datum::Int8(walk.peers.0 as i64 + 1),
             WindowFunction::DenseRank => Datum::Int8(walk.dense_rank),
+            WindowFunction::PercentRank => Datum::Float8(match rows.count() {
+                0 | 1 => 0.0,
+                count => walk.peers.0 as f64 / (count - 1) as f64,
+            }),
+            WindowFunction::CumeDist => Datum::Float8(walk.peers.1 as f64 / rows.count() as f64),
+            WindowFunction::Ntile => match self.first_argument(rows, fetch, (0, number), arena)? {
+                Datum::Int4(buckets) => bucket(at, rows.count(), buckets)?,
+                _ => Datum::Null,
+            },
+            WindowFunction::NthValue => match arguments.get(1) {
+                Some(Datum::Int4(wanted)) if *wanted <= 0 => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE,
+                        "argument of nth_value must be greater than zero",
+                    ));
+                }
+                Some(Datum::Int4(wanted)) if (*wanted as u64) <= walk.peers.1 => {
+                    self.first_argument(rows, fetch, (*wanted as u64 - 1, number), arena)?
+                }
+                _ => Datum::Null,
+            },
             WindowFunction::FirstValue => self.first_argument(rows, fetch, (0, number), arena)?,
             WindowFunction::LastValue => {
                 self.first_argument(rows, fetch, (walk.peers.1 - 1, number), arena)?

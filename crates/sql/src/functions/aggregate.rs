@@ -6,6 +6,7 @@ use num_traits::ToPrimitive;
 
 use super::arguments::out_of_range;
 use super::casts::{cast, implicit_ok};
+use super::strings::bounded;
 use super::{Bound, CastContext, bad_argument};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -141,6 +142,9 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
     let Some((argument, result)) = signature(kind, given.oid).filter(|(argument, _)| {
         arguments.len() == wanted && (given.oid == oid::UNKNOWN || implicit_ok(given.oid, *argument))
     }) else {
+        if arguments.len() == wanted && given.oid == oid::UNKNOWN {
+            return Err(super::build::several_functions(name, arguments));
+        }
         // The caller's search goes on and fails with the message for functions.
         return Ok(None);
     };
@@ -295,6 +299,7 @@ impl Accumulator {
                 if let Datum::Text(value) = value {
                     text.push_str(value);
                 }
+                bounded(text.len())?;
             }
             State::Bytes(bytes) => {
                 if let (true, Some(Datum::Bytea(delimiter))) = (self.count > 1, arguments.get(1)) {
@@ -303,8 +308,12 @@ impl Accumulator {
                 if let Datum::Bytea(value) = value {
                     bytes.extend_from_slice(value);
                 }
+                bounded(bytes.len())?;
             }
-            State::Array(builder) => builder.push(value),
+            State::Array(builder) => {
+                builder.push(value);
+                bounded(builder.size())?;
+            }
         }
         Ok(())
     }

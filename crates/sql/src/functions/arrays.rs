@@ -1,7 +1,7 @@
 //! Functions over arrays.
 
 use super::arguments::{array, give_text, int, text};
-use super::{Function, func};
+use super::{Function, bad_argument, func};
 use crate::error::SqlError;
 use crate::expr::EvalContext;
 use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, compare, oid, text as type_text};
@@ -113,6 +113,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
             (first..).take(count).for_each(|number| builder.push(Datum::Int4(number)));
         }
         Ok(Datum::Array(ArrayRef(cx.arena.alloc_slice_copy(&builder.finish()))))
+    }),
+    // What a field selection becomes; its result has the field's type.
+    func("record_field", &[oid::RECORD, oid::INT4], oid::ANY, |_, a| match a[0] {
+        Datum::Record(record) => {
+            let place = usize::try_from(int(a[1])?).unwrap_or(usize::MAX);
+            record.fields.get(place).copied().ok_or_else(|| bad_argument("record_field"))
+        }
+        _ => Err(bad_argument("record_field")),
     }),
     func("num_nulls", &[oid::ANY], I4, |_, a| {
         Ok(Datum::Int4(a.iter().filter(|value| value.is_null()).count() as i32))

@@ -34,6 +34,21 @@ pub(super) fn no_such_function(name: &str, arguments: &[Expr]) -> SqlError {
     )
 }
 
+/// 42725 with PostgreSQL's hint.
+pub(super) fn several_functions(name: &str, arguments: &[Expr]) -> SqlError {
+    SqlError::new(
+        SqlState::AMBIGUOUS_FUNCTION,
+        format!("function {name}({}) is not unique", type_list(&types_of(arguments))),
+    )
+    .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+}
+
+/// A field of a row value, by its place.
+pub fn record_field(record: Expr, place: usize, type_: Type) -> Result<Expr, SqlError> {
+    let place = Expr::constant(Value::Int4(i32::try_from(place).unwrap_or(i32::MAX)), Type::INT4);
+    call_named("record_field", vec![record, place], type_)
+}
+
 /// A call of the chosen function, its arguments cast.
 fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
     let (wanted, result) = concrete(function, &types_of(&arguments));
@@ -79,11 +94,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
     }
     match choose(registry::functions(name), &types_of(&arguments), false) {
         Choice::One(function) => call(function, arguments).map(Bound::Scalar),
-        Choice::Many => Err(SqlError::new(
-            SqlState::AMBIGUOUS_FUNCTION,
-            format!("function {name}({}) is not unique", type_list(&types)),
-        )
-        .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")),
+        Choice::Many => Err(several_functions(name, &arguments)),
         Choice::None => {
             // A type's name with one argument is a cast.
             if let ([_], Some(info)) = (types.as_slice(), types::by_name(name))

@@ -161,6 +161,34 @@ fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
     })
 }
 
+/// An interval without what is smaller than a unit; its parts keep their signs.
+fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
+    let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
+    let time = |unit: i64| Interval { micros: span.micros / unit * unit, ..span };
+    Ok(match unit.to_ascii_lowercase().trim_end_matches('s') {
+        "microsecond" => span,
+        "millisecond" => time(1000),
+        "second" => time(SECOND),
+        "minute" => time(MINUTE),
+        "hour" => time(HOUR),
+        "day" => Interval { micros: 0, ..span },
+        "month" => months(1),
+        "quarter" => months(3),
+        "year" => months(12),
+        "decade" => months(120),
+        "century" | "centurie" => months(1200),
+        "millennium" | "millennia" => months(12_000),
+        "week" => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("unit \"{unit}\" not supported for type interval"),
+            )
+            .with_detail("Months usually have fractional weeks."));
+        }
+        _ => return Err(unknown_unit(unit, "interval")),
+    })
+}
+
 /// A decimal number of units from microseconds.
 fn scaled(micros: i64, scale: u32) -> Numeric {
     Numeric::finite(micros.into(), scale)
@@ -495,6 +523,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         datetime::to_instant(&zone, local).map(Datum::Timestamptz)
     })
     .stable(),
+    func("date_trunc", &[TEXT, SPAN], SPAN, |_, a| {
+        truncated_span(text(a[0])?, interval(a[1])?).map(Datum::Interval)
+    }),
     func("age", &[STAMP, STAMP], SPAN, code_age),
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),

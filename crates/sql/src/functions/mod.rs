@@ -22,6 +22,7 @@ mod maths;
 mod numbers;
 mod operators;
 mod patterns;
+mod regexes;
 mod registry;
 mod resolve;
 mod sets;
@@ -29,9 +30,9 @@ mod strings;
 mod system;
 
 pub use aggregate::{Accumulator, Aggregate, AggregateKind};
-pub use build::{distinct, function, in_list, null_if, operator, operator_any};
+pub use build::{distinct, function, in_list, null_if, operator, operator_any, record_field};
 pub use casts::{can_cast, cast, cast_volatility, common_type, unify};
-pub use registry::{name_by_oid, oid_by_name};
+pub use registry::{ARRAY_IN, name_by_oid, oid_by_name};
 
 /// A function's code. Arguments are of the declared types; of a strict function none is NULL.
 pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;

@@ -1,15 +1,9 @@
-//! LIKE, ILIKE and regular expressions.
+//! LIKE, ILIKE, SIMILAR TO and the operators of regular expressions (see [`super::regexes`]).
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-
-use regex::{Regex, RegexBuilder};
-
-use super::arguments::{give_text, int, text};
-use super::{Function, func};
+use super::arguments::{give_text, text};
+use super::{Function, func, regexes};
 use crate::error::{SqlError, SqlState};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+use crate::types::{Datum, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -30,7 +24,9 @@ fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
             }
             None if t == text.len() => return Ok(true),
             None => false,
-            Some(b'_') if t < text.len() => {
+            // The rest of the pattern matters only where there is text left for it.
+            Some(_) if t == text.len() => return Ok(false),
+            Some(b'_') => {
                 t += character_length(text, t);
                 p += 1;
                 true
@@ -148,193 +144,6 @@ fn similar(pattern: &str, escape: &str) -> Result<String> {
     Ok(out)
 }
 
-/// How many compiled expressions a core keeps.
-const CACHED: usize = 64;
-
-thread_local! {
-    /// Compiling costs thousands of matches, so each core keeps what it used.
-    static COMPILED: RefCell<HashMap<(String, String), Rc<Regex>>> = RefCell::new(HashMap::new());
-}
-
-/// PostgreSQL's pattern and flags as a compiled expression.
-fn compile(pattern: &str, flags: &str) -> Result<Rc<Regex>> {
-    let key = (pattern.to_owned(), flags.to_owned());
-    if let Some(found) = COMPILED.with_borrow(|compiled| compiled.get(&key).cloned()) {
-        return Ok(found);
-    }
-    let (mut pattern, mut insensitive, mut newline, mut extended, mut literal) =
-        (pattern, false, false, false, false);
-    if let Some(rest) = pattern.strip_prefix("***=") {
-        (pattern, literal) = (rest, true);
-    } else if let Some(rest) = pattern.strip_prefix("***:") {
-        pattern = rest;
-    }
-    for flag in flags.chars() {
-        match flag {
-            'i' => insensitive = true,
-            'c' => insensitive = false,
-            'n' | 'm' => newline = true,
-            'x' => extended = true,
-            'q' => literal = true,
-            's' | 'e' | 't' | 'g' => {}
-            other => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("invalid regular expression option: \"{other}\""),
-                ));
-            }
-        }
-    }
-    let translated = if literal { regex::escape(pattern) } else { translate(pattern) };
-    let compiled = RegexBuilder::new(&translated)
-        .case_insensitive(insensitive)
-        .dot_matches_new_line(!newline)
-        .multi_line(newline)
-        .ignore_whitespace(extended)
-        .size_limit(1 << 22)
-        .build()
-        .map_err(|problem| {
-            let what = match problem {
-                regex::Error::CompiledTooBig(_) => "regular expression is too complex".to_owned(),
-                other => other
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ")
-                    .to_owned(),
-            };
-            SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
-        })?;
-    let compiled = Rc::new(compiled);
-    COMPILED.with_borrow_mut(|cache| {
-        if cache.len() >= CACHED {
-            cache.clear();
-        }
-        cache.insert(key, Rc::clone(&compiled));
-    });
-    Ok(compiled)
-}
-
-/// Rewrites the escapes whose spelling differs: \m \M \y \Y \A \Z, and brackets' quirks.
-fn translate(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len() + 8);
-    let mut characters = pattern.chars().peekable();
-    let mut in_bracket = false;
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' => match characters.next() {
-                Some('m') => out.push_str(r"\b{start}"),
-                Some('M') => out.push_str(r"\b{end}"),
-                Some('y') => out.push_str(r"\b"),
-                Some('Y') => out.push_str(r"\B"),
-                Some('Z') => out.push_str(r"\z"),
-                Some(other) => {
-                    out.push('\\');
-                    out.push(other);
-                }
-                None => out.push('\\'),
-            },
-            '[' if in_bracket => {
-                // A class name stays; a plain bracket inside brackets is a character.
-                if matches!(characters.peek(), Some(':')) {
-                    out.push('[');
-                    for c in characters.by_ref() {
-                        out.push(c);
-                        if c == ']' {
-                            break;
-                        }
-                    }
-                } else {
-                    out.push_str("\\[");
-                }
-            }
-            '[' => {
-                in_bracket = true;
-                out.push('[');
-                if characters.peek() == Some(&'^') {
-                    out.extend(characters.next());
-                }
-                if characters.peek() == Some(&']') {
-                    characters.next();
-                    out.push_str("\\]");
-                }
-            }
-            ']' if in_bracket => {
-                in_bracket = false;
-                out.push(']');
-            }
-            '&' | '~' if in_bracket => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
-/// Backslash references as the library writes them.
-fn translate_replacement(replacement: &str) -> String {
-    let mut out = String::new();
-    let mut characters = replacement.chars();
-    while let Some(c) = characters.next() {
-        match c {
-            '$' => out.push_str("$$"),
-            '\\' => match characters.next() {
-                Some('&') => out.push_str("${0}"),
-                Some(digit @ '1'..='9') => {
-                    out.push_str("${");
-                    out.push(digit);
-                    out.push('}');
-                }
-                Some(other) => out.push(other),
-                None => out.push('\\'),
-            },
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-fn replace<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
-    let regex = compile(text(a[1])?, flags)?;
-    let replacement = translate_replacement(text(a[2])?);
-    let limit = if flags.contains('g') { 0 } else { 1 };
-    Ok(give_text(&regex.replacen(text(a[0])?, limit, replacement.as_str()), arena))
-}
-
-fn groups(found: &regex::Captures<'_>) -> Vec<u8> {
-    let mut builder = ArrayBuilder::new(TEXT);
-    let first = usize::from(found.len() > 1);
-    for group in found.iter().skip(first) {
-        builder.push(group.map_or(Datum::Null, |group| Datum::Text(group.as_str())));
-    }
-    builder.finish()
-}
-
-fn match_groups<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
-    let regex = compile(text(a[1])?, flags)?;
-    Ok(match regex.captures(text(a[0])?) {
-        Some(found) => Datum::Array(ArrayRef(arena.alloc_slice_copy(&groups(&found)))),
-        None => Datum::Null,
-    })
-}
-
-fn split_array<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
-    let regex = compile(text(a[1])?, flags)?;
-    let mut builder = ArrayBuilder::new(TEXT);
-    regex.split(text(a[0])?).for_each(|part| builder.push(Datum::Text(part)));
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
-}
-
-fn substring<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let regex = compile(text(a[1])?, "")?;
-    let found = regex.captures(text(a[0])?);
-    let group = found.and_then(|found| found.get(usize::from(found.len() > 1)));
-    Ok(group.map_or(Datum::Null, |group| Datum::Text(group.as_str())))
-}
-
 /// A pattern operator in one type's overload.
 macro_rules! matching {
     ($name:literal, $operator:literal, $left:expr, |$text:ident, $pattern:ident| $body:expr) => {
@@ -359,15 +168,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     matching!("texticnlike", "!~~*", TEXT, |t, p| !ilike(t, p)?),
     matching!("nameicnlike", "!~~*", oid::NAME, |t, p| !ilike(t, p)?),
     matching!("bpcharicnlike", "!~~*", oid::BPCHAR, |t, p| !ilike(t, p)?),
-    matching!("textregexeq", "~", TEXT, |t, p| compile(p, "")?.is_match(t)),
-    matching!("nameregexeq", "~", oid::NAME, |t, p| compile(p, "")?.is_match(t)),
-    matching!("bpcharregexeq", "~", oid::BPCHAR, |t, p| compile(p, "")?.is_match(t)),
-    matching!("textregexne", "!~", TEXT, |t, p| !compile(p, "")?.is_match(t)),
-    matching!("nameregexne", "!~", oid::NAME, |t, p| !compile(p, "")?.is_match(t)),
-    matching!("texticregexeq", "~*", TEXT, |t, p| compile(p, "i")?.is_match(t)),
-    matching!("nameicregexeq", "~*", oid::NAME, |t, p| compile(p, "i")?.is_match(t)),
-    matching!("texticregexne", "!~*", TEXT, |t, p| !compile(p, "i")?.is_match(t)),
-    matching!("nameicregexne", "!~*", oid::NAME, |t, p| !compile(p, "i")?.is_match(t)),
+    matching!("textregexeq", "~", TEXT, |t, p| regexes::is_match(t, p, "")?),
+    matching!("nameregexeq", "~", oid::NAME, |t, p| regexes::is_match(t, p, "")?),
+    matching!("bpcharregexeq", "~", oid::BPCHAR, |t, p| regexes::is_match(t, p, "")?),
+    matching!("textregexne", "!~", TEXT, |t, p| !regexes::is_match(t, p, "")?),
+    matching!("nameregexne", "!~", oid::NAME, |t, p| !regexes::is_match(t, p, "")?),
+    matching!("texticregexeq", "~*", TEXT, |t, p| regexes::is_match(t, p, "i")?),
+    matching!("nameicregexeq", "~*", oid::NAME, |t, p| regexes::is_match(t, p, "i")?),
+    matching!("texticregexne", "!~*", TEXT, |t, p| !regexes::is_match(t, p, "i")?),
+    matching!("nameicregexne", "!~*", oid::NAME, |t, p| !regexes::is_match(t, p, "i")?),
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
     }),
@@ -377,39 +186,5 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("like", &[TEXT, TEXT], BOOL, |_, a| {
         Ok(Datum::Bool(like(text(a[0])?.as_bytes(), text(a[1])?.as_bytes())?))
-    }),
-    func("regexp_like", &[TEXT, TEXT], BOOL, |_, a| {
-        Ok(Datum::Bool(compile(text(a[1])?, "")?.is_match(text(a[0])?)))
-    }),
-    func("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
-        Ok(Datum::Bool(compile(text(a[1])?, text(a[2])?)?.is_match(text(a[0])?)))
-    }),
-    func("regexp_count", &[TEXT, TEXT], oid::INT4, |_, a| {
-        Ok(Datum::Int4(compile(text(a[1])?, "")?.find_iter(text(a[0])?).count() as i32))
-    }),
-    func("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
-    func("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
-    func("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
-    func("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
-        match_groups(a, text(a[2])?, cx.arena)
-    }),
-    func("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| split_array(a, "", cx.arena)),
-    func("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
-        split_array(a, text(a[2])?, cx.arena)
-    }),
-    func("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
-    func("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
-        Ok(compile(text(a[1])?, "")?
-            .find(text(a[0])?)
-            .map_or(Datum::Null, |found| Datum::Text(found.as_str())))
-    }),
-    func("regexp_instr", &[TEXT, TEXT, oid::INT4], oid::INT4, |_, a| {
-        let input = text(a[0])?;
-        let start =
-            input.char_indices().nth((int(a[2])? - 1).max(0) as usize).map_or(input.len(), |(at, _)| at);
-        let found = compile(text(a[1])?, "")?
-            .find_at(input, start)
-            .map(|found| input[..found.start()].chars().count());
-        Ok(Datum::Int4(found.map_or(0, |at| at as i32 + 1)))
     }),
 ];

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, strings, system,
+    Function, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, regexes, strings, system,
 };
 
 /// Everything by name and by operator.
@@ -16,13 +16,14 @@ struct Registry {
 /// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
 const FIRST_OID: u32 = 9000;
 
-static LISTS: [&[Function]; 9] = [
+static LISTS: [&[Function]; 10] = [
     arrays::FUNCTIONS,
     catalog::FUNCTIONS,
     datetimes::FUNCTIONS,
     maths::FUNCTIONS,
     numbers::FUNCTIONS,
     patterns::FUNCTIONS,
+    regexes::FUNCTIONS,
     strings::FUNCTIONS,
     system::FUNCTIONS,
     json::FUNCTIONS,
@@ -52,14 +53,23 @@ pub(super) fn operators(name: &str, sides: usize) -> Vec<&'static Function> {
     all.iter().copied().filter(|function| function.arguments.len() == sides).collect()
 }
 
+/// The input function of arrays, by which drivers know them; it has PostgreSQL's OID.
+pub const ARRAY_IN: u32 = 750;
+
 /// The name of the function with this OID.
 pub fn name_by_oid(oid: u32) -> Option<&'static str> {
+    if oid == ARRAY_IN {
+        return Some("array_in");
+    }
     let index = oid.checked_sub(FIRST_OID)? as usize;
     LISTS.iter().copied().flatten().nth(index).map(|function| function.name)
 }
 
 /// The OID of the function of this name.
 pub fn oid_by_name(name: &str) -> Option<u32> {
+    if name == "array_in" {
+        return Some(ARRAY_IN);
+    }
     let index = LISTS.iter().copied().flatten().position(|function| function.name == name)?;
     Some(FIRST_OID + index as u32)
 }

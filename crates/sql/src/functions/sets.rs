@@ -14,13 +14,32 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
         "generate_series" => generate_series(arguments),
         "unnest" if !arguments.is_empty() => unnest(arguments).map(Some),
         "generate_subscripts" if arguments.len() == 2 => subscripts(arguments).map(Some),
-        "row_number" | "rank" | "dense_rank" if arguments.is_empty() => {
-            let function = match name {
-                "rank" => WindowFunction::Rank,
-                "dense_rank" => WindowFunction::DenseRank,
-                _ => WindowFunction::RowNumber,
+        "_pg_expandarray" if arguments.len() == 1 => expanded(arguments).map(Some),
+        "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" if arguments.is_empty() => {
+            let (function, type_) = match name {
+                "rank" => (WindowFunction::Rank, Type::INT8),
+                "dense_rank" => (WindowFunction::DenseRank, Type::INT8),
+                "percent_rank" => (WindowFunction::PercentRank, Type::FLOAT8),
+                "cume_dist" => (WindowFunction::CumeDist, Type::FLOAT8),
+                _ => (WindowFunction::RowNumber, Type::INT8),
             };
-            Ok(Some(Bound::Window { function, arguments: Vec::new(), type_: Type::INT8 }))
+            Ok(Some(Bound::Window { function, arguments: Vec::new(), type_ }))
+        }
+        "ntile" if arguments.len() == 1 => {
+            let Ok(count) = cast(arguments[0].clone(), Type::INT4, CastContext::Implicit) else {
+                return Ok(None);
+            };
+            let function = WindowFunction::Ntile;
+            Ok(Some(Bound::Window { function, arguments: vec![count], type_: Type::INT4 }))
+        }
+        "nth_value" if arguments.len() == 2 => {
+            let type_ = arguments[0].type_();
+            let Ok(number) = cast(arguments[1].clone(), Type::INT4, CastContext::Implicit) else {
+                return Ok(None);
+            };
+            settled(&[type_])?;
+            let arguments = vec![arguments[0].clone(), number];
+            Ok(Some(Bound::Window { function: WindowFunction::NthValue, arguments, type_ }))
         }
         "lag" | "lead" if (1..=3).contains(&arguments.len()) => offset_function(name, arguments).map(Some),
         "first_value" | "last_value" if arguments.len() == 1 => {
@@ -46,7 +65,10 @@ fn settled(types: &[Type]) -> Result<(), SqlError> {
 fn offset_function(name: &str, arguments: &[Expr]) -> Result<Bound, SqlError> {
     let mut types = vec![arguments[0].type_()];
     types.extend(arguments.get(2).map(Expr::type_));
-    settled(&types)?;
+    if types.len() == 1 {
+        // With a default, literals are text.
+        settled(&types)?;
+    }
     let type_ = common_type(name, &types)?;
     let mut bound = vec![cast(arguments[0].clone(), type_, CastContext::Implicit)?];
     if let Some(offset) = arguments.get(1) {
@@ -82,6 +104,19 @@ fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let numbers = call_named("generate_subscripts", given, Type::new(oid::INT4_ARRAY))?;
     let columns = vec![("generate_subscripts", Type::INT4)];
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![numbers], columns })
+}
+
+/// information_schema._pg_expandarray(array): the elements beside their numbers from 1.
+fn expanded(arguments: &[Expr]) -> Result<Bound, SqlError> {
+    let array = &arguments[0];
+    let Some(element) = registry::element_of(array.type_().oid) else {
+        return Err(super::build::no_such_function("information_schema._pg_expandarray", arguments));
+    };
+    let one = || Expr::constant(Value::Int4(1), Type::INT4);
+    let numbers =
+        call_named("generate_subscripts", vec![array.clone(), one(), one()], Type::new(oid::INT4_ARRAY))?;
+    let columns = vec![("x", Type::new(element)), ("n", Type::INT4)];
+    Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![array.clone(), numbers], columns })
 }
 
 fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {

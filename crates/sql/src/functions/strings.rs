@@ -15,6 +15,14 @@ const I4: u32 = oid::INT4;
 /// The longest text a function makes: 1 GiB less a header, as PostgreSQL's.
 const LENGTH_MAX: usize = (1 << 30) - 8;
 
+/// Refuses a text that a function would make too long.
+pub(super) fn bounded(length: usize) -> Result<()> {
+    if length > LENGTH_MAX {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+    }
+    Ok(())
+}
+
 /// Where a part ends that begins at `start` and has this length.
 fn slice_end(start: i64, length: Option<i64>) -> Result<i64> {
     match length {
@@ -273,6 +281,7 @@ fn join<'a>(parts: impl Iterator<Item = Datum<'a>>, delimiter: &str) -> Result<S
         }
         first = false;
         out.push_str(text(part)?);
+        bounded(out.len())?;
     }
     Ok(out)
 }
@@ -343,6 +352,7 @@ fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &st
 
 /// `||`; where one side is no text, the binder has cast it.
 fn concatenate<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    bounded(text(a[0])?.len() + text(a[1])?.len())?;
     Ok(concat_text(cx, text(a[0])?, text(a[1])?))
 }
 
@@ -449,16 +459,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .op("^@"),
     func("replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
         let (input, from, to) = (text(a[0])?, text(a[1])?, text(a[2])?);
-        if from.is_empty() { Ok(a[0]) } else { Ok(give_text(&input.replace(from, to), cx.arena)) }
+        if from.is_empty() {
+            return Ok(a[0]);
+        }
+        if to.len() > from.len() {
+            let growth = input.matches(from).count().saturating_mul(to.len() - from.len());
+            bounded(input.len().saturating_add(growth))?;
+        }
+        Ok(give_text(&input.replace(from, to), cx.arena))
     }),
     func("translate", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
         Ok(give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?), cx.arena))
     }),
     func("repeat", &[TEXT, I4], TEXT, |cx, a| {
         let (input, count) = (text(a[0])?, int(a[1])?.max(0) as usize);
-        if input.len().checked_mul(count).is_none_or(|length| length > LENGTH_MAX) {
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
-        }
+        bounded(input.len().saturating_mul(count))?;
         Ok(give_text(&input.repeat(count), cx.arena))
     }),
     func("lpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", true, cx.arena)),

@@ -396,6 +396,14 @@ pub enum WindowFunction {
     Rank,
     /// dense_rank()
     DenseRank,
+    /// percent_rank()
+    PercentRank,
+    /// cume_dist()
+    CumeDist,
+    /// ntile(buckets)
+    Ntile,
+    /// nth_value(value, number)
+    NthValue,
     /// lag(value [, offset [, default]])
     Lag,
     /// lead(value [, offset [, default]])

@@ -5,10 +5,12 @@ use crate::bind::{Distinct, Query, QueryBody};
 use crate::expr::Expr;
 use crate::functions::Volatility;
 
-/// Whether a subquery only picks columns of its FROM.
+/// Whether a subquery only picks columns of its FROM. One with an order is run by itself: SQL does not promise that its
+/// rows keep it, but PostgreSQL does as much, and an array_agg() or LIMIT over it relies on that.
 pub(super) fn is_plain(query: &Query) -> bool {
     let QueryBody::Select(select) = &query.body else { return false };
     query.tables.is_empty()
+        && query.order.is_empty()
         && query.limit.is_none()
         && query.offset.is_none()
         && query.limit_sublinks.is_empty()

@@ -261,7 +261,7 @@ impl Environment for SessionEnvironment {
         arguments: &[Datum<'a>],
         arena: &'a Bump,
     ) -> Result<Datum<'a>, SqlError> {
-        if let Some(done) = self.administer(name, arguments) {
+        if let Some(done) = self.administer(name, arguments).or_else(|| self.size(name, arguments)) {
             return done;
         }
         crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)

@@ -17,6 +17,7 @@ mod plans;
 mod portal;
 mod rows;
 pub(crate) mod settings;
+mod sizes;
 mod statement;
 mod transaction;
 

@@ -87,6 +87,7 @@ const KNOWN: &[Known] = &[
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
     known("max_connections", Kind::Fixed, "10000", false),
     known("max_identifier_length", Kind::Fixed, "63", false),
+    known("max_index_keys", Kind::Fixed, "32", false),
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
     known("plan_cache_mode", Kind::Text, "auto", false),
     known("random_page_cost", Kind::Text, "4", false),

@@ -457,8 +457,10 @@ impl Session {
         let catalog = &self.environment.catalog;
         let rows = |table: u32| catalog.statistics(table).map(|statistics| statistics.rows);
         let context = Context { catalog, search_path: &self.environment.table.search_path, rows: &rows };
+        let text = &request.text[request.start..request.end];
         let compiled = planner::compile(&context, request).map_err(|error| {
-            match self.block.status() == b'E' && error.code != SqlState::SYNTAX_ERROR {
+            // What PostgreSQL's grammar refuses is told there too.
+            match self.block.status() == b'E' && crate::parse::parse(text).is_ok() {
                 true => SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,
                     "current transaction is aborted, commands ignored until end of transaction block",
@@ -466,7 +468,6 @@ impl Session {
                 false => error,
             }
         })?;
-        let text = &request.text[request.start..request.end];
         Ok(Arc::new(Planned { text: text.into(), types: request.parameters.into(), compiled }))
     }
 

@@ -92,6 +92,11 @@ impl ArrayBuilder {
         self.count += 1;
     }
 
+    /// How many bytes its elements take.
+    pub fn size(&self) -> usize {
+        self.elements.len()
+    }
+
     /// How many elements it has.
     pub fn len(&self) -> usize {
         self.count

@@ -286,7 +286,8 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
         oid::REGNAMESPACE => (session.schema_oid(&unquote(name)), "schema", SqlState::INVALID_SCHEMA_NAME),
         oid::REGROLE => (session.role_oid(&unquote(name)), "role", SqlState::UNDEFINED_OBJECT),
         oid::REGPROC => {
-            (crate::functions::oid_by_name(&unquote(name)), "function", SqlState::UNDEFINED_FUNCTION)
+            let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
+            (crate::functions::oid_by_name(&plain), "function", SqlState::UNDEFINED_FUNCTION)
         }
         _ => {
             let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));

@@ -222,6 +222,36 @@ public class Check {
             while (rows.next()) found.add(rows.getString("COLUMN_NAME") + " " + rows.getString("TYPE_NAME") + " " + rows.getInt("COLUMN_SIZE"));
         }
         same(found, List.of("id bigserial 19", "p int4 10", "t numeric 9"), "columns");
+        found.clear();
+        execute(c, "create index jdbc_child_two on jdbc_child (t desc, p)");
+        try (ResultSet rows = about.getPrimaryKeys(null, "public", "jdbc_child")) {
+            while (rows.next()) found.add(rows.getString("COLUMN_NAME") + " " + rows.getInt("KEY_SEQ") + " " + rows.getString("PK_NAME"));
+        }
+        try (ResultSet rows = about.getImportedKeys(null, "public", "jdbc_child")) {
+            while (rows.next()) found.add(rows.getString("PKTABLE_NAME") + " " + rows.getString("FKCOLUMN_NAME") + " " + rows.getInt("DELETE_RULE"));
+        }
+        try (ResultSet rows = about.getIndexInfo(null, "public", "jdbc_child", false, false)) {
+            while (rows.next()) found.add(rows.getString("INDEX_NAME") + " " + rows.getString("COLUMN_NAME") + " " + rows.getString("ASC_OR_DESC"));
+        }
+        same(found, List.of("id 1 jdbc_child_pkey", "jdbc_parent p 0", "jdbc_child_pkey id A", "jdbc_child_t t A",
+            "jdbc_child_two t D", "jdbc_child_two p A"), "keys and indexes");
+        found.clear();
+        try (ResultSet rows = about.getTypeInfo()) {
+            while (rows.next()) found.add(rows.getString("TYPE_NAME"));
+        }
+        same(found.containsAll(List.of("int4", "numeric", "serial", "_text")), true, "types " + found);
+        try (Statement s = c.createStatement(ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_UPDATABLE)) {
+            s.execute("insert into jdbc_parent values (1, 'a')");
+            try (ResultSet rows = s.executeQuery("select id, n from jdbc_parent")) {
+                rows.next();
+                rows.updateString(2, "b");
+                rows.updateRow();
+            }
+            try (ResultSet rows = s.executeQuery("select n from jdbc_parent")) {
+                rows.next();
+                same(rows.getString(1), "b", "updatable result set");
+            }
+        }
         about.getSchemas().close();
         about.getCatalogs().close();
         try (Statement s = c.createStatement(); ResultSet rows = s.executeQuery("select id, p as other, t from jdbc_child")) {

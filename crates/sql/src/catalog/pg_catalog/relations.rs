@@ -412,7 +412,7 @@ fn every_type(rows: &mut Rows<'_>) {
             ("typsubscript", oid(0)),
             ("typelem", oid(info.element)),
             ("typarray", oid(info.array)),
-            ("typinput", oid(0)),
+            ("typinput", oid(if info.name.starts_with('_') { crate::functions::ARRAY_IN } else { 0 })),
             ("typoutput", oid(0)),
             ("typreceive", oid(0)),
             ("typsend", oid(0)),

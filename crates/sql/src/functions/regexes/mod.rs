@@ -1,0 +1,328 @@
+//! Regular expressions and the functions over them.
+//!
+//! PostgreSQL gives, of the matches that begin first, the longest (or the shortest, where the pattern prefers that); the
+//! library gives the one that its alternatives and quantifiers find first. So the library finds where a match begins, and
+//! a second engine ([`PikeVM`], which follows all ways at once) where it ends. Groups are then found within those bounds,
+//! as the library finds them.
+
+mod translate;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use regex::{Regex, RegexBuilder};
+use regex_automata::nfa::thompson;
+use regex_automata::nfa::thompson::pikevm::PikeVM;
+use regex_automata::{Anchored, Input, MatchKind};
+
+use self::translate::{invalid, translate};
+use super::arguments::{give_text, int, text};
+use super::strings::bounded;
+use super::{Function, func};
+use crate::error::{SqlError, SqlState};
+use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+const TEXT: u32 = oid::TEXT;
+const BOOL: u32 = oid::BOOL;
+const I4: u32 = oid::INT4;
+
+/// How many compiled expressions a core keeps.
+const CACHED: usize = 64;
+/// The most memory a compiled expression may take.
+const SIZE: usize = 1 << 22;
+
+/// A compiled pattern.
+struct Compiled {
+    regex: Regex,
+    translated: String,
+    shortest: bool,
+    /// Finds ends; made when one is first asked for.
+    ends: OnceCell<(PikeVM, RefCell<regex_automata::nfa::thompson::pikevm::Cache>)>,
+    /// The pattern that must match up to the end of the text.
+    whole: OnceCell<Regex>,
+}
+
+/// Where a match and its groups are; the match itself is the first of them.
+type Found = Vec<Option<(usize, usize)>>;
+
+thread_local! {
+    /// Compiling costs thousands of matches, so each core keeps what it used.
+    static COMPILED: RefCell<HashMap<(String, String), Rc<Compiled>>> = RefCell::new(HashMap::new());
+}
+
+fn build(pattern: &str) -> Result<Regex> {
+    RegexBuilder::new(pattern).size_limit(SIZE).build().map_err(|problem| match problem {
+        regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
+        other => {
+            let what = other.to_string();
+            invalid(what.lines().last().unwrap_or_default().trim_start_matches("error: "))
+        }
+    })
+}
+
+/// PostgreSQL's pattern and flags, compiled.
+fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
+    let key = (pattern.to_owned(), flags.to_owned());
+    if let Some(found) = COMPILED.with_borrow(|compiled| compiled.get(&key).cloned()) {
+        return Ok(found);
+    }
+    let translated = translate(pattern, flags)?;
+    let compiled = Rc::new(Compiled {
+        regex: build(&translated.pattern)?,
+        translated: translated.pattern,
+        shortest: translated.shortest,
+        ends: OnceCell::new(),
+        whole: OnceCell::new(),
+    });
+    COMPILED.with_borrow_mut(|cache| {
+        if cache.len() >= CACHED {
+            cache.clear();
+        }
+        cache.insert(key, Rc::clone(&compiled));
+    });
+    Ok(compiled)
+}
+
+/// Whether a text matches a pattern.
+pub(super) fn is_match(text: &str, pattern: &str, flags: &str) -> Result<bool> {
+    Ok(compile(pattern, flags)?.regex.is_match(text))
+}
+
+impl Compiled {
+    /// Where the match that begins at `start` ends.
+    fn end(&self, text: &str, start: usize) -> Result<usize> {
+        let (engine, cache) = match self.ends.get() {
+            Some(made) => made,
+            None => {
+                let engine = PikeVM::builder()
+                    .configure(PikeVM::config().match_kind(MatchKind::All))
+                    .thompson(thompson::Config::new().nfa_size_limit(Some(SIZE)))
+                    .build(&self.translated)
+                    .map_err(|_| invalid("regular expression is too complex"))?;
+                let cache = RefCell::new(engine.create_cache());
+                self.ends.get_or_init(|| (engine, cache))
+            }
+        };
+        let input = Input::new(text).range(start..).anchored(Anchored::Yes).earliest(self.shortest);
+        let found = engine.find(&mut cache.borrow_mut(), input);
+        found.map(|found| found.end()).ok_or_else(|| SqlError::internal("a match has no end"))
+    }
+
+    /// The first match at or behind a place, without its groups.
+    fn find(&self, text: &str, from: usize) -> Result<Option<(usize, usize)>> {
+        match self.regex.find_at(text, from) {
+            None => Ok(None),
+            Some(found) => Ok(Some((found.start(), self.end(text, found.start())?))),
+        }
+    }
+
+    /// The first match at or behind a place.
+    fn captures(&self, text: &str, from: usize) -> Result<Option<Found>> {
+        let Some(found) = self.regex.captures_at(text, from) else { return Ok(None) };
+        let spans = |found: &regex::Captures<'_>| -> Found {
+            found.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
+        };
+        let mut groups = spans(&found);
+        let (start, end) = groups[0].unwrap_or((from, from));
+        let wanted = self.end(text, start)?;
+        if wanted != end {
+            let whole = match self.whole.get() {
+                Some(made) => made,
+                None => {
+                    let made = build(&format!("(?:{})\\z", self.translated))?;
+                    self.whole.get_or_init(|| made)
+                }
+            };
+            if let Some(found) = whole.captures_at(&text[..wanted], start) {
+                groups = spans(&found);
+            }
+            groups[0] = Some((start, wanted));
+        }
+        Ok(Some(groups))
+    }
+
+    /// Goes through the matches from a place on until `each` says false. An empty match may follow any other.
+    fn each(&self, text: &str, mut from: usize, mut each: impl FnMut(Found) -> Result<bool>) -> Result<()> {
+        while from <= text.len()
+            && let Some(found) = self.captures(text, from)?
+        {
+            let (start, end) = found[0].unwrap_or((from, from));
+            from =
+                if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
+            if !each(found)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn no_global(function: &str, flags: &str) -> Result<()> {
+    if flags.contains('g') {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("{function}() does not support the \"global\" option"),
+        ));
+    }
+    Ok(())
+}
+
+/// Writes a replacement: `\1` to `\9` are groups, `\&` the match.
+fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Found) {
+    let group = |out: &mut String, number: usize| {
+        if let Some(Some((start, end))) = found.get(number) {
+            out.push_str(&text[*start..*end]);
+        }
+    };
+    let mut characters = replacement.chars().peekable();
+    while let Some(c) = characters.next() {
+        match (c, characters.peek().copied()) {
+            ('\\', Some('&')) => group(out, 0),
+            ('\\', Some(digit @ '1'..='9')) => group(out, digit as usize - '0' as usize),
+            ('\\', Some('\\')) => out.push('\\'),
+            _ => {
+                out.push(c);
+                continue;
+            }
+        }
+        characters.next();
+    }
+}
+
+fn replace<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
+    let all = flags.contains('g');
+    if let Some(digit) = flags.chars().next().filter(char::is_ascii_digit) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid regular expression option: \"{digit}\""),
+        )
+        .with_hint(
+            "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.",
+        ));
+    }
+    let regex = compile(text(a[1])?, &flags.replace('g', ""))?;
+    let (input, replacement) = (text(a[0])?, text(a[2])?);
+    let (mut out, mut copied) = (String::new(), 0);
+    regex.each(input, 0, |found| {
+        let (start, end) = found[0].unwrap_or((copied, copied));
+        out.push_str(&input[copied..start]);
+        write_replacement(&mut out, replacement, input, &found);
+        copied = end;
+        bounded(out.len())?;
+        Ok(all)
+    })?;
+    out.push_str(&input[copied..]);
+    Ok(give_text(&out, arena))
+}
+
+fn match_groups<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
+    no_global("regexp_match", flags)?;
+    let input = text(a[0])?;
+    let Some(found) = compile(text(a[1])?, flags)?.captures(input, 0)? else { return Ok(Datum::Null) };
+    let mut builder = ArrayBuilder::new(TEXT);
+    for group in found.iter().skip(usize::from(found.len() > 1)) {
+        builder.push(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])));
+    }
+    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+}
+
+/// The text between matches. Empty matches at the text's ends and behind another match split nothing.
+fn split_array<'a>(
+    function: &str,
+    a: &[Datum<'a>],
+    flags: &str,
+    arena: &'a bumpalo::Bump,
+) -> Result<Datum<'a>> {
+    no_global(function, flags)?;
+    let input = text(a[0])?;
+    let (mut builder, mut begun) = (ArrayBuilder::new(TEXT), 0);
+    let mut last_end = 0;
+    compile(text(a[1])?, flags)?.each(input, 0, |found| {
+        let (start, end) = found[0].unwrap_or_default();
+        if start < input.len() && end > last_end {
+            builder.push(Datum::Text(&input[begun..start]));
+            begun = end;
+        }
+        last_end = end;
+        Ok(true)
+    })?;
+    builder.push(Datum::Text(&input[begun..]));
+    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+}
+
+/// The first group of the first match, or the match.
+fn substring<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let input = text(a[0])?;
+    let found = compile(text(a[1])?, "")?.captures(input, 0)?;
+    let group = found.and_then(|found| found[usize::from(found.len() > 1)]);
+    Ok(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])))
+}
+
+/// The byte where a character is, counted from 1; the text's end and one more for one behind it.
+fn character(input: &str, number: i64) -> Result<usize> {
+    if number < 1 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"start\": {number}"),
+        ));
+    }
+    let mut places = input.char_indices().map(|(at, _)| at).chain([input.len()]);
+    Ok(places.nth(number as usize - 1).unwrap_or(input.len() + 1))
+}
+
+fn count(a: &[Datum<'_>], start: i64, flags: &str) -> Result<i32> {
+    no_global("regexp_count", flags)?;
+    let input = text(a[0])?;
+    let mut count = 0;
+    compile(text(a[1])?, flags)?.each(input, character(input, start)?, |_| {
+        count += 1;
+        Ok(true)
+    })?;
+    Ok(count)
+}
+
+fn position(a: &[Datum<'_>], start: i64) -> Result<i32> {
+    let input = text(a[0])?;
+    let start = character(input, start)?;
+    if start > input.len() {
+        return Ok(0);
+    }
+    let found = compile(text(a[1])?, "")?.find(input, start)?;
+    Ok(found.map_or(0, |(start, _)| input[..start].chars().count() as i32 + 1))
+}
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    func("regexp_like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, "")?))),
+    func("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
+        no_global("regexp_like", text(a[2])?)?;
+        Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, text(a[2])?)?))
+    }),
+    func("regexp_count", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(count(a, 1, "")?))),
+    func("regexp_count", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(count(a, int(a[2])?, "")?))),
+    func("regexp_count", &[TEXT, TEXT, I4, TEXT], I4, |_, a| {
+        Ok(Datum::Int4(count(a, int(a[2])?, text(a[3])?)?))
+    }),
+    func("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
+    func("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
+    func("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
+    func("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+        match_groups(a, text(a[2])?, cx.arena)
+    }),
+    func("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+        split_array("regexp_split_to_array", a, "", cx.arena)
+    }),
+    func("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+        split_array("regexp_split_to_array", a, text(a[2])?, cx.arena)
+    }),
+    func("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
+    func("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
+        let input = text(a[0])?;
+        let found = compile(text(a[1])?, "")?.find(input, 0)?;
+        Ok(found.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])))
+    }),
+    func("regexp_instr", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(a, 1)?))),
+    func("regexp_instr", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(position(a, int(a[2])?)?))),
+];

@@ -1,0 +1,407 @@
+//! PostgreSQL's "advanced" regular expressions in the syntax of the library that runs them.
+//!
+//! What both write alike but mean differently is written out: classes of characters (`\d` is ASCII, `[[:alpha:]]` is
+//! not), `\b` (a backspace), `\B` (a backslash), `\<` (a character), `{` without a number. What PostgreSQL refuses is
+//! refused (2201B), whatever the library makes of it; what the library cannot do is not built (0A000).
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::error::{SqlError, SqlState};
+
+/// The most a quantifier may say.
+const MOST: u32 = 255;
+
+/// A translated pattern.
+pub(super) struct Translated {
+    /// For the library, flags included.
+    pub pattern: String,
+    /// Of all the matches that begin first the shortest is meant, not the longest.
+    pub shortest: bool,
+}
+
+/// How a pattern is read.
+#[derive(Clone, Copy, Default)]
+struct Mode {
+    insensitive: bool,
+    /// `.` and brackets with `^` do not match a newline.
+    lines: bool,
+    /// `^` and `$` match at every line.
+    anchors: bool,
+    expanded: bool,
+    literal: bool,
+}
+
+impl Mode {
+    fn take(&mut self, flag: char) -> Result<(), SqlError> {
+        match flag {
+            'i' => self.insensitive = true,
+            'c' => self.insensitive = false,
+            'n' | 'm' => (self.lines, self.anchors) = (true, true),
+            's' => (self.lines, self.anchors) = (false, false),
+            'p' => (self.lines, self.anchors) = (true, false),
+            'w' => (self.lines, self.anchors) = (false, true),
+            'x' => self.expanded = true,
+            't' => self.expanded = false,
+            'q' => self.literal = true,
+            'e' => {}
+            'b' => return Err(SqlError::unsupported("basic regular expressions")),
+            other => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid regular expression option: \"{other}\""),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn invalid(what: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
+}
+
+/// Translates a pattern with its flags.
+pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlError> {
+    let mut mode = Mode::default();
+    for flag in flags.chars() {
+        mode.take(flag)?;
+    }
+    let mut rest = pattern;
+    if let Some(literal) = pattern.strip_prefix("***=") {
+        (rest, mode.literal) = (literal, true);
+    } else if let Some(directed) = pattern.strip_prefix("***:") {
+        rest = directed;
+    } else if pattern.starts_with("***") {
+        return Err(invalid("quantifier operand invalid"));
+    }
+    if let Some((options, after)) = rest.strip_prefix("(?").and_then(|rest| rest.split_once(')'))
+        && !mode.literal
+        && !options.is_empty()
+        && options.chars().all(|c| c.is_ascii_alphabetic())
+    {
+        for flag in options.chars() {
+            mode.take(flag).map_err(|_| invalid("invalid embedded option"))?;
+        }
+        rest = after;
+    }
+    let (mut out, mut shortest) = (String::with_capacity(rest.len() + 16), false);
+    let flags = [(mode.insensitive, 'i'), (!mode.lines, 's'), (mode.anchors, 'm')];
+    if flags.iter().any(|(on, _)| *on) {
+        out.push_str("(?");
+        out.extend(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| *flag));
+        out.push(')');
+    }
+    if mode.literal {
+        out.push_str(&regex::escape(rest));
+    } else {
+        let mut reader = Reader { rest: rest.chars().peekable(), mode, out };
+        shortest = reader.branches(0)? == Some(Length::Shortest);
+        out = reader.out;
+    }
+    Ok(Translated { pattern: out, shortest })
+}
+
+/// What a part of a pattern prefers to match, if it has a choice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Longest,
+    Shortest,
+}
+
+struct Reader<'p> {
+    rest: Peekable<Chars<'p>>,
+    mode: Mode,
+    out: String,
+}
+
+impl Reader<'_> {
+    /// Branches up to the closing parenthesis, or the end where `depth` is 0. Several branches prefer the longest, one
+    /// prefers what its first part with a preference does.
+    fn branches(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
+        let mut prefers = None;
+        let mut several = false;
+        while let Some(c) = self.rest.next() {
+            match c {
+                ')' if depth > 0 => {
+                    self.out.push(')');
+                    return Ok(if several { Some(Length::Longest) } else { prefers });
+                }
+                ')' => return Err(invalid("parentheses () not balanced")),
+                '|' => {
+                    self.out.push('|');
+                    several = true;
+                }
+                '^' | '$' => self.out.push(c),
+                // One behind an atom was read with it.
+                '*' | '+' | '?' => return Err(invalid("quantifier operand invalid")),
+                '{' if self.rest.peek().is_some_and(char::is_ascii_digit) => {
+                    return Err(invalid("quantifier operand invalid"));
+                }
+                c if self.mode.expanded && c.is_whitespace() => {}
+                '#' if self.mode.expanded => while self.rest.next_if(|c| *c != '\n').is_some() {},
+                '(' if self.comment()? => {}
+                _ => {
+                    let (own, quantifiable) = self.atom(c, depth)?;
+                    let own = if quantifiable { self.quantifier(own)? } else { own };
+                    prefers = prefers.or(own);
+                }
+            }
+        }
+        if depth > 0 {
+            return Err(invalid("parentheses () not balanced"));
+        }
+        Ok(if several { Some(Length::Longest) } else { prefers })
+    }
+
+    /// Passes over `(?#...)` behind an opening parenthesis that was read.
+    fn comment(&mut self) -> Result<bool, SqlError> {
+        let mut ahead = self.rest.clone();
+        if (ahead.next(), ahead.next()) != (Some('?'), Some('#')) {
+            return Ok(false);
+        }
+        match self.rest.by_ref().find(|c| *c == ')') {
+            Some(_) => Ok(true),
+            None => Err(invalid("parentheses () not balanced")),
+        }
+    }
+
+    /// One atom or constraint; whether it may be quantified.
+    fn atom(&mut self, first: char, depth: usize) -> Result<(Option<Length>, bool), SqlError> {
+        match first {
+            '(' => {
+                if depth >= 200 {
+                    return Err(invalid("regular expression is too complex"));
+                }
+                self.out.push('(');
+                if self.rest.next_if_eq(&'?').is_some() {
+                    match self.rest.next() {
+                        Some(':') => self.out.push_str("?:"),
+                        Some('=' | '!' | '<') => {
+                            return Err(SqlError::unsupported(
+                                "lookahead and lookbehind in a regular expression",
+                            ));
+                        }
+                        _ => return Err(invalid("quantifier operand invalid")),
+                    }
+                }
+                return Ok((self.branches(depth + 1)?, true));
+            }
+            '[' => return Ok((None, self.bracket()?)),
+            '.' => self.out.push('.'),
+            '\\' => return Ok((None, self.escape(false)?)),
+            other => self.literal(other),
+        }
+        Ok((None, true))
+    }
+
+    fn literal(&mut self, c: char) {
+        self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+    }
+
+    /// The quantifier behind an atom, if there is one; what the two prefer together.
+    fn quantifier(&mut self, own: Option<Length>) -> Result<Option<Length>, SqlError> {
+        while self.mode.expanded && self.rest.next_if(|c| c.is_whitespace()).is_some() {}
+        let fixed = match self.rest.peek() {
+            Some('*' | '+' | '?') => {
+                self.out.extend(self.rest.next());
+                false
+            }
+            Some('{') => {
+                let mut ahead = self.rest.clone();
+                ahead.next();
+                if !ahead.peek().is_some_and(char::is_ascii_digit) {
+                    return Ok(own);
+                }
+                self.rest = ahead;
+                self.bounds()?
+            }
+            _ => return Ok(own),
+        };
+        let shortest = self.rest.next_if_eq(&'?').is_some();
+        if shortest {
+            self.out.push('?');
+        }
+        if matches!(self.rest.peek(), Some('*' | '+' | '?')) {
+            return Err(invalid("quantifier operand invalid"));
+        }
+        Ok(match (fixed, shortest) {
+            (true, _) => own,
+            (false, true) => Some(Length::Shortest),
+            (false, false) => Some(Length::Longest),
+        })
+    }
+
+    /// `m}`, `m,}` or `m,n}`; whether the number is fixed.
+    fn bounds(&mut self) -> Result<bool, SqlError> {
+        let wrong = || invalid("invalid repetition count(s)");
+        let least = self.number().ok_or_else(wrong)?;
+        let (mut most, mut fixed) = (Some(least), true);
+        if self.rest.next_if_eq(&',').is_some() {
+            fixed = false;
+            most = if self.rest.peek() == Some(&'}') { None } else { Some(self.number().ok_or_else(wrong)?) };
+        }
+        if self.rest.next() != Some('}') || most.is_some_and(|most| most < least) {
+            return Err(wrong());
+        }
+        self.out.push_str(&match most {
+            None => format!("{{{least},}}"),
+            Some(most) => format!("{{{least},{most}}}"),
+        });
+        Ok(fixed)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let mut number: Option<u32> = None;
+        while let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(10)) {
+            self.rest.next();
+            number = Some(number.unwrap_or(0) * 10 + digit).filter(|number| *number <= MOST);
+            number?;
+        }
+        number
+    }
+
+    /// What follows a backslash, within brackets or not; whether it may be quantified.
+    fn escape(&mut self, in_bracket: bool) -> Result<bool, SqlError> {
+        let Some(c) = self.rest.next() else { return Err(invalid("invalid escape \\ sequence")) };
+        let constraint = match c {
+            'A' => Some("\\A"),
+            'Z' => Some("\\z"),
+            'm' => Some("\\b{start}"),
+            'M' => Some("\\b{end}"),
+            'y' => Some("\\b"),
+            'Y' => Some("\\B"),
+            _ => None,
+        };
+        if let Some(constraint) = constraint.filter(|_| !in_bracket) {
+            self.out.push_str(constraint);
+            return Ok(false);
+        }
+        match c {
+            'd' => self.out.push_str(if in_bracket { "0-9" } else { "[0-9]" }),
+            'D' => self.out.push_str("[^0-9]"),
+            's' | 'S' | 'w' | 'W' => {
+                self.out.push('\\');
+                self.out.push(c);
+            }
+            'a' => self.literal('\u{7}'),
+            'b' => self.literal('\u{8}'),
+            'B' => self.literal('\\'),
+            'e' => self.literal('\u{1b}'),
+            'f' => self.literal('\u{c}'),
+            'n' => self.literal('\n'),
+            'r' => self.literal('\r'),
+            't' => self.literal('\t'),
+            'v' => self.literal('\u{b}'),
+            'c' => {
+                let letter = self.rest.next().ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+                self.code(u32::from(letter) & 0x1f)?;
+            }
+            'u' => self.hexadecimal(4)?,
+            'U' => self.hexadecimal(8)?,
+            'x' => {
+                let mut code = 0_u32;
+                let mut digits = 0;
+                while let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(16)) {
+                    self.rest.next();
+                    digits += 1;
+                    code = code.checked_mul(16).map_or(u32::MAX, |code| code | digit);
+                }
+                if digits == 0 {
+                    return Err(invalid("invalid escape \\ sequence"));
+                }
+                self.code(code)?;
+            }
+            '1'..='9' if !in_bracket => {
+                return Err(SqlError::unsupported("back references in a regular expression"));
+            }
+            c if c.is_ascii_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
+            other => self.literal(other),
+        }
+        Ok(true)
+    }
+
+    fn hexadecimal(&mut self, digits: usize) -> Result<(), SqlError> {
+        let mut code = 0_u32;
+        for _ in 0..digits {
+            let digit = self.rest.next().and_then(|c| c.to_digit(16));
+            code = code << 4 | digit.ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+        }
+        self.code(code)
+    }
+
+    fn code(&mut self, code: u32) -> Result<(), SqlError> {
+        let c = char::from_u32(code).ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+        self.literal(c);
+        Ok(())
+    }
+
+    /// What is between brackets; whether it may be quantified.
+    fn bracket(&mut self) -> Result<bool, SqlError> {
+        for (word, boundary) in [("[:<:]]", "\\b{start}"), ("[:>:]]", "\\b{end}")] {
+            let mut ahead = self.rest.clone();
+            if word.chars().all(|c| ahead.next() == Some(c)) {
+                self.rest = ahead;
+                self.out.push_str(boundary);
+                return Ok(false);
+            }
+        }
+        self.out.push('[');
+        if self.rest.next_if_eq(&'^').is_some() {
+            self.out.push('^');
+            if self.mode.lines {
+                self.out.push_str("\\n");
+            }
+        }
+        let unbalanced = || invalid("brackets [] not balanced");
+        let mut first = true;
+        loop {
+            let c = self.rest.next().ok_or_else(unbalanced)?;
+            match c {
+                ']' if !first => break,
+                '\\' => {
+                    self.escape(true)?;
+                }
+                '[' if self.rest.next_if_eq(&':').is_some() => self.class()?,
+                '[' if matches!(self.rest.peek(), Some('.' | '=')) => {
+                    return Err(SqlError::unsupported("collating elements in a regular expression"));
+                }
+                // Between two characters, not at an end: a range.
+                '-' if !first && !matches!(self.rest.peek(), Some(']') | None) => self.out.push('-'),
+                other => self.literal(other),
+            }
+            first = false;
+        }
+        self.out.push(']');
+        Ok(true)
+    }
+
+    /// A class's name, behind `[:`.
+    fn class(&mut self) -> Result<(), SqlError> {
+        let mut name = String::new();
+        while let Some(c) = self.rest.next_if(|c| *c != ':') {
+            name.push(c);
+        }
+        if (self.rest.next(), self.rest.next()) != (Some(':'), Some(']')) {
+            return Err(invalid("brackets [] not balanced"));
+        }
+        self.out.push_str(match name.as_str() {
+            "alpha" => "\\p{Alphabetic}",
+            "alnum" => "\\p{Alphabetic}0-9",
+            "word" => "\\w",
+            "upper" => "\\p{Uppercase}",
+            "lower" => "\\p{Lowercase}",
+            "digit" => "0-9",
+            "xdigit" => "0-9A-Fa-f",
+            "space" => "\\s",
+            "blank" => " \\t",
+            "punct" => "\\p{P}\\p{S}",
+            "cntrl" => "\\p{Cc}",
+            "ascii" => "\\x00-\\x7F",
+            "print" => "\\P{C}",
+            "graph" => "[\\P{C}--\\s]",
+            _ => return Err(invalid("invalid character class")),
+        });
+        Ok(())
+    }
+}
