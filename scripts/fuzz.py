@@ -92,12 +92,12 @@ def fields(body):
     return tuple(row)
 
 
-FLOATS, NUMERIC, BPCHAR = {700: 5, 701: 12}, 1700, 1042
+FLOATS, NUMERIC, BPCHAR, INTERVAL = {700: 5, 701: 12}, 1700, 1042, 1186
 
 
 def plain(value, type_, loose):
     """A value as it is compared. Sums of floats depend on their order in the last digits. Which of several equal values
-    (1.0 and 1.00, 'a' and 'a  ') stands for them all is not said: `loose` makes them one."""
+    (1.0 and 1.00, 'a' and 'a  ', a day and 24 hours) stands for them all is not said: `loose` makes them one."""
     if value is None:
         return None
     if type_ in FLOATS:
@@ -108,9 +108,26 @@ def plain(value, type_, loose):
             return str(Decimal(value).normalize() + 0)
         except InvalidOperation:
             return value
+    if loose and type_ == INTERVAL:
+        return length_of(value)
     if loose and type_ == BPCHAR:
         return value.rstrip(" ")
     return value
+
+
+def length_of(interval):
+    """Seconds, a month being 30 days: what intervals are compared by."""
+    total = Decimal(0)
+    words = interval.split()
+    for number, unit in zip(words, words[1:]):
+        days = {"year": 360, "mon": 30, "day": 1}.get(unit.rstrip("s"))
+        if days:
+            total += int(number) * days * 86400
+    if words and ":" in words[-1]:
+        hours, minutes, seconds = words[-1].lstrip("+-").split(":")
+        clock = int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds)
+        total += -clock if words[-1].startswith("-") else clock
+    return interval if "infinity" in interval else str(total.normalize() + 0)
 
 
 def compared(answer, statement):

@@ -319,7 +319,8 @@ class Round(Expressions):
         source, columns = self.source_table()
         while self.table_of(source).key != "key":
             source, columns = self.source_table()
-        keys = [self.expr(self.pick(TYPES), columns, 1) for _ in range(self.random.randint(1, 2))]
+        # Without subqueries: those in DISTINCT ON and in ORDER BY are not taken for the same.
+        keys = [self.expr(self.pick(TYPES), columns, 0) for _ in range(self.random.randint(1, 2))]
         keys = [f"coalesce({key}, null)" for key in keys]
         items = [self.expr(self.pick(TYPES), columns, 1) for _ in range(2)]
         text = f"select distinct on ({', '.join(keys)}) {', '.join(items)}, {columns[0].name} from {source}"

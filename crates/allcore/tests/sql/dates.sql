@@ -36,3 +36,11 @@ select date '2024-01-01' + time '10:00', time '10:00' + interval '15 hours', tim
 select timestamp '294277-01-01', date '5874898-01-01';
 select isfinite(date 'infinity'), date 'infinity' - date '2024-01-01';
 drop table d;
+-- Fields that a type names say what a bare number is.
+create table iv (a interval day to second(2), b interval year to month);
+insert into iv values ('1.239', '1-2'), ('3 4:05:06.789', '5');
+select * from iv;
+drop table iv;
+select interval '2' day;
+select interval '3' day, interval '3' hour, interval '18' month;
+select date '2024-01-31' + interval '1' month;

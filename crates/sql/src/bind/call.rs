@@ -234,8 +234,8 @@ impl Binder<'_> {
                 call.location,
             ));
         }
-        if call.agg_distinct || call.agg_filter.is_some() {
-            return Err(self.unsupported("DISTINCT or FILTER of a window function", call.location));
+        if call.agg_distinct || call.agg_filter.is_some() || !call.agg_order.is_empty() {
+            return Err(self.unsupported("DISTINCT, ORDER BY or FILTER of a window function", call.location));
         }
         let (partition, order) = self.window(over)?;
         let output = self.register();

@@ -142,6 +142,11 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
     let from = expr.type_();
     if from.oid == oid::UNKNOWN && to.oid != oid::UNKNOWN {
         match expr {
+            // What a number means is said by the fields that the type names, so it is read with them.
+            Expr::Param { index, .. } if interval_fields(to) => {
+                let text = Expr::Param { index, type_: Type::TEXT };
+                return Ok(wrap(text, CastPath::Input, to, false));
+            }
             Expr::Param { index, .. } => {
                 let plain = Expr::Param { index, type_: Type::new(to.oid) };
                 return cast(plain, to, context);
@@ -174,6 +179,12 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
             format!("cannot cast type {} to {}", Type::new(from.oid), Type::new(to.oid)),
         )),
     }
+}
+
+/// Whether it is a type like `interval day to hour`.
+fn interval_fields(ty: Type) -> bool {
+    use crate::types::interval::fields;
+    ty.oid == oid::INTERVAL && fields::of(ty.modifier) != fields::ALL
 }
 
 /// The text its type's output function gives, which for bool is not what a cast gives.
@@ -221,7 +232,11 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
     }
     let arena = Bump::new();
     let session = NoSession(Settings::default());
-    let plain = if context == Explicit && to.oid != oid::NUMERIC { Type::new(to.oid) } else { to };
+    let plain = if context == Explicit && !matches!(to.oid, oid::NUMERIC | oid::INTERVAL) {
+        Type::new(to.oid)
+    } else {
+        to
+    };
     let value = text::parse(literal, plain, &session, &arena)?;
     let value = types::length::apply(value, to, context == Explicit, &arena)?;
     Ok(Some(value.to_value()))

@@ -67,8 +67,11 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
         Datum::Timestamp(micros) => Ok(Datum::Timestamp(round_micros(micros, ty.modifier))),
         Datum::Timestamptz(micros) => Ok(Datum::Timestamptz(round_micros(micros, ty.modifier))),
         Datum::Time(micros) => Ok(Datum::Time(round_micros(micros, ty.modifier))),
-        Datum::Interval(mut interval) if !interval.is_infinite() && (ty.modifier & 0xffff) <= 6 => {
-            interval.micros = round_micros(interval.micros, ty.modifier & 0xffff);
+        Datum::Interval(interval) if !interval.is_infinite() => {
+            let mut interval = interval.within(super::interval::fields::of(ty.modifier));
+            if (ty.modifier & 0xffff) <= 6 {
+                interval.micros = round_micros(interval.micros, ty.modifier & 0xffff);
+            }
             Ok(Datum::Interval(interval))
         }
         Datum::Array(array) => {
