@@ -45,6 +45,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
             FileIoKind::IoUring => runtime::FileIo::IoUring,
             FileIoKind::Threads => runtime::FileIo::Threads,
         },
+        max_connections,
         ..sql::database::Options::default()
     };
     // Before the first thread is there, so that every thread leaves these signals to this one.
@@ -56,7 +57,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
         log::info!("{fact}");
     }
     let started = password_source(settings.auth.unwrap_or(AuthKind::Trust), &data).and_then(|passwords| {
-        let options = Options { addresses, tls, passwords, max_connections, login_limit: LOGIN_LIMIT };
+        let options = Options { addresses, tls, passwords, login_limit: LOGIN_LIMIT };
         let started = Server::start(database.clone(), options);
         started.map_err(|fault| format!("cannot listen on {}: {}", fault.address, fault.fault))
     });

@@ -416,3 +416,140 @@ fn an_idle_connection_costs_at_most_40_kib() {
     println!("an idle connection that has run statements costs {each} bytes resident");
     assert!(each <= 40 * 1024, "{each} bytes resident a connection");
 }
+
+/// What a round answered: the types of its messages, rows as text, tags, settings.
+fn told(answer: &[Message]) -> Vec<String> {
+    let one = |m: &Message| match m.kind {
+        b'D' => {
+            let text = &m.body[6..];
+            format!("D {}", String::from_utf8_lossy(text))
+        }
+        b'C' | b'S' => format!("{} {}", m.kind as char, m.text().trim_end()),
+        b'Z' => format!("Z {}", m.text()),
+        b'E' => {
+            let text = m.text();
+            format!("E {}", text.split(' ').find(|field| field.starts_with('C')).unwrap_or("?"))
+        }
+        kind => (kind as char).to_string(),
+    };
+    answer.iter().map(one).collect()
+}
+
+/// Parse, Bind and Execute of a statement in a portal.
+fn execute(raw: &mut Raw, portal: &str, sql: &str, limit: u32) {
+    raw.send(&message(b'P', format!("\0{sql}\0\0\0").as_bytes()));
+    raw.send(&message(b'B', format!("{portal}\0\0\0\0\0\0\0\0").as_bytes()));
+    go_on(raw, portal, limit);
+}
+
+fn go_on(raw: &mut Raw, portal: &str, limit: u32) {
+    raw.send(&message(b'E', &[portal.as_bytes(), b"\0", &limit.to_be_bytes()].concat()));
+}
+
+fn round(raw: &mut Raw) -> Vec<String> {
+    raw.send(&message(b'S', b""));
+    told(&raw.until(b'Z'))
+}
+
+/// A statement that changes rows runs to its end at its first Execute; what it returns comes in portions.
+#[test]
+fn returned_rows_come_in_portions() {
+    let server = Server::start(&[]);
+    server.psql("create table t (id int primary key, v int)");
+    let mut raw = Raw::log_in(&server);
+    execute(&mut raw, "", "insert into t select n, 0 from generate_series(1, 5) n returning id", 2);
+    raw.send(&message(b'H', b""));
+    go_on(&mut raw, "", 2);
+    go_on(&mut raw, "", 2);
+    assert_eq!(
+        round(&mut raw),
+        ["1", "2", "D 1", "D 2", "s", "D 3", "D 4", "s", "D 5", "C INSERT 0 1", "Z I"]
+    );
+    execute(&mut raw, "", "update t set v = v + 1 where id < 3 returning id", 2);
+    go_on(&mut raw, "", 0);
+    assert_eq!(round(&mut raw), ["1", "2", "D 1", "D 2", "s", "C UPDATE 0", "Z I"]);
+    // All is changed although nobody asked for the rest.
+    execute(&mut raw, "", "delete from t where id > 3 returning id", 1);
+    assert_eq!(round(&mut raw), ["1", "2", "D 4", "s", "Z I"]);
+    execute(&mut raw, "", "update t set v = v + 1", 1);
+    assert_eq!(round(&mut raw), ["1", "2", "C UPDATE 3", "Z I"]);
+    assert_eq!(server.psql("select string_agg(id || ':' || v, ' ' order by id) from t"), "1:2 2:2 3:1");
+}
+
+/// A portal of the extended protocol is a cursor: FETCH gives its rows, executed before or not.
+#[test]
+fn portals_are_fetched_from() {
+    let server = Server::start(&[]);
+    server.psql("create table t (id int primary key); insert into t select generate_series(1, 6)");
+    let mut raw = Raw::log_in(&server);
+    raw.query("begin");
+    execute(&mut raw, "fresh", "select id from t order by id", 1);
+    assert_eq!(round(&mut raw), ["1", "2", "D 1", "s", "Z T"]);
+    assert_eq!(told(&raw.query("fetch 2 from fresh")), ["T", "D 2", "D 3", "C FETCH 2", "Z T"]);
+    go_on(&mut raw, "fresh", 2);
+    assert_eq!(round(&mut raw), ["D 4", "D 5", "s", "Z T"]);
+    assert_eq!(told(&raw.query("fetch all from fresh")), ["T", "D 6", "C FETCH 1", "Z T"]);
+    raw.send(&message(b'P', b"\0select id from t where id > $1 order by id\0\0\0"));
+    raw.send(&message(b'B', b"bound\0\0\0\0\0\x01\0\0\0\x014\0\0"));
+    assert_eq!(round(&mut raw), ["1", "2", "Z T"]);
+    assert_eq!(told(&raw.query("move 1 in bound")), ["C MOVE 1", "Z T"]);
+    assert_eq!(told(&raw.query("fetch 5 from bound")), ["T", "D 6", "C FETCH 1", "Z T"]);
+    raw.send(&message(b'P', b"\0delete from t where id = 1\0\0\0"));
+    raw.send(&message(b'B', b"changes\0\0\0\0\0\0\0\0"));
+    assert_eq!(round(&mut raw), ["1", "2", "Z T"]);
+    assert_eq!(told(&raw.query("fetch 1 from changes")), ["E CXX000", "Z E"]);
+    raw.query("rollback");
+    assert_eq!(told(&raw.query("fetch 1 from fresh")), ["E C34000", "Z I"]);
+}
+
+/// Clients follow some settings: they are told what becomes of them when what set them is taken back.
+#[test]
+fn settings_taken_back_are_told() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    raw.query("begin");
+    assert_eq!(told(&raw.query("set datestyle = sql, dmy")), ["C SET", "S DateStyle SQL, DMY", "Z T"]);
+    assert_eq!(told(&raw.query("savepoint one")), ["C SAVEPOINT", "Z T"]);
+    assert_eq!(told(&raw.query("set timezone = 'Europe/Rome'")), ["C SET", "S TimeZone Europe/Rome", "Z T"]);
+    assert_eq!(told(&raw.query("rollback to one")), ["C ROLLBACK", "S TimeZone UTC", "Z T"]);
+    // Set and taken back in one go: nothing to tell.
+    assert_eq!(
+        told(&raw.query("set application_name = 'a'; rollback to one")),
+        ["C SET", "C ROLLBACK", "Z T"]
+    );
+    assert_eq!(told(&raw.query("selec")), ["E C42601", "Z E"]);
+    assert_eq!(told(&raw.query("rollback")), ["C ROLLBACK", "S DateStyle ISO, MDY", "Z I"]);
+    raw.query("begin; set datestyle = german");
+    assert_eq!(told(&raw.query("selec")), ["E C42601", "S DateStyle ISO, MDY", "Z E"]);
+    raw.query("rollback");
+    // One that fails after it in the same round takes it back too.
+    execute(&mut raw, "", "set application_name = 'b'", 0);
+    raw.send(&message(b'P', b"\0selec\0\0\0"));
+    assert_eq!(round(&mut raw), ["1", "2", "C SET", "E C42601", "Z I"]);
+    assert_eq!(told(&raw.query("show application_name"))[1], "D ");
+}
+
+/// The limit that holds is the one that is shown.
+#[test]
+fn the_limit_of_connections_is_shown() {
+    let server = Server::start(&["--max-connections", "7"]);
+    assert_eq!(server.psql("show max_connections"), "7");
+    assert_eq!(server.psql("select setting from pg_settings where name = 'max_connections'"), "7");
+    let held: Vec<Raw> = (0..7).map(|_| Raw::log_in(&server)).collect();
+    let mut late = Raw::connect(&server);
+    late.send(&startup(b"user\0postgres\0\0"));
+    late.ends_with("53300");
+    drop(held);
+}
+
+/// A row that no message holds is refused, and the session goes on.
+#[test]
+fn a_row_beyond_a_gibibyte_is_refused() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    let answer = raw.query("select repeat('x', 600000000), repeat('y', 600000000)");
+    assert_eq!(told(&answer), ["T", "E C54000", "Z I"]);
+    let said = answer[1].text();
+    assert!(said.contains("containing 600000010 bytes by 600000000 more"), "{said}");
+    assert_eq!(raw.query("select 1").len(), 4);
+}

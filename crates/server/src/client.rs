@@ -9,6 +9,17 @@ use sql::types::{binary, text};
 use sql::{Datum, SqlError, SqlState};
 use std::io;
 
+/// The longest message: PostgreSQL's bound for what it puts together in memory, which its drivers rely on.
+const LONGEST: usize = 0x3fff_ffff;
+
+/// The error for a message of so many bytes that was to hold so many more.
+#[cold]
+fn too_long(bytes: usize, more: usize) -> SqlError {
+    let message = format!("string buffer exceeds maximum allowed length ({LONGEST} bytes)");
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        .with_detail(format!("Cannot enlarge string buffer containing {bytes} bytes by {more} more bytes."))
+}
+
 /// The client of one statement's execution.
 pub struct WireClient<'a, 'w, 'io> {
     wire: &'a mut Wire<'w, 'io>,
@@ -72,7 +83,13 @@ impl Client for WireClient<'_, '_, '_> {
             } else {
                 binary::write(*datum, column.type_, out);
             }
-            let length = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
+            if out.len() - start > LONGEST {
+                let fault = too_long(at - start, out.len() - at - 4);
+                // The message that was begun, whose type stands before its length.
+                out.truncate(start - 1);
+                return Err(fault);
+            }
+            let length = (out.len() - at - 4) as u32;
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
         }
         encode::end(out, start);
@@ -91,15 +108,14 @@ impl Client for WireClient<'_, '_, '_> {
         encode::notice(self.wire.output(), notice);
     }
 
-    fn parameter(&mut self, name: &str, value: &str) {
-        encode::parameter_status(self.wire.output(), name, value);
-    }
-
     fn copy_out_begin(&mut self, columns: usize, binary: bool) {
         encode::copy_response(self.wire.output(), b'H', columns, binary);
     }
 
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        if data.len() > LONGEST {
+            return Err(too_long(0, data.len()));
+        }
         encode::copy_data(self.wire.output(), data);
         self.flush_if_large()
     }

@@ -391,8 +391,16 @@ impl Live {
             Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
             Err(other) => return Err(other),
         }
-        encode::ready(wire.output(), self.session.status());
+        self.ready(wire);
         Ok(())
+    }
+
+    /// Ends a round: what changed in the settings the client follows, and ReadyForQuery.
+    fn ready(&mut self, wire: &mut Wire<'_, '_>) {
+        for (name, value) in self.session.changed_settings() {
+            encode::parameter_status(wire.output(), name, &value);
+        }
+        encode::ready(wire.output(), self.session.status());
     }
 
     fn run_query(&mut self, wire: &mut Wire<'_, '_>, text: &str) -> Result<(), Fault> {
@@ -404,15 +412,12 @@ impl Live {
     fn sync(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         wire.consume(total);
         self.skipping = false;
-        let mut client = WireClient::new(wire, &[], false);
-        let outcome = self.session.sync(&mut client);
-        let outcome = finish(client, outcome);
-        match outcome {
+        match self.session.sync().map_err(Fault::from) {
             Ok(()) => {}
             Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
             Err(other) => return Err(other),
         }
-        encode::ready(wire.output(), self.session.status());
+        self.ready(wire);
         Ok(())
     }
 
@@ -420,7 +425,7 @@ impl Live {
         wire.consume(total);
         self.session.fail();
         encode::error(wire.output(), Severity::Error, &SqlError::unsupported("the function call protocol"));
-        encode::ready(wire.output(), self.session.status());
+        self.ready(wire);
         Ok(())
     }
 

@@ -33,8 +33,6 @@ pub struct Options {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// The passwords clients must prove; none where every client is believed.
     pub passwords: Option<PasswordSource>,
-    /// Sessions at one time.
-    pub max_connections: usize,
     /// How long a client may take to log in.
     pub login_limit: Duration,
 }
@@ -57,8 +55,8 @@ impl Server {
     /// Accepts connections on every address of `options` and serves `database` to them.
     pub fn start(database: Database, options: Options) -> Result<Self, ListenError> {
         let runtime = Arc::clone(database.runtime());
-        let Options { addresses, tls, passwords, max_connections, login_limit } = options;
-        let shared = Shared::new(database, tls, passwords, max_connections, login_limit);
+        let Options { addresses, tls, passwords, login_limit } = options;
+        let shared = Shared::new(database, tls, passwords, login_limit);
         let mut listeners = Vec::new();
         for address in addresses {
             let shared = Arc::clone(&shared);

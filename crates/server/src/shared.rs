@@ -23,7 +23,6 @@ pub struct Shared {
     pub passwords: Option<PasswordSource>,
     /// How long a client may take to log in.
     pub login_limit: Duration,
-    max_connections: usize,
     secret: [u8; 32],
     sessions: SpinLock<Sessions>,
 }
@@ -72,12 +71,11 @@ impl Shared {
         database: Database,
         tls: Option<Arc<ServerConfig>>,
         passwords: Option<PasswordSource>,
-        max_connections: usize,
         login_limit: Duration,
     ) -> Arc<Self> {
         let secret = random_bytes();
         let sessions = SpinLock::new(Sessions::default());
-        Arc::new(Self { database, tls, passwords, login_limit, max_connections, secret, sessions })
+        Arc::new(Self { database, tls, passwords, login_limit, secret, sessions })
     }
 
     /// A value nobody outside knows, the same while the server runs.
@@ -89,7 +87,7 @@ impl Shared {
     pub fn register(self: &Arc<Self>) -> Result<Registration, SqlError> {
         let secret = u32::from_be_bytes(random_bytes());
         let mut sessions = self.sessions.lock();
-        if sessions.count >= self.max_connections {
+        if sessions.count >= self.database.max_connections() {
             drop(sessions);
             let message = "sorry, too many clients already";
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));

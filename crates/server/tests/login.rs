@@ -48,7 +48,7 @@ fn a_client_that_does_not_log_in_is_told_to_go() {
     let database = Database::open(&folder.0.join("data"), sql::database::Options::default()).unwrap();
     let path = folder.0.join("socket");
     let addresses = vec![Address::Unix { path: path.clone(), mode: 0o700 }];
-    let options = Options { addresses, tls: None, passwords: None, max_connections: 10, login_limit: LIMIT };
+    let options = Options { addresses, tls: None, passwords: None, login_limit: LIMIT };
     let server = Server::start(database.clone(), options).unwrap();
 
     // Whoever is in has all the time there is.

@@ -51,6 +51,8 @@ pub struct Options {
     pub memory: Option<usize>,
     /// How files are read and written.
     pub file_io: runtime::FileIo,
+    /// Sessions at one time.
+    pub max_connections: usize,
     /// Time between two looks at which trees are to be vacuumed.
     pub autovacuum_pause: Duration,
 }
@@ -62,6 +64,7 @@ impl Default for Options {
             pin: true,
             memory: None,
             file_io: runtime::FileIo::Auto,
+            max_connections: 1 << 14,
             autovacuum_pause: Duration::from_secs(1),
         }
     }
@@ -242,7 +245,7 @@ impl Database {
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
         let frames =
             (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
-        let opened = runtime.call(0, || open_shared(path, &runtime, frames));
+        let opened = runtime.call(0, || open_shared(path, &runtime, frames, options.max_connections));
         match opened {
             Ok(shared) => {
                 autovacuum::start(&shared, options.autovacuum_pause);
@@ -287,6 +290,12 @@ impl Database {
         ]
     }
 
+    /// The most sessions there may be.
+    #[must_use]
+    pub fn max_connections(&self) -> usize {
+        self.shared.board.sessions()
+    }
+
     /// What the sessions are doing.
     #[must_use]
     pub fn activity(&self) -> Vec<Activity> {
@@ -328,7 +337,12 @@ pub(crate) fn no_database(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
 }
 
-fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc<Shared>, OpenError> {
+fn open_shared(
+    path: &Path,
+    runtime: &Arc<Runtime>,
+    frames: usize,
+    max_connections: usize,
+) -> Result<Arc<Shared>, OpenError> {
     let options = StoreOptions::new(frames, runtime.core_count());
     let new = runtime::file::list(path).map_or(true, |found| {
         // The lock file alone is what an unfinished first start leaves behind.
@@ -346,7 +360,7 @@ fn open_shared(path: &Path, runtime: &Arc<Runtime>, frames: usize) -> Result<Arc
         instance: runtime::random::u64(),
         runtime: Arc::clone(runtime),
         engine,
-        board: Arc::new(Board::new()),
+        board: Arc::new(Board::new(max_connections)),
         databases: SpinLock::new(Vec::new()),
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
@@ -394,9 +408,12 @@ impl Shared {
         let roles: Arc<[Role]> = Arc::new([role]);
         let mut databases = Vec::with_capacity(entries.len());
         let mut highest = entries.iter().map(|entry| entry.oid).max().unwrap_or(0);
-        for (key, _) in sequences {
-            highest = highest.max(key.first_chunk().map_or(0, |oid| u32::from_be_bytes(*oid)));
-        }
+        let counters: Vec<u32> = sequences
+            .iter()
+            .filter_map(|(key, _)| key.first_chunk().map(|oid| u32::from_be_bytes(*oid)))
+            .collect();
+        highest = highest.max(counters.iter().copied().max().unwrap_or(0));
+        let mut used = HashSet::new();
         for entry in entries.iter() {
             let mut changes = Vec::new();
             for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(&entry.oid.to_be_bytes())) {
@@ -411,12 +428,15 @@ impl Shared {
             let catalog =
                 Catalog::new(entry.clone(), Arc::clone(&entries), Arc::clone(&roles)).with_changes(&changes);
             highest = highest.max(catalog.highest_oid());
+            used.extend(catalog.sequences().map(|sequence| sequence.counter));
             self.note_trees(&changes);
             databases.push(Definitions::new(catalog));
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
         *self.databases.lock() = databases;
-        Ok(())
+        // What a transaction made that was rolled back, or cut off.
+        let unused: Vec<u32> = counters.into_iter().filter(|counter| !used.contains(counter)).collect();
+        self.remove_counters(&unused)
     }
 
     /// New trees are numbered above the ones there are.

@@ -68,7 +68,6 @@ impl Client for Answer {
     fn notice(&mut self, notice: &Notice) {
         self.notices.push(notice.clone());
     }
-    fn parameter(&mut self, _: &str, _: &str) {}
     fn copy_out_begin(&mut self, _: usize, _: bool) {}
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         self.copied.extend_from_slice(data);
@@ -132,10 +131,10 @@ impl EmbeddedSession {
         self.call(None, |session, answer| {
             let done = bound(session, sql, params, answer);
             match done {
-                Ok(()) => session.sync(answer),
+                Ok(()) => session.sync(),
                 Err(error) => {
                     session.fail();
-                    session.sync(answer)?;
+                    session.sync()?;
                     Err(error)
                 }
             }

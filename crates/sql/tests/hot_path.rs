@@ -21,7 +21,6 @@ impl Client for Sink {
     fn complete(&mut self, _: &str) {}
     fn empty(&mut self) {}
     fn notice(&mut self, _: &Notice) {}
-    fn parameter(&mut self, _: &str, _: &str) {}
     fn copy_out_begin(&mut self, _: usize, _: bool) {}
     fn copy_out(&mut self, _: &[u8]) -> Result<(), SqlError> {
         Ok(())
@@ -39,7 +38,7 @@ impl Client for Sink {
 fn bound(session: &mut Session, name: &str, key: i32, sink: &mut Sink) -> Result<(), SqlError> {
     session.bind("", name, &[Some(&key.to_be_bytes())], &[1], &[])?;
     session.execute("", 0, sink)?;
-    session.sync(sink)
+    session.sync()
 }
 
 #[test]

@@ -30,7 +30,7 @@ const LOCK_FILE: &str = "lock";
 const PAGES_FILE: &str = "pages";
 const TEMPORARY_FILE: &str = "temp";
 /// What the file `ALLCORE` holds. The number changes with any format on disk.
-pub(crate) const FORMAT: &str = "allcore 2\n";
+pub(crate) const FORMAT: &str = "allcore 3\n";
 /// Longest content of the format file that is looked at.
 const FORMAT_BYTES_MAX: usize = 64;
 

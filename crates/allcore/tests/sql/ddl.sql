@@ -38,7 +38,6 @@ insert into t values ('c', 3, 'q');
 alter table t add primary key (v);
 insert into t values ('c', 3, 'q');
 alter table t add primary key (n);
-comment on table t is 'a table';
 drop table if exists t, nosuch, c;
 drop table c2;
 create table "Mixed Case" ("Col" int);

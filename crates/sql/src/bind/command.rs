@@ -5,15 +5,15 @@ use std::sync::Arc;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     DefElem, DiscardMode, ExplainStmt, FetchDirection, FetchStmt, LockStmt, Node, PrepareStmt,
-    TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt,
-    a_const,
+    ReindexObjectType, ReindexStmt, TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt,
+    VariableSetKind, VariableSetStmt, a_const,
 };
 
 use super::modify::relation;
 use super::{Binder, inner, inner_of, strings};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{ColumnDesc, Command, Explain, Isolation, Statement, TransactionModes};
+use crate::plan::{ColumnDesc, Command, Explain, Isolation, Reindex, Statement, TransactionModes};
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
 use crate::types::Type;
@@ -112,11 +112,12 @@ impl Binder<'_> {
             NodeEnum::VacuumStmt(vacuum) => self.vacuum(vacuum),
             NodeEnum::CheckPointStmt(_) => Ok(Command::Checkpoint),
             NodeEnum::TruncateStmt(truncate) => self.truncate(truncate),
-            NodeEnum::CommentStmt(_) => Ok(Command::NoEffect("COMMENT".to_owned())),
-            NodeEnum::GrantStmt(grant) => {
-                Ok(Command::NoEffect(if grant.is_grant { "GRANT" } else { "REVOKE" }.to_owned()))
+            // Whoever is told that it was done would rely on it.
+            NodeEnum::CommentStmt(_) => Err(self.unsupported("COMMENT", 0)),
+            NodeEnum::GrantStmt(_) | NodeEnum::GrantRoleStmt(_) | NodeEnum::AlterDefaultPrivilegesStmt(_) => {
+                Err(self.unsupported("GRANT and REVOKE", 0))
             }
-            NodeEnum::ReindexStmt(_) => Ok(Command::NoEffect("REINDEX".to_owned())),
+            NodeEnum::ReindexStmt(reindex) => self.reindex(reindex),
             // Nothing can be listened to, so nothing is left to be heard: connection pools say this at each return.
             NodeEnum::UnlistenStmt(_) => Ok(Command::NoEffect("UNLISTEN".to_owned())),
             NodeEnum::ConstraintsSetStmt(set) => self.set_constraints(&set.constraints),
@@ -136,7 +137,25 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(code, format!("constraint \"{name}\" {what}")));
         }
-        Ok(Command::NoEffect("SET CONSTRAINTS".to_owned()))
+        Ok(Command::SetConstraints)
+    }
+
+    fn reindex(&self, reindex: &ReindexStmt) -> Result<Command, SqlError> {
+        use ReindexObjectType as Kind;
+        for node in &reindex.params {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            if option.defname != "verbose" && self.option_bool(option)? {
+                return Err(self.unsupported(&format!("REINDEX ({})", option.defname), option.location));
+            }
+        }
+        let name = || self.qualified(relation(reindex.relation.as_ref())?);
+        Ok(Command::Reindex(match Kind::try_from(reindex.kind) {
+            Ok(Kind::ReindexObjectIndex) => Reindex::Index(name()?),
+            Ok(Kind::ReindexObjectTable) => Reindex::Table(name()?),
+            Ok(Kind::ReindexObjectSchema) => Reindex::Schema(reindex.name.clone()),
+            Ok(Kind::ReindexObjectDatabase) => Reindex::Database(reindex.name.clone()),
+            _ => return Err(self.unsupported("REINDEX SYSTEM", 0)),
+        }))
     }
 
     /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.

@@ -59,7 +59,7 @@ impl Binder<'_> {
             }
             NodeEnum::AlterOwnerStmt(_) => Ok(Command::NoEffect("ALTER TABLE".to_owned())),
             NodeEnum::AlterDatabaseSetStmt(_) | NodeEnum::AlterDatabaseStmt(_) => {
-                Ok(Command::NoEffect("ALTER DATABASE".to_owned()))
+                Err(self.unsupported("ALTER DATABASE", 0))
             }
             _ => Err(self.unsupported("this statement", 0)),
         }

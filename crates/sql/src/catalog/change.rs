@@ -27,6 +27,8 @@ pub enum Change {
     DropSchema(u32),
     /// A table was analysed.
     PutStatistics(u32, Arc<TableStatistics>),
+    /// A table's statistics are gone.
+    DropStatistics(u32),
 }
 
 /// The catalog as one transaction sees it, with its own changes.
@@ -65,11 +67,28 @@ impl Overlay {
             Change::DropSequence(oid) => sequence_of(base, *oid),
             Change::PutSchema(schema) => schema_of(base, schema.oid),
             Change::DropSchema(oid) => schema_of(base, *oid),
-            Change::PutStatistics(oid, new) => {
-                Change::PutStatistics(*oid, Arc::clone(base.statistics(*oid).unwrap_or(new)))
-            }
+            Change::PutStatistics(oid, _) | Change::DropStatistics(oid) => statistics_of(base, *oid),
         };
         self.changes.iter().rev().map(one).collect()
+    }
+
+    /// The counters of sequences that nobody uses any more when the transaction has ended: those it replaced or dropped
+    /// when it committed, else those it made.
+    #[must_use]
+    pub fn unused_counters(&self, base: &Catalog, committed: bool) -> Vec<u32> {
+        let mut unused = Vec::new();
+        for change in &self.changes {
+            let (oid, made) = match change {
+                Change::PutSequence(sequence) => (sequence.oid, Some(sequence.counter)),
+                Change::DropSequence(oid) => (*oid, None),
+                _ => continue,
+            };
+            let before = base.sequence(oid).map(|sequence| sequence.counter);
+            let after = self.catalog.sequence(oid).map(|sequence| sequence.counter);
+            let used = if committed { after } else { before };
+            unused.extend(made.into_iter().chain(before).filter(|counter| Some(*counter) != used));
+        }
+        unused
     }
 
     /// How many changes there are: a savepoint remembers it.
@@ -111,6 +130,11 @@ fn schema_of(base: &Catalog, oid: u32) -> Change {
     base.schema_by_oid(oid).map_or(Change::DropSchema(oid), |old| Change::PutSchema(Arc::clone(old)))
 }
 
+fn statistics_of(base: &Catalog, oid: u32) -> Change {
+    base.statistics(oid)
+        .map_or(Change::DropStatistics(oid), |old| Change::PutStatistics(oid, Arc::clone(old)))
+}
+
 /// An object as the system trees store it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StoredObject {
@@ -134,7 +158,7 @@ pub enum DecodeError {
 }
 
 /// The version of the stored form, its first byte.
-const STORED_VERSION: u8 = 2;
+const STORED_VERSION: u8 = 3;
 
 impl StoredObject {
     /// The stored form: a version byte, then the object.
@@ -202,6 +226,7 @@ impl Change {
             Change::DropSchema(oid) => (Change::stored_key(1, *oid), None),
             Change::DropTable(oid) => (Change::stored_key(2, *oid), None),
             Change::DropSequence(oid) => (Change::stored_key(3, *oid), None),
+            Change::DropStatistics(oid) => (Change::stored_key(4, *oid), None),
         }
     }
 }

@@ -175,10 +175,7 @@ impl Catalog {
                 }
                 self.tables.insert(table.oid, Arc::clone(table));
             }
-            Change::DropTable(oid) => {
-                self.forget_table(*oid);
-                self.statistics.remove(oid);
-            }
+            Change::DropTable(oid) => self.forget_table(*oid),
             Change::PutSequence(sequence) => {
                 self.forget_sequence(sequence.oid);
                 self.names.insert((sequence.schema, sequence.name.clone()), Name::Sequence(sequence.oid));
@@ -192,6 +189,9 @@ impl Catalog {
             Change::DropSchema(oid) => self.schemas.retain(|_, schema| schema.oid != *oid),
             Change::PutStatistics(oid, statistics) => {
                 self.statistics.insert(*oid, Arc::clone(statistics));
+            }
+            Change::DropStatistics(oid) => {
+                self.statistics.remove(oid);
             }
         }
     }
@@ -329,6 +329,7 @@ impl Catalog {
             [table.oid].into_iter().chain(indexes).chain(primary).chain(constraints).chain(foreign)
         });
         let schemas = self.schemas.values().map(|schema| schema.oid);
-        tables.chain(self.sequences.keys().copied()).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
+        let sequences = self.sequences.values().flat_map(|sequence| [sequence.oid, sequence.counter]);
+        tables.chain(sequences).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
     }
 }

@@ -167,7 +167,8 @@ pub struct ForeignKey {
     pub on_update: ReferentialAction,
 }
 
-/// A sequence's definition; its counter lives with the executor.
+/// A sequence's definition; its counter lives with the executor. A restart gives it another counter, so that it commits and
+/// rolls back with its transaction, although what a counter gives out never comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Its OID.
@@ -179,6 +180,10 @@ pub struct Sequence {
     /// smallint, integer or bigint.
     #[serde(with = "TypeDefinition")]
     pub type_: Type,
+    /// The number of its counter: its own OID at first.
+    pub counter: u32,
+    /// What the counter gives first.
+    pub first: i64,
     /// START WITH
     pub start: i64,
     /// INCREMENT BY

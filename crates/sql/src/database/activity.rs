@@ -7,9 +7,6 @@ use std::sync::Arc;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
-/// The most sessions there may be.
-const SESSIONS: usize = 1 << 14;
-
 /// What a session does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -87,12 +84,18 @@ pub(crate) struct Seat {
 }
 
 impl Board {
-    pub fn new() -> Board {
+    /// Slots for so many sessions.
+    pub fn new(sessions: usize) -> Board {
         Board {
-            slots: (0..SESSIONS).map(|_| CachePadded::default()).collect(),
+            slots: (0..sessions).map(|_| CachePadded::default()).collect(),
             free: SpinLock::new(Free { slots: Vec::new(), next: 0 }),
             interrupts: SpinLock::new(HashMap::new()),
         }
+    }
+
+    /// The most sessions there may be.
+    pub fn sessions(&self) -> usize {
+        self.slots.len()
     }
 
     /// A slot for a new session; None when all are taken.
@@ -101,7 +104,7 @@ impl Board {
             let mut free = self.free.lock();
             match free.slots.pop() {
                 Some(slot) => slot,
-                None if (free.next as usize) < SESSIONS => {
+                None if (free.next as usize) < self.slots.len() => {
                     free.next += 1;
                     free.next - 1
                 }

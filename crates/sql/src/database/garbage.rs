@@ -180,6 +180,7 @@ impl Shared {
             store.space.free(&level).map_err(|error| from_storage(&error))?;
             stop::point("sql.tree.freed_part");
         }
+        self.forget_row_numbers(address.id);
         stop::point("sql.tree.freed");
         Ok(())
     }

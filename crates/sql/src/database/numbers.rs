@@ -15,6 +15,8 @@ use crate::exec::from_txn;
 
 /// Row numbers a core claims at a time.
 const BATCH: u64 = 1024;
+/// Trees of whose numbers a core has some claimed at a time.
+const CLAIMS: usize = 4096;
 
 thread_local! {
     /// This core's claimed row numbers: next and end, by database folder and tree.
@@ -52,8 +54,19 @@ impl Shared {
             *next += BATCH;
             *next - BATCH
         };
-        CLAIMED.with_borrow_mut(|claimed| claimed.insert(key, (start + 1, start + BATCH)));
+        CLAIMED.with_borrow_mut(|claimed| {
+            // Most may be of trees that are gone; of the others some numbers stay unused.
+            if claimed.len() >= CLAIMS {
+                claimed.clear();
+            }
+            claimed.insert(key, (start + 1, start + BATCH))
+        });
         Ok(start)
+    }
+
+    /// Forgets the numbers of a tree that is gone.
+    pub(super) fn forget_row_numbers(&self, tree: u32) {
+        self.row_numbers.lock().remove(&tree);
     }
 
     fn last_row_number(&self, tree: TreeAddress) -> Result<u64, SqlError> {
@@ -94,23 +107,43 @@ impl Counter {
     }
 }
 
-/// The counters in use, by OID.
+/// The counters in use, by their numbers.
 pub(super) type Counters = SpinLock<HashMap<u32, Arc<Counter>>>;
 
 impl Shared {
     /// A sequence's counter.
     pub(crate) fn counter(&self, sequence: &Sequence) -> Result<Arc<Counter>, SqlError> {
-        if let Some(counter) = self.counters.lock().get(&sequence.oid) {
+        if let Some(counter) = self.counters.lock().get(&sequence.counter) {
             return Ok(Arc::clone(counter));
         }
-        let stored = self.internal(|txn| system::get(txn, system::SEQUENCES, &sequence.oid.to_be_bytes()))?;
+        let stored =
+            self.internal(|txn| system::get(txn, system::SEQUENCES, &sequence.counter.to_be_bytes()))?;
         let (value, called) = match stored.as_deref().and_then(|bytes| bytes.split_first_chunk::<8>()) {
             Some((value, called)) => (i64::from_le_bytes(*value), called.first() == Some(&1)),
-            None => (sequence.start, false),
+            None => (sequence.first, false),
         };
         let state = CounterState { value, called, covered: 0, logging: false };
         let counter = Arc::new(Counter { state: SpinLock::new(state), logged: WaitQueue::new() });
-        Ok(Arc::clone(self.counters.lock().entry(sequence.oid).or_insert(counter)))
+        Ok(Arc::clone(self.counters.lock().entry(sequence.counter).or_insert(counter)))
+    }
+
+    /// Forgets counters that no sequence has any more. Where one cannot be removed, the next start does it.
+    pub(crate) fn forget_counters(&self, unused: &[u32]) {
+        if unused.is_empty() {
+            return;
+        }
+        self.counters.lock().retain(|counter, _| !unused.contains(counter));
+        if let Err(error) = self.remove_counters(unused) {
+            log::warn!("counters of dropped sequences are not removed yet: {error}");
+        }
+    }
+
+    pub(super) fn remove_counters(&self, unused: &[u32]) -> Result<(), SqlError> {
+        self.internal(|txn| {
+            unused
+                .iter()
+                .try_for_each(|counter| system::put(txn, system::SEQUENCES, &counter.to_be_bytes(), None))
+        })
     }
 
     /// nextval.
@@ -149,7 +182,7 @@ impl Shared {
             ahead = (next, true);
             covered += 1;
         }
-        let written = self.write_counter(sequence.oid, ahead);
+        let written = self.write_counter(sequence.counter, ahead);
         {
             let mut state = counter.state.lock();
             state.logging = false;
@@ -161,10 +194,10 @@ impl Shared {
         written
     }
 
-    fn write_counter(&self, sequence: u32, (value, called): (i64, bool)) -> Result<(), SqlError> {
+    fn write_counter(&self, counter: u32, (value, called): (i64, bool)) -> Result<(), SqlError> {
         let mut bytes = value.to_le_bytes().to_vec();
         bytes.push(u8::from(called));
-        self.internal(|txn| system::put(txn, system::SEQUENCES, &sequence.to_be_bytes(), Some(&bytes)))
+        self.internal(|txn| system::put(txn, system::SEQUENCES, &counter.to_be_bytes(), Some(&bytes)))
     }
 
     /// setval.
@@ -190,7 +223,7 @@ impl Shared {
             state.logging = true;
             free
         });
-        let written = self.write_counter(sequence.oid, (value, called));
+        let written = self.write_counter(sequence.counter, (value, called));
         {
             let mut state = counter.state.lock();
             *state = match written {

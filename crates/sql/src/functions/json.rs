@@ -6,10 +6,22 @@ use super::casts::cast;
 use super::{CastContext, Function, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::types::{Type, Value, oid};
+use crate::types::{Datum, Type, Value, oid};
 
-pub(super) static FUNCTIONS: &[Function] =
-    &[func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?), cx.arena)))];
+pub(super) static FUNCTIONS: &[Function] = &[
+    func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?), cx.arena))),
+    func(KEY, &[oid::TEXT], oid::JSON, |cx, a| match a[0] {
+        Datum::Null => {
+            let message = "null value not allowed for object key";
+            Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
+        }
+        key => Ok(give_text(&quoted(text(key)?), cx.arena)),
+    })
+    .lax(),
+];
+
+/// A key of an object; no name that SQL could call.
+const KEY: &str = "json object key";
 
 /// A string of JSON.
 fn quoted(text: &str) -> String {
@@ -58,7 +70,11 @@ pub(super) fn build_object(arguments: Vec<Expr>) -> Result<Expr, SqlError> {
                 | oid::JSON
         );
         let shown = cast(argument, Type::TEXT, CastContext::Explicit)?;
-        let shown = match bare && at % 2 == 1 {
+        if at % 2 == 0 {
+            pieces.push(call_named(KEY, vec![shown], Type::TEXT)?);
+            continue;
+        }
+        let shown = match bare {
             true => shown,
             false => call_named("to_json", vec![shown], Type::TEXT)?,
         };

@@ -134,7 +134,11 @@ pub enum Command {
     },
     /// CHECKPOINT.
     Checkpoint,
-    /// Accepted and without effect here (COMMENT, GRANT, OWNER TO, ...): its completion tag.
+    /// SET CONSTRAINTS ALL: no constraint is deferrable.
+    SetConstraints,
+    /// REINDEX.
+    Reindex(Reindex),
+    /// Accepted and without effect here (UNLISTEN, OWNER TO): its completion tag.
     NoEffect(String),
     /// CREATE DATABASE.
     CreateDatabase(String),
@@ -561,4 +565,17 @@ pub enum AlterAction {
     SetSchema(String),
     /// Accepted and without effect here (OWNER TO, storage parameters, ...).
     NoEffect,
+}
+
+/// What REINDEX builds anew.
+#[derive(Debug, Clone)]
+pub enum Reindex {
+    /// One index.
+    Index(QualifiedName),
+    /// All indexes of a table.
+    Table(QualifiedName),
+    /// All indexes of a schema's tables.
+    Schema(String),
+    /// All indexes of this database, whose name may be left out.
+    Database(String),
 }

@@ -25,8 +25,6 @@ pub trait Client {
     fn empty(&mut self);
     /// A notice or warning.
     fn notice(&mut self, notice: &Notice);
-    /// A setting that clients are told of has changed.
-    fn parameter(&mut self, name: &str, value: &str);
     /// COPY TO begins.
     fn copy_out_begin(&mut self, columns: usize, binary: bool);
     /// Data of a COPY TO.

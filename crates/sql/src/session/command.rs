@@ -55,6 +55,15 @@ impl Session {
                 self.set_modes(*modes, *session, client)?;
                 client.complete("SET");
             }
+            Command::SetConstraints => {
+                if !self.block.is_explicit() {
+                    client.notice(&Notice::warning(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET CONSTRAINTS can only be used in transaction blocks",
+                    ));
+                }
+                client.complete("SET CONSTRAINTS");
+            }
             Command::NoEffect(tag) => client.complete(tag),
             _ => return self.run_in_transaction(statement, command, values, client),
         }
@@ -78,7 +87,7 @@ impl Session {
             Command::Reset(name) => {
                 match name {
                     Some(name) => self.set(name, None, false, client)?,
-                    None => self.reset_all(client)?,
+                    None => self.environment.table.reset_all()?,
                 }
                 client.complete("RESET");
             }
@@ -115,7 +124,7 @@ impl Session {
                     self.portals.clear();
                     self.prepared.clear();
                     self.environment.discard();
-                    self.reset_all(client)?;
+                    self.environment.table.reset_all()?;
                 }
                 client.complete(if *all { "DISCARD ALL" } else { "DISCARD" });
             }
@@ -179,17 +188,7 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             ));
         }
-        if let Some((name, value)) = self.environment.table.set(name, value, local)? {
-            client.parameter(name, &value);
-        }
-        Ok(())
-    }
-
-    fn reset_all(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
-        for (name, value) in self.environment.table.reset_all()? {
-            client.parameter(name, &value);
-        }
-        Ok(())
+        self.environment.table.set(name, value, local)
     }
 
     fn show(
@@ -287,7 +286,7 @@ impl Session {
         if let Some(columns) = super::columns_of(&planned) {
             client.columns(&columns, &[]);
         }
-        self.run_portal(&mut portal, 0, client)?;
+        self.run_portal(&mut portal, u64::MAX, client)?;
         Ok(())
     }
 
@@ -311,7 +310,7 @@ impl Session {
         let mut kept = KeptRows::new(self.environment.table.work_mem);
         let store = Arc::clone(self.shared.engine.store());
         let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
-        self.run_query(query, values, 0, None, &mut RowSink { row: &mut keep, client })?;
+        self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
         let compiled = crate::planner::Compiled {
             statement: Arc::clone(query),
             declared: 0,
@@ -334,7 +333,11 @@ impl Session {
         skip: bool,
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        // A portal of the extended protocol may be one that was not executed yet.
+        let mut portal = std::mem::take(self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
+        let filled = self.fill_portal(&mut portal, client);
+        let portal = self.portals.entry(name.to_owned()).insert_entry(portal).into_mut();
+        filled?;
         let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
         if !skip {
             client.columns(&columns, &[]);
@@ -400,7 +403,7 @@ impl Session {
             self.lock_tables(&explain.statement)?;
             let start = runtime::time::precise();
             let mut sink = RowSink { row: &mut |_| Ok(()), client };
-            let rows = self.run_query(&explain.statement, values, 0, None, &mut sink)?;
+            let rows = self.run_query(&explain.statement, values, u64::MAX, None, &mut sink)?;
             actual = Some((rows, runtime::time::precise() - start));
         }
         for line in exec::explain(&explain.statement, actual, explain.json) {
@@ -467,9 +470,6 @@ impl Client for RowSink<'_> {
     fn empty(&mut self) {}
     fn notice(&mut self, notice: &Notice) {
         self.client.notice(notice);
-    }
-    fn parameter(&mut self, name: &str, value: &str) {
-        self.client.parameter(name, value);
     }
     fn copy_out_begin(&mut self, _: usize, _: bool) {}
     fn copy_out(&mut self, _: &[u8]) -> Result<(), SqlError> {

@@ -43,6 +43,7 @@ pub(crate) struct SessionEnvironment {
 /// What the session knows of sequences.
 #[derive(Default)]
 struct Sequences {
+    /// By their numbers.
     counters: HashMap<u32, Arc<Counter>>,
     current: HashMap<u32, i64>,
     last: Option<u32>,
@@ -59,7 +60,7 @@ impl SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
-            table: SettingsTable::new(user),
+            table: SettingsTable::new(user, shared.board.sessions()),
             user: user.to_owned(),
             session,
             statement_time: 0,
@@ -79,11 +80,11 @@ impl SessionEnvironment {
         let sequence = self.catalog.sequence(oid).cloned().ok_or_else(|| {
             SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
         })?;
-        if let Some(counter) = self.sequences.borrow().counters.get(&oid) {
+        if let Some(counter) = self.sequences.borrow().counters.get(&sequence.counter) {
             return Ok((sequence, Arc::clone(counter)));
         }
         let counter = self.shared.counter(&sequence)?;
-        self.sequences.borrow_mut().counters.insert(oid, Arc::clone(&counter));
+        self.sequences.borrow_mut().counters.insert(sequence.counter, Arc::clone(&counter));
         Ok((sequence, counter))
     }
 

@@ -102,10 +102,10 @@ impl Session {
         self.current.close();
         let done = self.simple_statements(text, client);
         let ended = match &done {
-            Ok(()) => self.end_implicit(true, client),
+            Ok(()) => self.end_implicit(true),
             Err(_) => {
                 self.fail();
-                self.end_implicit(false, client)
+                self.end_implicit(false)
             }
         };
         self.rest();
@@ -197,7 +197,8 @@ impl Session {
         }
     }
 
-    /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all).
+    /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all). A statement that changes rows runs
+    /// to its end in any case.
     pub fn execute(
         &mut self,
         portal: &str,
@@ -210,7 +211,10 @@ impl Session {
             _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
         };
         let done = match &taken.planned {
-            Some(_) => self.run_portal(&mut taken, max_rows, client),
+            Some(_) => {
+                let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
+                self.run_portal(&mut taken, limit, client)
+            }
             None => Err(no_portal(portal)),
         };
         match portal {
@@ -246,8 +250,8 @@ impl Session {
     }
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error.
-    pub fn sync(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
-        let ended = self.end_implicit(true, client);
+    pub fn sync(&mut self) -> Result<(), SqlError> {
+        let ended = self.end_implicit(true);
         self.rest();
         ended
     }
@@ -273,6 +277,12 @@ impl Session {
     #[must_use]
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
         self.environment.table.reported().map(|(name, value)| (name, value.to_owned())).collect()
+    }
+
+    /// The settings of [`Session::reported_settings`] that changed since the client was last told: (name, value).
+    #[inline]
+    pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.environment.table.take_changed()
     }
 
     /// How long the session may idle now before it is ended, given its state and settings.

@@ -85,7 +85,7 @@ const KNOWN: &[Known] = &[
     known("lock_timeout", Kind::Time, "0", false),
     known("log_statement", Kind::Text, "none", false),
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
-    known("max_connections", Kind::Fixed, "10000", false),
+    known("max_connections", Kind::Fixed, "", false),
     known("max_identifier_length", Kind::Fixed, "63", false),
     known("max_index_keys", Kind::Fixed, "32", false),
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
@@ -97,7 +97,7 @@ const KNOWN: &[Known] = &[
     known("server_encoding", Kind::Fixed, "UTF8", true),
     known("server_version", Kind::Fixed, "18.0", true),
     known("server_version_num", Kind::Fixed, "180000", false),
-    known("session_authorization", Kind::Text, "postgres", true),
+    known("session_authorization", Kind::Text, "", true),
     known("standard_conforming_strings", Kind::Bool, "on", true),
     known("statement_timeout", Kind::Time, "0", false),
     known(
@@ -127,6 +127,8 @@ pub(crate) struct SettingsTable {
     /// What RESET goes back to: defaults and the startup packet.
     initial: Vec<String>,
     undo: Vec<Undo>,
+    /// The settings clients follow that have changed since they were last told, and the values they were told.
+    changed: Vec<(usize, String)>,
     /// The settings values' text depends on.
     pub formats: Settings,
     /// search_path as schema names.
@@ -194,13 +196,19 @@ fn invalid(name: &str, value: &str) -> SqlError {
 }
 
 impl SettingsTable {
-    /// The defaults, for a user.
-    pub fn new(user: &str) -> SettingsTable {
-        let values: Vec<String> = KNOWN.iter().map(|known| known.default.to_owned()).collect();
+    /// The defaults, for a user of a server that lets so many in.
+    pub fn new(user: &str, max_connections: usize) -> SettingsTable {
+        let own = |known: &Known| match known.name {
+            "session_authorization" => user.to_owned(),
+            "max_connections" => max_connections.to_string(),
+            _ => known.default.to_owned(),
+        };
+        let values: Vec<String> = KNOWN.iter().map(own).collect();
         let mut table = SettingsTable {
             initial: values.clone(),
             values,
             undo: Vec::new(),
+            changed: Vec::new(),
             formats: Settings::default(),
             search_path: Vec::new(),
             path_key: 0,
@@ -216,10 +224,6 @@ impl SettingsTable {
             user: user.to_owned(),
         };
         table.set_search_path("\"$user\", public");
-        if let Some(at) = position("session_authorization") {
-            user.clone_into(&mut table.values[at]);
-            user.clone_into(&mut table.initial[at]);
-        }
         table
     }
 
@@ -247,13 +251,32 @@ impl SettingsTable {
             .map(|(k, value)| (k.name, value.as_str()))
     }
 
-    /// Sets a setting; the name and value to tell the client, if it is to be told.
-    pub fn set(
-        &mut self,
-        name: &str,
-        value: Option<&str>,
-        local: bool,
-    ) -> Result<Option<(&'static str, String)>, SqlError> {
+    /// What the client is to be told: names and values of settings that changed since it was last told.
+    #[inline]
+    pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        if self.changed.is_empty() { Vec::new() } else { self.told() }
+    }
+
+    #[cold]
+    fn told(&mut self) -> Vec<(&'static str, String)> {
+        let changed = std::mem::take(&mut self.changed);
+        let now = |(at, told): (usize, String)| {
+            (self.values[at] != told).then(|| (KNOWN[at].name, self.values[at].clone()))
+        };
+        changed.into_iter().filter_map(now).collect()
+    }
+
+    /// Puts a value in place; the one before.
+    fn put(&mut self, at: usize, value: String) -> String {
+        let before = std::mem::replace(&mut self.values[at], value);
+        if KNOWN[at].reported && self.changed.iter().all(|(other, _)| *other != at) {
+            self.changed.push((at, before.clone()));
+        }
+        before
+    }
+
+    /// Sets a setting.
+    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
         if known.kind == Kind::Fixed {
@@ -262,32 +285,30 @@ impl SettingsTable {
         }
         let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
         let value = self.apply(at, &wanted)?;
-        let before = std::mem::replace(&mut self.values[at], value);
+        let before = self.put(at, value);
         self.undo.push(Undo { setting: at, before, local });
-        Ok(known.reported.then(|| (known.name, self.values[at].clone())))
+        Ok(())
     }
 
-    /// Sets a setting from the startup packet: RESET goes back to it.
+    /// Sets a setting from the startup packet: RESET goes back to it. The client is told of all settings after that.
     pub fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
             self.initial[at] = self.values[at].clone();
         }
         self.undo.clear();
+        self.changed.clear();
         Ok(())
     }
 
-    /// Resets everything; what clients are to be told.
-    pub fn reset_all(&mut self) -> Result<Vec<(&'static str, String)>, SqlError> {
-        let mut told = Vec::new();
+    /// Resets everything.
+    pub fn reset_all(&mut self) -> Result<(), SqlError> {
         for known in
             KNOWN.iter().filter(|known| known.kind != Kind::Fixed && !known.name.starts_with("transaction_"))
         {
-            let before = self.get(known.name)?.to_owned();
-            let report = self.set(known.name, None, false)?;
-            told.extend(report.filter(|(_, value)| *value != before));
+            self.set(known.name, None, false)?;
         }
-        Ok(told)
+        Ok(())
     }
 
     /// How many changes there are to put back: a savepoint's mark.
@@ -295,12 +316,11 @@ impl SettingsTable {
         self.undo.len()
     }
 
-    /// The transaction has ended, or is rolled back to a mark; what clients are to be told.
-    pub fn end(&mut self, committed: bool, mark: usize) -> Vec<(&'static str, String)> {
+    /// The transaction has ended, or is rolled back to a mark.
+    pub fn end(&mut self, committed: bool, mark: usize) {
         if self.undo.len() <= mark {
-            return Vec::new();
+            return;
         }
-        let mut told = Vec::new();
         let mut undo = self.undo.split_off(mark);
         // Settings that a SET after it decides.
         let mut decided = Vec::new();
@@ -312,14 +332,9 @@ impl SettingsTable {
                 continue;
             }
             if let Ok(value) = self.apply(change.setting, &change.before) {
-                self.values[change.setting] = value;
-                let known = &KNOWN[change.setting];
-                if known.reported {
-                    told.push((known.name, self.values[change.setting].clone()));
-                }
+                self.put(change.setting, value);
             }
         }
-        told
     }
 
     /// Checks a value, puts it into effect and gives its proper spelling.

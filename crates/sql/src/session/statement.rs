@@ -119,7 +119,7 @@ impl Session {
             }
             let arena = scratch::take_arena();
             let run = literal_values(compiled, literals, &self.environment, &arena)
-                .and_then(|values| self.run_query(statement, values, 0, None, client));
+                .and_then(|values| self.run_query(statement, values, u64::MAX, None, client));
             scratch::give_arena(arena);
             let count = run?;
             self.complete(statement, count, client);
@@ -129,11 +129,11 @@ impl Session {
         done
     }
 
-    /// Runs a portal until its end or the row limit.
+    /// Runs a portal until its end, or until it has given `limit` rows.
     pub(super) fn run_portal(
         &mut self,
         portal: &mut Portal,
-        max_rows: u32,
+        limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let Some(planned) = portal.planned.clone() else { return Ok(Executed::Complete) };
@@ -144,19 +144,39 @@ impl Session {
         };
         if portal.done || portal.kept.is_some() {
             let statement = Arc::clone(&first.statement);
-            return self.resume(portal, &statement, max_rows, client);
+            return self.resume(portal, &statement, limit, client);
         }
         let timer = self.start_limit();
-        let done = self.run_fresh(portal, &planned, max_rows, client);
+        let done = self.run_fresh(portal, &planned, limit, client);
         self.stop_limit(timer);
         done
+    }
+
+    /// Runs a portal that has not been run yet and keeps all its rows, for FETCH.
+    pub(super) fn fill_portal(
+        &mut self,
+        portal: &mut Portal,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let Some(planned) = portal.planned.clone().filter(|_| !portal.done && portal.kept.is_none()) else {
+            return Ok(());
+        };
+        match planned.compiled.as_ref().map(|compiled| &compiled.statement) {
+            Some(statement) if !statement.returns_rows() => {
+                Err(SqlError::new(SqlState::INTERNAL_ERROR, "unsupported portal strategy"))
+            }
+            Some(statement) if matches!(statement.body, Body::Command(_)) => {
+                Err(SqlError::unsupported("FETCH from a portal of a command"))
+            }
+            _ => self.run_fresh(portal, &planned, 0, client).map(drop),
+        }
     }
 
     fn run_fresh(
         &mut self,
         portal: &mut Portal,
         planned: &Arc<Planned>,
-        max_rows: u32,
+        limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let mut planned = Arc::clone(planned);
@@ -181,7 +201,7 @@ impl Session {
             }
             let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
             let statement = Arc::clone(&compiled.statement);
-            return self.run_bound(portal, &statement, max_rows, client);
+            return self.run_bound(portal, &statement, limit, client);
         }
     }
 
@@ -190,7 +210,7 @@ impl Session {
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
-        max_rows: u32,
+        limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let arena = scratch::take_arena();
@@ -200,7 +220,7 @@ impl Session {
             Ok(values) => match &statement.body {
                 Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
                 Body::Query { .. } => {
-                    self.run_query(statement, values, max_rows, Some(&mut kept), client).map(Some)
+                    self.run_query(statement, values, limit, Some(&mut kept), client).map(Some)
                 }
             },
         };
@@ -220,12 +240,12 @@ impl Session {
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
-        max_rows: u32,
+        limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let mut given = 0;
         if let Some(kept) = &mut portal.kept {
-            while max_rows == 0 || given < u64::from(max_rows) {
+            while given < limit {
                 let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
                 if sent.is_none() {
                     break;
@@ -234,7 +254,7 @@ impl Session {
                 fiber::safe_point();
                 interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             }
-            if max_rows != 0 && given == u64::from(max_rows) {
+            if given == limit {
                 return Ok(Executed::Suspended);
             }
         }
@@ -243,12 +263,12 @@ impl Session {
         Ok(Executed::Complete)
     }
 
-    /// Runs a query whose tables are locked; the number for its tag. With a row limit what comes after it is kept.
+    /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are kept.
     pub(super) fn run_query(
         &mut self,
         statement: &Statement,
         values: &[Datum<'_>],
-        max_rows: u32,
+        limit: u64,
         kept: Option<&mut Option<KeptRows>>,
         client: &mut dyn Client,
     ) -> Result<u64, SqlError> {
@@ -256,8 +276,9 @@ impl Session {
             return Err(SqlError::internal("a command where a query was expected"));
         };
         self.begin_statement(statement)?;
+        let gives = *tag == QueryTag::Select || !statement.columns.is_empty();
+        let limit = if gives { limit } else { u64::MAX };
         let mut given = 0_u64;
-        let limit = if max_rows == 0 || *tag != QueryTag::Select { u64::MAX } else { u64::from(max_rows) };
         let mut rest = None;
         let work_mem = self.environment.table.work_mem;
         let keep = || KeptRows::new(work_mem);
@@ -271,7 +292,7 @@ impl Session {
                 return Ok(Flow::More);
             }
             given += 1;
-            if !statement.columns.is_empty() || *tag == QueryTag::Select {
+            if gives {
                 client.row(row, &statement.columns, environment)?;
             }
             Ok(Flow::More)

@@ -207,7 +207,7 @@ impl Session {
                 "there is no transaction in progress",
             ));
         }
-        let ended = self.end_transaction(stage != Stage::Failed, client);
+        let ended = self.end_transaction(stage != Stage::Failed);
         if chain && ended.is_ok() {
             self.open_transaction(modes);
             self.block.stage = Stage::Explicit;
@@ -225,7 +225,7 @@ impl Session {
                 "there is no transaction in progress",
             ));
         }
-        self.end_transaction(false, client)?;
+        self.end_transaction(false)?;
         if chain {
             self.open_transaction(modes);
             self.block.stage = Stage::Explicit;
@@ -234,15 +234,15 @@ impl Session {
     }
 
     /// The end of a query string, or Sync: commits or rolls back an implicit transaction.
-    pub(super) fn end_implicit(&mut self, commit: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+    pub(super) fn end_implicit(&mut self, commit: bool) -> Result<(), SqlError> {
         match self.block.stage {
-            Stage::Implicit => self.end_transaction(commit, client),
+            Stage::Implicit => self.end_transaction(commit),
             _ => Ok(()),
         }
     }
 
     /// Ends whatever transaction is open.
-    fn end_transaction(&mut self, commit: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+    fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
         self.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
@@ -271,12 +271,11 @@ impl Session {
             ended = published.and(ended);
         }
         self.seat.transaction(0);
-        if overlay.is_some() {
+        if let Some((base, overlay)) = &overlay {
             self.environment.catalog = self.environment.definitions.catalog();
+            self.shared.forget_counters(&overlay.unused_counters(base, commit && ended.is_ok()));
         }
-        for (name, value) in self.environment.table.end(commit && ended.is_ok(), 0) {
-            client.parameter(name, &value);
-        }
+        self.environment.table.end(commit && ended.is_ok(), 0);
         if !self.block.created.is_empty() || self.block.dropped {
             self.shared.trees_settled(&self.block.created);
             self.block.created.clear();
@@ -326,6 +325,7 @@ impl Session {
             None => {
                 self.block.empty = self.txn.rollback().is_ok();
                 self.forget_definitions();
+                self.environment.table.end(false, 0);
                 Ok(())
             }
         };
@@ -336,6 +336,7 @@ impl Session {
         if self.block.stage == Stage::Implicit && !self.block.empty {
             self.block.empty = self.txn.rollback().is_ok();
             self.forget_definitions();
+            self.environment.table.end(false, 0);
         }
     }
 
@@ -434,9 +435,7 @@ impl Session {
                 [("default_transaction_isolation", isolation), ("default_transaction_read_only", read_only)];
             for (name, value) in defaults {
                 let Some(value) = value else { continue };
-                if let Some((name, value)) = self.environment.table.set(name, Some(value), false)? {
-                    client.parameter(name, &value);
-                }
+                self.environment.table.set(name, Some(value), false)?;
             }
             return Ok(());
         }

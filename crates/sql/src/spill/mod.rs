@@ -13,7 +13,7 @@ use runtime::{fiber, interrupt};
 pub(crate) use rows::{Rows, RowsReader, pack, unpack};
 pub(crate) use sorter::{Sorted, Sorter};
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, from_txn};
 
 /// Lets others run and obeys interrupts, once in a while: for loops without rows of an executor.
@@ -24,12 +24,23 @@ impl Pace {
 
     fn step(&mut self) -> Result<(), SqlError> {
         self.0 = self.0.wrapping_add(1);
-        if self.0.is_multiple_of(Pace::STEPS) {
-            fiber::safe_point();
-            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-        }
-        Ok(())
+        if self.0.is_multiple_of(Pace::STEPS) { pause() } else { Ok(()) }
     }
+}
+
+/// Lets others run and obeys interrupts.
+fn pause() -> Result<(), SqlError> {
+    fiber::safe_point();
+    interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))
+}
+
+/// A length as it is written before what it counts.
+#[inline]
+fn short(length: usize) -> Result<u32, SqlError> {
+    u32::try_from(length).map_err(|_| {
+        let message = format!("a row of {length} bytes is too large to be kept (at most {})", u32::MAX);
+        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+    })
 }
 
 /// The client's error for one of storage.

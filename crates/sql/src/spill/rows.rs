@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use storage::Store;
 use storage::spool::{Spool, SpoolReader};
 
-use super::failed;
+use super::{failed, short};
 use crate::error::SqlError;
 use crate::types::{Datum, tagged};
 
@@ -60,14 +60,16 @@ impl Rows {
             self.marks.push(self.spool.len());
         }
         self.count += 1;
+        let mut length = Ok(0);
         let framed = |to: &mut Vec<u8>| {
             let start = to.len();
             to.extend_from_slice(&[0; 4]);
             write(to);
-            let len = (to.len() - start - 4) as u32;
-            to[start..start + 4].copy_from_slice(&len.to_le_bytes());
+            length = short(to.len() - start - 4);
+            to[start..start + 4].copy_from_slice(&length.as_ref().map_or(0, |len| *len).to_le_bytes());
         };
-        self.spool.append(store, framed).map_err(failed)
+        self.spool.append(store, framed).map_err(failed)?;
+        length.map(drop)
     }
 
     /// Forgets all rows.

@@ -8,12 +8,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use runtime::fiber;
 use storage::Store;
 use storage::page::PAGE_SIZE;
 use storage::spool::{Spool, SpoolReader};
 
-use super::{Pace, failed};
+use super::{Pace, failed, pause, short};
 use crate::error::SqlError;
 
 /// An entry in memory: the key's first bytes behind what all keys have in common, which decide most comparisons (set when
@@ -50,8 +49,8 @@ fn prefix(key: &[u8]) -> u64 {
 const FAN_IN_MIN: usize = 8;
 /// Most runs read at once.
 const FAN_IN_MAX: usize = 128;
-/// Comparisons between two safe points.
-const COMPARISONS: u32 = 256;
+/// Entries sorted between two safe points: some milliseconds' work, and more than most statements sort.
+const STRETCH: usize = 1 << 16;
 /// Entries a limited sorter gathers at the least before it drops what is beyond the limit.
 const LIMIT_MIN: usize = 64;
 /// Bytes of an entry's lengths in a run.
@@ -119,10 +118,10 @@ impl<'a> Sorter<'a> {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         write(&mut self.bytes);
-        let payload = (self.bytes.len() - at - key.len()) as u32;
-        self.entries.push(Entry { prefix: 0, at, key: key.len() as u32, payload });
+        let payload = short(self.bytes.len() - at - key.len())?;
+        self.entries.push(Entry { prefix: 0, at, key: short(key.len())?, payload });
         if self.entries.len() / 2 >= self.limit.max(LIMIT_MIN) {
-            self.cut();
+            self.cut()?;
         }
         if self.bytes.len() + self.entries.len() * size_of::<Entry>() > self.memory {
             self.spill()?;
@@ -136,45 +135,58 @@ impl<'a> Sorter<'a> {
         !self.runs.is_empty()
     }
 
-    /// Sorts what is in memory. Lets others run as it goes: the sort of a large memory takes seconds.
-    fn sort(&mut self) {
+    /// Sorts what is in memory: stretches of it, which are then merged. Others run, and interrupts are obeyed, in between:
+    /// the sort of a large memory takes seconds.
+    fn sort(&mut self) -> Result<(), SqlError> {
         let (bytes, common) = (self.bytes.as_slice(), self.common);
-        for entry in &mut self.entries {
-            entry.prefix = prefix(&entry.key(bytes)[common..]);
-        }
-        let mut comparisons = 0_u32;
-        self.entries.sort_unstable_by(|a, b| {
-            comparisons = comparisons.wrapping_add(1);
-            if comparisons.is_multiple_of(COMPARISONS) {
-                fiber::safe_point();
-            }
+        let compare = |a: &Entry, b: &Entry| {
             if a.prefix != b.prefix {
                 return a.prefix.cmp(&b.prefix);
             }
             // What came first lies first.
             a.key(bytes)[common..].cmp(&b.key(bytes)[common..]).then(a.at.cmp(&b.at))
-        });
+        };
+        for stretch in self.entries.chunks_mut(STRETCH) {
+            for entry in &mut *stretch {
+                entry.prefix = prefix(&entry.key(bytes)[common..]);
+            }
+            stretch.sort_unstable_by(compare);
+            if stretch.len() == STRETCH {
+                pause()?;
+            }
+        }
+        let mut sorted = STRETCH;
+        let mut left = Vec::new();
+        while sorted < self.entries.len() {
+            for pair in self.entries.chunks_mut(2 * sorted) {
+                merge(pair, sorted, &mut left, compare)?;
+            }
+            sorted *= 2;
+        }
         if self.entries.len() >= self.limit {
             self.entries.truncate(self.limit);
             self.bar = self.entries.last().map(|entry| entry.key(bytes).to_vec());
         }
+        Ok(())
     }
 
     /// Drops what is beyond the limit, and its bytes.
-    fn cut(&mut self) {
-        self.sort();
+    fn cut(&mut self) -> Result<(), SqlError> {
+        self.sort()?;
         let mut bytes = Vec::with_capacity(self.bytes.len());
         for entry in &mut self.entries {
             let at = bytes.len();
-            bytes.extend_from_slice(&self.bytes[entry.at..][..(entry.key + entry.payload) as usize]);
+            let length = entry.key as usize + entry.payload as usize;
+            bytes.extend_from_slice(&self.bytes[entry.at..][..length]);
             entry.at = at;
         }
         self.bytes = bytes;
+        Ok(())
     }
 
     /// Writes what is in memory as a run, then merges runs while there are too many of an age.
     fn spill(&mut self) -> Result<(), SqlError> {
-        self.sort();
+        self.sort()?;
         let mut spool = Spool::new(0);
         for entry in &self.entries {
             self.pace.step()?;
@@ -222,7 +234,7 @@ impl<'a> Sorter<'a> {
     /// Ends the gathering: the entries can be drained.
     pub fn finish(mut self) -> Result<Sorted, SqlError> {
         if self.runs.is_empty() {
-            self.sort();
+            self.sort()?;
             return Ok(Sorted(Source::Memory { bytes: self.bytes, entries: self.entries, next: 0 }));
         }
         if !self.entries.is_empty() {
@@ -234,6 +246,37 @@ impl<'a> Sorter<'a> {
         }
         Ok(Sorted(Source::Merged { merge: Merge::new(self.runs)?, left: self.limit }))
     }
+}
+
+/// Makes one sorted stretch of two neighbours, the first of them `middle` entries long.
+fn merge(
+    entries: &mut [Entry],
+    middle: usize,
+    left: &mut Vec<Entry>,
+    compare: impl Fn(&Entry, &Entry) -> Ordering,
+) -> Result<(), SqlError> {
+    if middle >= entries.len() || compare(&entries[middle - 1], &entries[middle]) == Ordering::Less {
+        return Ok(());
+    }
+    left.clear();
+    left.extend_from_slice(&entries[..middle]);
+    // What was merged never overtakes what is left of the second stretch.
+    let (mut a, mut b) = (0, middle);
+    while a < left.len() && b < entries.len() {
+        let to = a + b - middle;
+        if to.is_multiple_of(STRETCH) {
+            pause()?;
+        }
+        if compare(&entries[b], &left[a]) == Ordering::Less {
+            entries[to] = entries[b];
+            b += 1;
+        } else {
+            entries[to] = left[a];
+            a += 1;
+        }
+    }
+    entries[a + b - middle..b].copy_from_slice(&left[a..]);
+    Ok(())
 }
 
 /// Writes an entry to a run.

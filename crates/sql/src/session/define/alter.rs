@@ -7,11 +7,10 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, exists, missing, quoted, sequence, skipping};
+use super::{constraint, exists, missing, quoted, retype, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
-use crate::functions;
 use crate::plan::{AlterAction, Body, QualifiedName};
 use crate::planner::Request;
 
@@ -85,20 +84,7 @@ fn act(
         }
         AlterAction::SetNotNull { column, not_null } => set_not_null(session, table, column, *not_null),
         AlterAction::SetType { column, type_, using } => {
-            let at = table.column(column).ok_or_else(|| no_column(column))?;
-            let before = crate::expr::Expr::column(0, table.columns[at].type_);
-            if using.is_none() && functions::cast(before, *type_, functions::CastContext::Assignment).is_err()
-            {
-                let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-                let shown = if plain { column.clone() } else { quoted(column) };
-                let message = format!("column \"{column}\" cannot be cast automatically to type {type_}");
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .with_hint(format!("You might need to specify \"USING {shown}::{type_}\".")));
-            }
-            let old = table.clone();
-            table.columns[at].type_ = *type_;
-            let value = using.clone().unwrap_or_else(|| quoted(column));
-            rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))
+            retype::set_type(session, table, column, *type_, using.as_deref())
         }
         AlterAction::Rename(name) => {
             if session.environment.catalog.relation_in(table.schema, name).is_some() {
@@ -186,11 +172,8 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
         session.discard_tree(index.tree)?;
     }
     table.foreign_keys.retain(|key| !key.columns.contains(&position));
-    // A check that reads the column goes with it; which ones do is told by their text.
-    let mentions = |text: &str| {
-        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.eq_ignore_ascii_case(&name))
-    };
-    table.checks.retain(|check| !mentions(&check.text));
+    // A check that reads the column goes with it.
+    table.checks.retain(|check| !mentions(&check.text, &name));
     for sequence in owned_by(&catalog, table.oid, position) {
         sequence::forget(session, &sequence)?;
     }
@@ -201,6 +184,11 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     column.identity = None;
     column.name = format!("........pg.dropped.{}........", at + 1);
     Ok(())
+}
+
+/// Whether an expression's text may speak of a column.
+pub(super) fn mentions(text: &str, column: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.eq_ignore_ascii_case(column))
 }
 
 /// The sequences a column owns.

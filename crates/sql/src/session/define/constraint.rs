@@ -154,19 +154,46 @@ fn check(
         str::to_owned,
     );
     if !new {
-        let schema = session.environment.catalog.schema_name(table.schema).to_owned();
-        let query =
-            format!("SELECT 1 FROM {}.{} WHERE NOT ({text}) LIMIT 1", quoted(&schema), quoted(&table.name));
-        if alter::count(session, &[table], &query)? > 0 {
-            let message =
-                format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", table.name);
-            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
-                .with_table(&schema, &table.name)
-                .with_constraint(&name));
-        }
+        verify_check(session, table, &name, text)?;
     }
     table.checks.push(CheckConstraint { oid: session.shared.new_oid(), name, text: text.to_owned() });
     Ok(())
+}
+
+/// No row may break a check.
+pub(super) fn verify_check(
+    session: &mut Session,
+    table: &Table,
+    name: &str,
+    text: &str,
+) -> Result<(), SqlError> {
+    let schema = session.environment.catalog.schema_name(table.schema).to_owned();
+    let query =
+        format!("SELECT 1 FROM {}.{} WHERE NOT ({text}) LIMIT 1", quoted(&schema), quoted(&table.name));
+    // A place in this query is none in the client's.
+    let broken = alter::count(session, &[table], &query).map_err(|mut error| {
+        error.position = None;
+        error
+    })?;
+    if broken > 0 {
+        let message =
+            format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", table.name);
+        return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
+            .with_table(&schema, &table.name)
+            .with_constraint(name));
+    }
+    Ok(())
+}
+
+/// A foreign key's columns must have types that fit, and every row its parent.
+pub(super) fn verify_reference(
+    session: &mut Session,
+    child: &Table,
+    parent: &Table,
+    key: &ForeignKey,
+) -> Result<(), SqlError> {
+    same_types(child, parent, &key.name, (&key.columns, &key.parent_columns))?;
+    check_references(session, child, parent, key)
 }
 
 fn foreign_key(

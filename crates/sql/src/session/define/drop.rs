@@ -55,6 +55,9 @@ pub(super) fn database(
                 shared.drop_tree(txn, tree)?;
             }
         }
+        for sequence in gone.catalog().sequences() {
+            system::put(txn, system::SEQUENCES, &sequence.counter.to_be_bytes(), None)?;
+        }
         for (key, _) in system::list(txn, system::OBJECTS, &gone.oid.to_be_bytes())? {
             system::put(txn, system::OBJECTS, &key, None)?;
         }
@@ -228,6 +231,9 @@ fn drop_table(session: &mut Session, table: &Table, cascade: bool, together: &[u
     for sequence in owned {
         sequence::forget(session, &sequence)?;
     }
+    if catalog.statistics(table.oid).is_some() {
+        session.define(Change::DropStatistics(table.oid))?;
+    }
     session.define(Change::DropTable(table.oid))
 }
 
@@ -325,8 +331,7 @@ pub(super) fn truncate(
         if restart_identity {
             for column in 0..columns {
                 for owned in alter::owned_by(&Arc::clone(&session.environment.catalog), oid, column) {
-                    let counter = session.shared.counter(&owned)?;
-                    session.shared.sequence_set(&owned, &counter, owned.start, false)?;
+                    sequence::restart(session, &owned)?;
                 }
             }
         }

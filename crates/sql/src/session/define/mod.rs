@@ -8,6 +8,8 @@ mod alter;
 mod constraint;
 mod create;
 mod drop;
+mod reindex;
+mod retype;
 mod sequence;
 
 use std::sync::Arc;
@@ -66,6 +68,7 @@ pub(super) fn run(
         Command::Truncate { tables, restart_identity, cascade } => {
             drop::truncate(session, tables, *restart_identity, *cascade, client)?
         }
+        Command::Reindex(what) => reindex::run(session, what)?,
         _ => return Err(SqlError::internal("a command without a way to run it")),
     };
     client.complete(tag);
@@ -85,6 +88,7 @@ fn name_of(command: &Command) -> &'static str {
         Command::AlterSequence { .. } => "ALTER SEQUENCE",
         Command::AlterTable { .. } => "ALTER TABLE",
         Command::Truncate { .. } => "TRUNCATE TABLE",
+        Command::Reindex(_) => "REINDEX",
         Command::Drop { kind, .. } => match kind {
             ObjectKind::Table => "DROP TABLE",
             ObjectKind::Index => "DROP INDEX",

@@ -61,8 +61,11 @@ fn defined(
     options: &SequenceOptions,
 ) -> Result<Sequence, SqlError> {
     let type_ = options.type_.unwrap_or(Type::INT8);
+    let oid = session.shared.new_oid();
     let mut sequence = Sequence {
-        oid: session.shared.new_oid(),
+        oid,
+        counter: oid,
+        first: 1,
         schema,
         name,
         type_,
@@ -75,11 +78,22 @@ fn defined(
         owner: None,
     };
     apply(&mut sequence, options, true)?;
+    sequence.first = sequence.start;
     Ok(sequence)
 }
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// The numbers a type holds.
+fn bounds(type_: Type) -> Result<(i64, i64), SqlError> {
+    match type_.oid {
+        oid::INT2 => Ok((i64::from(i16::MIN), i64::from(i16::MAX))),
+        oid::INT4 => Ok((i64::from(i32::MIN), i64::from(i32::MAX))),
+        oid::INT8 => Ok((i64::MIN, i64::MAX)),
+        _ => Err(invalid("sequence type must be smallint, integer, or bigint")),
+    }
 }
 
 /// Puts options into a definition, with PostgreSQL's defaults and checks.
@@ -90,12 +104,7 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         }
         sequence.increment = increment;
     }
-    let (low, high) = match sequence.type_.oid {
-        oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        oid::INT8 => (i64::MIN, i64::MAX),
-        _ => return Err(invalid("sequence type must be smallint, integer, or bigint")),
-    };
+    let (low, high) = bounds(sequence.type_)?;
     let ascending = sequence.increment > 0;
     match options.minimum {
         Some(Some(minimum)) => sequence.minimum = minimum,
@@ -166,21 +175,65 @@ pub(super) fn alter(
     let mut sequence = Sequence::clone(&found);
     apply(&mut sequence, options, false)?;
     if let Some(restart) = options.restart {
-        let counter = session.shared.counter(&found)?;
         let value = restart.unwrap_or(sequence.start);
-        session.shared.sequence_set(&sequence, &counter, value, false)?;
+        let out_of = |how: &str, bound: i64| {
+            Err(invalid(format!("RESTART value ({value}) cannot be {how} ({bound})")))
+        };
+        if value < sequence.minimum {
+            return out_of("less than MINVALUE", sequence.minimum);
+        }
+        if value > sequence.maximum {
+            return out_of("greater than MAXVALUE", sequence.maximum);
+        }
+        restart_at(session, &mut sequence, value);
     }
     session.define(Change::PutSequence(Arc::new(sequence)))?;
     Ok("ALTER SEQUENCE")
 }
 
-/// Drops a sequence.
+/// Gives a sequence that is being changed a new counter that begins at a value.
+fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
+    sequence.counter = session.shared.new_oid();
+    sequence.first = value;
+}
+
+/// Starts a sequence again.
+pub(super) fn restart(session: &mut Session, sequence: &Sequence) -> Result<(), SqlError> {
+    let mut sequence = sequence.clone();
+    let start = sequence.start;
+    restart_at(session, &mut sequence, start);
+    session.define(Change::PutSequence(Arc::new(sequence)))
+}
+
+/// Gives an identity column's sequence the column's new type; bounds that were its old type's become the new one's.
+pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) -> Result<(), SqlError> {
+    let (old_low, old_high) = bounds(sequence.type_)?;
+    let (low, high) = bounds(type_).map_err(|error| {
+        SqlError::new(error.code, "identity column type must be smallint, integer, or bigint")
+    })?;
+    let mut sequence = sequence.clone();
+    sequence.type_ = Type::new(type_.oid);
+    if sequence.maximum == old_high {
+        sequence.maximum = high;
+    }
+    if sequence.minimum == old_low {
+        sequence.minimum = low;
+    }
+    apply(&mut sequence, &SequenceOptions::default(), false)?;
+    if sequence.minimum < low {
+        let message =
+            format!("MINVALUE ({}) is out of range for sequence data type {type_}", sequence.minimum);
+        return Err(invalid(message));
+    }
+    if sequence.maximum > high {
+        let message =
+            format!("MAXVALUE ({}) is out of range for sequence data type {type_}", sequence.maximum);
+        return Err(invalid(message));
+    }
+    session.define(Change::PutSequence(Arc::new(sequence)))
+}
+
+/// Drops a sequence. Its counter goes when that is committed.
 pub(super) fn forget(session: &mut Session, sequence: &Sequence) -> Result<(), SqlError> {
-    crate::database::system::put(
-        &session.txn,
-        crate::database::system::SEQUENCES,
-        &sequence.oid.to_be_bytes(),
-        None,
-    )?;
     session.define(Change::DropSequence(sequence.oid))
 }

@@ -105,3 +105,40 @@ fn what_is_left_half_way_gives_its_pages_back() {
         drop(sorter);
     });
 }
+
+#[test]
+fn a_large_memory_is_sorted_in_stretches() {
+    with_store("stretches", |store| {
+        // Two stretches whole and one in part, merged in two rounds; keys that are equal, too.
+        let count = 2 * STRETCH as u64 + 1000;
+        let key = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 50_000).to_be_bytes();
+        let mut sorter = Sorter::new(store, 1 << 30);
+        let mut expected: Vec<_> = (0..count).map(|number| (key(number), number)).collect();
+        for (key, number) in &expected {
+            sorter.push(key, |to| to.extend_from_slice(&number.to_le_bytes())).unwrap();
+        }
+        expected.sort();
+        let mut sorted = sorter.finish().unwrap();
+        for (key, number) in expected {
+            assert_eq!(sorted.next().unwrap(), Some((&key[..], &number.to_le_bytes()[..])));
+        }
+        assert!(sorted.next().unwrap().is_none());
+    });
+}
+
+#[test]
+fn the_sort_of_a_large_memory_is_interrupted() {
+    use runtime::interrupt::{self, Interrupt, Reason};
+    with_store("interrupt", |store| {
+        let mut sorter = Sorter::new(store, 1 << 30);
+        for number in 0..3 * STRETCH as u64 {
+            sorter.push(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), |_| ()).unwrap();
+        }
+        let stop = Interrupt::new();
+        interrupt::set_current(Some(Arc::clone(&stop)));
+        stop.raise(Reason::Cancel);
+        let code = sorter.finish().map(drop).unwrap_err().code;
+        interrupt::set_current(None);
+        assert_eq!(code.as_str(), "57014");
+    });
+}

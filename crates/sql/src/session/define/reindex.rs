@@ -1,0 +1,82 @@
+//! REINDEX: indexes built anew, in trees of their own until the transaction commits.
+
+use std::sync::Arc;
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::{alter, missing};
+use crate::catalog::{Change, Relation};
+use crate::error::{SqlError, SqlState};
+use crate::exec;
+use crate::plan::Reindex;
+
+/// REINDEX.
+pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str, SqlError> {
+    session.refresh_catalog();
+    match what {
+        Reindex::Index(name) => match session.find_relation(name) {
+            Some(Relation::Index(table, index)) => rebuild(session, table.oid, Some(index))?,
+            Some(_) => {
+                let message = format!("\"{}\" is not an index", name.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            None => return Err(missing(name)),
+        },
+        Reindex::Table(name) => {
+            let found = session.locked_table(name, TableLock::AccessExclusive)?;
+            rebuild(session, found.ok_or_else(|| missing(name))?.oid, None)?;
+        }
+        Reindex::Schema(name) => {
+            session.refuse_block("REINDEX SCHEMA")?;
+            let schema =
+                session.environment.catalog.schema(name).map(|schema| schema.oid).ok_or_else(|| {
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+                })?;
+            rebuild_all(session, Some(schema))?;
+        }
+        Reindex::Database(name) => {
+            session.refuse_block("REINDEX DATABASE")?;
+            if !name.is_empty() && *name != session.environment.catalog.database.name {
+                let message = "can only reindex the currently open database";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            rebuild_all(session, None)?;
+        }
+    }
+    Ok("REINDEX")
+}
+
+/// All indexes of the tables of one schema, or of all.
+fn rebuild_all(session: &mut Session, schema: Option<u32>) -> Result<(), SqlError> {
+    let catalog = Arc::clone(&session.environment.catalog);
+    let tables = catalog.tables().filter(|table| !table.is_virtual());
+    for table in tables.filter(|table| schema.is_none_or(|schema| schema == table.schema)) {
+        rebuild(session, table.oid, None)?;
+    }
+    Ok(())
+}
+
+/// One index of a table, or all. A table's primary key is the order of its rows: with it all are built anew.
+fn rebuild(session: &mut Session, table: u32, index: Option<u32>) -> Result<(), SqlError> {
+    session.lock_definition(table, TableLock::AccessExclusive)?;
+    // It may have been dropped before it was locked.
+    let Some(mut table) = session.environment.catalog.table(table).map(|table| table.as_ref().clone()) else {
+        return Ok(());
+    };
+    let old = table.clone();
+    if old.primary_key.as_ref().is_some_and(|key| index.is_none_or(|index| index == key.oid)) {
+        alter::rewrite(session, &old, &mut table, None)?;
+    } else {
+        for at in 0..table.indexes.len() {
+            if index.is_some_and(|index| index != table.indexes[at].oid) {
+                continue;
+            }
+            session.discard_tree(table.indexes[at].tree)?;
+            table.indexes[at].tree = session.make_tree()?;
+            session.see_rows_of(&table)?;
+            session.executing(|cx| exec::ddl::build_index(cx, &table, &table.indexes[at]))?;
+        }
+    }
+    session.define(Change::PutTable(Arc::new(table)))
+}

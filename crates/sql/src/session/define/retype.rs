@@ -1,0 +1,99 @@
+//! ALTER COLUMN ... TYPE: the rows are rewritten, and whatever else speaks of the column is looked at again: its default,
+//! its sequence, the table's checks, and the foreign keys on either side.
+
+use std::sync::Arc;
+
+use txn::TableLock;
+
+use super::super::Session;
+use super::create::no_column;
+use super::{alter, constraint, quoted, sequence};
+use crate::catalog::{Change, Table};
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::functions::{self, CastContext};
+use crate::planner::Request;
+use crate::types::{Type, oid};
+
+/// Gives a column another type.
+pub(super) fn set_type(
+    session: &mut Session,
+    table: &mut Table,
+    column: &str,
+    type_: Type,
+    using: Option<&str>,
+) -> Result<(), SqlError> {
+    let at = table.column(column).ok_or_else(|| no_column(column))?;
+    let before = Expr::column(0, table.columns[at].type_);
+    if using.is_none() && functions::cast(before, type_, CastContext::Assignment).is_err() {
+        let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let shown = if plain { column.to_owned() } else { quoted(column) };
+        let message = format!("column \"{column}\" cannot be cast automatically to type {type_}");
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+            .with_hint(format!("You might need to specify \"USING {shown}::{type_}\".")));
+    }
+    let old = table.clone();
+    table.columns[at].default = kept_default(session, &old, at, type_)?;
+    if table.columns[at].identity.is_some() {
+        for owned in alter::owned_by(&Arc::clone(&session.environment.catalog), table.oid, at as u32) {
+            sequence::retype(session, &owned, type_)?;
+        }
+    }
+    table.columns[at].type_ = type_;
+    let value = using.map_or_else(|| quoted(column), str::to_owned);
+    alter::rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))?;
+    // The constraints are read with the new type from here on.
+    session.define(Change::PutTable(Arc::new(table.clone())))?;
+    for check in &table.checks {
+        if alter::mentions(&check.text, column) {
+            constraint::verify_check(session, table, &check.name, &check.text)?;
+        }
+    }
+    verify_references(session, table, at as u32)
+}
+
+/// A column's default as it is kept for another type: cast to it by assignment, or the change is refused.
+fn kept_default(
+    session: &Session,
+    table: &Table,
+    at: usize,
+    type_: Type,
+) -> Result<Option<String>, SqlError> {
+    let column = &table.columns[at];
+    let Some(text) = &column.default else { return Ok(None) };
+    let planned = session.compile(&Request::plain(&format!("SELECT {text}")))?;
+    let columns = planned.compiled.as_ref().map(|compiled| &compiled.statement.columns);
+    let own = columns.and_then(|columns| columns.first()).map_or(Type::TEXT, |column| column.type_);
+    // What has no type of its own, as a quoted constant, was read as the column's. Nothing else of type text may be there.
+    let untyped = own.oid == oid::TEXT && column.type_.oid != oid::TEXT;
+    let given = if untyped { Type::new(column.type_.oid) } else { own };
+    if !functions::can_cast(given, type_, CastContext::Assignment) {
+        let message =
+            format!("default for column \"{}\" cannot be cast automatically to type {type_}", column.name);
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+    }
+    Ok(Some(match untyped {
+        true if text.starts_with('\'') && text.ends_with('\'') => format!("{text}::{given}"),
+        true => format!("({text})::{given}"),
+        false => text.clone(),
+    }))
+}
+
+/// The foreign keys a column is in: types that can be compared, and a parent for every row.
+fn verify_references(session: &mut Session, table: &Table, column: u32) -> Result<(), SqlError> {
+    for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&column)) {
+        let parent = session.definition(key.parent)?;
+        constraint::verify_reference(session, table, &parent, key)?;
+    }
+    let catalog = Arc::clone(&session.environment.catalog);
+    for reference in catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid) {
+        session.lock_definition(reference.child, TableLock::AccessExclusive)?;
+        let child = session.definition(reference.child)?;
+        for key in &child.foreign_keys {
+            if key.parent == table.oid && key.parent_columns.contains(&column) {
+                constraint::verify_reference(session, &child, table, key)?;
+            }
+        }
+    }
+    Ok(())
+}
