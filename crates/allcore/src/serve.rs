@@ -174,8 +174,8 @@ fn password_source(auth: AuthKind, data: &Path) -> Result<Option<PasswordSource>
         ));
     }
     let data: PathBuf = data.to_path_buf();
-    // Read at each login, so that a change needs no restart.
-    Ok(Some(Box::new(move |user| match Passwords::read(&data) {
+    // Read at each login, so that a change needs no restart; other sessions of the core go on meanwhile.
+    Ok(Some(Box::new(move |user| match runtime::file::blocking(|| Passwords::read(&data)) {
         Ok(passwords) => passwords.verifier(user),
         Err(fault) => {
             log::error!("{fault}");

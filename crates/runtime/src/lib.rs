@@ -27,6 +27,14 @@ pub use start::{
     Facts, FileIo, Options, Runtime, core, core_count, processor_count, shutting_down, try_core,
 };
 
+/// Says why something ended that should not have: by the log, or on standard error where the program keeps none.
+pub fn last_words(words: std::fmt::Arguments<'_>) {
+    match log::max_level() {
+        log::LevelFilter::Off => eprintln!("{words}"),
+        _ => log::error!("{words}"),
+    }
+}
+
 /// Whether this thread is unwinding from a panic.
 #[inline]
 pub fn is_panicking() -> bool {

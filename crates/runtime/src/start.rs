@@ -85,6 +85,8 @@ pub(crate) struct Shared {
     /// Workers end once nothing runs on them.
     pub(crate) exiting: AtomicBool,
     pub(crate) exit_deadline: AtomicU64,
+    /// Workers that have not ended: the last one lets the threads for files end.
+    working: AtomicUsize,
     pub(crate) pool: Arc<Pool>,
     /// How long an idle core polls at most.
     pub(crate) poll_nanos: u64,
@@ -104,6 +106,18 @@ impl Shared {
     pub(crate) fn session_count(&self) -> usize {
         // Relaxed: a count orders nothing else.
         self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// A worker's thread, until it ends.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // AcqRel: the last one comes after all that the others have asked for.
+        if self.0.working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.pool.close();
+        }
     }
 }
 
@@ -137,6 +151,7 @@ impl Runtime {
             draining: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
             exit_deadline: AtomicU64::new(u64::MAX),
+            working: AtomicUsize::new(cores),
             pool: Pool::new(),
             poll_nanos: options.poll.as_nanos() as u64,
         });
@@ -147,6 +162,7 @@ impl Runtime {
             let (shared, started) = (shared.clone(), started.clone());
             let processor = pin.then(|| processors[core]);
             let body = move || {
+                let _ended = Ended(Arc::clone(&shared));
                 let pinned = processor.is_some_and(os::pin);
                 match Worker::new(core, shared, disk) {
                     Ok(worker) => {
@@ -185,8 +201,8 @@ impl Runtime {
     /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a fiber parks. A panic of
     /// `body` goes on in the caller. Nothing is allocated for the way there and back but the fiber's job.
     pub fn call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> R {
-        // Relaxed: a guard against misuse; a call that comes after the workers' end would never return.
-        assert!(!self.shared.exiting.load(Ordering::Relaxed), "the runtime has been shut down");
+        // A call that comes after the workers' end would never return.
+        assert!(!self.is_over(), "the runtime has been shut down");
         let mut call = Call::new(body);
         // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
         // no mailbox yet; the function fits its type.
@@ -253,10 +269,15 @@ impl Runtime {
         self.tell_to_exit();
         for thread in threads {
             if thread.join().is_err() {
-                eprintln!("a worker's loop panicked");
+                crate::last_words(format_args!("a worker's loop panicked"));
             }
         }
-        self.shared.pool.close();
+    }
+
+    /// Whether the workers have ended or are about to: nothing can be run on them any more.
+    pub fn is_over(&self) -> bool {
+        // Relaxed: a guard against misuse.
+        self.shared.exiting.load(Ordering::Relaxed)
     }
 
     fn tell_to_exit(&self) {
@@ -365,7 +386,7 @@ fn install_panic_hook() {
         std::panic::set_hook(Box::new(move |panic| match worker::current() {
             Some(worker) => {
                 let trace = std::backtrace::Backtrace::force_capture();
-                eprintln!("core {}: {panic}\n{trace}", worker.core);
+                crate::last_words(format_args!("core {}: {panic}\n{trace}", worker.core));
             }
             None => previous(panic),
         }));

@@ -215,3 +215,34 @@ fn shutdown_leaves_a_fiber_behind_that_never_ends() {
     runtime.shutdown();
     assert!(time::precise() - began < 3_000_000_000);
 }
+
+#[test]
+fn a_runtime_dropped_by_its_own_worker_ends_its_threads() {
+    let runtime = Runtime::start(Options {
+        cores: Some(2),
+        pin: false,
+        file_io: FileIo::Threads,
+        ..Options::default()
+    })
+    .unwrap();
+    runtime.call(0, || crate::file::blocking(|| assert_eq!(crate::try_core(), None, "off the core")));
+    let pool = Arc::downgrade(&runtime.shared.pool);
+    let (worker, own) = (Arc::clone(&runtime), Arc::downgrade(&runtime));
+    runtime.spawn(1, move || {
+        while Arc::strong_count(&worker) > 1 {
+            crate::fiber::sleep(Duration::from_millis(1));
+        }
+        drop(worker);
+    });
+    drop(runtime);
+    let start = std::time::Instant::now();
+    // Workers and threads for files hold it.
+    while pool.upgrade().is_some() {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "threads are left, {} runtimes",
+            own.strong_count()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -286,6 +286,6 @@ impl Worker {
 /// Runs a callback of the loop; a panic ends the callback alone.
 pub(crate) fn contain(what: &str, action: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(action)).is_err() {
-        eprintln!("{what} panicked on core {}; the core goes on", here().core);
+        crate::last_words(format_args!("{what} panicked on core {}; the core goes on", here().core));
     }
 }

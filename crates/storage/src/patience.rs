@@ -38,7 +38,7 @@ impl Patience {
             now
         });
         if now >= self.due {
-            eprintln!(
+            log::warn!(
                 "waiting for {}, {} s so far: {error}; it goes on by itself when there is space",
                 self.what,
                 seconds(now - begun)
@@ -53,7 +53,7 @@ impl Patience {
 impl Drop for Patience {
     fn drop(&mut self) {
         if let Some(begun) = self.begun.filter(|_| self.said) {
-            eprintln!("there is {} again, after {} s", self.what, seconds(runtime::time::precise() - begun));
+            log::info!("there is {} again, after {} s", self.what, seconds(runtime::time::precise() - begun));
         }
     }
 }
@@ -83,8 +83,8 @@ impl Progress {
         self.due = now + EVERY;
         let done = done >> 20;
         match total {
-            Some(total) => eprintln!("{}: {done} of {} MiB", self.what, total >> 20),
-            None => eprintln!("{}: {done} MiB so far", self.what),
+            Some(total) => log::info!("{}: {done} of {} MiB", self.what, total >> 20),
+            None => log::info!("{}: {done} MiB so far", self.what),
         }
     }
 }

@@ -139,7 +139,7 @@ impl Pool {
         let mebibytes = region.len() >> 20;
         let prefault = Prefault::start(&region, cores, move |nanos| {
             if nanos > PREFAULT_QUIET {
-                eprintln!(
+                log::info!(
                     "all {mebibytes} MiB of buffers are backed by memory, after {} s",
                     nanos / 1_000_000_000
                 );

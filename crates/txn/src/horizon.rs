@@ -105,7 +105,7 @@ impl Engine {
         let Some(kept) = self.kept_log().filter(|kept| kept.txid != progress.told) else { return };
         if kept.bytes > KEPT_DISTANCES * self.store.wal.options().checkpoint_bytes {
             progress.told = kept.txid;
-            eprintln!("{kept}");
+            log::warn!("{kept}");
         }
     }
 

@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use operation::Operation;
-use pool::blocking;
+pub use pool::blocking;
 use ring::Ring;
 
 use crate::fiber;

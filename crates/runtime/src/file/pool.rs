@@ -116,12 +116,12 @@ impl Pool {
 
 /// No thread at all can be had for files: the work is queued and could never end.
 fn fatal(error: &io::Error) -> ! {
-    eprintln!("no thread for file I/O can be started: {error}");
+    crate::last_words(format_args!("no thread for file I/O can be started: {error}"));
     std::process::abort();
 }
 
 /// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is no fiber.
-pub(super) fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
+pub fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     let Some((worker, fiber)) = fiber::current() else { return body() };
     let mut body = Some(body);
     let mut result = None;

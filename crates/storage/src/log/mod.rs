@@ -190,7 +190,7 @@ impl Wal {
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
             match segments.make() {
                 Err(error @ Error::DiskFull(_)) if segments.ready_end() > end.0 => {
-                    eprintln!("the log has no reserve: {error}");
+                    ::log::warn!("the log has no reserve: {error}");
                     break;
                 }
                 made => made?,
@@ -336,7 +336,7 @@ fn this_core() -> usize {
 /// Ends the process: a log that can't be written makes every later promise a lie. Recovery restores what was promised.
 #[cold]
 pub(crate) fn fail_stop(why: &str) -> ! {
-    eprintln!("PANIC: {why}; the process ends, the next start recovers from the log");
+    runtime::last_words(format_args!("PANIC: {why}; the process ends, the next start recovers from the log"));
     std::process::exit(FAIL_STOP_STATUS)
 }
 

@@ -272,6 +272,8 @@ fn persist(what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) {
 
 /// A rollback that can't go on leaves rows that nobody may touch: end here, and let recovery put them back.
 fn fatal(why: &str) -> ! {
-    eprintln!("fatal: rollback is impossible ({why}); ending, so that recovery undoes it from the log");
+    runtime::last_words(format_args!(
+        "rollback is impossible ({why}); ending, so that recovery undoes it from the log"
+    ));
     std::process::abort()
 }
