@@ -89,7 +89,7 @@ fn run_alone(
     let count = pages.count();
     pages.write_before(redo, pace)?;
     sync::stop::point("checkpoint.pages_written");
-    wal.ensure_reserved(info.len())?;
+    wal.ensure_checkpoint()?;
     let log_end = wal.append_checkpoint(&info);
     wal.wait_durable(log_end)?;
     sync::stop::point("checkpoint.before_control");
@@ -145,7 +145,7 @@ impl Checkpointer {
                 continue;
             }
             if let Err(error) = self.paced(wal, pool) {
-                eprintln!("checkpoint put off: {error}");
+                log::warn!("checkpoint put off: {error}");
             }
             (position, since) = (wal.position(), runtime::time::now());
         }

@@ -140,7 +140,7 @@ impl Numbers {
         loop {
             let taken = match share {
                 Share::Ordinary => self.free.take(core),
-                Share::Reserved => self.free.take_held_back(core),
+                Share::Reserved | Share::Checkpoint => self.free.take_held_back(core),
             };
             if let Some(index) = taken {
                 return Ok(index);

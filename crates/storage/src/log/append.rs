@@ -11,7 +11,7 @@ use sync::atomic::Ordering;
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
-use super::{BLOCK, Critical, TxnLink, Wal, fail_stop};
+use super::{BLOCK, Critical, MOST_INFO, TxnLink, Wal, fail_stop};
 use crate::Error;
 use crate::page::Lsn;
 use crate::patience::Patience;
@@ -21,6 +21,10 @@ use crate::patience::Patience;
 const SLACK: u64 = 2 * LONGEST as u64;
 /// What a core draws beyond what it needs.
 const PORTION: u64 = 128 << 10;
+/// What is kept of the last segment for checkpoints: some dozens of their records, since not each of them makes room.
+const LAST_ROOM: u64 = 64 << 10;
+/// The longest record of a checkpoint.
+const CHECKPOINT_RECORD: u64 = (record::HEADER + MOST_INFO + record::TRAILER + record::ALIGNMENT) as u64;
 /// The most credit that a core can hold.
 pub(super) const MOST_CREDIT: u64 = SLACK + 2 * MAX_PAYLOAD as u64 + PORTION;
 
@@ -57,8 +61,17 @@ impl CoreCell {
 pub(crate) enum Share {
     /// New work: leaves the reserve alone.
     Ordinary,
-    /// What takes changes back, and ends of transactions: may use it.
+    /// What takes changes back, and ends of transactions: may use it, but for [`LAST_ROOM`].
     Reserved,
+    /// A checkpoint's own record: may use all there is, and takes no more than it needs. Checkpoints make room.
+    Checkpoint,
+}
+
+impl Share {
+    /// What a core draws beyond what it needs.
+    fn portion(self) -> u64 {
+        if self == Share::Checkpoint { 0 } else { PORTION }
+    }
 }
 
 impl Wal {
@@ -94,6 +107,12 @@ impl Wal {
         if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, share) }
     }
 
+    /// Parks until a checkpoint's record can be appended; fails where there is no room for it.
+    pub(crate) fn ensure_checkpoint(&self) -> Result<(), Error> {
+        let enough = self.with_core(|_, state| state.credit >= CHECKPOINT_RECORD);
+        if enough { Ok(()) } else { self.draw(CHECKPOINT_RECORD, Share::Checkpoint) }
+    }
+
     fn need(bytes: usize) -> u64 {
         assert!(bytes <= MAX_PAYLOAD, "a change of {bytes} bytes is no single record");
         SLACK + 2 * bytes as u64
@@ -114,7 +133,7 @@ impl Wal {
                 }
                 Drawn::NoSegment { end } => match self.wait_for_segments(end) {
                     Ok(()) => {}
-                    Err(error) if share == Share::Ordinary => return Err(error),
+                    Err(error) if share != Share::Reserved => return Err(error),
                     Err(error) => patience.pause(&error),
                 },
             }
@@ -130,12 +149,16 @@ impl Wal {
                 if state.credit >= need {
                     return Drawn::Enough;
                 }
-                let end = granted + (need - state.credit) + PORTION;
+                let end = granted + (need - state.credit) + share.portion();
                 let ring = self.ring.size() - if share == Share::Ordinary { self.ring.size() / 8 } else { 0 };
                 if end > self.durable_block() + ring {
                     return Drawn::RingFull { durable_needed: (end - ring).next_multiple_of(BLOCK) };
                 }
-                let reserve = if share == Share::Ordinary { self.segments.size() } else { 0 };
+                let reserve = match share {
+                    Share::Ordinary => self.segments.size(),
+                    Share::Reserved => LAST_ROOM,
+                    Share::Checkpoint => 0,
+                };
                 if end + reserve > self.segments.ready_end() {
                     return Drawn::NoSegment { end: end + reserve };
                 }
