@@ -37,7 +37,7 @@ use settling::Unsettled;
 
 use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
 use crate::error::{SqlError, SqlState};
-use crate::exec::{from_storage, from_txn};
+use crate::exec::from_txn;
 use crate::session::Session;
 
 /// How to open a data folder.
@@ -318,14 +318,17 @@ impl Database {
         self.shared.board.interrupt(session, reason)
     }
 
-    /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Not to be called on a worker.
+    /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Does nothing the second time. Not to be
+    /// called on a worker.
     pub fn shutdown(&self) -> Result<(), OpenError> {
         let shared = &self.shared;
+        if shared.runtime.is_over() {
+            return Ok(());
+        }
         shared.runtime.drain();
         let closed = shared.runtime.call(0, || {
             shared.autovacuum.close();
-            shared.engine.close().map_err(from_txn)?;
-            shared.engine.store().close().map_err(|error| from_storage(&error))
+            shared.engine.close().map_err(from_txn)
         });
         shared.runtime.shutdown();
         closed.map_err(OpenError::Catalog)

@@ -175,8 +175,11 @@ impl EmbeddedSession {
 impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         let session = self.session.take();
-        // An open transaction is rolled back where it ran.
-        self.database.runtime().call(self.core, move || drop(session));
+        let runtime = self.database.runtime();
+        if !runtime.is_over() {
+            // An open transaction is rolled back where it ran. Of what is left after a shutdown, recovery takes it back.
+            runtime.call(self.core, move || drop(session));
+        }
     }
 }
 

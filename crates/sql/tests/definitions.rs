@@ -346,3 +346,22 @@ fn a_dropped_database_has_no_sessions() {
     drop(s);
     close_sound(&folder, database);
 }
+
+#[test]
+fn a_session_may_outlive_its_database() {
+    let folder = Folder::new("definitions-late");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY); SET work_mem = '64kB'");
+    // A cursor whose rows lie in temporary pages, and trees that nobody has settled.
+    run(
+        &mut s,
+        "BEGIN; DECLARE c CURSOR FOR SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g; FETCH 5 FROM c",
+    );
+    run(&mut s, "CREATE TABLE u AS SELECT g FROM generate_series(1, 1000) g; TRUNCATE t");
+    database.shutdown().expect("closes");
+    database.shutdown().expect("closes once");
+    drop(s);
+    drop(database);
+    close_sound(&folder, folder.open());
+}

@@ -138,7 +138,10 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        self.release_before(u64::MAX);
+        // Once the runtime has ended nobody wants its pages.
+        if runtime::try_core().is_some() {
+            self.release_before(u64::MAX);
+        }
     }
 }
 
