@@ -11,10 +11,14 @@ use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::{FileIo, Options, Runtime, core, fiber, time, timer, try_core};
 
 pub(crate) fn start(cores: usize) -> Arc<Runtime> {
+    start_with(cores, FileIo::Threads)
+}
+
+pub(crate) fn start_with(cores: usize, file_io: FileIo) -> Arc<Runtime> {
     let options = Options {
         cores: Some(cores),
         pin: false,
-        file_io: FileIo::Threads,
+        file_io,
         grace: Duration::from_secs(3),
         ..Options::default()
     };

@@ -18,7 +18,7 @@ use sync::atomic::Ordering;
 
 use crate::fiber::{Fiber, Hook, Job, Phase};
 use crate::file::Disk;
-use crate::net::Net;
+use crate::net::{Batch, Net};
 use crate::reactor::Reactor;
 use crate::stack::Stack;
 use crate::start::Shared;
@@ -75,13 +75,15 @@ impl Worker {
         if let Some(event) = disk.event() {
             reactor.watch_disk(event)?;
         }
+        // Who wants no ring for files wants none for sockets.
+        let batch = disk.event().and_then(|_| Batch::new());
         Ok(Self {
             core,
             shared,
             running: Cell::new(ptr::null()),
             now: Cell::new(time::precise()),
             timers: RefCell::default(),
-            net: Net::default(),
+            net: Net::new(batch),
             disk,
             reactor,
             ready: RefCell::default(),

@@ -1,18 +1,21 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
 //!
 //! A core's readable sessions form a list; a pooled fiber serves one after the other, collects their small replies, and
-//! sends them together once the list is exhausted, before it parks, or at 64 KiB (`round.rs`). When it parks, the loop
+//! sends them together before the next are received for, once the list is exhausted, or before it parks (`round.rs`). When it parks, the loop
 //! goes on with another fiber. So an idle connection costs its state alone, and a busy core runs all its sessions on
-//! one warm stack. What must hold:
+//! one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were sent is received, by
+//! one system call (`batch.rs`). What must hold:
 //!
 //! 1. A session is served by one fiber at a time, and stays on its core.
 //! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
 //! 3. `closed` is called exactly once for every session that was accepted, then its socket is closed.
 
+mod batch;
 mod listener;
 mod round;
 mod session;
 
+pub(crate) use batch::Batch;
 pub use listener::{Accept, Accepted, Address, Listener, listen};
 pub use round::SessionIo;
 pub(crate) use round::{Buffers, Outbox, serve_round};
@@ -27,7 +30,7 @@ use std::rc::Rc;
 use sync::atomic::Ordering;
 
 use crate::interrupt::Reason;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 use listener::Listening;
 use session::Session;
 
@@ -70,8 +73,9 @@ pub enum Peer {
 }
 
 /// The sockets of one core.
-#[derive(Default)]
 pub(crate) struct Net {
+    /// None: each send and receive is a system call.
+    pub(crate) batch: Option<Batch>,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
@@ -87,6 +91,17 @@ struct Slot {
 }
 
 impl Net {
+    pub(crate) fn new(batch: Option<Batch>) -> Net {
+        Net {
+            batch,
+            slots: RefCell::default(),
+            free: RefCell::default(),
+            ready: RefCell::default(),
+            listeners: RefCell::default(),
+            draining: Cell::new(false),
+        }
+    }
+
     /// Takes over a connection placed on this core.
     fn attach(&self, worker: &Worker, socket: OwnedFd, peer: Peer, handler: Box<dyn Serve>) {
         let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
@@ -160,7 +175,16 @@ impl Net {
         }
     }
 
-    fn next_ready(&self) -> Option<Rc<Session>> {
+    /// The session to be served next. When all those received for have been, the replies so far are sent, and what the
+    /// next sessions were sent is received.
+    fn next_ready(&self, outbox: &RefCell<Outbox>) -> Option<Rc<Session>> {
+        if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_served())
+            && self.ready.borrow().len() + outbox.borrow().len() > 1
+            && self.has_ready()
+        {
+            batch.exchange(worker::here(), &outbox.borrow(), &self.ready.borrow());
+            outbox.borrow_mut().clear(self);
+        }
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
         Some(session)

@@ -1,13 +1,15 @@
 //! A round: a pooled fiber serves the core's readable sessions one after the other and sends their replies together.
 
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::batch;
 use super::session::Session;
-use super::{Next, Peer, Serve, WakeHandle};
+use super::{Net, Next, Peer, Serve, WakeHandle};
 use crate::fiber::{self, Fiber};
 use crate::interrupt::Interrupt;
 use crate::timer;
@@ -15,6 +17,8 @@ use crate::worker::{self, Worker};
 
 /// Room for receiving; also where a round's replies are sent.
 const BUFFER: usize = 64 * 1024;
+/// Replies that are collected: whose is sent much later than it was made has left the cache.
+const REPLIES_MAX: usize = 2 * batch::MOST;
 /// A reply longer than this is sent by itself instead of being collected.
 const COLLECTED_MAX: usize = 8 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
@@ -52,20 +56,51 @@ impl Outbox {
         self.replies.is_empty()
     }
 
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// One reply, and whose it is.
+    pub(super) fn reply(&self, index: usize) -> (&Rc<Session>, &[u8]) {
+        let start = index.checked_sub(1).map_or(0, |before| self.replies[before].1);
+        let (session, end) = &self.replies[index];
+        (session, &self.bytes[start..*end])
+    }
+
+    pub(super) fn replies(&self) -> impl Iterator<Item = (&Rc<Session>, &[u8])> {
+        (0..self.replies.len()).map(|index| self.reply(index))
+    }
+
     fn add(&mut self, session: &Rc<Session>, reply: &[u8]) {
+        // The order of a session's replies is kept by sending one at a time.
+        if session.replied.replace(true) {
+            self.send();
+            session.replied.set(true);
+        }
         self.bytes.extend_from_slice(reply);
         self.replies.push((session.clone(), self.bytes.len()));
+        if self.replies.len() >= REPLIES_MAX || self.bytes.len() >= BUFFER {
+            self.send();
+        }
     }
 
     /// Sends everything, without waiting: what a socket does not take is left with its session.
     pub(crate) fn send(&mut self) {
         let worker = worker::here();
-        let mut start = 0;
-        for (session, end) in self.replies.drain(..) {
-            session.send_or_keep(worker, &self.bytes[start..end]);
-            start = end;
+        match &worker.net.batch {
+            Some(batch) if self.replies.len() > 1 => batch.exchange(worker, self, &VecDeque::new()),
+            _ => self.replies().for_each(|(session, bytes)| session.send_or_keep(worker, bytes)),
+        }
+        self.clear(&worker.net);
+    }
+
+    /// Forgets what has been sent.
+    pub(super) fn clear(&mut self, net: &Net) {
+        for (session, _) in self.replies.drain(..) {
+            session.replied.set(false);
             if session.dead.get() {
-                worker.net.make_ready(&session);
+                net.make_ready(&session);
             }
         }
         self.bytes.clear();
@@ -122,12 +157,9 @@ impl Input {
 pub(crate) fn serve_round(fiber: &Fiber) {
     let worker = worker::here();
     let mut buffers = fiber.local.buffers.take().unwrap_or_default();
-    while let Some(session) = worker.net.next_ready() {
+    while let Some(session) = worker.net.next_ready(&fiber.local.outbox) {
         worker.net.prefetch_next();
         serve_one(worker, fiber, &session, &mut buffers);
-        if fiber.local.outbox.borrow().bytes.len() >= BUFFER {
-            fiber.local.outbox.borrow_mut().send();
-        }
     }
     fiber.local.outbox.borrow_mut().send();
     if buffers.output.capacity() > KEPT_MAX {
@@ -139,14 +171,15 @@ pub(crate) fn serve_round(fiber: &Fiber) {
 /// Serves one session once: everything that has come.
 fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mut Buffers) {
     let blocked = !session.unsent.borrow().is_empty() && !session.dead.get();
-    if blocked && !session.interrupt.is_ending() {
+    if blocked && !session.interrupt.is_ending() && session.keep_arrival(worker) {
         return; // it comes again when the socket has taken its replies
     }
     let Some(mut handler) = session.handler.take() else {
+        session.keep_arrival(worker);
         return finish_closed(worker, session);
     };
     session.busy.set(true);
-    let next = serve_input(fiber, session, &mut *handler, buffers);
+    let next = serve_input(worker, fiber, session, &mut *handler, buffers);
     if next == Next::Close {
         close(worker, fiber, session, handler, &mut buffers.output);
         return;
@@ -163,22 +196,19 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
 }
 
 /// Receives and lets the handler serve; what the session wants next.
-fn serve_input(fiber: &Fiber, session: &Rc<Session>, handler: &mut dyn Serve, buffers: &mut Buffers) -> Next {
+fn serve_input(
+    worker: &Worker,
+    fiber: &Fiber,
+    session: &Rc<Session>,
+    handler: &mut dyn Serve,
+    buffers: &mut Buffers,
+) -> Next {
     let Buffers { input, output } = buffers;
     input.load(session.partial.take());
     output.clear();
     let mut has_news = session.woken.replace(false);
-    if session.readable.get() && !session.dead.get() {
-        match session.receive(&mut input.bytes) {
-            Ok(0) => {
-                session.at_end.set(true);
-                session.readable.set(false);
-                has_news = true;
-            }
-            Ok(_) => has_news = true,
-            Err(error) if is_transient(&error) => {}
-            Err(_) => session.dead.set(true),
-        }
+    if session.arrived.get().is_some() || session.readable.get() && !session.dead.get() {
+        has_news |= session.receive_or_end(worker, &mut input.bytes);
     }
     if session.dead.get() {
         return Next::Close;
@@ -255,10 +285,6 @@ fn finish_closed(worker: &Worker, session: &Rc<Session>) {
     if session.unsent.borrow().is_empty() || session.dead.get() || worker.net.draining.get() {
         worker.net.detach(worker, session);
     }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// A session's bytes in and out, while it is served.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sync::atomic::{AtomicBool, Ordering};
 
+use super::batch::Arrival;
 use super::{Peer, Serve};
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
@@ -37,6 +38,10 @@ pub(super) struct Session {
     pub(super) dead: Cell<bool>,
     /// To be served although no bytes have come.
     pub(super) woken: Cell<bool>,
+    /// What has come for it, received before its turn.
+    pub(super) arrived: Cell<Option<Arrival>>,
+    /// A reply of it is collected and not sent.
+    pub(super) replied: Cell<bool>,
     /// In the ready list.
     pub(super) queued: Cell<bool>,
     /// A fiber serves it.
@@ -79,6 +84,8 @@ impl Session {
             at_end: Cell::new(false),
             dead: Cell::new(false),
             woken: Cell::new(false),
+            arrived: Cell::new(None),
+            replied: Cell::new(false),
             queued: Cell::new(false),
             busy: Cell::new(false),
             partial: Cell::default(),
@@ -159,15 +166,24 @@ impl Session {
             unsent.extend_from_slice(bytes);
             return;
         }
-        match send(self.socket(), bytes) {
-            Ok(sent) if sent == bytes.len() => {}
-            Ok(sent) => {
-                unsent.extend_from_slice(&bytes[sent..]);
-                drop(unsent);
-                self.watch(worker, Watch::InputAndOutput);
-            }
-            Err(_) => self.dead.set(true),
+        drop(unsent);
+        self.sent(worker, bytes, send(self.socket(), bytes));
+    }
+
+    /// Whether replies may be sent: nothing was left over, and there is somebody to send to.
+    pub(super) fn takes_replies(&self) -> bool {
+        !self.dead.get() && self.unsent.borrow().is_empty()
+    }
+
+    /// So much of `bytes` was sent, while nothing was left over before; the rest is left over.
+    pub(super) fn sent(&self, worker: &Worker, bytes: &[u8], sent: io::Result<usize>) {
+        match sent {
+            Ok(sent) if sent == bytes.len() => return,
+            Ok(sent) => self.unsent.borrow_mut().extend_from_slice(&bytes[sent..]),
+            Err(error) if is_transient(&error) => self.unsent.borrow_mut().extend_from_slice(bytes),
+            Err(_) => return self.dead.set(true),
         }
+        self.watch(worker, Watch::InputAndOutput);
     }
 
     fn watch(&self, worker: &Worker, watch: Watch) {
@@ -183,25 +199,69 @@ impl Session {
         // SAFETY: the room is writable for its length.
         let received =
             unsafe { libc::recv(self.socket(), room.as_mut_ptr().cast(), asked, libc::MSG_DONTWAIT) };
-        match check_len(received) {
-            Ok(received) => {
-                // SAFETY: the kernel has written that many bytes behind the old length.
-                unsafe { bytes.set_len(bytes.len() + received) };
-                // Less than asked for: the kernel has no more now, and will tell when it has. After a hang-up it will
-                // not tell again, so the end is still to be read.
-                if received < asked && !self.hung_up.get() {
-                    self.readable.set(false);
-                }
-                Ok(received)
+        let received = self.received(asked, check_len(received))?;
+        // SAFETY: the kernel has written that many bytes behind the old length.
+        unsafe { bytes.set_len(bytes.len() + received) };
+        Ok(received)
+    }
+
+    /// Notes what a receive of `asked` bytes says of the socket.
+    pub(super) fn received(&self, asked: usize, result: io::Result<usize>) -> io::Result<usize> {
+        let exhausted = match &result {
+            // Less than asked for: the kernel has no more now, and will tell when it has. After a hang-up it will not
+            // tell again, so the end is still to be read.
+            Ok(received) => *received < asked && !self.hung_up.get(),
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        if exhausted {
+            self.readable.set(false);
+        }
+        result
+    }
+
+    /// Whether a receive before its turn helps: it will be served, and nothing came before.
+    pub(super) fn is_receivable(&self) -> bool {
+        self.readable.get() && self.takes_replies() && self.arrived.get().is_none()
+    }
+
+    /// Receives for the session's turn, or takes what was received before it; the end and errors are noted. Whether
+    /// there is anything to serve.
+    pub(super) fn receive_or_end(&self, worker: &Worker, to: &mut Vec<u8>) -> bool {
+        let received = match (self.arrived.take(), &worker.net.batch) {
+            (Some(arrival), Some(batch)) => batch.take(self, arrival, to),
+            _ => self.receive(to),
+        };
+        match received {
+            Ok(0) => {
+                self.at_end.set(true);
+                self.readable.set(false);
             }
-            Err(error) => {
-                if error.kind() == io::ErrorKind::WouldBlock {
-                    self.readable.set(false);
-                }
-                Err(error)
+            Ok(_) => {}
+            Err(error) if is_transient(&error) => return false,
+            Err(_) => {
+                self.dead.set(true);
+                return false;
             }
         }
+        true
     }
+
+    /// Keeps what was received for a turn that can't be had now, until the next. False when the session is to be served
+    /// nevertheless, since its connection has failed.
+    pub(super) fn keep_arrival(&self, worker: &Worker) -> bool {
+        if self.arrived.get().is_some() {
+            let mut bytes = self.partial.take();
+            if self.receive_or_end(worker, &mut bytes) {
+                self.woken.set(true);
+            }
+            self.partial.set(bytes);
+        }
+        !self.dead.get()
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Sends as much as the socket takes; `Ok(0)` when it is full.

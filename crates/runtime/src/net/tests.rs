@@ -12,8 +12,8 @@ use sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::interrupt::{self, Interrupted, Reason};
-use crate::tests::start;
-use crate::{Runtime, fiber};
+use crate::tests::start_with;
+use crate::{FileIo, Runtime, fiber};
 
 /// Answers messages of `[length u32][kind u8][body]` with the same bytes; the kind says what happens before.
 struct Echo {
@@ -84,8 +84,8 @@ struct Server {
     closed: Arc<AtomicUsize>,
 }
 
-fn serve(cores: usize, address: Address) -> Server {
-    let runtime = start(cores);
+fn serve(way: FileIo, cores: usize, address: Address) -> Server {
+    let runtime = start_with(cores, way);
     let closed = Arc::new(AtomicUsize::new(0));
     let count = closed.clone();
     let accept = move |accepted: &Accepted| -> Option<Box<dyn Serve>> {
@@ -94,6 +94,30 @@ fn serve(cores: usize, address: Address) -> Server {
     };
     let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
     Server { runtime, listener, closed }
+}
+
+/// Each test with a system call for each send and receive, and with the ring where the kernel grants one.
+macro_rules! both_ways {
+    ($($name:ident),* $(,)?) => {
+        mod plain {
+            $(#[test] fn $name() { super::$name(crate::FileIo::Threads); })*
+        }
+        mod ring {
+            $(#[test] fn $name() { super::$name(crate::FileIo::Auto); })*
+        }
+    };
+}
+
+both_ways! {
+    new_sessions_go_where_the_fewest_live,
+    messages_whole_in_parts_in_rows_and_large,
+    backpressure_holds_back_and_loses_nothing,
+    a_thousand_sessions_at_once,
+    endings_of_every_kind,
+    an_idle_session_is_woken_by_its_interrupt,
+    unix_sockets_permissions_stale_files_and_refusal,
+    shutdown_ends_idle_waiting_and_blocked_sessions,
+    many_full_sockets_keep_their_order,
 }
 
 fn tcp() -> Address {
@@ -148,9 +172,8 @@ fn core_of(client: &mut TcpStream) -> u8 {
 }
 
 /// Cores get new sessions by how many live ones they have, also after most of them have gone from one core.
-#[test]
-fn new_sessions_go_where_the_fewest_live() {
-    let server = serve(3, tcp());
+fn new_sessions_go_where_the_fewest_live(way: FileIo) {
+    let server = serve(way, 3, tcp());
     let count = |clients: &[(u8, TcpStream)]| {
         [0, 1, 2].map(|core| clients.iter().filter(|(home, _)| *home == core).count())
     };
@@ -180,9 +203,8 @@ fn new_sessions_go_where_the_fewest_live() {
     server.runtime.shutdown();
 }
 
-#[test]
-fn messages_whole_in_parts_in_rows_and_large() {
-    let server = serve(2, tcp());
+fn messages_whole_in_parts_in_rows_and_large(way: FileIo) {
+    let server = serve(way, 2, tcp());
     let mut client = server.connect();
     client.set_nodelay(true).unwrap();
     exchange(&mut client, &message(b'e', 10));
@@ -209,9 +231,8 @@ fn messages_whole_in_parts_in_rows_and_large() {
     assert_eq!(server.runtime.session_count(), 0);
 }
 
-#[test]
-fn backpressure_holds_back_and_loses_nothing() {
-    let server = serve(1, tcp());
+fn backpressure_holds_back_and_loses_nothing(way: FileIo) {
+    let server = serve(way, 1, tcp());
     let mut client = server.connect();
     let mut writer = client.try_clone().unwrap();
     let one = message(b'e', 30_000);
@@ -225,9 +246,31 @@ fn backpressure_holds_back_and_loses_nothing() {
     });
 }
 
-#[test]
-fn a_thousand_sessions_at_once() {
-    let server = serve(2, tcp());
+/// Sessions come to their turn with bytes received before it, while replies are left over, with more than one receive
+/// takes, and with nothing.
+fn many_full_sockets_keep_their_order(way: FileIo) {
+    let server = serve(way, 2, tcp());
+    std::thread::scope(|scope| {
+        for number in 0..150_usize {
+            let mut client = server.connect();
+            let mut writer = client.try_clone().unwrap();
+            let sizes =
+                (0..400_usize).map(move |turn| (turn * 7919 + number * 104_729) % 9000 / (1 + turn % 4));
+            let kind = |size: usize| if size.is_multiple_of(97) { b'y' } else { b'e' };
+            let messages = sizes.map(move |size| message(kind(size), size));
+            let sent = messages.clone();
+            scope.spawn(move || sent.for_each(|message| writer.write_all(&message).unwrap()));
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(number as u64 % 5 * 40));
+                messages.for_each(|message| expect(&mut client, &message));
+            });
+        }
+    });
+    server.wait_closed(150);
+}
+
+fn a_thousand_sessions_at_once(way: FileIo) {
+    let server = serve(way, 2, tcp());
     let mut clients: Vec<_> = (0..1000).map(|_| server.connect()).collect();
     for round in 0..5 {
         for (i, client) in clients.iter_mut().enumerate() {
@@ -244,9 +287,8 @@ fn a_thousand_sessions_at_once() {
     server.wait_closed(1000);
 }
 
-#[test]
-fn endings_of_every_kind() {
-    let server = serve(1, tcp());
+fn endings_of_every_kind(way: FileIo) {
+    let server = serve(way, 1, tcp());
     let end_of = |kind: u8| {
         let mut client = server.connect();
         exchange(&mut client, &message(b'e', 1));
@@ -267,9 +309,8 @@ fn endings_of_every_kind() {
     assert_eq!(server.runtime.session_count(), 0);
 }
 
-#[test]
-fn an_idle_session_is_woken_by_its_interrupt() {
-    let server = serve(1, tcp());
+fn an_idle_session_is_woken_by_its_interrupt(way: FileIo) {
+    let server = serve(way, 1, tcp());
     let mut client = server.connect();
     exchange(&mut client, &message(b'w', 1));
     std::thread::sleep(Duration::from_millis(50));
@@ -278,12 +319,11 @@ fn an_idle_session_is_woken_by_its_interrupt() {
     expect(&mut client, &message(b'c', 0));
 }
 
-#[test]
-fn unix_sockets_permissions_stale_files_and_refusal() {
-    let path: PathBuf = std::env::temp_dir().join(format!("allcore-net-{}", std::process::id()));
+fn unix_sockets_permissions_stale_files_and_refusal(way: FileIo) {
+    let path: PathBuf = std::env::temp_dir().join(format!("allcore-net-{}-{way:?}", std::process::id()));
     let address = || Address::Unix { path: path.clone(), mode: 0o600 };
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // leaves a stale socket
-    let server = serve(1, address());
+    let server = serve(way, 1, address());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut client = UnixStream::connect(&path).unwrap();
     exchange(&mut client, &message(b'e', 77));
@@ -300,9 +340,8 @@ fn unix_sockets_permissions_stale_files_and_refusal() {
     assert!(!path.exists());
 }
 
-#[test]
-fn shutdown_ends_idle_waiting_and_blocked_sessions() {
-    let server = serve(2, tcp());
+fn shutdown_ends_idle_waiting_and_blocked_sessions(way: FileIo) {
+    let server = serve(way, 2, tcp());
     let mut idle: Vec<_> = (0..50).map(|_| server.connect()).collect();
     idle.iter_mut().for_each(|client| exchange(client, &message(b'e', 3)));
     let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();

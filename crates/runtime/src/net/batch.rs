@@ -1,0 +1,130 @@
+//! Socket calls of many sessions by one system call: the replies of a round, and what has come for those served next.
+//!
+//! An io_uring in which nothing is ever under way: each call says not to wait (MSG_DONTWAIT), so it has ended when the
+//! kernel has taken it, and all have when [`Batch::exchange`] returns. It saves more than system calls: a client that a
+//! reply wakes takes the core when the server leaves the kernel, not before the other replies are out.
+//!
+//! What must hold:
+//! 1. What an entry points to stays where it is until `exchange` returns.
+//! 2. A session has one send and one receive at most among the entries, so its bytes keep their order.
+//! 3. What has come for a session lies in its slot until it is served. No slot is filled before all are empty again.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+
+use super::round::Outbox;
+use super::session::Session;
+use crate::worker::Worker;
+
+/// Sessions that are sent to, or received for, at once.
+pub(super) const MOST: usize = 64;
+/// Room for what has come for one session; of more, the rest is received into the session's own room. No power of two,
+/// so that the slots' beginnings do not share the same few cache lines.
+const SLOT: usize = 2048 + 128;
+/// Marks a receive among the entries, beside its slot; a send has its reply's place.
+const RECEIVE: u64 = 1 << 32;
+
+/// What has come for a session, or why nothing could be received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    slot: usize,
+    result: i32,
+}
+
+/// One core's ring, and what was received by it.
+pub(crate) struct Batch {
+    ring: RefCell<IoUring>,
+    slots: RefCell<Box<[u8]>>,
+    /// Slots that are in use.
+    waiting: Cell<usize>,
+}
+
+impl Batch {
+    /// None where the kernel grants no such ring: then each call is a system call.
+    pub(crate) fn new() -> Option<Batch> {
+        let ring =
+            IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(2 * MOST as u32).ok()?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe).ok()?;
+        let able = [opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code));
+        able.then(|| Batch {
+            ring: RefCell::new(ring),
+            slots: RefCell::new(vec![0; MOST * SLOT].into_boxed_slice()),
+            waiting: Cell::new(0),
+        })
+    }
+
+    /// Whether the next sessions may be received for.
+    pub(super) fn is_served(&self) -> bool {
+        self.waiting.get() == 0
+    }
+
+    /// Sends replies, and receives for the first sessions of `ready` if all for whom something had come are served.
+    pub(super) fn exchange(&self, worker: &Worker, outbox: &Outbox, ready: &VecDeque<Rc<Session>>) {
+        let (mut ring, mut slots) = (self.ring.borrow_mut(), self.slots.borrow_mut());
+        let mut count = 0;
+        let mut push = |entry: squeue::Entry| {
+            // SAFETY: the replies' bytes and the slots are borrowed until all entries have ended, below.
+            unsafe { ring.submission().push(&entry) }.expect("room for twice MOST entries");
+            count += 1;
+        };
+        for (index, (session, bytes)) in outbox.replies().enumerate() {
+            if session.takes_replies() {
+                let send = opcode::Send::new(types::Fd(session.socket()), bytes.as_ptr(), bytes.len() as u32);
+                let send = send.flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build();
+                push(send.user_data(index as u64));
+            } else {
+                session.send_or_keep(worker, bytes);
+            }
+        }
+        let next = if self.is_served() { MOST } else { 0 };
+        for ((index, session), slot) in ready.iter().enumerate().take(next).zip(slots.chunks_exact_mut(SLOT))
+        {
+            if session.is_receivable() {
+                let receive = opcode::Recv::new(types::Fd(session.socket()), slot.as_mut_ptr(), SLOT as u32);
+                push(receive.flags(libc::MSG_DONTWAIT).build().user_data(RECEIVE | index as u64));
+            }
+        }
+        let mut ended = 0;
+        while ended < count {
+            // An interrupted call, or no memory for the moment: the next call takes what is left.
+            if ring.submit_and_wait(count - ended).is_err() {
+                std::thread::yield_now();
+            }
+            for completion in ring.completion() {
+                ended += 1;
+                let (tag, result) = (completion.user_data(), completion.result());
+                if tag & RECEIVE == 0 {
+                    let (session, bytes) = outbox.reply(tag as usize);
+                    session.sent(worker, bytes, length(result));
+                } else {
+                    let slot = (tag & !RECEIVE) as usize;
+                    ready[slot].arrived.set(Some(Arrival { slot, result }));
+                    self.waiting.set(self.waiting.get() + 1);
+                }
+            }
+        }
+    }
+
+    /// Appends what has come for a session to `to`, as [`Session::receive`] does.
+    pub(super) fn take(&self, session: &Session, arrival: Arrival, to: &mut Vec<u8>) -> io::Result<usize> {
+        self.waiting.set(self.waiting.get() - 1);
+        let received = session.received(SLOT, length(arrival.result))?;
+        let start = arrival.slot * SLOT;
+        to.extend_from_slice(&self.slots.borrow()[start..start + received]);
+        if received == SLOT {
+            // Whether there was more, and how that ended, the next call finds out, if this one doesn't.
+            return Ok(received + session.receive(to).unwrap_or(0));
+        }
+        Ok(received)
+    }
+}
+
+/// The result of a call as it comes out of the ring.
+fn length(result: i32) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
+}
