@@ -47,7 +47,7 @@ impl Batch {
     /// None where the kernel grants no such ring: then each call is a system call.
     pub(crate) fn new() -> Option<Batch> {
         let ring =
-            IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(2 * MOST as u32).ok()?;
+            IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(4 * MOST as u32).ok()?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).ok()?;
         let able = [opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code));
@@ -69,7 +69,7 @@ impl Batch {
         let mut count = 0;
         let mut push = |entry: squeue::Entry| {
             // SAFETY: the replies' bytes and the slots are borrowed until all entries have ended, below.
-            unsafe { ring.submission().push(&entry) }.expect("room for twice MOST entries");
+            unsafe { ring.submission().push(&entry) }.expect("room for all replies and MOST receives");
             count += 1;
         };
         for (index, (session, bytes)) in outbox.replies().enumerate() {
