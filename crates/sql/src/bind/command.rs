@@ -337,7 +337,7 @@ impl Binder<'_> {
     }
 
     fn vacuum(&self, vacuum: &VacuumStmt) -> Result<Command, SqlError> {
-        let mut analyze = !vacuum.is_vacuumcmd;
+        let (mut analyze, mut verbose) = (!vacuum.is_vacuumcmd, false);
         for node in &vacuum.options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
             let (command, known) = match vacuum.is_vacuumcmd {
@@ -348,8 +348,10 @@ impl Binder<'_> {
                 let message = format!("unrecognized {command} option \"{}\"", option.defname);
                 return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
             }
-            if option.defname == "analyze" {
-                analyze |= self.option_bool(option)?;
+            match option.defname.as_str() {
+                "analyze" => analyze |= self.option_bool(option)?,
+                "verbose" => verbose = self.option_bool(option)?,
+                _ => {}
             }
         }
         let mut tables = Vec::with_capacity(vacuum.rels.len());
@@ -371,7 +373,7 @@ impl Binder<'_> {
             }
             tables.push(table.oid);
         }
-        Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze })
+        Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze, verbose })
     }
 
     /// A boolean option: without a value it is on.

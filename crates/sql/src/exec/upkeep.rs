@@ -12,9 +12,9 @@ use crate::error::SqlError;
 use crate::row::RowView;
 use crate::types::Datum;
 
-/// Removes what nobody can see any more.
-pub(crate) fn vacuum(shared: &Shared, table: &Table) -> Result<(), SqlError> {
-    table.trees().try_for_each(|address| shared.engine.vacuum(&tree(address)).map(|_| ()).map_err(from_txn))
+/// Removes what nobody can see any more; the number of entries.
+pub(crate) fn vacuum(shared: &Shared, table: &Table) -> Result<u64, SqlError> {
+    table.trees().map(|address| shared.engine.vacuum(&tree(address)).map_err(from_txn)).sum()
 }
 
 /// Rows looked at closely; of more, every n-th is.

@@ -9,10 +9,12 @@ use crate::types::{Datum, Type, Value};
 
 mod context;
 mod eval;
+mod show;
 mod walk;
 
 pub use context::{Environment, EvalContext};
 pub use eval::{call_function, convert, output};
+pub use show::Show;
 
 /// An expression.
 #[derive(Clone, Debug)]

@@ -63,6 +63,31 @@ pub enum AggregateKind {
     BitXor,
 }
 
+impl AggregateKind {
+    /// The name it is called by.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::CountRows | Kind::Count => "count",
+            Kind::Sum => "sum",
+            Kind::Avg => "avg",
+            Kind::Min => "min",
+            Kind::Max => "max",
+            Kind::BoolAnd => "bool_and",
+            Kind::BoolOr => "bool_or",
+            Kind::StringAgg => "string_agg",
+            Kind::ArrayAgg => "array_agg",
+            Kind::StddevSamp => "stddev_samp",
+            Kind::StddevPop => "stddev_pop",
+            Kind::VarSamp => "var_samp",
+            Kind::VarPop => "var_pop",
+            Kind::BitAnd => "bit_and",
+            Kind::BitOr => "bit_or",
+            Kind::BitXor => "bit_xor",
+        }
+    }
+}
+
 use AggregateKind as Kind;
 
 fn kind_of(name: &str) -> Option<Kind> {

@@ -131,6 +131,8 @@ pub enum Command {
         vacuum: bool,
         /// Gather statistics.
         analyze: bool,
+        /// Tell what was done.
+        verbose: bool,
     },
     /// CHECKPOINT.
     Checkpoint,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::client::{Client, Notice};
+use super::client::{Client, Notice, Severity};
 use super::plans::Planned;
 use super::portal::Portal;
 use super::rows::KeptRows;
@@ -14,6 +14,7 @@ use crate::expr::EvalContext;
 use crate::functions;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Isolation, Statement};
 use crate::types::Datum;
+use runtime::fiber;
 
 impl Session {
     /// Runs a command and completes it.
@@ -152,8 +153,8 @@ impl Session {
             }
             Command::Copy(copy) => self.copy(copy, values, client)?,
             Command::Explain(explain) => self.explain(statement, explain, values, client)?,
-            Command::Vacuum { tables, vacuum, analyze } => {
-                self.maintain(tables, *vacuum, *analyze)?;
+            Command::Vacuum { tables, vacuum, analyze, verbose } => {
+                self.maintain(tables, (*vacuum, *analyze, *verbose), client)?;
                 client.complete(if *vacuum { "VACUUM" } else { "ANALYZE" });
             }
             Command::Checkpoint => {
@@ -406,14 +407,22 @@ impl Session {
             let rows = self.run_query(&explain.statement, values, u64::MAX, None, &mut sink)?;
             actual = Some((rows, runtime::time::precise() - start));
         }
-        for line in exec::explain(&explain.statement, actual, explain.json) {
+        // What is shown may be as deep as what was compiled.
+        let (statement, session) = (&explain.statement, &self.environment);
+        let lines = fiber::on_worker_stack(|| exec::explain(statement, actual, explain.json, session));
+        for line in lines {
             client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
         }
         client.complete("EXPLAIN");
         Ok(())
     }
 
-    fn maintain(&mut self, tables: &[u32], vacuum: bool, analyze: bool) -> Result<(), SqlError> {
+    fn maintain(
+        &mut self,
+        tables: &[u32],
+        (vacuum, analyze, verbose): (bool, bool, bool),
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
         if vacuum {
             self.refuse_block("VACUUM")?;
         }
@@ -432,12 +441,25 @@ impl Session {
             if table.is_virtual() {
                 continue;
             }
+            let catalog = &self.environment.catalog;
+            let name = format!("{}.{}", catalog.schema_name(table.schema), table.name);
+            let full = format!("{}.{name}", catalog.database.name);
+            let mut tell = |message: String| {
+                if verbose {
+                    client.notice(&Notice { severity: Severity::Info, ..Notice::told(message) });
+                }
+            };
             if vacuum {
-                exec::vacuum(&self.shared, &table)?;
+                tell(format!("vacuuming \"{full}\""));
+                let removed = exec::vacuum(&self.shared, &table)?;
+                tell(format!("finished vacuuming \"{full}\": {removed} dead entries removed"));
             }
             if analyze {
+                tell(format!("analyzing \"{name}\""));
                 self.txn.statement_start().map_err(from_txn)?;
                 let statistics = exec::analyze(&self.txn, &self.shared, &table)?;
+                let (pages, rows) = (statistics.pages, statistics.rows);
+                tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
                 self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
                 self.txn.statement_end();
             }

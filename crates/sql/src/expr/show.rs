@@ -1,0 +1,112 @@
+//! Expressions as SQL text, as EXPLAIN shows conditions: every operator in brackets, every cast written out.
+
+use std::collections::HashMap;
+
+use bumpalo::Bump;
+
+use super::{Call, Environment, Expr, QuantifiedOver};
+use crate::types::{Type, Value, oid, text};
+
+/// Writes expressions with names for the registers they read.
+pub struct Show<'a> {
+    /// What the registers hold.
+    pub names: &'a HashMap<u32, String>,
+    /// How values are written.
+    pub session: &'a dyn Environment,
+}
+
+impl Show<'_> {
+    /// An expression.
+    pub fn text(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Const(value, type_) => self.constant(value, *type_),
+            Expr::Column { register, .. } => self.name(*register),
+            Expr::Param { index, .. } => format!("${}", index + 1),
+            Expr::Call(call) => self.call(call),
+            Expr::And(parts) => format!("({})", self.list(parts, " AND ")),
+            Expr::Or(parts) => format!("({})", self.list(parts, " OR ")),
+            Expr::Not(input) => format!("(NOT {})", self.text(input)),
+            Expr::Case(case) => {
+                let branch = |(condition, result): &(Expr, Expr)| {
+                    format!(" WHEN {} THEN {}", self.text(condition), self.text(result))
+                };
+                let branches: String = case.branches.iter().map(branch).collect();
+                format!("CASE{branches} ELSE {} END", self.text(&case.otherwise))
+            }
+            Expr::Coalesce(parts, _) => format!("COALESCE({})", self.list(parts, ", ")),
+            Expr::NullIf(call) => format!("NULLIF({})", self.list(&call.arguments, ", ")),
+            Expr::Extreme(extreme) => {
+                let name = if extreme.greatest { "GREATEST" } else { "LEAST" };
+                format!("{name}({})", self.list(&extreme.arguments, ", "))
+            }
+            Expr::Cast(cast) => format!("({})::{}", self.text(&cast.input), cast.type_),
+            Expr::NullTest { input, negated } => format!("({} IS {}NULL)", self.text(input), not(*negated)),
+            Expr::BoolTest { input, expected, negated } => {
+                let what = match expected {
+                    Some(true) => "TRUE",
+                    Some(false) => "FALSE",
+                    None => "UNKNOWN",
+                };
+                format!("({} IS {}{what})", self.text(input), not(*negated))
+            }
+            Expr::Distinct { equal, negated } => {
+                let between = format!(" IS {}DISTINCT FROM ", not(*negated));
+                format!("({})", self.list(&equal.arguments, &between))
+            }
+            Expr::Quantified(quantified) => {
+                let over = match &quantified.right {
+                    QuantifiedOver::Array(array) => self.text(array),
+                    QuantifiedOver::List(list) => format!("ARRAY[{}]", self.list(list, ", ")),
+                };
+                let how = if quantified.all { "ALL" } else { "ANY" };
+                format!("({} {} {how} ({over}))", self.text(&quantified.left), quantified.function.operator)
+            }
+            Expr::Array { elements, .. } => format!("ARRAY[{}]", self.list(elements, ", ")),
+            Expr::Row(fields) => format!("ROW({})", self.list(fields, ", ")),
+            Expr::Subscript { array, indexes, .. } => {
+                format!("{}[{}]", self.text(array), self.list(indexes, "]["))
+            }
+            Expr::Field { record, index, .. } => format!("({}).f{}", self.text(record), index + 1),
+        }
+    }
+
+    /// What a register holds.
+    pub fn name(&self, register: u32) -> String {
+        self.names.get(&register).map_or_else(|| format!("?{register}"), String::clone)
+    }
+
+    /// Several, with something in between.
+    pub fn list(&self, parts: &[Expr], between: &str) -> String {
+        parts.iter().map(|part| self.text(part)).collect::<Vec<_>>().join(between)
+    }
+
+    fn call(&self, call: &Call) -> String {
+        match (call.function.operator, call.arguments.as_slice()) {
+            ("", arguments) => format!("{}({})", call.function.name, self.list(arguments, ", ")),
+            (operator, [one]) => format!("({operator} {})", self.text(one)),
+            (operator, arguments) => format!("({})", self.list(arguments, &format!(" {operator} "))),
+        }
+    }
+
+    /// A constant: bare where SQL would read it as of its type, else quoted and cast.
+    fn constant(&self, value: &Value, type_: Type) -> String {
+        let arena = Bump::new();
+        let mut bytes = Vec::new();
+        match value {
+            Value::Null => return format!("NULL::{type_}"),
+            Value::Bool(value) => return value.to_string(),
+            _ => text::write(value.datum_in(&arena), type_, self.session, &mut bytes),
+        }
+        let shown = String::from_utf8_lossy(&bytes);
+        let bare = match type_.oid {
+            oid::INT4 => !shown.starts_with('-'),
+            oid::NUMERIC => shown.contains('.') && !shown.starts_with('-'),
+            _ => false,
+        };
+        if bare { shown.into_owned() } else { format!("'{}'::{type_}", shown.replace('\'', "''")) }
+    }
+}
+
+fn not(negated: bool) -> &'static str {
+    if negated { "NOT " } else { "" }
+}
