@@ -71,6 +71,8 @@ pub struct Facts {
     pub numa_nodes: usize,
     /// `IoUring` or `Threads`.
     pub file_io: FileIo,
+    /// Number of workers that send to and receive from many sockets by one system call, through a ring.
+    pub batched: usize,
     /// Why io_uring was not taken, when it was wanted.
     pub io_uring_refused: Option<String>,
 }
@@ -166,7 +168,7 @@ impl Runtime {
                 let pinned = processor.is_some_and(os::pin);
                 match Worker::new(core, shared, disk) {
                     Ok(worker) => {
-                        let _ = started.send(Ok(pinned));
+                        let _ = started.send(Ok((pinned, worker.net.batch.is_some())));
                         drop(started);
                         worker.run();
                     }
@@ -178,12 +180,14 @@ impl Runtime {
             threads.push(builder.spawn(body)?);
         }
         drop(started);
-        let pinned: Vec<bool> = answers.iter().collect::<io::Result<_>>()?;
+        let (pinned, batched): (Vec<bool>, Vec<bool>) =
+            answers.iter().collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
         let facts = Facts {
             cores,
             pinned: pinned.iter().filter(|&&pinned| pinned).count(),
             numa_nodes: os::numa_nodes(),
             file_io,
+            batched: batched.iter().filter(|&&batched| batched).count(),
             io_uring_refused: refused,
         };
         Ok(Arc::new(Runtime { shared, threads: Mutex::new(threads), facts, grace: options.grace }))

@@ -285,6 +285,10 @@ impl Database {
         vec![
             format!("{} cores ({} pinned), {} NUMA nodes", facts.cores, facts.pinned, facts.numa_nodes),
             format!("file I/O by {:?}{}", facts.file_io, refused.unwrap_or_default()),
+            match facts.batched {
+                0 => "each send and receive is a system call".to_owned(),
+                batched => format!("sends and receives of many sessions go together on {batched} cores"),
+            },
             format!("buffers: {} MiB in {memory}", (pool.frames() * storage::page::PAGE_SIZE) >> 20),
             format!("recovery done, {} unfinished transactions undone", inheritance.losers),
         ]

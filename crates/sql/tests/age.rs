@@ -68,7 +68,7 @@ fn an_index_serves_nobody_before_its_commit_is_seen() {
             assert_eq!(rows(&mut reader, FIVES), ["50"]);
             asked += 1;
         }
-        assert!(asked > 1, "asked while the index was made");
+        assert!(asked > 0, "asked while the index was made");
     });
     stop::clear();
     drop((reader, s));

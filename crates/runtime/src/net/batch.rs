@@ -28,7 +28,7 @@ const SLOT: usize = 2048 + 128;
 /// Marks a receive among the entries, beside its slot; a send has its reply's place.
 const RECEIVE: u64 = 1 << 32;
 
-/// What has come for a session, or why nothing could be received.
+/// What has come for a session, or the error (negative) that a receive met.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     slot: usize,
@@ -51,6 +51,8 @@ impl Batch {
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).ok()?;
         let able = [opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code));
+        // Whether entries are taken at all is found out here and not by the first client.
+        ring.submit().ok()?;
         able.then(|| Batch {
             ring: RefCell::new(ring),
             slots: RefCell::new(vec![0; MOST * SLOT].into_boxed_slice()),
@@ -91,9 +93,8 @@ impl Batch {
         }
         let mut ended = 0;
         while ended < count {
-            // An interrupted call, or no memory for the moment: the next call takes what is left.
-            if ring.submit_and_wait(count - ended).is_err() {
-                std::thread::yield_now();
+            if let Err(error) = ring.submit_and_wait(count - ended) {
+                passes_or_die(&error);
             }
             for completion in ring.completion() {
                 ended += 1;
@@ -103,6 +104,8 @@ impl Batch {
                     session.sent(worker, bytes, length(result));
                 } else {
                     let slot = (tag & !RECEIVE) as usize;
+                    // Noted now: an event from now on says that there is more, and must not be forgotten.
+                    let _ = ready[slot].received(SLOT, length(result));
                     ready[slot].arrived.set(Some(Arrival { slot, result }));
                     self.waiting.set(self.waiting.get() + 1);
                 }
@@ -113,7 +116,7 @@ impl Batch {
     /// Appends what has come for a session to `to`, as [`Session::receive`] does.
     pub(super) fn take(&self, session: &Session, arrival: Arrival, to: &mut Vec<u8>) -> io::Result<usize> {
         self.waiting.set(self.waiting.get() - 1);
-        let received = session.received(SLOT, length(arrival.result))?;
+        let received = length(arrival.result)?;
         let start = arrival.slot * SLOT;
         to.extend_from_slice(&self.slots.borrow()[start..start + received]);
         if received == SLOT {
@@ -122,6 +125,16 @@ impl Batch {
         }
         Ok(received)
     }
+}
+
+/// What keeps the kernel from taking entries for the moment is no matter: the next call takes what is left. With any
+/// other error nobody knows what the kernel does with the entries it took.
+fn passes_or_die(error: &io::Error) {
+    if ![libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0)) {
+        crate::last_words(format_args!("sockets can't be used through io_uring: {error}"));
+        std::process::abort();
+    }
+    std::thread::yield_now();
 }
 
 /// The result of a call as it comes out of the ring.

@@ -1,10 +1,10 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
 //!
 //! A core's readable sessions form a list; a pooled fiber serves one after the other, collects their small replies, and
-//! sends them together before the next are received for, once the list is exhausted, or before it parks (`round.rs`). When it parks, the loop
-//! goes on with another fiber. So an idle connection costs its state alone, and a busy core runs all its sessions on
-//! one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were sent is received, by
-//! one system call (`batch.rs`). What must hold:
+//! sends them together before the next are received for, once the list is exhausted, or before it parks (`round.rs`).
+//! When it parks, the loop goes on with another fiber. So an idle connection costs its state alone, and a busy core runs
+//! all its sessions on one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were
+//! sent is received, by one system call (`batch.rs`). What must hold:
 //!
 //! 1. A session is served by one fiber at a time, and stays on its core.
 //! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
