@@ -330,11 +330,14 @@ impl Database {
             return Ok(());
         }
         shared.runtime.drain();
+        // A session that outlives this may write until the workers have ended: nobody else opens the folder before.
+        let folder = shared.engine.store().take_lock();
         let closed = shared.runtime.call(0, || {
             shared.autovacuum.close();
             shared.engine.close().map_err(from_txn)
         });
         shared.runtime.shutdown();
+        drop(folder);
         closed.map_err(OpenError::Catalog)
     }
 }

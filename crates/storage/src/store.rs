@@ -191,6 +191,11 @@ impl Store {
         self.pool.stop_writers();
     }
 
+    /// The folder's lock, for who wants to keep it longer than [`Store::close`] does; none when it was given up.
+    pub fn take_lock(&self) -> Option<FileLock> {
+        self.lock.lock().take()
+    }
+
     /// Writes everything, stops what runs in the background and gives the folder up, so that it can be opened again.
     /// Nobody may use the store any more. In a fiber.
     pub fn close(&self) -> Result<(), Error> {
@@ -204,8 +209,7 @@ impl Store {
             None => Ok(()),
         };
         self.pool.stop_writers();
-        let lock = self.lock.lock().take();
-        drop(lock);
+        drop(self.take_lock());
         written
     }
 }
