@@ -1,7 +1,8 @@
 //! A server on the runtime that answers `pgbench -S` at once with the same canned row, doing no database work: what the
 //! runtime itself costs, to be compared with a plain epoll loop that does the same.
 //!
-//! `cargo bench -p runtime --bench canned -- SOCKET_FOLDER [CORES=2] [SECONDS]`; without a folder it does nothing.
+//! `cargo bench -p runtime --bench canned -- SOCKET_FOLDER [CORES=2] [SECONDS] [POLL_MICROSECONDS=0]`; without a folder it
+//! does nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,9 @@ fn main() {
     let Some(folder) = words.first() else { return };
     let number = |at: usize| words.get(at).map(|word| word.parse::<u64>().expect("a number"));
     let cores = number(1).unwrap_or(2) as usize;
-    let runtime =
-        Runtime::start(Options { cores: Some(cores), ..Options::default() }).expect("the runtime starts");
+    let poll = Duration::from_micros(number(3).unwrap_or(0));
+    let options = Options { cores: Some(cores), poll, ..Options::default() };
+    let runtime = Runtime::start(options).expect("the runtime starts");
     let path = std::path::Path::new(folder).join(".s.PGSQL.5432");
     std::fs::create_dir_all(folder).expect("the folder is made");
     let accept = |_: &Accepted| Some(Box::new(Canned { started: false }) as Box<dyn Serve>);
