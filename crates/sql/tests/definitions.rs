@@ -365,3 +365,37 @@ fn a_session_may_outlive_its_database() {
     drop(database);
     close_sound(&folder, folder.open());
 }
+
+#[test]
+fn what_speaks_of_an_altered_column_is_looked_at_again() {
+    let folder = Folder::new("definitions-altered");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    // A table that references itself is both sides of its key.
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES t, q int)");
+    run(&mut s, "INSERT INTO t VALUES (1, NULL, 1), (2, 1, 2)");
+    fails(&mut s, "ALTER TABLE t ALTER id TYPE bigint USING id + 10", "23503");
+    fails(&mut s, "ALTER TABLE t ALTER id TYPE text USING id::text", "42804");
+    fails(&mut s, "ALTER TABLE t ALTER p TYPE bigint USING p + 10", "23503");
+    run(&mut s, "ALTER TABLE t ALTER id TYPE bigint USING 3 - id, ALTER q TYPE text USING q::text");
+    assert_eq!(rows(&mut s, "SELECT * FROM t ORDER BY id"), ["1|1|2", "2|-|1"]);
+    fails(&mut s, "DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (5, 7)", "23503");
+    // Checks, whatever their columns are called.
+    run(
+        &mut s,
+        "CREATE TABLE u (\"my col\" int CHECK (\"my col\" > 0), b int, note text, CHECK (note <> 'b'))",
+    );
+    run(&mut s, "INSERT INTO u VALUES (1, 2, 'x')");
+    fails(&mut s, "ALTER TABLE u ALTER \"my col\" TYPE bigint USING -\"my col\"", "23514");
+    fails(&mut s, "ALTER TABLE u ALTER \"my col\" TYPE text", "42883");
+    run(&mut s, "ALTER TABLE u ALTER \"my col\" TYPE bigint USING \"my col\" + 1");
+    fails(&mut s, "INSERT INTO u VALUES (0, 2, 'x')", "23514");
+    // A check goes with the columns it reads, and with no others.
+    run(&mut s, "ALTER TABLE u DROP b");
+    fails(&mut s, "INSERT INTO u VALUES (1, 'b')", "23514");
+    run(&mut s, "ALTER TABLE u DROP \"my col\"; INSERT INTO u VALUES ('y')");
+    fails(&mut s, "INSERT INTO u VALUES ('b')", "23514");
+    assert_eq!(rows(&mut s, "SELECT note FROM u ORDER BY 1"), ["x", "y"]);
+    drop(s);
+    close_sound(&folder, database);
+}

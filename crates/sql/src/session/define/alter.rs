@@ -11,8 +11,9 @@ use super::{constraint, exists, missing, quoted, retype, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
-use crate::plan::{AlterAction, Body, QualifiedName};
-use crate::planner::Request;
+use crate::expr::Expr;
+use crate::plan::{AlterAction, Body, QualifiedName, Reg};
+use crate::planner::{self, Request};
 
 /// ALTER TABLE.
 pub(super) fn table(
@@ -173,7 +174,11 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     }
     table.foreign_keys.retain(|key| !key.columns.contains(&position));
     // A check that reads the column goes with it.
-    table.checks.retain(|check| !mentions(&check.text, &name));
+    let (first, checks) = planner::row_checks(&catalog, &Arc::new(table.clone()))?;
+    table.checks.retain(|check| {
+        let bound = checks.iter().find(|bound| bound.name == check.name);
+        !bound.is_some_and(|bound| reads(&bound.expr, first + position))
+    });
     for sequence in owned_by(&catalog, table.oid, position) {
         sequence::forget(session, &sequence)?;
     }
@@ -186,9 +191,11 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     Ok(())
 }
 
-/// Whether an expression's text may speak of a column.
-pub(super) fn mentions(text: &str, column: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.eq_ignore_ascii_case(column))
+/// Whether an expression reads a register.
+fn reads(expr: &Expr, register: Reg) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(part, Expr::Column { register: read, .. } if *read == register));
+    found
 }
 
 /// The sequences a column owns.

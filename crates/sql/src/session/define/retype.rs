@@ -8,7 +8,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::create::no_column;
 use super::{alter, constraint, quoted, sequence};
-use crate::catalog::{Change, Table};
+use crate::catalog::{Change, ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
@@ -45,9 +45,7 @@ pub(super) fn set_type(
     // The constraints are read with the new type from here on.
     session.define(Change::PutTable(Arc::new(table.clone())))?;
     for check in &table.checks {
-        if alter::mentions(&check.text, column) {
-            constraint::verify_check(session, table, &check.name, &check.text)?;
-        }
+        constraint::verify_check(session, table, &check.name, &check.text)?;
     }
     verify_references(session, table, at as u32)
 }
@@ -81,7 +79,11 @@ fn kept_default(
 
 /// The foreign keys a column is in: types that can be compared, and a parent for every row.
 fn verify_references(session: &mut Session, table: &Table, column: u32) -> Result<(), SqlError> {
-    for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&column)) {
+    // A table's keys to itself are among its own, whichever side the column is on.
+    let own = |key: &&ForeignKey| {
+        key.columns.contains(&column) || key.parent == table.oid && key.parent_columns.contains(&column)
+    };
+    for key in table.foreign_keys.iter().filter(own) {
         let parent = session.definition(key.parent)?;
         constraint::verify_reference(session, table, &parent, key)?;
     }
