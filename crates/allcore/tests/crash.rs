@@ -149,6 +149,9 @@ fn killed_at_random_moments() {
         }
         server.launch();
         verify(&server, &acknowledged, &context);
+        if round % 25 == 24 {
+            println!("{} of {rounds} rounds, {} transfers acknowledged", round + 1, acknowledged.len());
+        }
         if round % 5 == 4 || round + 1 == rounds {
             server.stop();
             server.check();
