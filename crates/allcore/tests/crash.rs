@@ -95,8 +95,9 @@ fn verify(server: &Server, acknowledged: &[i64], context: &str) {
     let moved = client
         .query(
             "select a.id from accounts a
-              where a.balance <> $1 + (select coalesce(sum(amount), 0) from transfers t where t.target = a.id)
-                                    - (select coalesce(sum(amount), 0) from transfers t where t.source = a.id)",
+               left join (select target, sum(amount) as amount from transfers group by target) got on got.target = a.id
+               left join (select source, sum(amount) as amount from transfers group by source) gave on gave.source = a.id
+              where a.balance <> $1 + coalesce(got.amount, 0) - coalesce(gave.amount, 0)",
             &[&START_BALANCE],
         )
         .unwrap();
