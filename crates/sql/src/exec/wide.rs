@@ -151,7 +151,7 @@ pub(super) fn decode_whole<'x>(
 }
 
 /// Whether an expression reads a register.
-pub(super) fn reads(expr: &Expr, register: Reg) -> bool {
+pub(crate) fn reads(expr: &Expr, register: Reg) -> bool {
     let mut found = false;
     expr.walk(&mut |part| found |= matches!(part, Expr::Column { register: own, .. } if *own == register));
     found

@@ -11,8 +11,7 @@ use super::{constraint, exists, missing, quoted, retype, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
-use crate::expr::Expr;
-use crate::plan::{AlterAction, Body, QualifiedName, Reg};
+use crate::plan::{AlterAction, Body, QualifiedName};
 use crate::planner::{self, Request};
 
 /// ALTER TABLE.
@@ -177,7 +176,7 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     let (first, checks) = planner::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
         let bound = checks.iter().find(|bound| bound.name == check.name);
-        !bound.is_some_and(|bound| reads(&bound.expr, first + position))
+        !bound.is_some_and(|bound| exec::wide::reads(&bound.expr, first + position))
     });
     for sequence in owned_by(&catalog, table.oid, position) {
         sequence::forget(session, &sequence)?;
@@ -189,13 +188,6 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     column.identity = None;
     column.name = format!("........pg.dropped.{}........", at + 1);
     Ok(())
-}
-
-/// Whether an expression reads a register.
-fn reads(expr: &Expr, register: Reg) -> bool {
-    let mut found = false;
-    expr.walk(&mut |part| found |= matches!(part, Expr::Column { register: read, .. } if *read == register));
-    found
 }
 
 /// The sequences a column owns.
