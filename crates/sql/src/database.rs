@@ -216,7 +216,6 @@ pub(crate) struct Shared {
     next_oid: AtomicU32,
     next_tree: AtomicU32,
     row_numbers: numbers::RowNumbers,
-    counters: numbers::Counters,
     /// Trees that running transactions are making, or that are being freed.
     busy_trees: SpinLock<HashSet<u32>>,
     /// Dropped trees that damage keeps from being freed, and why.
@@ -375,7 +374,6 @@ fn open_shared(
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
         row_numbers: SpinLock::new(HashMap::new()),
-        counters: SpinLock::new(HashMap::new()),
         busy_trees: SpinLock::new(HashSet::new()),
         damaged_trees: SpinLock::new(HashMap::new()),
         autovacuum: autovacuum::Autovacuum::new(),

@@ -399,3 +399,37 @@ fn what_speaks_of_an_altered_column_is_looked_at_again() {
     drop(s);
     close_sound(&folder, database);
 }
+
+#[test]
+fn sizes_are_asked_beside_tables_that_come_and_go() {
+    let folder = Folder::new("definitions-sizes");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, body text); CREATE INDEX i ON t (body)");
+    let until = Instant::now() + Duration::from_secs(3);
+    let handle = database.clone();
+    let asking = std::thread::spawn(move || {
+        let mut s = session(&handle, 1);
+        let mut asked = 0;
+        while Instant::now() < until {
+            let sizes = "SELECT pg_total_relation_size('t') > 0, pg_relation_size('i') > 0, \
+                         pg_database_size('postgres') > 0";
+            assert_eq!(rows(&mut s, sizes), ["t|t|t"]);
+            asked += 1;
+        }
+        asked
+    });
+    let mut filled = 0;
+    while Instant::now() < until {
+        run(
+            &mut s,
+            "INSERT INTO t SELECT g, repeat('x', 400) || g FROM generate_series(1, 2000) g; TRUNCATE t",
+        );
+        run(&mut s, "CREATE TABLE u AS SELECT g FROM generate_series(1, 2000) g; DROP TABLE u");
+        filled += 1;
+    }
+    let asked = asking.join().expect("is answered");
+    assert!(asked > 0 && filled > 0, "{asked} times beside {filled}");
+    drop(s);
+    close_sound(&folder, database);
+}

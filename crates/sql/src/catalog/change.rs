@@ -72,23 +72,11 @@ impl Overlay {
         self.changes.iter().rev().map(one).collect()
     }
 
-    /// The counters of sequences that nobody uses any more when the transaction has ended: those it replaced or dropped
-    /// when it committed, else those it made.
+    /// Definitions whose counters nobody uses any more when the transaction has ended: those it replaced or dropped when
+    /// it committed, else those it made.
     #[must_use]
-    pub fn unused_counters(&self, base: &Catalog, committed: bool) -> Vec<u32> {
-        let mut unused = Vec::new();
-        for change in &self.changes {
-            let (oid, made) = match change {
-                Change::PutSequence(sequence) => (sequence.oid, Some(sequence.counter)),
-                Change::DropSequence(oid) => (*oid, None),
-                _ => continue,
-            };
-            let before = base.sequence(oid).map(|sequence| sequence.counter);
-            let after = self.catalog.sequence(oid).map(|sequence| sequence.counter);
-            let used = if committed { after } else { before };
-            unused.extend(made.into_iter().chain(before).filter(|counter| Some(*counter) != used));
-        }
-        unused
+    pub fn unused_counters(&self, base: &Catalog, committed: bool) -> Vec<Arc<Sequence>> {
+        unused(&self.changes, base, if committed { &self.catalog } else { base })
     }
 
     /// How many changes there are: a savepoint remembers it.
@@ -106,16 +94,38 @@ impl Overlay {
         self.changes.push(change);
     }
 
-    /// Back to a savepoint's mark, over the base the overlay began with.
-    pub fn roll_back_to(&mut self, mark: usize, base: &Arc<Catalog>) {
-        self.changes.truncate(mark);
+    /// Back to a savepoint's mark, over the base the overlay began with. Gives the definitions made since whose counters
+    /// nobody uses any more.
+    pub fn roll_back_to(&mut self, mark: usize, base: &Arc<Catalog>) -> Vec<Arc<Sequence>> {
+        let gone = self.changes.split_off(mark);
         let mut catalog = Catalog::clone(base);
         for change in &self.changes {
             catalog.apply(change);
         }
         catalog.make_private();
         self.catalog = Arc::new(catalog);
+        let mut unused = unused(&gone, base, &self.catalog);
+        // What the rest of the transaction replaced is in use until it ends.
+        unused
+            .retain(|sequence| base.sequence(sequence.oid).is_none_or(|old| old.counter != sequence.counter));
+        unused
     }
+}
+
+/// The definitions that changes put over those of `base`, and those, with counters that are not in use in a catalog.
+fn unused(changes: &[Change], base: &Catalog, used: &Catalog) -> Vec<Arc<Sequence>> {
+    let mut unused: Vec<Arc<Sequence>> = Vec::new();
+    for change in changes {
+        let (oid, made) = match change {
+            Change::PutSequence(sequence) => (sequence.oid, Some(sequence)),
+            Change::DropSequence(oid) => (*oid, None),
+            _ => continue,
+        };
+        let used = used.sequence(oid).map(|sequence| sequence.counter);
+        let known = made.into_iter().chain(base.sequence(oid));
+        unused.extend(known.filter(|sequence| Some(sequence.counter) != used).cloned());
+    }
+    unused
 }
 
 fn table_of(base: &Catalog, oid: u32) -> Change {

@@ -1,8 +1,12 @@
 //! Definitions of the objects a database holds. Plain data: immutable once in a catalog, serialisable for the system
 //! trees, numbered by OIDs that are never used again.
 
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Serialize};
 
+use crate::database::Counter;
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::Type;
 
@@ -167,7 +171,7 @@ pub struct ForeignKey {
     pub on_update: ReferentialAction,
 }
 
-/// A sequence's definition; its counter lives with the executor. A restart gives it another counter, so that it commits and
+/// A sequence's definition. A restart gives it another counter, so that it commits and
 /// rolls back with its transaction, although what a counter gives out never comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
@@ -198,6 +202,38 @@ pub struct Sequence {
     pub cycle: bool,
     /// The column it belongs to: (table's OID, column's position).
     pub owner: Option<(u32, u32)>,
+    /// The counter itself, once it is in use.
+    #[serde(skip)]
+    pub place: CounterPlace,
+}
+
+/// Where a sequence's counter is kept. All definitions that have its number share it, so a statement that still sees an
+/// old one counts on with what others have left, and the counter goes with the last catalog that knows it.
+#[derive(Clone, Default)]
+pub struct CounterPlace(Arc<OnceLock<Counter>>);
+
+impl CounterPlace {
+    /// The counter, when it has been in use.
+    pub(crate) fn counter(&self) -> Option<&Counter> {
+        self.0.get()
+    }
+
+    /// Puts a counter there, unless another one was first; gives the one that is there.
+    pub(crate) fn put(&self, counter: Counter) -> &Counter {
+        self.0.get_or_init(|| counter)
+    }
+}
+
+impl fmt::Debug for CounterPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CounterPlace")
+    }
+}
+
+impl PartialEq for CounterPlace {
+    fn eq(&self, _: &CounterPlace) -> bool {
+        true
+    }
 }
 
 /// A role.

@@ -1,6 +1,9 @@
 //! Numbers that only go up: hidden row numbers of tables without a primary key, numbers of values out of line, and
 //! sequences.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -81,7 +84,7 @@ impl Shared {
 /// Values given out for each record in the log, as in PostgreSQL.
 const LOGGED_AHEAD: i64 = 32;
 
-/// A sequence's counter in memory.
+/// A sequence's counter in memory, which its definitions share.
 pub(crate) struct Counter {
     state: SpinLock<CounterState>,
     /// Waiters for a record being written.
@@ -97,6 +100,8 @@ struct CounterState {
     covered: i64,
     /// Somebody is writing a record.
     logging: bool,
+    /// Its record is gone, or is about to go: only statements that see an old definition use it, and write no other.
+    retired: bool,
 }
 
 impl Counter {
@@ -105,37 +110,68 @@ impl Counter {
         let state = self.state.lock();
         (state.value, state.called)
     }
-}
 
-/// The counters in use, by their numbers.
-pub(super) type Counters = SpinLock<HashMap<u32, Arc<Counter>>>;
+    /// Waits until nobody writes a record, and keeps others from it; whether the counter is retired.
+    fn begin_logging(&self) -> bool {
+        let mut retired = false;
+        self.logged.wait_until(|| {
+            let mut state = self.state.lock();
+            let free = !state.logging;
+            state.logging = true;
+            retired = state.retired;
+            free
+        });
+        retired
+    }
+}
 
 impl Shared {
     /// A sequence's counter.
-    pub(crate) fn counter(&self, sequence: &Sequence) -> Result<Arc<Counter>, SqlError> {
-        if let Some(counter) = self.counters.lock().get(&sequence.counter) {
-            return Ok(Arc::clone(counter));
+    pub(crate) fn counter<'s>(&self, sequence: &'s Sequence) -> Result<&'s Counter, SqlError> {
+        match sequence.place.counter() {
+            Some(counter) => Ok(counter),
+            None => self.load_counter(sequence),
         }
+    }
+
+    #[cold]
+    fn load_counter<'s>(&self, sequence: &'s Sequence) -> Result<&'s Counter, SqlError> {
         let stored =
             self.internal(|txn| system::get(txn, system::SEQUENCES, &sequence.counter.to_be_bytes()))?;
         let (value, called) = match stored.as_deref().and_then(|bytes| bytes.split_first_chunk::<8>()) {
             Some((value, called)) => (i64::from_le_bytes(*value), called.first() == Some(&1)),
             None => (sequence.first, false),
         };
-        let state = CounterState { value, called, covered: 0, logging: false };
-        let counter = Arc::new(Counter { state: SpinLock::new(state), logged: WaitQueue::new() });
-        Ok(Arc::clone(self.counters.lock().entry(sequence.counter).or_insert(counter)))
+        let state = CounterState { value, called, covered: 0, logging: false, retired: false };
+        // Whoever found no record because it has been removed finds the counter here: it was put there before.
+        Ok(sequence.place.put(Counter { state: SpinLock::new(state), logged: WaitQueue::new() }))
     }
 
-    /// Forgets counters that no sequence has any more. Where one cannot be removed, the next start does it.
-    pub(crate) fn forget_counters(&self, unused: &[u32]) {
+    /// Removes the records of counters that no sequence has any more. Statements that still see an old definition go on
+    /// with the counter in memory. Where a record cannot be removed, the next start does it.
+    pub(crate) fn forget_counters(&self, unused: &[Arc<Sequence>]) {
         if unused.is_empty() {
             return;
         }
-        self.counters.lock().retain(|counter, _| !unused.contains(counter));
-        if let Err(error) = self.remove_counters(unused) {
+        let removed = unused.iter().try_for_each(|sequence| self.retire(sequence)).and_then(|()| {
+            let numbers: Vec<u32> = unused.iter().map(|sequence| sequence.counter).collect();
+            self.remove_counters(&numbers)
+        });
+        if let Err(error) = removed {
             log::warn!("counters of dropped sequences are not removed yet: {error}");
         }
+    }
+
+    /// No more records are written of a sequence's counter, which is in memory from here on.
+    fn retire(&self, sequence: &Sequence) -> Result<(), SqlError> {
+        let counter = self.counter(sequence)?;
+        counter.begin_logging();
+        {
+            let mut state = counter.state.lock();
+            (state.logging, state.retired) = (false, true);
+        }
+        counter.logged.wake_all();
+        Ok(())
     }
 
     pub(super) fn remove_counters(&self, unused: &[u32]) -> Result<(), SqlError> {
@@ -147,7 +183,8 @@ impl Shared {
     }
 
     /// nextval.
-    pub(crate) fn sequence_next(&self, sequence: &Sequence, counter: &Counter) -> Result<i64, SqlError> {
+    pub(crate) fn sequence_next(&self, sequence: &Sequence) -> Result<i64, SqlError> {
+        let counter = self.counter(sequence)?;
         loop {
             let mine = {
                 let mut state = counter.state.lock();
@@ -182,7 +219,7 @@ impl Shared {
             ahead = (next, true);
             covered += 1;
         }
-        let written = self.write_counter(sequence.counter, ahead);
+        let written = if state.retired { Ok(()) } else { self.write_counter(sequence.counter, ahead) };
         {
             let mut state = counter.state.lock();
             state.logging = false;
@@ -201,13 +238,7 @@ impl Shared {
     }
 
     /// setval.
-    pub(crate) fn sequence_set(
-        &self,
-        sequence: &Sequence,
-        counter: &Counter,
-        value: i64,
-        called: bool,
-    ) -> Result<(), SqlError> {
+    pub(crate) fn sequence_set(&self, sequence: &Sequence, value: i64, called: bool) -> Result<(), SqlError> {
         if value < sequence.minimum || value > sequence.maximum {
             return Err(SqlError::new(
                 SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
@@ -217,17 +248,13 @@ impl Shared {
                 ),
             ));
         }
-        counter.logged.wait_until(|| {
-            let mut state = counter.state.lock();
-            let free = !state.logging;
-            state.logging = true;
-            free
-        });
-        let written = self.write_counter(sequence.counter, (value, called));
+        let counter = self.counter(sequence)?;
+        let retired = counter.begin_logging();
+        let written = if retired { Ok(()) } else { self.write_counter(sequence.counter, (value, called)) };
         {
             let mut state = counter.state.lock();
             *state = match written {
-                Ok(()) => CounterState { value, called, covered: 0, logging: false },
+                Ok(()) => CounterState { value, called, covered: 0, logging: false, retired },
                 Err(_) => CounterState { logging: false, ..*state },
             };
         }

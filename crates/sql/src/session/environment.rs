@@ -9,7 +9,7 @@ use bumpalo::Bump;
 use super::settings::SettingsTable;
 use crate::catalog::pg_catalog::{Activity, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
-use crate::database::{Counter, Definitions, Shared};
+use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
 use crate::types::{Datum, Settings};
@@ -43,8 +43,6 @@ pub(crate) struct SessionEnvironment {
 /// What the session knows of sequences.
 #[derive(Default)]
 struct Sequences {
-    /// By their numbers.
-    counters: HashMap<u32, Arc<Counter>>,
     current: HashMap<u32, i64>,
     last: Option<u32>,
 }
@@ -76,16 +74,10 @@ impl SessionEnvironment {
         self.seed.set(None);
     }
 
-    fn sequence(&self, oid: u32) -> Result<(Arc<Sequence>, Arc<Counter>), SqlError> {
-        let sequence = self.catalog.sequence(oid).cloned().ok_or_else(|| {
+    fn sequence(&self, oid: u32) -> Result<&Arc<Sequence>, SqlError> {
+        self.catalog.sequence(oid).ok_or_else(|| {
             SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
-        })?;
-        if let Some(counter) = self.sequences.borrow().counters.get(&sequence.counter) {
-            return Ok((sequence, Arc::clone(counter)));
-        }
-        let counter = self.shared.counter(&sequence)?;
-        self.sequences.borrow_mut().counters.insert(sequence.counter, Arc::clone(&counter));
-        Ok((sequence, counter))
+        })
     }
 
     /// A relation by a possibly qualified, possibly quoted name.
@@ -219,8 +211,8 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {
-        let (sequence, counter) = self.sequence(oid)?;
-        let value = self.shared.sequence_next(&sequence, &counter)?;
+        let sequence = self.sequence(oid)?;
+        let value = self.shared.sequence_next(sequence)?;
         let mut sequences = self.sequences.borrow_mut();
         sequences.current.insert(oid, value);
         sequences.last = Some(oid);
@@ -228,7 +220,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_current(&self, oid: u32) -> Result<i64, SqlError> {
-        let (sequence, _) = self.sequence(oid)?;
+        let sequence = self.sequence(oid)?;
         self.sequences.borrow().current.get(&oid).copied().ok_or_else(|| {
             SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -248,8 +240,8 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_set(&self, oid: u32, value: i64, called: bool) -> Result<i64, SqlError> {
-        let (sequence, counter) = self.sequence(oid)?;
-        self.shared.sequence_set(&sequence, &counter, value, called)?;
+        let sequence = self.sequence(oid)?;
+        self.shared.sequence_set(sequence, value, called)?;
         if called {
             self.sequences.borrow_mut().current.insert(oid, value);
         }
@@ -305,8 +297,8 @@ impl System for SessionEnvironment {
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {
-        let (_, counter) = self.sequence(sequence).ok()?;
-        let (value, called) = counter.last_value();
+        let sequence = self.sequence(sequence).ok()?;
+        let (value, called) = self.shared.counter(sequence).ok()?.last_value();
         called.then_some(value)
     }
 }

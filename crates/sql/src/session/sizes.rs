@@ -1,10 +1,13 @@
 //! How large relations and databases are: pages counted by walks over inner nodes.
 
+use std::sync::Arc;
+
 use storage::btree::Tree;
 use storage::page::PAGE_SIZE;
 
 use super::environment::SessionEnvironment;
 use crate::catalog::{Catalog, Relation, Table, TreeAddress};
+use crate::database::Definitions;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, tree};
 use crate::types::Datum;
@@ -43,22 +46,7 @@ impl SessionEnvironment {
 
     /// None for what is no relation (any more).
     fn relation_size(&self, oid: u32, parts: Parts) -> Result<Option<i64>, SqlError> {
-        let Some((schema, name)) = self.catalog.relation_name(oid) else { return Ok(None) };
-        let trees = match self.catalog.relation_in(schema, name) {
-            Some(Relation::Table(table)) => trees(&table, parts),
-            Some(Relation::Index(table, index)) if parts.own => {
-                let key = table.indexes.iter().find(|other| other.oid == index);
-                vec![key.map_or(table.tree, |index| index.tree)]
-            }
-            Some(_) => Vec::new(),
-            None => return Ok(None),
-        };
-        match self.pages(&trees) {
-            Ok(pages) => Ok(Some(pages)),
-            // Nothing keeps a relation from being dropped meanwhile.
-            Err(_) if self.definitions.catalog().relation_name(oid).is_none() => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.size_of(&self.definitions, &self.catalog, &|catalog| relation_trees(catalog, oid, parts))
     }
 
     fn database_size(&self, database: Option<Datum<'_>>) -> Result<Datum<'static>, SqlError> {
@@ -68,14 +56,15 @@ impl SessionEnvironment {
             Some(Datum::Oid(oid)) => entry.database.oid == oid,
             _ => false,
         };
-        let catalog =
-            databases.iter().map(|definitions| definitions.catalog()).find(|catalog| found(catalog));
-        match (catalog, database) {
-            (Some(catalog), _) => {
+        match (databases.iter().find(|definitions| found(&definitions.catalog())), database) {
+            (Some(definitions), _) => {
                 let every = Parts { own: true, wide: true, indexes: true };
-                let trees: Vec<TreeAddress> =
-                    catalog.tables().flat_map(|table| trees(table, every)).collect();
-                self.pages(&trees).map(Datum::Int8)
+                let catalog = definitions.catalog();
+                let sizes = catalog.tables().map(|table| {
+                    let now = |catalog: &Catalog| catalog.table(table.oid).map(|table| trees(table, every));
+                    self.size_of(definitions, &catalog, &now).map(|size| size.unwrap_or(0))
+                });
+                sizes.sum::<Result<i64, SqlError>>().map(Datum::Int8)
             }
             (None, Some(Datum::Text(name))) => Err(SqlError::new(
                 SqlState::INVALID_CATALOG_NAME,
@@ -83,6 +72,31 @@ impl SessionEnvironment {
             )),
             (None, _) => Ok(Datum::Null),
         }
+    }
+
+    /// What the trees that `found` finds in a catalog take, in bytes; None when there are none (any more). No lock keeps them
+    /// from being freed meanwhile: a walk that fails is begun again where the newest definitions have other trees.
+    fn size_of(
+        &self,
+        definitions: &Definitions,
+        catalog: &Arc<Catalog>,
+        found: &dyn Fn(&Catalog) -> Option<Vec<TreeAddress>>,
+    ) -> Result<Option<i64>, SqlError> {
+        let mut next = found(catalog);
+        while let Some(trees) = next {
+            match self.pages(&trees) {
+                Ok(size) => return Ok(Some(size)),
+                // Of a database that is being dropped nobody sees the trees go.
+                Err(_) if definitions.is_closed() => return Ok(None),
+                Err(error) => {
+                    next = found(&definitions.catalog());
+                    if next.as_ref() == Some(&trees) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What trees take, in bytes.
@@ -94,6 +108,19 @@ impl SessionEnvironment {
         }
         Ok(i64::try_from(pages.saturating_mul(PAGE_SIZE as u64)).unwrap_or(i64::MAX))
     }
+}
+
+/// None for what is no relation.
+fn relation_trees(catalog: &Catalog, oid: u32, parts: Parts) -> Option<Vec<TreeAddress>> {
+    let (schema, name) = catalog.relation_name(oid)?;
+    Some(match catalog.relation_in(schema, name)? {
+        Relation::Table(table) => trees(&table, parts),
+        Relation::Index(table, index) if parts.own => {
+            let key = table.indexes.iter().find(|other| other.oid == index);
+            vec![key.map_or(table.tree, |index| index.tree)]
+        }
+        Relation::Index(..) | Relation::Sequence(_) => Vec::new(),
+    })
 }
 
 fn trees(table: &Table, parts: Parts) -> Vec<TreeAddress> {

@@ -299,12 +299,17 @@ impl Session {
         Err(SqlError::new(code, format!("{what} \"{name}\" already exists")))
     }
 
-    /// The session is dropped: what it leaves of trees is settled once its transaction has been taken back.
+    /// The session is dropped: what it leaves of trees and counters is settled once its transaction has been taken back.
     pub(super) fn leave(&mut self) {
         let created = std::mem::take(&mut self.block.created);
-        if !created.is_empty() || self.block.dropped {
+        let overlay = self.block.overlay.take();
+        let unused = overlay.map_or_else(Vec::new, |(base, overlay)| overlay.unused_counters(&base, false));
+        if !created.is_empty() || self.block.dropped || !unused.is_empty() {
             let shared = Arc::clone(&self.shared);
-            self.txn.when_gone(Box::new(move || shared.trees_settled(&created)));
+            self.txn.when_gone(Box::new(move || {
+                shared.trees_settled(&created);
+                runtime::fiber::spawn_local(move || shared.forget_counters(&unused));
+            }));
         }
     }
 
@@ -341,8 +346,9 @@ impl Session {
     }
 
     fn forget_definitions(&mut self) {
-        if self.block.overlay.take().is_some() {
+        if let Some((base, overlay)) = self.block.overlay.take() {
             self.environment.catalog = self.environment.definitions.catalog();
+            self.shared.forget_counters(&overlay.unused_counters(&base, false));
         }
     }
 
@@ -391,8 +397,9 @@ impl Session {
     fn take_back_to(&mut self, id: SavepointId, definitions: usize, settings: usize) -> Result<(), SqlError> {
         self.txn.rollback_to(id).map_err(from_txn)?;
         if let Some((base, overlay)) = &mut self.block.overlay {
-            overlay.roll_back_to(definitions, base);
+            let unused = overlay.roll_back_to(definitions, base);
             self.environment.catalog = Arc::clone(overlay.catalog());
+            self.shared.forget_counters(&unused);
         }
         self.environment.table.end(false, settings);
         Ok(())

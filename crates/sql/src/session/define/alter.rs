@@ -333,7 +333,10 @@ fn alter_sequence(
     sequence: &Sequence,
     actions: &[AlterAction],
 ) -> Result<&'static str, SqlError> {
-    let mut sequence = sequence.clone();
+    let Some(mut sequence) = sequence::locked(session, sequence.oid)? else {
+        let message = format!("relation \"{}\" does not exist", sequence.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+    };
     for action in actions {
         match action {
             AlterAction::Rename(name) => sequence.name.clone_from(name),

@@ -164,7 +164,7 @@ fn object(
                 owner.columns[column as usize].default = None;
                 session.define(Change::PutTable(Arc::new(owner)))?;
             }
-            sequence::forget(session, &found).map(|()| true)
+            sequence::forget(session, &found)
         }
         (Some(Relation::Index(table, index)), ObjectKind::Index) => drop_index(session, table.oid, index),
         (Some(_), ObjectKind::Table) => Err(wrong("a table")),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use txn::TableLock;
+
 use super::super::Session;
 use super::super::client::Client;
 use super::{default_name, exists, missing, skipping};
 use crate::catalog::pg_catalog::quoted;
-use crate::catalog::{Change, Relation, Sequence, Table};
+use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
 use crate::types::{Type, oid};
@@ -76,6 +78,7 @@ fn defined(
         cache: 1,
         cycle: false,
         owner: None,
+        place: CounterPlace::default(),
     };
     apply(&mut sequence, options, true)?;
     sequence.first = sequence.start;
@@ -160,19 +163,25 @@ pub(super) fn alter(
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     session.refresh_catalog();
-    let found = match session.find_relation(name) {
-        Some(Relation::Sequence(found)) => found,
-        Some(_) => {
-            let message = format!("\"{}\" is not a sequence", name.name);
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    let mut sequence = loop {
+        let found = match session.find_relation(name) {
+            Some(Relation::Sequence(found)) => found,
+            Some(_) => {
+                let message = format!("\"{}\" is not a sequence", name.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            None if if_exists => {
+                skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
+                return Ok("ALTER SEQUENCE");
+            }
+            None => return Err(missing(name)),
+        };
+        if let Some(locked) = locked(session, found.oid)?
+            && (locked.schema, &locked.name) == (found.schema, &found.name)
+        {
+            break locked;
         }
-        None if if_exists => {
-            skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
-            return Ok("ALTER SEQUENCE");
-        }
-        None => return Err(missing(name)),
     };
-    let mut sequence = Sequence::clone(&found);
     apply(&mut sequence, options, false)?;
     if let Some(restart) = options.restart {
         let value = restart.unwrap_or(sequence.start);
@@ -195,11 +204,19 @@ pub(super) fn alter(
 fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
     sequence.counter = session.shared.new_oid();
     sequence.first = value;
+    sequence.place = CounterPlace::default();
+}
+
+/// Locks a sequence against other commands that change it, and gives its definition as of then; None when it is gone.
+/// What nextval gives out meanwhile comes from the counter that the definition others see names.
+pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>, SqlError> {
+    session.lock_definition(oid, TableLock::ShareRowExclusive)?;
+    Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))
 }
 
 /// Starts a sequence again.
 pub(super) fn restart(session: &mut Session, sequence: &Sequence) -> Result<(), SqlError> {
-    let mut sequence = sequence.clone();
+    let Some(mut sequence) = locked(session, sequence.oid)? else { return Ok(()) };
     let start = sequence.start;
     restart_at(session, &mut sequence, start);
     session.define(Change::PutSequence(Arc::new(sequence)))
@@ -207,11 +224,11 @@ pub(super) fn restart(session: &mut Session, sequence: &Sequence) -> Result<(), 
 
 /// Gives an identity column's sequence the column's new type; bounds that were its old type's become the new one's.
 pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) -> Result<(), SqlError> {
+    let Some(mut sequence) = locked(session, sequence.oid)? else { return Ok(()) };
     let (old_low, old_high) = bounds(sequence.type_)?;
     let (low, high) = bounds(type_).map_err(|error| {
         SqlError::new(error.code, "identity column type must be smallint, integer, or bigint")
     })?;
-    let mut sequence = sequence.clone();
     sequence.type_ = Type::new(type_.oid);
     if sequence.maximum == old_high {
         sequence.maximum = high;
@@ -233,7 +250,9 @@ pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) ->
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
-/// Drops a sequence. Its counter goes when that is committed.
-pub(super) fn forget(session: &mut Session, sequence: &Sequence) -> Result<(), SqlError> {
-    session.define(Change::DropSequence(sequence.oid))
+/// Drops a sequence; false when somebody else has. Its counter goes when that is committed.
+pub(super) fn forget(session: &mut Session, sequence: &Sequence) -> Result<bool, SqlError> {
+    let Some(sequence) = locked(session, sequence.oid)? else { return Ok(false) };
+    session.define(Change::DropSequence(sequence.oid))?;
+    Ok(true)
 }
