@@ -3,9 +3,8 @@
 mod common;
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
-use common::{Folder, fails, rows, run};
+use common::{Folder, close_sound, fails, rows, run, until_used, used};
 use sync::stop;
 
 /// Stop points are the whole process's.
@@ -69,6 +68,7 @@ fn an_index_serves_nobody_before_its_commit_is_seen() {
             asked += 1;
         }
         assert!(asked > 0, "asked while the index was made");
+        assert!(stop::hits("txn.commit.before_publish") > 0, "its commits were held up");
     });
     stop::clear();
     drop((reader, s));
@@ -81,13 +81,9 @@ fn a_tree_dropped_while_its_creation_is_settled_leaves_no_page_behind() {
     let _alone = STOP_POINTS.lock().expect("no other test failed");
     let folder = Folder::new("age-dropped");
     let database = folder.open();
-    let used = || {
-        let (pages, free) = database.store().space.pages();
-        pages - free
-    };
     let mut one = database.session("postgres", 0).expect("a session");
     let mut two = database.session("postgres", 1).expect("a session");
-    let before = used();
+    let before = used(&database);
     stop::arm(POINT, stop::Action::Park, Some(1)).expect("armed");
     run(&mut one, "CREATE TABLE t (a int PRIMARY KEY)");
     while stop::hits(POINT) == 0 {
@@ -95,12 +91,8 @@ fn a_tree_dropped_while_its_creation_is_settled_leaves_no_page_behind() {
     }
     run(&mut two, "DROP TABLE t");
     stop::release(POINT);
-    let start = Instant::now();
-    while used() > before {
-        assert!(start.elapsed() < Duration::from_secs(60), "{} pages are in use, not {before}", used());
-        std::thread::yield_now();
-    }
+    until_used(&database, before);
     stop::clear();
     drop((one, two));
-    database.shutdown().expect("closes");
+    close_sound(&folder, database);
 }

@@ -4,46 +4,17 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Folder, rows, run};
+use common::{Folder, LONG, close_sound, rows, run, until_used, used};
 use sql::database::{Database, Options};
 use sql::embedded::EmbeddedSession;
 
 const PAUSE: Duration = Duration::from_millis(5);
-/// What takes longer than this never happens.
-const LONG: Duration = Duration::from_secs(60);
-
 fn open(folder: &Folder) -> Database {
     folder.open_with(Options { autovacuum_pause: PAUSE, ..Options::default() })
 }
 
 fn session(database: &Database) -> EmbeddedSession {
     database.session("postgres", 0).expect("a session")
-}
-
-/// Pages in use.
-fn used(database: &Database) -> u32 {
-    let (pages, free) = database.store().space.pages();
-    pages - free
-}
-
-#[track_caller]
-fn until_used(database: &Database, at_most: u32) {
-    let start = Instant::now();
-    while used(database) > at_most {
-        assert!(start.elapsed() < LONG, "{} pages stay in use, not {at_most}", used(database));
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Closes the folder and checks it.
-#[track_caller]
-fn close_sound(folder: &Folder, database: Database) {
-    database.shutdown().expect("closes");
-    drop(database);
-    let database = folder.open();
-    let report = database.check(&mut |_| ()).expect("a check ends");
-    assert_eq!(report.faults, Vec::<String>::new());
-    database.shutdown().expect("closes");
 }
 
 #[test]

@@ -2,10 +2,14 @@
 #![allow(dead_code)] // each test file uses its part
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use sql::SqlError;
 use sql::database::{Database, Options};
 use sql::embedded::{Answer, EmbeddedSession};
+
+/// What takes longer than this never happens.
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// A folder that goes with its test.
 pub struct Folder(PathBuf);
@@ -44,6 +48,33 @@ pub fn run(session: &mut EmbeddedSession, sql: &str) -> Answer {
         Ok(answer) => answer,
         Err(error) => panic!("{sql}: {error:?} {:?}", *error),
     }
+}
+
+/// Pages in use.
+pub fn used(database: &Database) -> u32 {
+    let (pages, free) = database.store().space.pages();
+    pages - free
+}
+
+/// Waits until no more pages are in use.
+#[track_caller]
+pub fn until_used(database: &Database, at_most: u32) {
+    let start = Instant::now();
+    while used(database) > at_most {
+        assert!(start.elapsed() < LONG, "{} pages stay in use, not {at_most}", used(database));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Closes the folder and checks it.
+#[track_caller]
+pub fn close_sound(folder: &Folder, database: Database) {
+    database.shutdown().expect("closes");
+    drop(database);
+    let database = folder.open();
+    let report = database.check(&mut |_| ()).expect("a check ends");
+    assert_eq!(report.faults, Vec::<String>::new());
+    database.shutdown().expect("closes");
 }
 
 /// Runs what must fail, and how.
