@@ -53,7 +53,7 @@ fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
 }
 
 /// Calls `visit` for the plans a node has below it.
-pub(super) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
+pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
     match plan {
         Plan::OneRow
         | Plan::Nothing

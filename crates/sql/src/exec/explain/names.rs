@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::catalog::pg_catalog::quoted;
 use crate::expr::{Environment, Expr, Show};
 use crate::plan::{Plan, Reg, Scan, SubqueryKind};
+use crate::planner::registers::children;
 
 /// The names of all registers that a plan's nodes fill. Columns are qualified where there is more than one table.
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> HashMap<u32, String> {
@@ -22,37 +23,9 @@ pub(super) fn own(scan: &Scan) -> impl Iterator<Item = (Reg, String)> {
 
 /// The direct inputs of a node.
 fn inputs(plan: &Plan) -> Vec<&Plan> {
-    match plan {
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Values { .. }
-        | Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Function { .. }
-        | Plan::CommonScan { .. } => Vec::new(),
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Aggregate { input, .. }
-        | Plan::Window { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::LockRows { input, .. } => vec![input],
-        Plan::NestedLoop { left, right, .. }
-        | Plan::HashJoin { left, right, .. }
-        | Plan::SetOperation { left, right, .. } => vec![left, right],
-        Plan::Subquery { input, subquery, .. } => vec![input, subquery],
-        Plan::With { tables, body } => {
-            let mut all: Vec<&Plan> = tables.iter().map(|table| &table.plan).collect();
-            all.extend(tables.iter().filter_map(|table| table.recursive.as_ref().map(|term| &term.plan)));
-            all.push(body);
-            all
-        }
-        Plan::Insert(insert) => vec![&insert.input],
-        Plan::Update(update) => vec![&update.input],
-        Plan::Delete(delete) => vec![&delete.input],
-        Plan::Append(inputs) => inputs.iter().collect(),
-    }
+    let mut found = Vec::new();
+    children(plan, &mut |input| found.push(input));
+    found
 }
 
 fn tables(plan: &Plan) -> usize {
