@@ -3,12 +3,12 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use sync::{Mutex, PerCore};
+use sync::{Mutex, PerCore, stop};
 
 use crate::fiber::Job;
 use crate::file::{Disk, Pool};
@@ -111,7 +111,7 @@ impl Shared {
     }
 }
 
-/// A worker's thread, until it ends.
+/// A worker that is counted, until its thread ends or turns out not to start.
 struct Ended(Arc<Shared>);
 
 impl Drop for Ended {
@@ -138,10 +138,9 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Starts the workers.
+    /// Starts the workers: all of them, or none is left when it returns.
     pub fn start(options: Options) -> io::Result<Arc<Runtime>> {
-        sync::stop::arm_from_environment()
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        stop::arm_from_environment().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         install_panic_hook();
         let processors = os::processors();
         let cores = options.cores.unwrap_or(processors.len()).max(1);
@@ -157,16 +156,29 @@ impl Runtime {
             pool: Pool::new(),
             poll_nanos: options.poll.as_nanos() as u64,
         });
+        let facts = Facts {
+            cores,
+            pinned: 0,
+            numa_nodes: os::numa_nodes(),
+            file_io,
+            batched: 0,
+            io_uring_refused: refused,
+        };
+        // Whole before its first thread: an error below drops it, which ends and joins the workers that run by then.
+        let grace = options.grace;
+        let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, grace };
         let pin = options.pin && cores <= processors.len();
         let (started, answers) = std::sync::mpsc::channel();
-        let mut threads = Vec::new();
-        for (core, disk) in disks.into_iter().enumerate() {
-            let (shared, started) = (shared.clone(), started.clone());
+        // One for each worker that is counted, whether or not its thread will start.
+        let ends: Vec<Ended> = (0..cores).map(|_| Ended(Arc::clone(&runtime.shared))).collect();
+        for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
+            let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
             let processor = pin.then(|| processors[core]);
             let body = move || {
-                let _ended = Ended(Arc::clone(&shared));
+                let _ended = ended;
                 let pinned = processor.is_some_and(os::pin);
-                match Worker::new(core, shared, disk) {
+                let made = stop::fault("runtime.start.worker").and_then(|()| Worker::new(core, shared, disk));
+                match made {
                     Ok(worker) => {
                         let _ = started.send(Ok((pinned, worker.net.batch.is_some())));
                         drop(started);
@@ -177,20 +189,17 @@ impl Runtime {
             };
             let builder =
                 std::thread::Builder::new().name(format!("core-{core}")).stack_size(WORKER_STACK_BYTES);
-            threads.push(builder.spawn(body)?);
+            stop::fault("runtime.start.thread")?;
+            let thread = builder.spawn(body)?;
+            runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         drop(started);
-        let (pinned, batched): (Vec<bool>, Vec<bool>) =
-            answers.iter().collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
-        let facts = Facts {
-            cores,
-            pinned: pinned.iter().filter(|&&pinned| pinned).count(),
-            numa_nodes: os::numa_nodes(),
-            file_io,
-            batched: batched.iter().filter(|&&batched| batched).count(),
-            io_uring_refused: refused,
-        };
-        Ok(Arc::new(Runtime { shared, threads: Mutex::new(threads), facts, grace: options.grace }))
+        for answer in answers {
+            let (pinned, batched) = answer?;
+            runtime.facts.pinned += usize::from(pinned);
+            runtime.facts.batched += usize::from(batched);
+        }
+        Ok(Arc::new(runtime))
     }
 
     /// Runs `body` on a new fiber of `core`.
@@ -264,8 +273,7 @@ impl Runtime {
     /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace time is over (then
     /// what still waits is left behind). Does nothing the second time. Only from a thread that is no worker.
     pub fn shutdown(&self) {
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if threads.is_empty() {
             return;
         }

@@ -36,6 +36,8 @@ pub const NAMES: &[&str] = &[
     "log.segment.recycle",
     "recovery.redo",
     "recovery.undo",
+    "runtime.start.thread",
+    "runtime.start.worker",
     "sql.tree.freed",
     "sql.tree.freed_part",
     "sql.tree.listed",
