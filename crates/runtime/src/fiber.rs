@@ -233,12 +233,16 @@ impl Fiber {
 
 /// # Safety
 /// `link` is the first field of a fiber whose reference was given away by [`Fiber::notify`], delivered once.
-unsafe fn deliver(link: *mut Link, worker: &Worker) {
+unsafe fn deliver(link: *mut Link, worker: Option<&Worker>) {
     // SAFETY: by contract; `repr(C)` puts the link first.
     let fiber = unsafe { Arc::from_raw(link.cast_const().cast::<Fiber>()) };
     // AcqRel: a waker that still saw QUEUED wrote before this; its NOTIFIED is in the old value.
     let old = fiber.state.fetch_and(!QUEUED, Ordering::AcqRel);
-    if old & NOTIFIED != 0 && fiber.phase() == Phase::Parked {
+    // Only its worker may look at the phase.
+    if let Some(worker) = worker
+        && old & NOTIFIED != 0
+        && fiber.phase() == Phase::Parked
+    {
         worker.make_ready(&fiber);
     }
 }

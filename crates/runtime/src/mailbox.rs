@@ -4,6 +4,9 @@
 //! What is sent embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the sleeper: the core says
 //! that it sleeps, then looks into its mailbox again; a sender pushes, then looks whether the core sleeps. Both steps
 //! are SeqCst, so one of the two sees the other.
+//!
+//! When a core's worker has ended, its mailbox is closed for good: what lies there or is still sent is taken over all the
+//! same, with no worker, and let go. So mail is never forgotten with what it keeps alive.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,15 +22,21 @@ use crate::worker::Worker;
 #[repr(C)]
 pub(crate) struct Link {
     next: AtomicPtr<Link>,
-    /// Takes over what the link is part of, on the core it was sent to.
-    deliver: unsafe fn(*mut Link, &Worker),
+    /// Takes over what the link is part of, on the core it was sent to; without a worker, on whatever thread, when that
+    /// core's has ended.
+    deliver: Deliver,
 }
 
+pub(crate) type Deliver = unsafe fn(*mut Link, Option<&Worker>);
+
 impl Link {
-    pub(crate) fn new(deliver: unsafe fn(*mut Link, &Worker)) -> Self {
+    pub(crate) fn new(deliver: Deliver) -> Self {
         Self { next: AtomicPtr::new(ptr::null_mut()), deliver }
     }
 }
+
+/// What the list of a closed mailbox begins with: the address of no link.
+const CLOSED: *mut Link = ptr::dangling_mut();
 
 /// One core's mailbox.
 pub(crate) struct Mailbox {
@@ -50,7 +59,7 @@ impl Mailbox {
         &self.event
     }
 
-    /// Hands over what `link` is the first field of, and wakes the core if it sleeps.
+    /// Hands over what `link` is the first field of, and wakes the core if it sleeps. A closed mailbox delivers at once.
     ///
     /// # Safety
     /// `link` is valid until it is delivered, is in no mailbox now, and its `deliver` fits what it is part of.
@@ -58,6 +67,10 @@ impl Mailbox {
         // Relaxed: the exchange below brings the order.
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
+            if first == CLOSED {
+                // SAFETY: valid and in no mailbox, by contract.
+                return unsafe { ((*link).deliver)(link, None) };
+            }
             // SAFETY: ours until it is pushed. Relaxed: published by the exchange.
             unsafe { (*link).next.store(first, Ordering::Relaxed) };
             // SeqCst: publishes the message, and comes before the look at `sleeping`.
@@ -100,30 +113,39 @@ impl Mailbox {
         !self.first.load(Ordering::Relaxed).is_null()
     }
 
-    /// Delivers all mail, in the order it was sent.
+    /// Delivers all mail, in the order it was sent. By the core's worker, until the mailbox is closed.
     pub(crate) fn deliver_all(&self, worker: &Worker) {
-        if !self.has_mail() {
-            return;
+        if self.has_mail() {
+            // Acquire: what the senders wrote is seen.
+            deliver(self.first.swap(ptr::null_mut(), Ordering::Acquire), Some(worker));
         }
-        // Acquire: what the senders wrote is seen.
-        let mut newest = self.first.swap(ptr::null_mut(), Ordering::Acquire);
-        let mut oldest: *mut Link = ptr::null_mut();
-        while !newest.is_null() {
-            // SAFETY: links in the list are valid until delivered, and the list is ours alone now.
-            unsafe {
-                let next = (*newest).next.load(Ordering::Relaxed);
-                (*newest).next.store(oldest, Ordering::Relaxed);
-                oldest = newest;
-                newest = next;
-            }
+    }
+
+    /// The core's worker has ended, or never began: nobody takes mail any more. Once.
+    pub(crate) fn close(&self) {
+        // Acquire: as above.
+        deliver(self.first.swap(CLOSED, Ordering::Acquire), None);
+    }
+}
+
+/// Delivers a list taken out of a mailbox, whose newest link comes first, in the order it was sent.
+fn deliver(mut newest: *mut Link, worker: Option<&Worker>) {
+    let mut oldest: *mut Link = ptr::null_mut();
+    while !newest.is_null() {
+        // SAFETY: links in the list are valid until delivered, and the list is ours alone now.
+        unsafe {
+            let next = (*newest).next.load(Ordering::Relaxed);
+            (*newest).next.store(oldest, Ordering::Relaxed);
+            oldest = newest;
+            newest = next;
         }
-        while !oldest.is_null() {
-            // SAFETY: as above; `next` is read before the delivery, after which the link may be gone.
-            unsafe {
-                let next = (*oldest).next.load(Ordering::Relaxed);
-                ((*oldest).deliver)(oldest, worker);
-                oldest = next;
-            }
+    }
+    while !oldest.is_null() {
+        // SAFETY: as above; `next` is read before the delivery, after which the link may be gone.
+        unsafe {
+            let next = (*oldest).next.load(Ordering::Relaxed);
+            ((*oldest).deliver)(oldest, worker);
+            oldest = next;
         }
     }
 }
@@ -135,7 +157,7 @@ struct Letter {
     action: Box<dyn FnOnce(&Worker) + Send>,
 }
 
-/// Sends a closure that the core's loop runs (on the worker's stack: it must not park).
+/// Sends a closure that the core's loop runs (on the worker's stack: it must not park). It is dropped when that has ended.
 pub(crate) fn send(to: &Mailbox, action: impl FnOnce(&Worker) + Send + 'static) {
     let letter = Box::new(Letter { link: Link::new(open), action: Box::new(action) });
     // SAFETY: the box is valid until `open` takes it back, it is new, and `open` fits a `Letter`.
@@ -144,8 +166,10 @@ pub(crate) fn send(to: &Mailbox, action: impl FnOnce(&Worker) + Send + 'static) 
 
 /// # Safety
 /// `link` is the first field of a `Letter` from [`send`], delivered once.
-unsafe fn open(link: *mut Link, worker: &Worker) {
+unsafe fn open(link: *mut Link, worker: Option<&Worker>) {
     // SAFETY: by contract, a box given away by `send`; `repr(C)` puts the link first.
     let letter = unsafe { Box::from_raw(link.cast::<Letter>()) };
-    (letter.action)(worker);
+    if let Some(worker) = worker {
+        (letter.action)(worker);
+    }
 }

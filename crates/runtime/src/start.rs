@@ -1,7 +1,6 @@
 //! Starting and stopping the runtime, and running things on its cores from outside.
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Once, PoisonError};
 use std::thread::JoinHandle;
@@ -111,14 +110,18 @@ impl Shared {
     }
 }
 
-/// A worker that is counted, until its thread ends or turns out not to start.
-struct Ended(Arc<Shared>);
+/// The worker of a core, until its thread ends or turns out not to start: nothing of it is left when this is dropped.
+struct Ended {
+    core: usize,
+    shared: Arc<Shared>,
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
+        self.shared.mailbox(self.core).close();
         // AcqRel: the last one comes after all that the others have asked for.
-        if self.0.working.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.pool.close();
+        if self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.pool.close();
         }
     }
 }
@@ -170,7 +173,8 @@ impl Runtime {
         let pin = options.pin && cores <= processors.len();
         let (started, answers) = std::sync::mpsc::channel();
         // One for each worker that is counted, whether or not its thread will start.
-        let ends: Vec<Ended> = (0..cores).map(|_| Ended(Arc::clone(&runtime.shared))).collect();
+        let ends: Vec<Ended> =
+            (0..cores).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
         for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
             let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
             let processor = pin.then(|| processors[core]);
@@ -202,20 +206,34 @@ impl Runtime {
         Ok(Arc::new(runtime))
     }
 
-    /// Runs `body` on a new fiber of `core`.
+    /// Runs `body` on a new fiber of `core`. It is dropped when the workers have ended, or end before its turn.
     pub fn spawn(&self, core: usize, body: impl FnOnce() + Send + 'static) {
         let start = move |worker: &Worker| worker.start_job(Job::Run(Box::new(body)));
-        match worker::current() {
-            Some(worker) if worker.core == core && Arc::ptr_eq(&worker.shared, &self.shared) => start(worker),
+        match self.worker_here() {
+            Some(worker) if worker.core == core => start(worker),
             _ => mailbox::send(self.shared.mailbox(core), start),
         }
     }
 
-    /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a fiber parks. A panic of
-    /// `body` goes on in the caller. Nothing is allocated for the way there and back but the fiber's job.
+    /// The core this code runs on, if that is one of this runtime's. Each folder's runtime has cores of its own, and what
+    /// belongs to a core may be touched there alone.
+    pub fn core_here(&self) -> Option<usize> {
+        self.worker_here().map(|worker| worker.core)
+    }
+
+    fn worker_here(&self) -> Option<&Worker> {
+        worker::current().filter(|worker| Arc::ptr_eq(&worker.shared, &self.shared))
+    }
+
+    /// As [`Runtime::try_call`]. Panics when the workers have ended.
     pub fn call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> R {
-        // A call that comes after the workers' end would never return.
-        assert!(!self.is_over(), "the runtime has been shut down");
+        self.try_call(core, body).expect("the runtime has not been shut down")
+    }
+
+    /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a fiber parks. A panic of
+    /// `body` goes on in the caller. None when the workers have ended, or end before its turn: then it is dropped. Nothing
+    /// is allocated for the way there and back but the fiber's job.
+    pub fn try_call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> Option<R> {
         let mut call = Call::new(body);
         // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
         // no mailbox yet; the function fits its type.
@@ -234,8 +252,8 @@ impl Runtime {
         while !done.load(Ordering::Acquire) {
             sync::park::park();
         }
-        match call.result.take().expect("a call that is done has its result") {
-            Ok(result) => result,
+        match call.result.take()? {
+            Ok(result) => Some(result),
             Err(panic) => resume_unwind(panic),
         }
     }
@@ -321,7 +339,9 @@ const CALL_SPINS: u32 = 200;
 #[repr(C)]
 struct Call<R, F> {
     link: Link,
-    body: ManuallyDrop<F>,
+    /// There until it is run.
+    body: Option<F>,
+    /// There once it has been.
     result: Option<std::thread::Result<R>>,
     waker: std::task::Waker,
     done: AtomicBool,
@@ -331,7 +351,7 @@ impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
     fn new(body: F) -> Self {
         Self {
             link: Link::new(accept_call::<R, F>),
-            body: ManuallyDrop::new(body),
+            body: Some(body),
             result: None,
             waker: sync::park::current(),
             done: AtomicBool::new(false),
@@ -339,23 +359,37 @@ impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
     }
 }
 
-/// # Safety
-/// `link` is the first field of a `Call<R, F>` that waits for its `done`, delivered once.
-unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker: &Worker) {
-    let address = link as usize;
-    let job: Box<dyn FnOnce() + '_> = Box::new(move || {
-        let call = address as *mut Call<R, F>;
-        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is alive and ours. The
-        // body is taken once. The waker is cloned before `done`, after which the call may be gone.
+/// A call in its core's hands: the caller goes on when this is dropped, whether or not it has been run.
+struct Accepted<R, F>(*mut Call<R, F>);
+
+impl<R, F: FnOnce() -> R> Accepted<R, F> {
+    fn run(self) {
+        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is alive and ours.
+        let call = unsafe { &mut *self.0 };
+        if let Some(body) = call.body.take() {
+            call.result = Some(catch_unwind(AssertUnwindSafe(body)));
+        }
+    }
+}
+
+impl<R, F> Drop for Accepted<R, F> {
+    fn drop(&mut self) {
+        // SAFETY: as in `run`. The waker is cloned before `done`, after which the call may be gone.
         unsafe {
-            let body = ManuallyDrop::take(&mut (*call).body);
-            (*call).result = Some(catch_unwind(AssertUnwindSafe(body)));
-            let waker = (*call).waker.clone();
+            let waker = (*self.0).waker.clone();
             // Release: the result is seen with it.
-            (*call).done.store(true, Ordering::Release);
+            (*self.0).done.store(true, Ordering::Release);
             waker.wake();
         }
-    });
+    }
+}
+
+/// # Safety
+/// `link` is the first field of a `Call<R, F>` that waits for its `done`, delivered once.
+unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker: Option<&Worker>) {
+    let call = Accepted(link.cast::<Call<R, F>>());
+    let Some(worker) = worker else { return };
+    let job: Box<dyn FnOnce() + '_> = Box::new(move || call.run());
     // SAFETY: only the lifetime changes: what the job borrows (through the address) outlives it, since the caller waits.
     let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(job) };
     worker.start_job(Job::Run(job));

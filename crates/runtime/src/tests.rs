@@ -250,3 +250,28 @@ fn a_runtime_dropped_by_its_own_worker_ends_its_threads() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[test]
+fn what_is_sent_to_a_core_that_has_ended_is_let_go() {
+    let (runtime, other) = (start(2), start(4));
+    assert_eq!((runtime.core_here(), runtime.call(1, || runtime.core_here())), (None, Some(1)));
+    assert_eq!(other.call(1, || runtime.core_here()), None);
+    let kept = Arc::new(());
+    let keeper = |body: fn()| {
+        let kept = Arc::clone(&kept);
+        move || {
+            body();
+            drop(kept);
+        }
+    };
+    // What waits in the mailbox when the loop ends, and what its sender still finds open.
+    let (inside, before_the_end) = (Arc::clone(&runtime), keeper(|| {}));
+    runtime.spawn(1, move || inside.spawn(0, before_the_end));
+    runtime.shutdown();
+    assert_eq!(runtime.try_call(0, keeper(|| panic!("nobody runs it"))), None);
+    runtime.spawn(1, keeper(|| panic!("nobody runs it")));
+    other.call(3, || runtime.spawn(0, keeper(|| panic!("nobody runs it"))));
+    assert_eq!(other.call(2, || runtime.try_call(0, keeper(|| panic!("nobody runs it")))), None);
+    assert_eq!(Arc::strong_count(&kept), 1, "what was sent is forgotten with what it keeps");
+    other.shutdown();
+}

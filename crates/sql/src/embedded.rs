@@ -175,11 +175,12 @@ impl EmbeddedSession {
 impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         let session = self.session.take();
-        let runtime = self.database.runtime();
-        if !runtime.is_over() {
-            // An open transaction is rolled back where it ran. Of what is left after a shutdown, recovery takes it back.
-            runtime.call(self.core, move || drop(session));
+        if runtime::try_core().is_none() {
+            // Waited for: who drops a session and looks finds it gone.
+            self.database.runtime().try_call(self.core, move || drop(session));
         }
+        // A worker may not wait in a drop, and after a shutdown there is nothing to wait for: a session dropped in place
+        // finds its own way.
     }
 }
 

@@ -318,23 +318,60 @@ fn a_dropped_database_has_no_sessions() {
     close_sound(&folder, database);
 }
 
-#[test]
-fn a_session_may_outlive_its_database() {
-    let folder = Folder::new("definitions-late");
-    let database = folder.open();
-    let mut s = session(&database, 0);
-    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY); SET work_mem = '64kB'");
-    // A cursor whose rows lie in temporary pages, and trees that nobody has settled.
+/// A session with a cursor whose rows lie in temporary pages, and with trees that nobody has settled.
+fn unsettled(database: &Database) -> EmbeddedSession {
+    let mut s = session(database, 1);
+    run(&mut s, "CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY); SET work_mem = '64kB'");
     run(
         &mut s,
         "BEGIN; DECLARE c CURSOR FOR SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g; FETCH 5 FROM c",
     );
     run(&mut s, "CREATE TABLE u AS SELECT g FROM generate_series(1, 1000) g; TRUNCATE t");
+    s
+}
+
+#[test]
+fn a_session_may_outlive_its_database() {
+    let folder = Folder::new("definitions-late");
+    let database = folder.open();
+    let s = unsettled(&database);
     database.shutdown().expect("closes");
     database.shutdown().expect("closes once");
     drop(s);
     drop(database);
     close_sound(&folder, folder.open());
+}
+
+#[test]
+fn a_session_may_be_dropped_on_another_databases_worker() {
+    let (folder, others) = (Folder::new("definitions-own"), Folder::new("definitions-others"));
+    let options = Options { cores: Some(4), pin: false, memory: Some(32 << 20), ..Options::default() };
+    let other = Database::open(others.path(), options).expect("the folder opens");
+    let database = folder.open();
+    let before = used(&database);
+    // Core 3 is one that the session's own database has none of.
+    for core in [1, 3] {
+        let s = unsettled(&database);
+        // The cursor's pages; undo keeps some.
+        let temporary = || {
+            let (pages, free) = database.store().space.temporary_pages();
+            pages - free
+        };
+        assert!(used(&database) > before && temporary() > 1000, "{}", temporary());
+        other.runtime().call(core, || drop(s));
+        let start = Instant::now();
+        while temporary() > 100 || !database.activity().is_empty() {
+            assert!(start.elapsed() < LONG, "{} {:?}", temporary(), database.activity());
+            std::thread::yield_now();
+        }
+        assert_eq!(rows(&mut session(&database, 0), "SELECT count(*) FROM t"), ["0"]);
+    }
+    let s = unsettled(&database);
+    database.shutdown().expect("closes");
+    other.runtime().call(3, || drop(s));
+    drop(database);
+    close_sound(&folder, folder.open());
+    close_sound(&others, other);
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! hold:
 //!
 //! 1. A page is written once, when it is made, by the spool's one owner; readers are the owner's too.
-//! 2. Every page is given back: when what is before it was read and released, or when the spool is dropped. Giving back
-//!    does not park, so a spool may be dropped anywhere on a worker.
+//! 2. Every page is given back, on a core of its own store: when what is before it was read and released, or when the spool
+//!    is dropped. Giving back does not park. A spool may be dropped anywhere: from elsewhere its pages are sent there, and
+//!    of a store whose workers have ended nobody wants them.
 //! 3. Spooled pages don't push others out: they come into the pool unused, first in line for eviction.
 
 use std::sync::Arc;
@@ -110,9 +111,9 @@ impl Spool {
     pub fn release_before(&mut self, at: u64) {
         let Some(store) = &self.store else { return };
         let end = ((at / PIECE as u64) as usize).min(self.pages.len());
-        while self.released < end {
-            store.space.free_temporary(self.pages[self.released]);
-            self.released += 1;
+        if end > self.released {
+            give_back(store, &self.pages[self.released..end]);
+            self.released = end;
         }
     }
 
@@ -138,10 +139,16 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        // Once the runtime has ended nobody wants its pages.
-        if runtime::try_core().is_some() {
-            self.release_before(u64::MAX);
-        }
+        self.release_before(u64::MAX);
+    }
+}
+
+fn give_back(store: &Arc<Store>, pages: &[PageNo]) {
+    if store.runtime.core_here().is_some() {
+        pages.iter().for_each(|&page_no| store.space.free_temporary(page_no));
+    } else {
+        let (owner, pages) = (Arc::clone(store), pages.to_vec());
+        store.runtime.spawn(0, move || pages.iter().for_each(|&page_no| owner.space.free_temporary(page_no)));
     }
 }
 

@@ -152,6 +152,8 @@ struct Savepoint {
 /// A session's state.
 pub(crate) struct Inner {
     engine: Arc<Engine>,
+    /// The core it was made on, of the store's runtime.
+    home: usize,
     number: u32,
     open: Cell<bool>,
     isolation: Cell<Isolation>,
@@ -187,6 +189,7 @@ impl Inner {
     pub(crate) fn new(engine: Arc<Engine>, number: u32) -> Inner {
         Inner {
             engine,
+            home: runtime::core(),
             number,
             open: Cell::new(false),
             isolation: Cell::new(Isolation::ReadCommitted),
@@ -350,8 +353,9 @@ impl Inner {
     }
 }
 
-/// One session's access to the engine. All calls are made on the session's own core, inside a fiber. Dropping it rolls an
-/// open transaction back, on a fiber of its own.
+/// One session's access to the engine. All calls are made on the session's own core, inside a fiber. It may be dropped
+/// anywhere: its open transaction is rolled back on that core, on a fiber of its own, or by recovery when the engine was
+/// closed before.
 pub struct TxnSession {
     /// Taken out only when the session is dropped.
     inner: Option<Inner>,

@@ -333,10 +333,12 @@ impl WakeHandle {
 
 /// # Safety
 /// `link` is the first field of a `Remote` whose reference was given away by [`WakeHandle::wake`], delivered once.
-unsafe fn deliver(link: *mut Link, worker: &Worker) {
+unsafe fn deliver(link: *mut Link, worker: Option<&Worker>) {
     // SAFETY: by contract; `repr(C)` puts the link first.
     let remote = unsafe { Arc::from_raw(link.cast_const().cast::<Remote>()) };
     // AcqRel: a waker that still saw it queued wrote before this.
     remote.queued.swap(false, Ordering::AcqRel);
-    worker.net.woken(remote.key);
+    if let Some(worker) = worker {
+        worker.net.woken(remote.key);
+    }
 }

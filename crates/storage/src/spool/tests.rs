@@ -19,21 +19,30 @@ impl UndoHandler for NothingToUndo {
 
 /// Runs `body` on a worker with a new store of few frames, and looks afterwards whether every page came back.
 fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
+    with_closed_store(name, |store| {
+        body(store);
+        let (pages, free) = store.space.temporary_pages();
+        assert_eq!(pages, free, "every page was given back");
+    });
+}
+
+/// Runs `body` on a worker with a new store of few frames, closes that, and gives what `body` gave.
+fn with_closed_store<R: Send>(name: &str, body: impl FnOnce(&Arc<Store>) -> R + Send) -> R {
     let folder = std::env::temp_dir().join(format!("allcore-spool-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     let runtime = Runtime::start(Options { cores: Some(2), pin: false, ..Options::default() }).unwrap();
     let wal = WalOptions { segment_bytes: 1 << 20, ring_bytes: 1 << 20, ..WalOptions::new(2) };
     let options = StoreOptions { huge_pages: HugePages::Off, wal, ..StoreOptions::new(128, 2) };
-    runtime.call(0, || {
+    let result = runtime.call(0, || {
         let store = Store::create(&folder, &runtime, &options).unwrap();
         store.recover(&mut NothingToUndo).unwrap();
-        body(&store);
-        let (pages, free) = store.space.temporary_pages();
-        assert_eq!(pages, free, "every page was given back");
+        let result = body(&store);
         store.close().unwrap();
+        result
     });
     runtime.shutdown();
     let _ = fs::remove_dir_all(&folder);
+    result
 }
 
 /// The bytes a spool holds in these tests.
@@ -107,4 +116,58 @@ fn an_emptied_spool_keeps_as_much_in_memory_as_a_new_one() {
         let mut reader = SpoolReader::default();
         assert!(reader.read(&spool, 100_000).unwrap().iter().copied().eq((0..100_000).map(byte)));
     });
+}
+
+#[test]
+fn a_spool_gives_its_pages_back_wherever_it_is_dropped() {
+    let stranger = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
+    with_store("anywhere", |store| {
+        let spools: Vec<Spool> = (0..3)
+            .map(|_| {
+                let mut spool = Spool::new(0);
+                fill(store, &mut spool, 100_000, 999);
+                spool
+            })
+            .collect();
+        // On no worker, on a core of that number of another runtime, on one this store has none of.
+        std::thread::scope(|scope| {
+            let mut spools = spools.into_iter();
+            let first = spools.next();
+            scope.spawn(move || drop(first));
+            for (core, spool) in [1, 3].into_iter().zip(spools) {
+                let stranger = &stranger;
+                scope.spawn(move || stranger.call(core, || drop(spool)));
+            }
+        });
+        let free = || {
+            let (pages, free) = store.space.temporary_pages();
+            pages == free
+        };
+        let begun = runtime::time::precise();
+        while !free() {
+            assert!(runtime::time::precise() - begun < 60_000_000_000, "pages stay in use");
+            runtime::fiber::yield_now();
+        }
+    });
+    stranger.shutdown();
+}
+
+#[test]
+fn a_spool_may_outlive_its_store() {
+    let stranger = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
+    let (store, mut spools) = with_closed_store("outlives", |store| {
+        let spools: Vec<Spool> = (0..2)
+            .map(|_| {
+                let mut spool = Spool::new(0);
+                fill(store, &mut spool, 100_000, 999);
+                spool
+            })
+            .collect();
+        (Arc::downgrade(store), spools)
+    });
+    stranger.call(3, || drop(spools.pop()));
+    assert_eq!(store.strong_count(), 1, "what nobody takes any more keeps the store");
+    drop(spools);
+    assert_eq!(store.strong_count(), 0, "what nobody takes any more keeps the store");
+    stranger.shutdown();
 }

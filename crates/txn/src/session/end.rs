@@ -9,11 +9,16 @@
 //!
 //! Rollback walks the transaction's undo records, newest first, and puts each entry back by a logged compensation; then it
 //! appends the abort record, and only then do others see the transaction as over. It yields as it goes, is not
-//! interrupted, and doesn't give up: it gets what is held back for it in the log and on disk, and when that is used up it
-//! waits for space, aloud. An entry that can't be put back for good ends the process, and recovery does it.
+//! interrupted, and doesn't give up while the engine is open: it gets what is held back for it in the log and on disk, and
+//! when that is used up it waits for space, aloud. An entry that can't be put back for good ends the process, and recovery
+//! does it.
+//!
+//! What a session leaves when it is dropped is taken back on its own core or by recovery, never anywhere else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::interrupt::{Interrupted, Reason};
 use runtime::{fiber, interrupt};
 use storage::error::IoContext;
 use storage::patience::Patience;
@@ -132,9 +137,9 @@ impl Inner {
             self.finish_without_changes(txid);
         } else if txid != 0 {
             interrupt::mask(|| {
-                self.undo_until(UndoPointer::NONE);
-                self.append_abort(txid);
-            });
+                self.undo_until(UndoPointer::NONE)?;
+                self.append_abort(txid)
+            })?;
         }
         self.release_rows();
         self.unlock_tables();
@@ -142,31 +147,34 @@ impl Inner {
         Ok(())
     }
 
-    fn append_abort(&self, txid: u64) {
+    fn append_abort(&self, txid: u64) -> Result<(), Error> {
         let wal = &self.engine.store.wal;
-        persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES));
+        self.persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES))?;
         let lsn = wal.append_abort(txid, self.last_lsn.get());
         // Stored after the record's number could be in a snapshot: such a snapshot sees a running transaction whose
         // changes are all taken back already, which comes to the same.
         self.engine.status.set(txid, Status::Aborted(lsn));
         self.slot().end_logging();
         wal.request_flush();
+        Ok(())
     }
 
-    /// Puts back what the transaction did since `target`.
-    fn undo_until(&self, target: UndoPointer) {
+    /// Puts back what the transaction did since `target`. Fails when the engine is closed, and not otherwise: recovery goes
+    /// on with what is left.
+    fn undo_until(&self, target: UndoPointer) -> Result<(), Error> {
         let (mut bytes, mut value) = (self.scratch.take(), Vec::new());
         while self.last_undo.get() != target {
             stop::point("txn.rollback.step");
             let store = &self.engine.store;
-            persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes));
+            self.persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes))?;
             let record = Record::parse(&bytes).filter(|record| record.txid == self.txid.get());
             let Some(record) = record else { fatal("an undo record is damaged") };
-            persist("taking a change back", || self.put_back(store, &record, &mut value));
+            self.persist("taking a change back", || self.put_back(store, &record, &mut value))?;
             self.last_undo.set(record.previous);
             fiber::safe_point();
         }
         self.scratch.replace(bytes);
+        Ok(())
     }
 
     fn put_back(
@@ -206,7 +214,7 @@ impl Inner {
         self.savepoints.borrow_mut().truncate(at + 1);
         let changed = self.last_undo.get() != savepoint.undo;
         if changed {
-            interrupt::mask(|| self.undo_until(savepoint.undo));
+            interrupt::mask(|| self.undo_until(savepoint.undo))?;
         }
         self.release_rows_after(savepoint.rows);
         if changed {
@@ -223,24 +231,29 @@ impl Inner {
         Ok(())
     }
 
-    /// The session is gone: takes an open transaction back and frees the slot, on a fiber of its own, since whoever drops a
-    /// session may not park. On a thread that is no worker the runtime is being torn down, and recovery does it.
+    /// The session is gone, wherever it was dropped: on its own core or another, on a worker of another folder's runtime or
+    /// on no worker. What it leaves is taken back on its own core, or not at all: once that core's worker has ended, it
+    /// is only freed, and recovery takes the transaction back.
     pub(super) fn abandon(self) {
-        if runtime::try_core().is_none() {
-            return;
+        let runtime = Arc::clone(&self.engine.store.runtime);
+        if runtime.core_here() != Some(self.home) {
+            return runtime.spawn(self.home, move || self.leave());
         }
-        if self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty() {
-            self.reset();
+        let idle = self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty();
+        match idle {
+            true => self.leave(),
+            // On a fiber of its own: whoever drops a session may not park.
+            false => fiber::spawn_local(move || self.leave()),
+        }
+    }
+
+    /// Takes the transaction back and gives the slot up. Parks, unless there is nothing to take back. Of a closed engine the
+    /// slot stays taken: nobody else shall come to the transaction that is left in it.
+    fn leave(self) {
+        if self.rollback().is_ok() {
             self.engine.slots.free(self.number);
             self.say_farewell();
-            return;
         }
-        fiber::spawn_local(move || {
-            // Rolling back reports nothing: what can't be done ends the process.
-            let _ = self.rollback();
-            self.engine.slots.free(self.number);
-            self.say_farewell();
-        });
     }
 
     fn say_farewell(&self) {
@@ -248,23 +261,27 @@ impl Inner {
             farewell();
         }
     }
-}
 
-/// Does what must be done: again when it fails, for as long as it takes where space is wanting, else not for ever.
-fn persist(what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) {
-    let mut patience = Patience::new("disk space to take changes back");
-    let mut retries = RETRIES;
-    loop {
-        match work() {
-            Ok(()) => return,
-            Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
-            Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
-                fatal(&format!("{what}: {error}"));
+    /// Does what must be done: again when it fails, for as long as it takes where space is wanting, else not for ever. Not
+    /// when the engine is closed: nothing more may be written, nor would frames ever come free.
+    fn persist(&self, what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) -> Result<(), Error> {
+        let mut patience = Patience::new("disk space to take changes back");
+        let mut retries = RETRIES;
+        loop {
+            if self.engine.is_closed() {
+                return Err(Error::Interrupted(Interrupted(Reason::Shutdown)));
             }
-            Err(error) if retries == 0 => fatal(&format!("{what}: {error}")),
-            Err(_) => {
-                retries -= 1;
-                fiber::sleep(RETRY_AFTER);
+            match work() {
+                Ok(()) => return Ok(()),
+                Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
+                Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
+                    fatal(&format!("{what}: {error}"));
+                }
+                Err(error) if retries == 0 => fatal(&format!("{what}: {error}")),
+                Err(_) => {
+                    retries -= 1;
+                    fiber::sleep(RETRY_AFTER);
+                }
             }
         }
     }

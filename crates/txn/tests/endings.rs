@@ -1,0 +1,158 @@
+//! Sessions dropped where they do not belong: on another core, on no worker, on a worker of another folder's runtime,
+//! before and after their engine was closed.
+
+mod common;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::{Bench, CORES, Short, open_engine, start_runtime, test_folder};
+use runtime::{Options, Runtime};
+use sync::stop::{self, Action};
+use txn::{Engine, Isolation, TableLock, TxnSession, Wait};
+
+/// What takes longer than this never happens.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Stop points are the process's: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A runtime that is not the engine's, with more cores, so that a core's number of this one is none there.
+fn stranger() -> Arc<Runtime> {
+    let options = Options { cores: Some(CORES + 2), pin: false, ..Options::default() };
+    Runtime::start(options).expect("the runtime starts")
+}
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < LONG, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A session of core 1 in the middle of a transaction.
+fn unfinished(runtime: &Runtime, engine: &Arc<Engine>) -> TxnSession {
+    runtime.call(1, || {
+        let session = engine.session().expect("a session");
+        session.start(Isolation::ReadCommitted);
+        (0..100).for_each(|row| {
+            session.put(&format!("new{row}"), "never");
+        });
+        session.set("old", "never");
+        session.lock_table(77, TableLock::AccessExclusive, Wait::Block).expect("locks");
+        session
+    })
+}
+
+fn put_old(runtime: &Runtime, engine: &Arc<Engine>) {
+    runtime.call(0, || {
+        let session = engine.session().expect("a session");
+        session.alone(|| session.put("old", "kept"));
+    });
+}
+
+fn rows(runtime: &Runtime, engine: &Arc<Engine>) -> Vec<(String, String)> {
+    runtime.call(0, || {
+        let session = engine.session().expect("a session");
+        session.alone(|| session.all())
+    })
+}
+
+#[test]
+fn a_session_is_taken_back_at_home_wherever_it_is_dropped() {
+    let _alone = alone();
+    let bench = Bench::new("endings-home");
+    let (engine, stranger) = (bench.engine(), stranger());
+    put_old(&bench.runtime, engine);
+    type Place<'p> = (&'p str, Box<dyn Fn(TxnSession) + 'p>);
+    let places: [Place<'_>; 5] = [
+        ("its own core", Box::new(|session| bench.runtime.call(1, || drop(session)))),
+        ("another core", Box::new(|session| bench.runtime.call(0, || drop(session)))),
+        ("no worker", Box::new(drop)),
+        ("a stranger's core of that number", Box::new(|session| stranger.call(1, || drop(session)))),
+        ("a stranger's core beyond", Box::new(|session| stranger.call(CORES + 1, || drop(session)))),
+    ];
+    for (place, drop_there) in places {
+        drop_there(unfinished(&bench.runtime, engine));
+        until(place, || engine.locks().is_empty());
+        assert_eq!(rows(&bench.runtime, engine), [("old".to_owned(), "kept".to_owned())], "{place}");
+        // One without a transaction gives its slot back, too: else the next ones would be many.
+        let idle = bench.runtime.call(1, || engine.session().expect("a session"));
+        drop_there(idle);
+    }
+    assert_eq!(stranger.call(CORES + 1, || 7), 7);
+    stranger.shutdown();
+}
+
+#[test]
+fn a_session_that_outlives_its_engine_touches_nothing() {
+    let _alone = alone();
+    let folder = test_folder("endings-late");
+    let _ = std::fs::remove_dir_all(&folder);
+    let stranger = stranger();
+    let first = start_runtime();
+    let engine = open_engine(&first, &folder, 1024);
+    put_old(&first, &engine);
+    let late: Vec<TxnSession> = (0..2).map(|_| unfinished_row(&first, &engine)).collect();
+    first.call(0, || engine.close().expect("closes"));
+    let end = engine.store().wal.position();
+    // Closed, but its workers run still.
+    let mut late = late.into_iter();
+    let session = late.next().expect("two sessions");
+    first.call(1, move || drop(session));
+    first.call(1, runtime::fiber::yield_now);
+    assert_eq!(engine.store().wal.position(), end, "a closed engine's log goes on");
+    first.shutdown();
+    // Its folder is another engine's by now.
+    let second = start_runtime();
+    let successor = open_engine(&second, &folder, 1024);
+    late.for_each(|session| stranger.call(1, || drop(session)));
+    stranger.call(1, || runtime::fiber::sleep(Duration::from_millis(1)));
+    assert_eq!(engine.store().wal.position(), end, "a closed engine's log goes on");
+    // Nothing keeps what was closed: not a message that nobody takes any more.
+    let left = Arc::downgrade(&engine);
+    drop(engine);
+    until("the engine goes with its last session", || left.strong_count() == 0);
+    assert_eq!(rows(&second, &successor), [("old".to_owned(), "kept".to_owned())]);
+    second.call(0, || successor.close().expect("closes"));
+    drop(successor);
+    second.shutdown();
+    stranger.shutdown();
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// A session of core 1 that has added one row, which differs from session to session.
+fn unfinished_row(runtime: &Runtime, engine: &Arc<Engine>) -> TxnSession {
+    runtime.call(1, || {
+        let session = engine.session().expect("a session");
+        session.start(Isolation::ReadCommitted);
+        session.put(&format!("new{}", session.txid().expect("a number")), "never");
+        session
+    })
+}
+
+#[test]
+fn a_rollback_ends_where_its_engine_is_closed() {
+    let _alone = alone();
+    let mut bench = Bench::new("endings-closed");
+    put_old(&bench.runtime, bench.engine());
+    let session = unfinished(&bench.runtime, bench.engine());
+    stop::arm("txn.rollback.step", Action::Park, Some(3)).expect("a point");
+    bench.runtime.call(1, || drop(session));
+    until("the rollback comes to the point", || stop::hits("txn.rollback.step") == 3);
+    let engine = Arc::clone(bench.engine());
+    bench.runtime.call(0, || engine.close().expect("closes"));
+    let end = engine.store().wal.position();
+    stop::release("txn.rollback.step");
+    // What is ready on the core has run once this has.
+    bench.runtime.call(1, || (0..1000).for_each(|_| runtime::fiber::yield_now()));
+    assert_eq!((stop::hits("txn.rollback.step"), engine.store().wal.position()), (3, end));
+    stop::clear();
+    drop(engine);
+    bench.reopen();
+    assert_eq!(rows(&bench.runtime, bench.engine()), [("old".to_owned(), "kept".to_owned())]);
+}
