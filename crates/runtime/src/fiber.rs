@@ -5,8 +5,7 @@
 //!
 //! 1. A fiber that parks is resumed after a wake-up, never lost: a wake-up that comes before the park is kept.
 //! 2. It suspends with no latch held, not while panicking, and not from the worker's stack.
-//! 3. Before it suspends, the replies it has collected are sent.
-//! 4. A panic ends the job alone.
+//! 3. A panic ends the job alone.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +21,7 @@ use sync::park::ParkHook;
 
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
-use crate::net::{Buffers, Outbox};
+use crate::net::Buffers;
 use crate::stack::Stack;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
@@ -77,11 +76,11 @@ pub(crate) struct Local {
     pub(crate) interrupt: Cell<*const Interrupt>,
     pub(crate) interrupt_owner: RefCell<Option<Arc<Interrupt>>>,
     pub(crate) masked: Cell<u32>,
+    /// It has been suspended since its job began.
+    pub(crate) suspended: Cell<bool>,
     points: Cell<u32>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,
-    /// Replies of this round that are not sent yet.
-    pub(crate) outbox: RefCell<Outbox>,
     /// Receive and send buffers, kept from round to round.
     pub(crate) buffers: Cell<Option<Box<Buffers>>>,
 }
@@ -108,10 +107,10 @@ impl Fiber {
                 interrupt: Cell::new(ptr::null()),
                 interrupt_owner: RefCell::new(None),
                 masked: Cell::new(0),
+                suspended: Cell::new(false),
                 points: Cell::new(0),
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
-                outbox: RefCell::default(),
                 buffers: Cell::new(None),
             },
         });
@@ -171,6 +170,7 @@ impl Fiber {
 
     /// Gives control back to the worker's loop. Only on the fiber itself.
     fn suspend(&self) {
+        self.local.suspended.set(true);
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
     }
@@ -178,7 +178,6 @@ impl Fiber {
     /// Parks until notified.
     pub(crate) fn park(&self) {
         self.assert_may_suspend();
-        self.send_replies();
         // Acquire: what the waker wrote before it woke is seen.
         if self.state.fetch_and(!NOTIFIED, Ordering::Acquire) & NOTIFIED == 0 {
             // A wake-up between here and the suspension waits in the mailbox: only the loop looks at the phase.
@@ -191,16 +190,9 @@ impl Fiber {
 
     fn yield_now(&self, worker: &Worker) {
         self.assert_may_suspend();
-        self.send_replies();
+        worker.net.send_replies();
         worker.make_ready(self);
         self.suspend();
-    }
-
-    fn send_replies(&self) {
-        let mut outbox = self.local.outbox.borrow_mut();
-        if !outbox.is_empty() {
-            outbox.send();
-        }
     }
 
     /// Wakes the fiber, from any thread.
@@ -262,7 +254,6 @@ fn run(fiber: &Fiber, yielder: &Yielder<(), ()>) {
         fiber.local.interrupt.set(ptr::null());
         fiber.local.interrupt_owner.take();
         fiber.local.masked.set(0);
-        fiber.send_replies();
         fiber.local.phase.set(Phase::Idle);
         yielder.suspend(());
     }

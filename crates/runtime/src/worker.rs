@@ -1,6 +1,7 @@
 //! One core's loop.
 //!
-//! A turn: poll events, deliver mail, fire timers, run the fibers that can run, serve the sessions that have input.
+//! A turn: poll events, deliver mail, fire timers, run the fibers that can run, serve the sessions that have input, send
+//! their replies.
 //! Everything here is touched by this worker's thread alone. What must hold:
 //!
 //! 1. The loop sleeps only when no fiber is ready, no session waits to be served and no mail lies there.
@@ -107,6 +108,7 @@ impl Worker {
             self.run_ready();
             self.start_jobs();
             self.serve_sessions();
+            self.net.send_replies();
             self.disk.submit();
         }
         self.net.close_all();

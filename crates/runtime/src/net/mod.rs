@@ -1,14 +1,16 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
 //!
-//! A core's readable sessions form a list; a pooled fiber serves one after the other, collects their small replies, and
-//! sends them together before the next are received for, once the list is exhausted, or before it parks (`round.rs`).
-//! When it parks, the loop goes on with another fiber. So an idle connection costs its state alone, and a busy core runs
+//! A core's readable sessions form a list; a pooled fiber serves one after the other and collects their small replies,
+//! which are sent together before the next are received for, or at the end of the loop's turn (`round.rs`). When it
+//! parks, the loop goes on with another fiber, and the replies wait for those that this one adds: where sessions wait
+//! for each other's locks, a round in which many park is still sent by one call. So an idle connection costs its state alone, and a busy core runs
 //! all its sessions on one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were
 //! sent is received, by one system call (`batch.rs`). What must hold:
 //!
 //! 1. A session is served by one fiber at a time, and stays on its core.
 //! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
-//! 3. `closed` is called exactly once for every session that was accepted, then its socket is closed.
+//! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its time gives way.
+//! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed.
 
 mod batch;
 mod listener;
@@ -17,8 +19,9 @@ mod session;
 
 pub(crate) use batch::Batch;
 pub use listener::{Accept, Accepted, Address, Listener, listen};
+use round::Outbox;
 pub use round::SessionIo;
-pub(crate) use round::{Buffers, Outbox, serve_round};
+pub(crate) use round::{Buffers, serve_round};
 pub use session::WakeHandle;
 
 use std::cell::{Cell, RefCell};
@@ -80,6 +83,8 @@ pub(crate) struct Net {
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
     ready: RefCell<VecDeque<Rc<Session>>>,
+    /// This turn's replies that are not sent yet.
+    outbox: RefCell<Outbox>,
     listeners: RefCell<Vec<Option<Rc<Listening>>>>,
     draining: Cell<bool>,
 }
@@ -97,6 +102,7 @@ impl Net {
             slots: RefCell::default(),
             free: RefCell::default(),
             ready: RefCell::default(),
+            outbox: RefCell::default(),
             listeners: RefCell::default(),
             draining: Cell::new(false),
         }
@@ -177,13 +183,13 @@ impl Net {
 
     /// The session to be served next. When all those received for have been, the replies so far are sent, and what the
     /// next sessions were sent is received.
-    fn next_ready(&self, outbox: &RefCell<Outbox>) -> Option<Rc<Session>> {
+    fn next_ready(&self) -> Option<Rc<Session>> {
         if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_served())
-            && self.ready.borrow().len() + outbox.borrow().len() > 1
+            && self.ready.borrow().len() + self.outbox.borrow().len() > 1
             && self.has_ready()
         {
-            batch.exchange(worker::here(), &outbox.borrow(), &self.ready.borrow());
-            outbox.borrow_mut().clear(self);
+            batch.exchange(worker::here(), &self.outbox.borrow(), &self.ready.borrow());
+            self.outbox.borrow_mut().clear(self);
         }
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
@@ -202,6 +208,14 @@ impl Net {
         }
         if let Some(session) = ready.front() {
             session.prefetch_handler();
+        }
+    }
+
+    /// Sends the replies collected so far.
+    pub(crate) fn send_replies(&self) {
+        let mut outbox = self.outbox.borrow_mut();
+        if !outbox.is_empty() {
+            outbox.send();
         }
     }
 

@@ -1,4 +1,4 @@
-//! A round: a pooled fiber serves the core's readable sessions one after the other and sends their replies together.
+//! A round: a pooled fiber serves the core's readable sessions one after the other and collects their replies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,7 +42,7 @@ struct Input {
     start: usize,
 }
 
-/// Replies of a round that wait to be sent together.
+/// Replies that wait to be sent together.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -153,15 +153,18 @@ impl Input {
     }
 }
 
-/// The job of a serving fiber: sessions until there are none, then their replies.
+/// The job of a serving fiber: sessions until there are none, or one for which it had to wait.
 pub(crate) fn serve_round(fiber: &Fiber) {
     let worker = worker::here();
     let mut buffers = fiber.local.buffers.take().unwrap_or_default();
-    while let Some(session) = worker.net.next_ready(&fiber.local.outbox) {
+    fiber.local.suspended.set(false);
+    while let Some(session) = worker.net.next_ready() {
         worker.net.prefetch_next();
         serve_one(worker, fiber, &session, &mut buffers);
+        if fiber.local.suspended.get() {
+            break; // others that can run again come before sessions that have just come
+        }
     }
-    fiber.local.outbox.borrow_mut().send();
     if buffers.output.capacity() > KEPT_MAX {
         buffers.output = Vec::new();
     }
@@ -188,7 +191,7 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
     session.handler.set(Some(handler));
     session.busy.set(false);
     if !buffers.output.is_empty() {
-        reply(worker, fiber, session, &mut buffers.output);
+        reply(worker, session, &mut buffers.output);
     }
     if session.readable.get() || session.woken.get() || session.dead.get() {
         worker.net.make_ready(session);
@@ -238,9 +241,9 @@ fn leave(fiber: &Fiber) {
     drop(owned);
 }
 
-/// Collects a small reply for the end of the round, sends a big one now.
-fn reply(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, output: &mut Vec<u8>) {
-    let mut outbox = fiber.local.outbox.borrow_mut();
+/// Collects a small reply, sends a big one now.
+fn reply(worker: &Worker, session: &Rc<Session>, output: &mut Vec<u8>) {
+    let mut outbox = worker.net.outbox.borrow_mut();
     if output.len() <= COLLECTED_MAX {
         outbox.add(session, output);
     } else {
@@ -258,7 +261,7 @@ fn close(
     mut handler: Box<dyn Serve>,
     output: &mut Vec<u8>,
 ) {
-    fiber.local.outbox.borrow_mut().send();
+    worker.net.send_replies();
     session.send_or_keep(worker, output);
     output.clear();
     let closed = catch_unwind(AssertUnwindSafe(|| {
@@ -358,7 +361,7 @@ impl SessionIo<'_> {
     /// that ends the session ends the wait (`Interrupted`, not taken): half a message can't be taken back.
     pub fn flush(&mut self) -> io::Result<()> {
         let worker = worker::here();
-        self.fiber.local.outbox.borrow_mut().send();
+        worker.net.send_replies();
         self.session.send_or_keep(worker, self.output);
         self.output.clear();
         while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {

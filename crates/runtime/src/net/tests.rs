@@ -42,6 +42,7 @@ impl Serve for Echo {
             match io.input()[4] {
                 b'p' => fiber::sleep(Duration::from_millis(5)),
                 b'y' => fiber::yield_now(),
+                b's' => std::thread::sleep(Duration::from_millis(20)), // the core stands still
                 b'x' => panic!("expected: a session panics"),
                 b'q' => return Next::Close,
                 b'w' => {
@@ -118,6 +119,7 @@ both_ways! {
     unix_sockets_permissions_stale_files_and_refusal,
     shutdown_ends_idle_waiting_and_blocked_sessions,
     many_full_sockets_keep_their_order,
+    a_reply_does_not_wait_for_another_session_of_its_round,
 }
 
 fn tcp() -> Address {
@@ -307,6 +309,22 @@ fn endings_of_every_kind(way: FileIo) {
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
     server.wait_closed(3);
     assert_eq!(server.runtime.session_count(), 0);
+}
+
+fn a_reply_does_not_wait_for_another_session_of_its_round(way: FileIo) {
+    let server = serve(way, 1, tcp());
+    let mut clients: Vec<_> = (0..6).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| exchange(client, &message(b'e', 1)));
+    // While the core stands still, the others become readable; those in the middle park for good.
+    clients[0].write_all(&message(b's', 1)).unwrap();
+    std::thread::sleep(Duration::from_millis(5));
+    for (client, kind) in clients[1..].iter_mut().zip(*b"elele") {
+        client.write_all(&message(kind, 7)).unwrap();
+    }
+    expect(&mut clients[0], &message(b's', 1));
+    for replied in [1, 3, 5] {
+        expect(&mut clients[replied], &message(b'e', 7));
+    }
 }
 
 fn an_idle_session_is_woken_by_its_interrupt(way: FileIo) {
