@@ -269,6 +269,12 @@ impl Database {
         self.shared.engine.store()
     }
 
+    /// The locks held and awaited, for tools that look inside.
+    #[must_use]
+    pub fn locks(&self) -> Vec<txn::LockInfo> {
+        self.shared.engine.locks()
+    }
+
     /// What was chosen at start, for the server's log.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sql::SqlError;
@@ -64,6 +65,30 @@ pub fn until_used(database: &Database, at_most: u32) {
         assert!(start.elapsed() < LONG, "{} pages stay in use, not {at_most}", used(database));
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Runs `sql` in a session of its own on core 1, which must come to wait for a lock.
+#[track_caller]
+pub fn waits(database: &Database, sql: &str) -> JoinHandle<Result<Answer, SqlError>> {
+    let mut other = database.session("postgres", 1).expect("a session");
+    let text = sql.to_owned();
+    let waiter = std::thread::spawn(move || other.run(&text));
+    let start = Instant::now();
+    while database.locks().iter().all(|lock| lock.granted) {
+        if waiter.is_finished() {
+            panic!("{sql} does not wait: {:?}", waiter.join().map(|done| done.map(|answer| answer.texts)));
+        }
+        assert!(start.elapsed() < LONG, "{sql} neither ends nor waits");
+        std::thread::yield_now();
+    }
+    waiter
+}
+
+/// How a session of [`waits`] ended: its SQLSTATE.
+#[track_caller]
+pub fn ended(waiter: JoinHandle<Result<Answer, SqlError>>) -> String {
+    let done = waiter.join().expect("a session ends");
+    done.err().map_or_else(|| "00000".to_owned(), |error| error.code.as_str().to_owned())
 }
 
 /// Closes the folder and checks it.

@@ -108,10 +108,7 @@ fn act(
         }
         AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
         AlterAction::SetSchema(name) => {
-            let schema = session.environment.catalog.schema(name).ok_or_else(|| {
-                SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
-            })?;
-            table.schema = schema.oid;
+            table.schema = session.lock_schema(Some(name))?;
             Ok(())
         }
         AlterAction::NoEffect => Ok(()),
@@ -341,10 +338,7 @@ fn alter_sequence(
         match action {
             AlterAction::Rename(name) => sequence.name.clone_from(name),
             AlterAction::SetSchema(name) => {
-                let schema = session.environment.catalog.schema(name).ok_or_else(|| {
-                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
-                })?;
-                sequence.schema = schema.oid;
+                sequence.schema = session.lock_schema(Some(name))?;
             }
             AlterAction::NoEffect => {}
             _ => {

@@ -210,8 +210,8 @@ fn foreign_key(
         str::to_owned,
     );
     // A table may reference itself while it is being made.
-    let own =
-        parent.name == table.name && session.target_schema(parent).is_ok_and(|schema| schema == table.schema);
+    let own = parent.name == table.name
+        && session.target_schema(parent.schema.as_deref()).is_ok_and(|schema| schema == table.schema);
     let referenced = match own {
         true => std::sync::Arc::new(table.clone()),
         false => {

@@ -112,8 +112,7 @@ fn make_table(
     create: &CreateTable,
     client: &mut dyn Client,
 ) -> Result<Option<Arc<Table>>, SqlError> {
-    session.refresh_catalog();
-    let schema = session.target_schema(&create.name)?;
+    let schema = session.lock_schema(create.name.schema.as_deref())?;
     let name = &create.name.name;
     if session.environment.catalog.relation_in(schema, name).is_some() {
         let message = format!("relation \"{name}\" already exists");

@@ -257,13 +257,22 @@ pub(super) fn forget_references(
     Ok(())
 }
 
+/// Drops a schema. Once it is locked nothing is put into it, and what others have put there is committed; what is in it
+/// may still be moved elsewhere, until it is locked too.
 fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlError> {
+    let named = |session: &Session| session.environment.catalog.schema(name).map(|schema| schema.oid);
+    let schema = loop {
+        let Some(schema) = named(session) else { return Ok(false) };
+        session.lock_definition(schema, TableLock::AccessExclusive)?;
+        if named(session) == Some(schema) {
+            break schema;
+        }
+    };
     let catalog = Arc::clone(&session.environment.catalog);
-    let Some(schema) = catalog.schema(name) else { return Ok(false) };
-    let tables: Vec<u32> = catalog.tables().filter(|t| t.schema == schema.oid).map(|t| t.oid).collect();
+    let tables: Vec<u32> = catalog.tables().filter(|t| t.schema == schema).map(|t| t.oid).collect();
     let sequences = |session: &Session| -> Vec<_> {
         let catalog = &session.environment.catalog;
-        catalog.sequences().filter(|sequence| sequence.schema == schema.oid).cloned().collect()
+        catalog.sequences().filter(|sequence| sequence.schema == schema).cloned().collect()
     };
     if !cascade && (!tables.is_empty() || !sequences(session).is_empty()) {
         let message = format!("cannot drop schema {name} because other objects depend on it");
@@ -272,13 +281,16 @@ fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlE
     }
     for table in tables {
         session.lock_definition(table, TableLock::AccessExclusive)?;
-        let Some(table) = session.environment.catalog.table(table).cloned() else { continue };
+        let table = session.environment.catalog.table(table).filter(|table| table.schema == schema);
+        let Some(table) = table.cloned() else { continue };
         drop_table(session, &table, true, &[])?;
     }
     for left in sequences(session) {
-        sequence::forget(session, &left)?;
+        if sequence::locked(session, left.oid)?.is_some_and(|locked| locked.schema == schema) {
+            sequence::forget(session, &left)?;
+        }
     }
-    session.define(Change::DropSchema(schema.oid))?;
+    session.define(Change::DropSchema(schema))?;
     Ok(true)
 }
 

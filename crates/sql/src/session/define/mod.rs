@@ -124,10 +124,10 @@ impl Session {
         self.environment.catalog.relation(path, name.schema.as_deref(), &name.name)
     }
 
-    /// The schema a new object goes to.
-    fn target_schema(&self, name: &QualifiedName) -> Result<u32, SqlError> {
+    /// The schema of this name, or else the one new objects go to.
+    fn target_schema(&self, name: Option<&str>) -> Result<u32, SqlError> {
         let catalog = &self.environment.catalog;
-        match &name.schema {
+        match name {
             Some(schema) => catalog.schema(schema).map(|schema| schema.oid).ok_or_else(|| {
                 SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist"))
             }),
@@ -137,6 +137,19 @@ impl Session {
                 .ok_or_else(|| {
                     SqlError::new(SqlState::INVALID_SCHEMA_NAME, "no schema has been selected to create in")
                 }),
+        }
+    }
+
+    /// The schema an object is put into: it stays until the transaction ends. Definitions are as of now.
+    fn lock_schema(&mut self, name: Option<&str>) -> Result<u32, SqlError> {
+        loop {
+            self.refresh_catalog();
+            let schema = self.target_schema(name)?;
+            // Whoever drops it holds it alone.
+            self.lock_definition(schema, TableLock::AccessShare)?;
+            if self.target_schema(name)? == schema {
+                return Ok(schema);
+            }
         }
     }
 
@@ -176,9 +189,9 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a table's lock; definitions and snapshot are as of then.
-    fn lock_definition(&mut self, table: u32, lock: TableLock) -> Result<(), SqlError> {
-        self.txn.lock_table(table, lock, Wait::Block).map_err(from_txn)?;
+    /// Takes the lock of a table, sequence or schema; definitions and snapshot are as of then.
+    fn lock_definition(&mut self, oid: u32, lock: TableLock) -> Result<(), SqlError> {
+        self.txn.lock_table(oid, lock, Wait::Block).map_err(from_txn)?;
         self.refresh_catalog();
         self.txn.statement_start().map_err(from_txn)
     }

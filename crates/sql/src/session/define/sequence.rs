@@ -20,8 +20,7 @@ pub(super) fn create(
     options: &SequenceOptions,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    session.refresh_catalog();
-    let schema = session.target_schema(name)?;
+    let schema = session.lock_schema(name.schema.as_deref())?;
     if session.environment.catalog.relation_in(schema, &name.name).is_some() {
         let message = format!("relation \"{}\" already exists", name.name);
         if !if_not_exists {

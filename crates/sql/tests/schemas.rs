@@ -1,0 +1,103 @@
+//! Schemas dropped beside sessions that put something there: whoever comes second waits, and nothing is left in no schema.
+
+mod common;
+
+use common::{Folder, close_sound, ended, fails, rows, run, waits};
+use sql::database::Database;
+use sql::embedded::EmbeddedSession;
+
+fn session(database: &Database, core: usize) -> EmbeddedSession {
+    database.session("postgres", core).expect("a session")
+}
+
+/// What puts an object into the schema s, and the object's name there.
+const CREATIONS: [(&str, &str); 6] = [
+    ("CREATE TABLE s.t (id serial PRIMARY KEY)", "t"),
+    ("CREATE TABLE s.t AS SELECT 1 AS n", "t"),
+    ("SET search_path TO s; CREATE TABLE t (n int UNIQUE)", "t"),
+    ("CREATE SEQUENCE s.q", "q"),
+    ("ALTER TABLE public.moved SET SCHEMA s", "moved"),
+    ("ALTER TABLE public.counter SET SCHEMA s", "counter"),
+];
+
+/// Objects whose schema there is not.
+const LOST: &str = "SELECT count(*) FROM pg_class WHERE relnamespace NOT IN (SELECT oid FROM pg_namespace)";
+
+fn set_up(database: &Database) -> EmbeddedSession {
+    let mut s = session(database, 0);
+    run(&mut s, "DROP SCHEMA IF EXISTS s CASCADE; DROP TABLE IF EXISTS public.moved");
+    run(&mut s, "DROP SEQUENCE IF EXISTS public.counter");
+    run(
+        &mut s,
+        "CREATE SCHEMA s; CREATE TABLE public.moved (n int PRIMARY KEY); CREATE SEQUENCE public.counter",
+    );
+    s
+}
+
+#[test]
+fn a_schema_is_dropped_after_what_is_being_put_into_it() {
+    let folder = Folder::new("schemas-dropped");
+    let database = folder.open();
+    for (creation, name) in CREATIONS {
+        for (end, drop, expected) in [
+            ("COMMIT", "DROP SCHEMA s", "2BP01"),
+            ("COMMIT", "DROP SCHEMA s CASCADE", "00000"),
+            ("ROLLBACK", "DROP SCHEMA s", "00000"),
+        ] {
+            let mut s = set_up(&database);
+            run(&mut s, &format!("BEGIN; {creation}"));
+            let dropped = waits(&database, drop);
+            run(&mut s, end);
+            assert_eq!(ended(dropped), expected, "{creation}; {end}; {drop}");
+            assert_eq!(rows(&mut s, LOST), ["0"], "{creation}; {end}; {drop}");
+            let there = format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'");
+            let moved = end == "ROLLBACK" && creation.starts_with("ALTER");
+            let kept = usize::from(expected == "2BP01" || moved);
+            assert_eq!(rows(&mut s, &there), [kept.to_string()], "{creation}; {end}; {drop}");
+        }
+    }
+    close_sound(&folder, database);
+}
+
+#[test]
+fn nothing_is_put_into_a_schema_that_is_being_dropped() {
+    let folder = Folder::new("schemas-gone");
+    let database = folder.open();
+    for (creation, _) in CREATIONS {
+        // By the search path there may be no schema left to create in, which is the same error.
+        for (end, expected) in [("COMMIT", "3F000"), ("ROLLBACK", "00000")] {
+            let mut s = set_up(&database);
+            run(&mut s, "BEGIN; DROP SCHEMA s");
+            let created = waits(&database, creation);
+            run(&mut s, end);
+            assert_eq!(ended(created), expected, "DROP SCHEMA s; {end}; {creation}");
+            assert_eq!(rows(&mut s, LOST), ["0"], "DROP SCHEMA s; {end}; {creation}");
+        }
+    }
+    // One that comes under the same name is another one: what waited goes there.
+    let mut s = set_up(&database);
+    run(&mut s, "BEGIN; DROP SCHEMA s; CREATE SCHEMA s");
+    let created = waits(&database, "CREATE TABLE s.t (n int)");
+    run(&mut s, "COMMIT");
+    assert_eq!(ended(created), "00000");
+    run(&mut s, "SELECT * FROM s.t; DROP SCHEMA s CASCADE");
+    fails(&mut s, "SELECT * FROM s.t", "42P01");
+    close_sound(&folder, database);
+}
+
+#[test]
+fn what_is_moved_out_of_a_schema_meanwhile_stays() {
+    let folder = Folder::new("schemas-moved");
+    let database = folder.open();
+    let mut s = set_up(&database);
+    run(&mut s, "CREATE TABLE s.t (n int); CREATE SEQUENCE s.q; CREATE TABLE s.gone (n int)");
+    run(&mut s, "BEGIN; ALTER TABLE s.t SET SCHEMA public; ALTER TABLE s.q SET SCHEMA public");
+    let dropped = waits(&database, "DROP SCHEMA s CASCADE");
+    run(&mut s, "COMMIT");
+    assert_eq!(ended(dropped), "00000");
+    assert_eq!(rows(&mut s, "SELECT count(*) FROM public.t"), ["0"]);
+    assert_eq!(rows(&mut s, "SELECT nextval('public.q')"), ["1"]);
+    fails(&mut s, "SELECT * FROM s.gone", "42P01");
+    assert_eq!(rows(&mut s, LOST), ["0"]);
+    close_sound(&folder, database);
+}
