@@ -554,6 +554,11 @@ impl TxnSession {
         self.state().lock_table(table, lock, wait)
     }
 
+    /// Whether this transaction holds the table in this mode or a higher one.
+    pub fn holds_table(&self, table: u32, lock: TableLock) -> bool {
+        self.state().holds_table(table, lock)
+    }
+
     /// Takes an advisory lock, which lasts until [`TxnSession::unlock_advisory`]: counting how often, and giving it up at
     /// the end of a transaction or session, is the caller's. False when it was refused and `wait` said to go on.
     pub fn lock_advisory(&self, key: u64, class: u16, exclusive: bool, wait: Wait) -> Result<bool, Error> {

@@ -147,7 +147,7 @@ impl Session {
                 self.require_block("LOCK TABLE")?;
                 let wait = if *nowait { txn::Wait::NoWait } else { txn::Wait::Block };
                 for table in tables {
-                    self.txn.lock_table(*table, *mode, wait).map_err(from_txn)?;
+                    self.environment.txn.lock_table(*table, *mode, wait).map_err(from_txn)?;
                 }
                 client.complete("LOCK TABLE");
             }
@@ -163,9 +163,9 @@ impl Session {
             }
             _ => {
                 self.note_query();
-                self.txn.statement_start().map_err(from_txn)?;
+                self.environment.txn.statement_start().map_err(from_txn)?;
                 let done = define::run(self, command, values, client);
-                self.txn.statement_end();
+                self.environment.txn.statement_end();
                 done?;
             }
         }
@@ -368,7 +368,8 @@ impl Session {
         self.lock_tables(statement)?;
         self.begin_statement(statement)?;
         let environment = &self.environment;
-        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
+        let mut cx =
+            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, values, environment);
         cx.fresh = self.block.fresh();
         let binary = copy.format.kind == CopyKind::Binary;
         let done = match &copy.relation {
@@ -381,7 +382,7 @@ impl Session {
                 exec::copy_in(&mut cx, (statement, table, fields), &copy.format, client)
             }
         };
-        self.txn.statement_end();
+        self.environment.txn.statement_end();
         let rows = done?;
         if !copy.from {
             client.copy_out_end();
@@ -432,7 +433,8 @@ impl Session {
             _ => tables.to_vec(),
         };
         for oid in chosen {
-            self.txn
+            self.environment
+                .txn
                 .lock_table(oid, txn::TableLock::ShareUpdateExclusive, txn::Wait::Block)
                 .map_err(from_txn)?;
             // As it is now that it is locked: it may have been dropped, or have got other trees.
@@ -456,12 +458,12 @@ impl Session {
             }
             if analyze {
                 tell(format!("analyzing \"{name}\""));
-                self.txn.statement_start().map_err(from_txn)?;
-                let statistics = exec::analyze(&self.txn, &self.shared, &table)?;
+                self.environment.txn.statement_start().map_err(from_txn)?;
+                let statistics = exec::analyze(&self.environment.txn, &self.shared, &table)?;
                 let (pages, rows) = (statistics.pages, statistics.rows);
                 tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
                 self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
-                self.txn.statement_end();
+                self.environment.txn.statement_end();
             }
         }
         Ok(())

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use txn::{TableLock, TxnSession, Wait};
 
 use super::settings::SettingsTable;
 use crate::catalog::pg_catalog::{Activity, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
 use crate::expr::Environment;
 use crate::types::{Datum, Settings};
 
@@ -26,6 +28,8 @@ pub(crate) fn clock() -> i64 {
 pub(crate) struct SessionEnvironment {
     pub shared: Arc<Shared>,
     pub definitions: Arc<Definitions>,
+    /// Its transactions.
+    pub txn: TxnSession,
     /// The catalog as the transaction sees it.
     pub catalog: Arc<Catalog>,
     pub table: SettingsTable,
@@ -51,6 +55,7 @@ impl SessionEnvironment {
     pub fn new(
         shared: &Arc<Shared>,
         definitions: Arc<Definitions>,
+        txn: TxnSession,
         user: &str,
         session: u32,
     ) -> SessionEnvironment {
@@ -58,6 +63,7 @@ impl SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
+            txn,
             table: SettingsTable::new(user, shared.board.sessions()),
             user: user.to_owned(),
             session,
@@ -75,9 +81,24 @@ impl SessionEnvironment {
     }
 
     fn sequence(&self, oid: u32) -> Result<&Arc<Sequence>, SqlError> {
-        self.catalog.sequence(oid).ok_or_else(|| {
-            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
-        })
+        self.catalog.sequence(oid).ok_or_else(|| no_relation(oid))
+    }
+
+    /// Does something with a sequence that nobody changes or drops until the transaction ends, by its definition as of now:
+    /// who does has to be waited for, and is seen then by a statement that began before.
+    fn with_locked<R>(
+        &self,
+        oid: u32,
+        body: impl FnOnce(&Sequence) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        self.txn.lock_table(oid, TableLock::RowExclusive, Wait::Block).map_err(from_txn)?;
+        let newest = self.definitions.is_current(self.catalog.generation);
+        // What this transaction itself has made or changed is in its own catalog alone, and locked as whoever changes it does.
+        if newest || self.txn.holds_table(oid, TableLock::ShareRowExclusive) {
+            return body(self.sequence(oid)?);
+        }
+        let catalog = self.definitions.catalog();
+        body(catalog.sequence(oid).ok_or_else(|| no_relation(oid))?)
     }
 
     /// A relation by a possibly qualified, possibly quoted name.
@@ -90,6 +111,10 @@ impl SessionEnvironment {
         };
         self.catalog.relation(&self.table.search_path, schema, name)
     }
+}
+
+fn no_relation(oid: u32) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
 }
 
 /// The parts of a dotted name, unquoted and folded.
@@ -211,8 +236,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {
-        let sequence = self.sequence(oid)?;
-        let value = self.shared.sequence_next(sequence)?;
+        let value = self.with_locked(oid, |sequence| self.shared.sequence_next(sequence))?;
         let mut sequences = self.sequences.borrow_mut();
         sequences.current.insert(oid, value);
         sequences.last = Some(oid);
@@ -220,12 +244,13 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_current(&self, oid: u32) -> Result<i64, SqlError> {
-        let sequence = self.sequence(oid)?;
-        self.sequences.borrow().current.get(&oid).copied().ok_or_else(|| {
-            SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name),
-            )
+        self.with_locked(oid, |sequence| {
+            self.sequences.borrow().current.get(&oid).copied().ok_or_else(|| {
+                SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name),
+                )
+            })
         })
     }
 
@@ -240,8 +265,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_set(&self, oid: u32, value: i64, called: bool) -> Result<i64, SqlError> {
-        let sequence = self.sequence(oid)?;
-        self.shared.sequence_set(sequence, value, called)?;
+        self.with_locked(oid, |sequence| self.shared.sequence_set(sequence, value, called))?;
         if called {
             self.sequences.borrow_mut().current.insert(oid, value);
         }

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::interrupt::Interrupt;
-use txn::TxnSession;
 
 pub use client::{Client, Notice, Severity};
 pub(crate) use environment::{SessionEnvironment, clock};
@@ -53,7 +52,6 @@ pub enum Executed {
 pub struct Session {
     shared: Arc<Shared>,
     environment: SessionEnvironment,
-    txn: TxnSession,
     block: Block,
     prepared: HashMap<String, Arc<Planned>>,
     /// The unnamed statement.
@@ -79,9 +77,9 @@ impl Session {
         if definitions.is_closed() {
             return Err(no_database(&definitions.entry().name));
         }
+        let txn = shared.engine.session().map_err(from_txn)?;
         Ok(Session {
-            txn: shared.engine.session().map_err(from_txn)?,
-            environment: SessionEnvironment::new(shared, definitions, user, seat.session),
+            environment: SessionEnvironment::new(shared, definitions, txn, user, seat.session),
             shared: Arc::clone(shared),
             block: Block::default(),
             prepared: HashMap::new(),
@@ -298,7 +296,7 @@ impl Session {
     #[inline]
     pub fn prefetch(&self) {
         self.seat.prefetch();
-        self.txn.prefetch();
+        self.environment.txn.prefetch();
     }
 
     /// The columns of the rows a statement gives; those of FETCH are its cursor's.

@@ -284,7 +284,8 @@ impl Session {
         let keep = || KeptRows::new(work_mem);
         let environment = &self.environment;
         let store = self.shared.engine.store();
-        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, values, environment);
+        let mut cx =
+            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, values, environment);
         cx.fresh = self.block.fresh();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if given >= limit {
@@ -298,7 +299,7 @@ impl Session {
             Ok(Flow::More)
         });
         let affected = cx.affected;
-        self.txn.statement_end();
+        self.environment.txn.statement_end();
         if run.is_err() {
             self.environment.pending.get_mut().clear();
         }
@@ -336,7 +337,7 @@ impl Session {
             runtime::fiber::sleep(SETTLING);
         }
         self.check_age(statement)?;
-        self.txn.statement_start().map_err(from_txn)
+        self.environment.txn.statement_start().map_err(from_txn)
     }
 
     /// [`Session::lock_tables`] for a query, or for the query within a command.
@@ -365,7 +366,7 @@ impl Session {
         }
         self.seat.statement(self.environment.statement_time);
         for (table, lock) in &statement.locks {
-            self.txn.lock_table(*table, *lock, txn::Wait::Block).map_err(from_txn)?;
+            self.environment.txn.lock_table(*table, *lock, txn::Wait::Block).map_err(from_txn)?;
         }
         Ok(match self.block.has_definitions() {
             true => {
@@ -494,7 +495,7 @@ impl Session {
 
     /// Starts the statement's time limit, if there is one.
     fn start_limit(&self) -> Option<runtime::timer::TimerId> {
-        self.txn.set_lock_timeout(self.environment.table.lock_timeout);
+        self.environment.txn.set_lock_timeout(self.environment.table.lock_timeout);
         let limit = self.environment.table.statement_timeout?;
         let interrupt = Arc::clone(&self.interrupt);
         Some(runtime::timer::after(limit, move || {

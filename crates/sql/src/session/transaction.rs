@@ -171,7 +171,7 @@ impl Session {
         self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
         self.block.queried = false;
         self.block.seen = None;
-        self.txn.begin(txn_isolation(isolation), read_only);
+        self.environment.txn.begin(txn_isolation(isolation), read_only);
     }
 
     /// BEGIN.
@@ -179,9 +179,9 @@ impl Session {
         refuse_serializable(modes)?;
         match self.block.stage {
             Stage::Idle => self.open_transaction(modes),
-            Stage::Implicit if !self.txn.has_changes() && self.block.overlay.is_none() => {
+            Stage::Implicit if !self.environment.txn.has_changes() && self.block.overlay.is_none() => {
                 // Nothing was done yet that would tie the block to the transaction there is.
-                self.txn.rollback().map_err(from_txn)?;
+                self.environment.txn.rollback().map_err(from_txn)?;
                 self.open_transaction(modes);
             }
             Stage::Implicit => {}
@@ -249,7 +249,7 @@ impl Session {
         self.current.kept = None;
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
-        if !std::mem::take(&mut self.block.empty) && self.txn.in_transaction() {
+        if !std::mem::take(&mut self.block.empty) && self.environment.txn.in_transaction() {
             // Before the locks go: whoever gets them next finds the new definitions.
             let _settling = (commit && overlay.is_some()).then(|| self.environment.definitions.settling());
             let published = match &overlay {
@@ -257,16 +257,16 @@ impl Session {
                 _ => Ok(()),
             };
             ended = match commit && published.is_ok() {
-                true => self.txn.commit(self.environment.table.synchronous).map_err(from_txn),
-                false => self.txn.rollback().map_err(from_txn),
+                true => self.environment.txn.commit(self.environment.table.synchronous).map_err(from_txn),
+                false => self.environment.txn.rollback().map_err(from_txn),
             };
-            if self.txn.in_transaction() {
+            if self.environment.txn.in_transaction() {
                 // It could not be committed: nothing of it may stay, in this transaction or the next one.
                 if let Some((base, overlay)) = &overlay {
                     let before = overlay.before(base);
                     self.environment.definitions.publish(|catalog| catalog.with_changes(&before));
                 }
-                ended = ended.and(self.txn.rollback().map_err(from_txn));
+                ended = ended.and(self.environment.txn.rollback().map_err(from_txn));
             }
             ended = published.and(ended);
         }
@@ -306,7 +306,7 @@ impl Session {
         let unused = overlay.map_or_else(Vec::new, |(base, overlay)| overlay.unused_counters(&base, false));
         if !created.is_empty() || self.block.dropped || !unused.is_empty() {
             let shared = Arc::clone(&self.shared);
-            self.txn.when_gone(Box::new(move || {
+            self.environment.txn.when_gone(Box::new(move || {
                 shared.trees_settled(&created);
                 runtime::fiber::spawn_local(move || shared.forget_counters(&unused));
             }));
@@ -328,7 +328,7 @@ impl Session {
                 self.take_back_to(id, definitions, settings)
             }
             None => {
-                self.block.empty = self.txn.rollback().is_ok();
+                self.block.empty = self.environment.txn.rollback().is_ok();
                 self.forget_definitions();
                 self.environment.table.end(false, 0);
                 Ok(())
@@ -339,7 +339,7 @@ impl Session {
     /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
-            self.block.empty = self.txn.rollback().is_ok();
+            self.block.empty = self.environment.txn.rollback().is_ok();
             self.forget_definitions();
             self.environment.table.end(false, 0);
         }
@@ -357,7 +357,7 @@ impl Session {
         self.require_block("SAVEPOINT")?;
         let savepoint = Savepoint {
             name,
-            id: self.txn.savepoint(),
+            id: self.environment.txn.savepoint(),
             definitions: self.block.overlay.as_ref().map_or(0, |(_, overlay)| overlay.mark()),
             settings: self.environment.table.mark(),
             created: self.block.created.len(),
@@ -382,7 +382,7 @@ impl Session {
     pub(super) fn release(&mut self, name: &str) -> Result<(), SqlError> {
         self.require_block("RELEASE SAVEPOINT")?;
         let at = self.find_savepoint(name)?;
-        self.txn.release(self.block.savepoints[at].id).map_err(from_txn)?;
+        self.environment.txn.release(self.block.savepoints[at].id).map_err(from_txn)?;
         self.block.savepoints.truncate(at);
         Ok(())
     }
@@ -395,7 +395,7 @@ impl Session {
     }
 
     fn take_back_to(&mut self, id: SavepointId, definitions: usize, settings: usize) -> Result<(), SqlError> {
-        self.txn.rollback_to(id).map_err(from_txn)?;
+        self.environment.txn.rollback_to(id).map_err(from_txn)?;
         if let Some((base, overlay)) = &mut self.block.overlay {
             let unused = overlay.roll_back_to(definitions, base);
             self.environment.catalog = Arc::clone(overlay.catalog());
@@ -481,7 +481,7 @@ impl Session {
             self.block.modes = merged;
             return Ok(());
         }
-        self.txn.rollback().map_err(from_txn)?;
+        self.environment.txn.rollback().map_err(from_txn)?;
         self.open_transaction(merged);
         Ok(())
     }
@@ -515,7 +515,7 @@ impl Session {
         let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
         full.extend_from_slice(&key);
         let bytes = object.map(|object| object.encode());
-        let there = system::replace(&self.txn, system::OBJECTS, &full, bytes.as_deref())?;
+        let there = system::replace(&self.environment.txn, system::OBJECTS, &full, bytes.as_deref())?;
         if !there && bytes.is_none() {
             // Somebody else has dropped it, or made it since this statement's snapshot.
             return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, "tuple concurrently deleted"));
@@ -532,7 +532,7 @@ impl Session {
 
     /// Makes a tree that the transaction's end decides about.
     pub(super) fn make_tree(&mut self) -> Result<TreeAddress, SqlError> {
-        let address = self.shared.create_tree(&self.txn)?;
+        let address = self.shared.create_tree(&self.environment.txn)?;
         self.block.created.push(address);
         Ok(address)
     }
@@ -546,7 +546,7 @@ impl Session {
     /// Drops a tree with the transaction.
     pub(super) fn discard_tree(&mut self, address: TreeAddress) -> Result<(), SqlError> {
         self.block.dropped = true;
-        self.shared.drop_tree(&self.txn, address)
+        self.shared.drop_tree(&self.environment.txn, address)
     }
 }
 

@@ -72,6 +72,10 @@ impl Inner {
         locked
     }
 
+    pub(super) fn holds_table(&self, table: u32, lock: TableLock) -> bool {
+        self.tables.borrow().iter().any(|held| held.table == table && held.modes >> lock as u8 != 0)
+    }
+
     /// Takes a weak mode in the session's slot. False when that isn't possible now.
     fn lock_fast(&self, held: &mut HeldTable, mode: u8) -> bool {
         let slot = self.slot();

@@ -96,10 +96,15 @@ pub(super) fn table_as(
     };
     let mut rows = 0;
     if with_data {
-        session.txn.statement_start().map_err(exec::from_txn)?;
+        session.environment.txn.statement_start().map_err(exec::from_txn)?;
         let environment = &session.environment;
-        let mut cx =
-            exec::Executor::new(&session.txn, &session.shared, &environment.catalog, values, environment);
+        let mut cx = exec::Executor::new(
+            &session.environment.txn,
+            &session.shared,
+            &environment.catalog,
+            values,
+            environment,
+        );
         rows = exec::ddl::fill(&mut cx, query, &table, None)?;
     }
     client.complete(&format!("SELECT {rows}"));

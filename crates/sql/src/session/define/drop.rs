@@ -45,7 +45,11 @@ pub(super) fn database(
     // Sessions that are gone may have changes that are still being taken back.
     let catalog = gone.catalog();
     for table in catalog.tables().filter(|table| !table.is_virtual()) {
-        session.txn.lock_table(table.oid, TableLock::AccessExclusive, Wait::Block).map_err(from_txn)?;
+        session
+            .environment
+            .txn
+            .lock_table(table.oid, TableLock::AccessExclusive, Wait::Block)
+            .map_err(from_txn)?;
     }
     // Its tables are found until it is off the list, and must not be vacuumed any more.
     let _held_off = shared.autovacuum.hold_off();

@@ -185,33 +185,37 @@ impl Session {
     /// Nobody else makes or drops a database until the transaction ends.
     fn lock_databases(&self) -> Result<(), SqlError> {
         let lock = TableLock::ShareRowExclusive;
-        self.txn.lock_table(PG_DATABASE, lock, Wait::Block).map_err(from_txn)?;
+        self.environment.txn.lock_table(PG_DATABASE, lock, Wait::Block).map_err(from_txn)?;
         Ok(())
     }
 
     /// Takes the lock of a table, sequence or schema; definitions and snapshot are as of then.
     fn lock_definition(&mut self, oid: u32, lock: TableLock) -> Result<(), SqlError> {
-        self.txn.lock_table(oid, lock, Wait::Block).map_err(from_txn)?;
+        self.environment.txn.lock_table(oid, lock, Wait::Block).map_err(from_txn)?;
         self.refresh_catalog();
-        self.txn.statement_start().map_err(from_txn)
+        self.environment.txn.statement_start().map_err(from_txn)
     }
 
     /// Takes the snapshot by which the rows of a locked table are gone through for a new tree or a constraint. In repeatable
     /// read it is an old one: it must see exactly what is there now, for what it doesn't see would be missing for ever.
     fn see_rows_of(&self, table: &Table) -> Result<(), SqlError> {
-        self.txn.statement_start().map_err(from_txn)?;
-        if !self.txn.keeps_snapshot() {
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        if !self.environment.txn.keeps_snapshot() {
             return Ok(());
         }
-        let scan = || self.txn.scan(&table_tree(table), Range::ALL, Direction::Forward);
+        let scan = || self.environment.txn.scan(&table_tree(table), Range::ALL, Direction::Forward);
         let mut seen = scan();
-        self.txn.with_newest(|| {
+        self.environment.txn.with_newest(|| {
             let mut present = scan();
             loop {
                 runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
                 runtime::fiber::safe_point();
-                let seen = seen.next(&self.txn).map_err(from_txn)?.map(|(key, _, stamp)| (key, stamp));
-                let present = present.next(&self.txn).map_err(from_txn)?.map(|(key, _, stamp)| (key, stamp));
+                let seen =
+                    seen.next(&self.environment.txn).map_err(from_txn)?.map(|(key, _, stamp)| (key, stamp));
+                let present = present
+                    .next(&self.environment.txn)
+                    .map_err(from_txn)?
+                    .map(|(key, _, stamp)| (key, stamp));
                 if seen != present {
                     let message = "could not serialize access due to concurrent update";
                     return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message));
@@ -243,7 +247,8 @@ impl Session {
         body: impl FnOnce(&mut Executor<'s>) -> Result<R, SqlError>,
     ) -> Result<R, SqlError> {
         let environment = &self.environment;
-        let mut cx = Executor::new(&self.txn, &self.shared, &environment.catalog, &[], environment);
+        let mut cx =
+            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, &[], environment);
         body(&mut cx)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use txn::TableLock;
+use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::super::client::Client;
@@ -10,6 +10,7 @@ use super::{default_name, exists, missing, skipping};
 use crate::catalog::pg_catalog::quoted;
 use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
 use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
 use crate::types::{Type, oid};
 
@@ -63,6 +64,7 @@ fn defined(
 ) -> Result<Sequence, SqlError> {
     let type_ = options.type_.unwrap_or(Type::INT8);
     let oid = session.shared.new_oid();
+    session.environment.txn.lock_table(oid, TableLock::AccessExclusive, Wait::Block).map_err(from_txn)?;
     let mut sequence = Sequence {
         oid,
         counter: oid,
@@ -206,8 +208,8 @@ fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
     sequence.place = CounterPlace::default();
 }
 
-/// Locks a sequence against other commands that change it, and gives its definition as of then; None when it is gone.
-/// What nextval gives out meanwhile comes from the counter that the definition others see names.
+/// Locks a sequence against other commands that change it and against others' nextval, and gives its definition as of then;
+/// None when it is gone.
 pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>, SqlError> {
     session.lock_definition(oid, TableLock::ShareRowExclusive)?;
     Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))

@@ -1,0 +1,99 @@
+//! Sequences used beside commands that change them: whoever comes second waits, and goes by what the first one left.
+
+mod common;
+
+use common::{Folder, close_sound, ended, lines, rows, run, waits};
+use sql::database::Database;
+use sql::embedded::EmbeddedSession;
+
+fn session(database: &Database, core: usize) -> EmbeddedSession {
+    database.session("postgres", core).expect("a session")
+}
+
+/// The sequences q and t_id_seq, each of which has given out 1.
+fn set_up(database: &Database) -> EmbeddedSession {
+    let mut s = session(database, 0);
+    run(&mut s, "DROP TABLE IF EXISTS t; DROP SEQUENCE IF EXISTS q");
+    run(&mut s, "CREATE SEQUENCE q; SELECT nextval('q')");
+    run(&mut s, "CREATE TABLE t (id serial, n int); INSERT INTO t (n) VALUES (1)");
+    s
+}
+
+#[test]
+fn who_uses_a_sequence_waits_for_who_changes_it() {
+    let folder = Folder::new("sequences-wait");
+    let database = folder.open();
+    let insert = "INSERT INTO t (n) VALUES (2) RETURNING id";
+    // What is given out when the change is committed, and when it is rolled back.
+    let cases = [
+        ("ALTER SEQUENCE q INCREMENT 10", "SELECT nextval('q')", "11", "2"),
+        ("ALTER SEQUENCE q RESTART WITH 100", "SELECT nextval('q')", "100", "2"),
+        ("ALTER SEQUENCE q MAXVALUE 7", "SELECT setval('q', 7)", "7", "7"),
+        ("ALTER SEQUENCE q MAXVALUE 7", "SELECT setval('q', 8)", "22003", "8"),
+        ("DROP SEQUENCE q", "SELECT nextval('q')", "42P01", "2"),
+        ("ALTER SEQUENCE t_id_seq INCREMENT 10", insert, "11", "2"),
+        ("TRUNCATE t RESTART IDENTITY", "SELECT nextval('t_id_seq')", "1", "2"),
+        // Definitions of its own, over which those of others come.
+        (
+            "ALTER SEQUENCE q INCREMENT 10",
+            "CREATE TABLE x (n int); DROP TABLE x; SELECT nextval('q')",
+            "11",
+            "2",
+        ),
+        (
+            "ALTER SEQUENCE q INCREMENT 10",
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT nextval('q'); COMMIT",
+            "11",
+            "2",
+        ),
+    ];
+    for (change, usage, committed, rolled_back) in cases {
+        for (end, expected) in [("COMMIT", committed), ("ROLLBACK", rolled_back)] {
+            let mut s = set_up(&database);
+            run(&mut s, &format!("BEGIN; {change}"));
+            let waiter = waits(&database, usage);
+            run(&mut s, end);
+            let given = match waiter.join().expect("a session ends") {
+                Ok(answer) => lines(&answer).concat(),
+                Err(error) => error.code.as_str().to_owned(),
+            };
+            assert_eq!(given, expected, "{change}; {end}; {usage}");
+        }
+    }
+    close_sound(&folder, database);
+}
+
+#[test]
+fn who_changes_a_sequence_waits_for_who_uses_it() {
+    let folder = Folder::new("sequences-used");
+    let database = folder.open();
+    for usage in ["SELECT nextval('q')", "SELECT setval('q', 2)"] {
+        let mut s = set_up(&database);
+        run(&mut s, &format!("BEGIN; {usage}"));
+        let waiter = waits(&database, "ALTER SEQUENCE q INCREMENT 10");
+        // It holds the sequence: who waits does not hold it up.
+        assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["3"]);
+        run(&mut s, "COMMIT");
+        assert_eq!(ended(waiter), "00000");
+        assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["13"]);
+    }
+    close_sound(&folder, database);
+}
+
+#[test]
+fn a_transaction_goes_by_its_own_changes() {
+    let folder = Folder::new("sequences-own");
+    let database = folder.open();
+    let mut s = set_up(&database);
+    run(&mut s, "BEGIN; ALTER SEQUENCE q INCREMENT 10");
+    assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["11"]);
+    run(&mut s, "CREATE SEQUENCE own START 5; SAVEPOINT a; ALTER SEQUENCE own RESTART WITH 7");
+    assert_eq!(rows(&mut s, "SELECT nextval('own'), currval('own')"), ["7|7"]);
+    // Others' definitions come under its own.
+    run(&mut session(&database, 1), "CREATE TABLE other (n int)");
+    run(&mut s, "ROLLBACK TO a");
+    assert_eq!(rows(&mut s, "SELECT nextval('own'), nextval('q')"), ["5|21"]);
+    run(&mut s, "COMMIT");
+    assert_eq!(rows(&mut s, "SELECT nextval('own'), nextval('q')"), ["6|31"]);
+    close_sound(&folder, database);
+}
