@@ -60,6 +60,48 @@ fn read_committed_sees_each_commit_and_rechecks_a_changed_row() {
     assert_eq!(value(&mut one, 2), 0);
 }
 
+/// Whatever path led to a row: what the path stands for is asked again of the version that the wait ended with.
+#[test]
+fn a_row_found_by_null_in_an_index_is_rechecked() {
+    let server = Server::start(&[]);
+    server
+        .psql("create table t (id int primary key, v int, w int, n int default 0); create index on t (v, w)");
+    let mut one = server.connect();
+    for (change, statement, expected) in [
+        ("v = 5", "update t set n = n + 1 where v is null", "1:5:1:0 3::3:1"),
+        ("v = 5", "delete from t where v is null", "1:5:1:0"),
+        (
+            "v = 5",
+            "with l as (select id from t where v is null for update) select * from l",
+            "1:5:1:0 3::3:0",
+        ),
+        ("w = 9", "update t set n = n + 1 where v is null and w = 1", "1::9:0 3::3:0"),
+        ("w = 9", "update t set n = n + 1 where v is null and w > 0", "1::9:1 3::3:1"),
+        ("w = -9", "update t set n = n + 1 where v is null and w > 0", "1::-9:0 3::3:1"),
+    ] {
+        // So many rows that the index is the way.
+        one.batch_execute(
+            "truncate t; insert into t select i, i, i from generate_series(100, 3000) i; analyze t;
+             insert into t values (1, null, 1), (3, null, 3)",
+        )
+        .unwrap();
+        one.batch_execute(&format!("begin; update t set {change} where id = 1")).unwrap();
+        let mut two = server.connect();
+        let explained = two.query(&format!("explain {statement}"), &[]).unwrap();
+        let explained: Vec<String> = explained.iter().map(|row| row.get(0)).collect();
+        assert!(explained.iter().any(|line| line.contains("t_v_w_idx")), "{statement}: {explained:?}");
+        let text = statement.to_owned();
+        let waiter = std::thread::spawn(move || two.batch_execute(&text).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waiter.is_finished(), "{statement} must wait");
+        one.batch_execute("commit").unwrap();
+        waiter.join().unwrap();
+        let show =
+            "select string_agg(concat(id, ':', v, ':', w, ':', n), ' ' order by id) from t where id < 100";
+        assert_eq!(one.query_one(show, &[]).unwrap().get::<_, String>(0), expected, "{statement}");
+    }
+}
+
 #[test]
 fn repeatable_read_keeps_its_snapshot() {
     let server = fixture();

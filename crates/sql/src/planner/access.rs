@@ -339,40 +339,41 @@ pub(super) fn path_conditions(scan: &crate::plan::Scan, visit: &mut dyn FnMut(&E
         let read = scan.columns.iter().find(|read| read.column == position)?;
         Some(Expr::column(read.register, table.columns[position as usize].type_))
     };
-    let mut compare = |position: u32, operator: &str, value: &Expr| {
-        if let Some(column) = column(position)
-            && let Ok(condition) = functions::operator(operator, Some(column), value.clone())
-        {
-            visit(&condition);
-        }
+    let compared = |position: u32, operator: &str, value: &Expr| {
+        functions::operator(operator, Some(column(position)?), value.clone()).ok()
     };
     let primary =
         || table.primary_key.iter().flat_map(|key| key.columns.iter().copied()).collect::<Vec<u32>>();
     let index =
         |number: usize| table.indexes[number].columns.iter().map(|key| key.column).collect::<Vec<u32>>();
+    let equal = |columns: Vec<u32>, key: &[Expr]| -> Vec<Expr> {
+        columns.into_iter().zip(key).filter_map(|(column, value)| compared(column, "=", value)).collect()
+    };
     let (keys, range) = match &scan.path {
         AccessPath::Point { key } => {
-            primary().into_iter().zip(key).for_each(|(column, value)| compare(column, "=", value));
+            equal(primary(), key).iter().for_each(visit);
             return;
         }
         AccessPath::UniquePoint { index: number, key } => {
-            index(*number).into_iter().zip(key).for_each(|(column, value)| compare(column, "=", value));
+            equal(index(*number), key).iter().for_each(visit);
             return;
         }
         AccessPath::Table { range, .. } => (primary(), range),
         AccessPath::Index { index: number, range, .. } => (index(*number), range),
     };
-    for (position, (column, value)) in keys.iter().zip(&range.equal).enumerate() {
-        if !range.null_equal.contains(&position) {
-            compare(*column, "=", value);
-        }
+    for (position, (key, value)) in keys.iter().zip(&range.equal).enumerate() {
+        let condition = if range.null_equal.contains(&position) {
+            column(*key).map(|input| Expr::NullTest { input: Box::new(input), negated: false })
+        } else {
+            compared(*key, "=", value)
+        };
+        condition.iter().for_each(&mut *visit);
     }
     if let Some(next) = keys.get(range.equal.len()) {
-        if let Some(low) = &range.low {
-            compare(*next, if low.inclusive { ">=" } else { ">" }, &low.value);
-        }
-        if let Some(high) = &range.high {
-            compare(*next, if high.inclusive { "<=" } else { "<" }, &high.value);
+        let low = range.low.as_ref().map(|low| (if low.inclusive { ">=" } else { ">" }, low));
+        let high = range.high.as_ref().map(|high| (if high.inclusive { "<=" } else { "<" }, high));
+        for (operator, bound) in low.into_iter().chain(high) {
+            compared(*next, operator, &bound.value).iter().for_each(&mut *visit);
         }
     }
 }
