@@ -76,16 +76,21 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     bytes.try_into().map_err(|_| bad_length())
 }
 
-/// Text as the server has it: UTF-8 without zeros.
-pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
-    let text = std::str::from_utf8(bytes).map_err(|problem| {
+/// Bytes as UTF-8.
+pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|problem| {
         let at = problem.valid_up_to();
         let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
         SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
             format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
         )
-    })?;
+    })
+}
+
+/// Text as the server has it: UTF-8 without zeros.
+pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
+    let text = utf8(bytes)?;
     if text.contains('\0') {
         return Err(SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
@@ -113,8 +118,15 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
             Datum::Numeric(Numeric::parse_binary(bytes)?.with_modifier(ty.modifier)?.store(arena)?)
         }
         oid::BYTEA => Datum::Bytea(bytes),
-        oid::DATE => Datum::Date(i32::from_be_bytes(exact(bytes)?)),
-        oid::TIME => Datum::Time(int8()?),
+        oid::DATE => Datum::Date(match i32::from_be_bytes(exact(bytes)?) {
+            infinite @ (i32::MIN | i32::MAX) => infinite,
+            days => super::datetime::checked_date(days.into())?,
+        }),
+        oid::TIME => {
+            let outside = || SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range");
+            let micros = Some(int8()?).filter(|micros| (0..=super::datetime::DAY).contains(micros));
+            Datum::Time(micros.ok_or_else(outside)?)
+        }
         oid::TIMESTAMP => Datum::Timestamp(checked(int8()?)?),
         oid::TIMESTAMPTZ => Datum::Timestamptz(checked(int8()?)?),
         oid::INTERVAL => {

@@ -3,7 +3,7 @@
 //! Errors carry PostgreSQL's context: the table, the number of the line and, for a value, its column.
 
 use super::SIGNATURE;
-use super::fields::{Fields, Shown, find};
+use super::fields::{Fields, Shown, find, has_either};
 use crate::error::{SqlError, SqlState};
 use crate::exec::insert::insert_row;
 use crate::exec::load;
@@ -82,6 +82,28 @@ impl Input {
     }
 }
 
+/// What ends a line: what ended the first one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// There was none yet.
+    Unknown,
+    Feed,
+    Return,
+    ReturnFeed,
+}
+
+impl Ending {
+    /// The last byte of it.
+    fn last(self) -> u8 {
+        if self == Ending::Return { b'\r' } else { b'\n' }
+    }
+
+    /// The byte that may not be in a line then, unless it is quoted.
+    fn stray(self) -> u8 {
+        if self == Ending::Return { b'\n' } else { b'\r' }
+    }
+}
+
 /// How far a line was searched for its end, and whether that is within CSV quotes.
 #[derive(Default)]
 struct Seen {
@@ -108,14 +130,23 @@ impl<'s> Reader<'_, 's> {
     /// Text and CSV.
     fn lines(&mut self, input: &mut Input, client: &mut dyn Client) -> Result<(), SqlError> {
         let mut seen = Seen::default();
+        let (mut ending, mut firsts) = (Ending::Unknown, <[Seen; 2]>::default());
         let mut fields = Fields::default();
         let mut arena = self.cx.take_arena();
         loop {
-            let found = self.line_end(input.rest(), &mut seen);
+            if ending == Ending::Unknown {
+                ending = self.ending(input.rest(), &mut firsts, input.ended);
+            }
+            // While the ending is unknown no line has one.
+            let found = match ending {
+                Ending::Unknown => None,
+                known => self.line_end(input.rest(), &mut seen, known.last()),
+            };
             let length = match found {
                 Some(at) => at,
                 None => {
-                    if input.more(client)? {
+                    // At the end the ending is known at last.
+                    if input.more(client)? || ending == Ending::Unknown {
                         continue;
                     }
                     if seen.quoted {
@@ -127,17 +158,26 @@ impl<'s> Reader<'_, 's> {
             if length == 0 && found.is_none() {
                 break;
             }
-            let line = &input.rest()[..length];
+            let whole = &input.rest()[..length];
             seen = Seen::default();
             self.line += 1;
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let (line, plain) = match whole.strip_suffix(b"\r") {
+                Some(line) if ending == Ending::ReturnFeed && found.is_some() => {
+                    (line, !line.ends_with(b"\\"))
+                }
+                _ => (whole, ending != Ending::ReturnFeed),
+            };
+            let plain = plain && !has_either(line, 0, ending.stray());
+            if !plain {
+                self.check_ending(whole, found.is_some(), ending)?;
+            }
             if line == b"\\." {
                 input.start += length + usize::from(found.is_some());
                 break;
             }
             if self.line > 1 || !self.format.header {
                 fields.cut(line, self.format);
-                self.insert_texts(line, &fields, &arena)?;
+                self.insert_texts((line, plain), &fields, &arena)?;
                 arena.bump.reset();
             }
             input.start += length + usize::from(found.is_some());
@@ -146,8 +186,46 @@ impl<'s> Reader<'_, 's> {
         Ok(())
     }
 
-    /// Where the line ends. Line feeds within CSV quotes, and those behind a backslash of the text format, belong to it.
-    fn line_end(&self, bytes: &[u8], seen: &mut Seen) -> Option<usize> {
+    /// What ends the first line; unknown when that has not come yet.
+    fn ending(&self, bytes: &[u8], [feeds, returns]: &mut [Seen; 2], ended: bool) -> Ending {
+        let feed = self.line_end(bytes, feeds, b'\n');
+        let Some(at) = self.line_end(bytes, returns, b'\r').filter(|at| feed.is_none_or(|feed| *at < feed))
+        else {
+            return if feed.is_some() || ended { Ending::Feed } else { Ending::Unknown };
+        };
+        match bytes.get(at + 1) {
+            Some(b'\n') => Ending::ReturnFeed,
+            None if !ended => Ending::Unknown,
+            _ => Ending::Return,
+        }
+    }
+
+    /// An error when the line has a carriage return or a line feed that ends no line as the first one was ended.
+    fn check_ending(&self, line: &[u8], ended: bool, ending: Ending) -> Result<(), SqlError> {
+        let first = |end| self.line_end(line, &mut Seen::default(), end);
+        let at_end = |at: usize| at + 1 == line.len();
+        let name = match ending {
+            Ending::Return => first(b'\n').map(|_| "newline"),
+            Ending::ReturnFeed if ended => match first(b'\r') {
+                Some(at) if at_end(at) => None,
+                Some(_) => Some("carriage return"),
+                None => Some("newline"),
+            },
+            _ => first(b'\r').map(|_| "carriage return"),
+        };
+        let Some(name) = name else { return Ok(()) };
+        let csv = self.format.kind == CopyKind::Csv;
+        let (how, instead) = match (csv, name) {
+            (true, _) => ("unquoted", "quoted CSV field"),
+            (false, "newline") => ("literal", "\"\\n\""),
+            (false, _) => ("literal", "\"\\r\""),
+        };
+        let error = bad_format(format!("{how} {name} found in data"));
+        Err(self.with_line(error.with_hint(format!("Use {instead} to represent {name}.")), None))
+    }
+
+    /// Where the line ends. Such bytes within CSV quotes, and those behind a backslash of the text format, belong to it.
+    fn line_end(&self, bytes: &[u8], seen: &mut Seen, end: u8) -> Option<usize> {
         let CopyFormat { kind, quote, escape, .. } = *self.format;
         // An escape takes the byte behind it along; a doubled quote toggles twice.
         let (mark, escape) = match kind {
@@ -156,10 +234,10 @@ impl<'s> Reader<'_, 's> {
         };
         loop {
             let within_quotes = seen.quoted && escape.is_some();
-            let (one, other) = if within_quotes { (quote, escape.unwrap_or(quote)) } else { (b'\n', mark) };
+            let (one, other) = if within_quotes { (quote, escape.unwrap_or(quote)) } else { (end, mark) };
             seen.at = find(bytes, seen.at, one, other);
             let byte = *bytes.get(seen.at)?;
-            if byte == b'\n' && !seen.quoted {
+            if byte == end && !seen.quoted {
                 return Some(seen.at);
             }
             if Some(byte) == escape && (seen.quoted || kind != CopyKind::Csv) {
@@ -173,32 +251,33 @@ impl<'s> Reader<'_, 's> {
         }
     }
 
-    /// Reads a line's values and inserts them as a row.
+    /// Reads a line's values and inserts them as a row. With a line comes whether it is known to have no zeros.
     fn insert_texts<'x>(
         &mut self,
-        line: &'x [u8],
+        line: (&'x [u8], bool),
         given: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
         if given.len() > self.fields.len() {
-            return Err(self.with_line(bad_format("extra data after last expected column"), Some(line)));
+            return Err(self.with_line(bad_format("extra data after last expected column"), Some(line.0)));
         }
         let Some(missing) = self.fields.get(given.len()) else {
             return self.insert_whole(line, given, arena);
         };
         let message = format!("missing data for column \"{}\"", missing.1);
-        Err(self.with_line(bad_format(message), Some(line)))
+        Err(self.with_line(bad_format(message), Some(line.0)))
     }
 
     /// As [`Reader::insert_texts`], of a line with as many fields as there are columns.
     fn insert_whole<'x>(
         &mut self,
-        line: &'x [u8],
+        (line, plain): (&'x [u8], bool),
         given: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
         let encoding = |error| self.with_line(error, None);
-        let whole = binary::valid_text(line).map_err(encoding)?;
+        let whole = if plain { binary::utf8(line) } else { binary::valid_text(line) };
+        let whole = whole.map_err(encoding)?;
         let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
         for (at, (type_, name, register)) in self.fields.iter().enumerate() {
             let text = match given.get(at) {
