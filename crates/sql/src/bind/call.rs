@@ -3,6 +3,8 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::{FuncCall, Node, SubLink, SubLinkType, WindowDef};
 
+use super::expr::location;
+use super::order::same;
 use super::{Binder, Clause, Query, SetCall, Sublink, Window, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -16,6 +18,11 @@ const FRAME_GIVEN: i32 = 1;
 impl Binder<'_> {
     /// A function call in an expression.
     pub(crate) fn call(&mut self, call: &FuncCall) -> Result<Expr, SqlError> {
+        // What such a call orders by is matched with its arguments, so constants in them stay constants.
+        let matched = call.agg_distinct && !call.agg_order.is_empty();
+        if matched && self.lift {
+            return self.without_lifting(|binder| binder.call(call));
+        }
         let uses = self.level().uses.len();
         let aggregates = self.level().aggregates.len();
         let windows = self.level().windows.iter().map(|window| window.calls.len()).sum::<usize>();
@@ -184,7 +191,16 @@ impl Binder<'_> {
         }
         let mut order = Vec::with_capacity(call.agg_order.len());
         for item in &call.agg_order {
-            order.push(self.plain_sort_key(item)?);
+            let key = self.plain_sort_key(item)?;
+            if call.agg_distinct && !arguments.iter().any(|argument| same(argument, &key.expr)) {
+                let NodeEnum::SortBy(sort) = inner(item)? else { continue };
+                return Err(self.error(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                    sort.node.as_deref().map_or(-1, location),
+                ));
+            }
+            order.push(key);
         }
         let filter = match call.agg_filter.as_deref() {
             Some(filter) => Some(self.condition(Some(filter), "FILTER")?),

@@ -7,6 +7,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::normalize::LiteralClass;
+use crate::types::text::parse_integer;
 use crate::types::{Type, Value, oid};
 
 /// `$65536` and more are not parameters.
@@ -32,7 +33,7 @@ impl Binder<'_> {
                 self.texts.push((value.sval.clone(), constant.location));
                 Ok(Expr::unknown(&value.sval))
             }
-            Some(a_const::Val::Fval(value)) => match value.fval.parse::<i64>() {
+            Some(a_const::Val::Fval(value)) => match parse_integer(&value.fval, "bigint") {
                 Ok(number) => Ok(match i32::try_from(number) {
                     Ok(small) => Expr::constant(Value::Int4(small), Type::INT4),
                     Err(_) => Expr::constant(Value::Int8(number), Type::INT8),

@@ -240,6 +240,8 @@ impl Aggregate {
             (_, oid::NUMERIC) if !variance => State::Small { sum: 0, scale: 0 },
             (_, oid::NUMERIC) => State::Big { sum: Numeric::from(0), squares: Numeric::from(0) },
             (_, oid::INTERVAL) => State::Interval(Interval::default()),
+            // A sum begins with what changes nothing, not even the sign of a zero.
+            (Kind::Sum, _) => State::Float { sum: -0.0, squares: 0.0 },
             _ => State::Float { sum: 0.0, squares: 0.0 },
         };
         Accumulator { kind: self.kind, result: self.result.oid, count: 0, state }
@@ -279,16 +281,23 @@ impl Accumulator {
                 let before = (self.count - 1) as f64;
                 let previous = *sum;
                 *sum += value;
-                if sum.is_infinite() && !previous.is_infinite() && !value.is_infinite() {
-                    return Err(SqlError::new(
-                        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                        "value out of range: overflow",
-                    ));
+                if self.result == oid::FLOAT4 {
+                    // A sum of reals is rounded to one at each step.
+                    *sum = f64::from(*sum as f32);
                 }
-                if before > 0.0 {
+                if self.kind != Kind::Sum && before > 0.0 {
                     let difference = value * self.count as f64 - *sum;
                     *squares += difference * difference / (self.count as f64 * before);
                 } else if !value.is_finite() {
+                    *squares = f64::NAN;
+                }
+                if sum.is_infinite() || squares.is_infinite() {
+                    if !previous.is_infinite() && !value.is_infinite() {
+                        return Err(SqlError::new(
+                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                            "value out of range: overflow",
+                        ));
+                    }
                     *squares = f64::NAN;
                 }
             }
@@ -298,8 +307,18 @@ impl Accumulator {
             },
             State::Best(best) => {
                 let order = compare(value, best.datum());
+                // Of equal values that look different the later one counts.
+                let differs = matches!(
+                    value,
+                    Datum::Numeric(_)
+                        | Datum::Float4(_)
+                        | Datum::Float8(_)
+                        | Datum::Interval(_)
+                        | Datum::Array(_)
+                );
                 let better = matches!(best, Value::Null)
-                    || if self.kind == Kind::Max { order.is_gt() } else { order.is_lt() };
+                    || if self.kind == Kind::Max { order.is_gt() } else { order.is_lt() }
+                    || order.is_eq() && differs;
                 if better {
                     *best = value.to_value();
                 }
@@ -378,7 +397,7 @@ impl Accumulator {
             State::Integer { .. } | State::Small { .. } | State::Big { .. } => self.finish_exact(arena),
             State::Float { sum, squares } => Ok(self.finish_float(*sum, *squares)),
             State::Interval(sum) if self.kind == Kind::Avg => {
-                Ok(Datum::Interval(sum.multiply(1.0 / self.count as f64)?))
+                Ok(Datum::Interval(sum.divide(self.count as f64)?))
             }
             State::Interval(sum) => Ok(Datum::Interval(*sum)),
             State::Best(best) => Ok(copy_in(best, arena)),
@@ -465,7 +484,11 @@ fn variance(
     }
     let divisor = n.multiply(&Numeric::from(if sample { count - 1 } else { count }));
     let variance = spread.divide(&divisor)?;
-    if root { variance.sqrt() } else { Ok(variance) }
+    Ok(match variance {
+        // The root is taken at the variance's own scale.
+        Numeric::Finite(variance) if root => Numeric::Finite(variance.root(variance.scale)),
+        other => other,
+    })
 }
 
 /// A copy whose memory is the arena's: the state may go before the result.

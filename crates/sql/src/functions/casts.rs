@@ -222,6 +222,8 @@ fn input_is_stable(ty: u32, literal: &str) -> bool {
             let order_free = base == oid::TIME || literal.trim().find('-').is_some_and(|dash| dash >= 4);
             !(iso && order_free)
         }
+        // In SQL's format the sign at the front may be every field's.
+        oid::INTERVAL => literal.trim_start().starts_with('-'),
         _ => REG_TYPES.contains(&base) && base != oid::REGTYPE,
     }
 }
@@ -248,9 +250,19 @@ pub fn cast_volatility(cast: &Cast) -> Volatility {
         let base = types::element_of(ty).unwrap_or(ty);
         matches!(base, oid::TIMESTAMPTZ | oid::TIMESTAMP | oid::DATE | oid::TIME) || REG_TYPES.contains(&base)
     };
+    // These are written as the session has set it.
+    let written = |ty: u32| {
+        let base = types::element_of(ty).unwrap_or(ty);
+        stable(ty) || matches!(base, oid::INTERVAL | oid::BYTEA | oid::FLOAT4 | oid::FLOAT8 | oid::RECORD)
+    };
     match &cast.path {
-        CastPath::Input if stable(cast.type_.oid) => Volatility::Stable,
-        CastPath::Output if stable(cast.input.type_().oid) => Volatility::Stable,
+        CastPath::Input
+            if stable(cast.type_.oid)
+                || types::element_of(cast.type_.oid).unwrap_or(cast.type_.oid) == oid::INTERVAL =>
+        {
+            Volatility::Stable
+        }
+        CastPath::Output if written(cast.input.type_().oid) => Volatility::Stable,
         CastPath::Function(function) => function.volatility,
         CastPath::Elements(_) if stable(cast.type_.oid) || stable(cast.input.type_().oid) => {
             Volatility::Stable

@@ -5,7 +5,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::compare::unpadded;
 use crate::types::datetime::{self, DAY};
-use crate::types::numeric::{Numeric, store_small};
+use crate::types::float::{parse_f32, parse_f64};
+use crate::types::numeric::{Numeric, NumericRef, store_small};
 use crate::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -67,7 +68,20 @@ pub(super) fn float(value: Datum<'_>) -> Option<f64> {
     })
 }
 
+/// A numeric by its text, as PostgreSQL does: rounded once, out of range in both directions.
+fn numeric_text(number: NumericRef<'_>) -> String {
+    let mut shown = Vec::new();
+    number.write(&mut shown);
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 fn to_float4<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
+    if let Datum::Numeric(number) = arguments[0] {
+        return parse_f32(&numeric_text(number)).map(Datum::Float4);
+    }
+    if let Some(integer) = arguments[0].as_i64() {
+        return Ok(Datum::Float4(integer as f32));
+    }
     let wide = float(arguments[0]).ok_or_else(|| bad_argument("float4"))?;
     let value = wide as f32;
     if value.is_infinite() && !wide.is_infinite() {
@@ -81,14 +95,10 @@ fn to_float4<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result
 
 fn to_float8<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     let wide = float(arguments[0]).ok_or_else(|| bad_argument("float8"))?;
-    if let (Datum::Numeric(number), true) = (arguments[0], wide.is_infinite())
-        && !matches!(number.load(), Numeric::Infinity | Numeric::NegInfinity)
+    if let Datum::Numeric(number) = arguments[0]
+        && (wide.is_infinite() || wide == 0.0)
     {
-        let mut shown = Vec::new();
-        number.write(&mut shown);
-        let message =
-            format!("\"{}\" is out of range for type double precision", String::from_utf8_lossy(&shown));
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        return parse_f64(&numeric_text(number)).map(Datum::Float8);
     }
     Ok(Datum::Float8(wide))
 }
@@ -158,6 +168,9 @@ fn to_timestamptz<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]
 
 fn code_to_time<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     match arguments[0] {
+        Datum::Interval(interval) if interval.is_infinite() => {
+            Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "cannot convert infinite interval to time"))
+        }
         Datum::Interval(interval) => Ok(Datum::Time(interval.micros.rem_euclid(DAY))),
         value => {
             let local = local_time(context, value)?;

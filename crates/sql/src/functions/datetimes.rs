@@ -1,15 +1,18 @@
 //! Functions and operators over dates, times and intervals.
 
+mod fields;
+
+use fields::{extract, truncated, truncated_span};
+
 use super::arguments::{float, give_numeric, give_text, int, interval, invalid, text};
 use super::convert::local_time;
 use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::datetime::{
-    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_date, checked_timestamp, days_of,
-    is_infinite, month_days,
+    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, checked_date, checked_timestamp, days_of, is_infinite,
+    month_days,
 };
-use crate::types::numeric::Numeric;
 use crate::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -93,23 +96,31 @@ fn date_plus<'a>(value: Datum<'a>, days: i64) -> Result<Datum<'a>> {
     checked_date(base + days).map(Datum::Date)
 }
 
+/// left - right where one of them is infinite.
+fn infinite_difference(left: i64, right: i64) -> Option<Result<Interval>> {
+    let later = match (is_infinite(left), is_infinite(right)) {
+        (false, false) => return None,
+        (true, true) if left == right => return Some(Err(crate::types::interval::interval_out_of_range())),
+        (true, _) => left > 0,
+        _ => right < 0,
+    };
+    Some(Ok(if later { Interval::INFINITY } else { Interval::NEG_INFINITY }))
+}
+
 fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let (left, right) = (stamp(a[0])?, stamp(a[1])?);
-    if is_infinite(left) || is_infinite(right) {
-        return match (is_infinite(left), left == right) {
-            (true, true) => Err(crate::types::interval::interval_out_of_range()),
-            (true, false) => {
-                Ok(Datum::Interval(if left > 0 { Interval::INFINITY } else { Interval::NEG_INFINITY }))
-            }
-            _ => Ok(Datum::Interval(if right > 0 { Interval::NEG_INFINITY } else { Interval::INFINITY })),
-        };
+    if let Some(infinite) = infinite_difference(left, right) {
+        return infinite.map(Datum::Interval);
     }
     let micros = left.checked_sub(right).ok_or_else(crate::types::interval::interval_out_of_range)?;
     Interval { months: 0, days: 0, micros }.justify_hours().map(Datum::Interval)
 }
 
 /// Symbolic difference: years, months, days and clock, as age() counts them.
-fn age(left: i64, right: i64) -> Interval {
+fn age(left: i64, right: i64) -> Result<Interval> {
+    if let Some(infinite) = infinite_difference(left, right) {
+        return infinite;
+    }
     let (a, b) =
         if left >= right { (Civil::of(left), Civil::of(right)) } else { (Civil::of(right), Civil::of(left)) };
     let mut months = (a.year - b.year) * 12 + a.month - b.month;
@@ -125,202 +136,7 @@ fn age(left: i64, right: i64) -> Interval {
         months -= 1;
     }
     let sign = if left >= right { 1 } else { -1 };
-    Interval { months: (months * sign) as i32, days: (days * sign) as i32, micros: micros * sign }
-}
-
-fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_PARAMETER_VALUE,
-        format!("unit \"{unit}\" not recognized for type {type_name}"),
-    )
-}
-
-fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
-    if is_infinite(local) {
-        return Ok(local);
-    }
-    let civil = Civil::of(local);
-    let floor = |unit: i64| local.div_euclid(unit) * unit;
-    let start_of_year = |year: i64| days_of(year, 1, 1) * DAY;
-    Ok(match unit.to_ascii_lowercase().trim_end_matches('s') {
-        "microsecond" => local,
-        "millisecond" => floor(1000),
-        "second" => floor(SECOND),
-        "minute" => floor(MINUTE),
-        "hour" => floor(HOUR),
-        "day" => floor(DAY),
-        // 2000-01-01 was a Saturday: Monday is 5 days before.
-        "week" => ((local.div_euclid(DAY) + 5).div_euclid(7) * 7 - 5) * DAY,
-        "month" => days_of(civil.year, civil.month, 1) * DAY,
-        "quarter" => days_of(civil.year, (civil.month - 1) / 3 * 3 + 1, 1) * DAY,
-        "year" => start_of_year(civil.year),
-        "decade" => start_of_year(civil.year.div_euclid(10) * 10),
-        "century" | "centurie" => start_of_year((civil.year - 1).div_euclid(100) * 100 + 1),
-        "millennium" | "millennia" => start_of_year((civil.year - 1).div_euclid(1000) * 1000 + 1),
-        _ => return Err(unknown_unit(unit, type_name)),
-    })
-}
-
-/// An interval without what is smaller than a unit; its parts keep their signs.
-fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
-    let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
-    let time = |unit: i64| Interval { micros: span.micros / unit * unit, ..span };
-    Ok(match unit.to_ascii_lowercase().trim_end_matches('s') {
-        "microsecond" => span,
-        "millisecond" => time(1000),
-        "second" => time(SECOND),
-        "minute" => time(MINUTE),
-        "hour" => time(HOUR),
-        "day" => Interval { micros: 0, ..span },
-        "month" => months(1),
-        "quarter" => months(3),
-        "year" => months(12),
-        "decade" => months(120),
-        "century" | "centurie" => months(1200),
-        "millennium" | "millennia" => months(12_000),
-        "week" => {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("unit \"{unit}\" not supported for type interval"),
-            )
-            .with_detail("Months usually have fractional weeks."));
-        }
-        _ => return Err(unknown_unit(unit, "interval")),
-    })
-}
-
-/// A decimal number of units from microseconds.
-fn scaled(micros: i64, scale: u32) -> Numeric {
-    Numeric::finite(micros.into(), scale)
-}
-
-/// Week number and year of ISO 8601.
-fn iso_week(days: i64, year: i64) -> (i64, i64) {
-    let monday_of_week_1 = |year: i64| {
-        let fourth = days_of(year, 1, 4);
-        fourth - (fourth + 5).rem_euclid(7)
-    };
-    let iso_year = if days < monday_of_week_1(year) {
-        year - 1
-    } else if days >= monday_of_week_1(year + 1) {
-        year + 1
-    } else {
-        year
-    };
-    ((days - monday_of_week_1(iso_year)) / 7 + 1, iso_year)
-}
-
-/// A field of a local timestamp; `offset` in seconds for timestamptz.
-fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
-    let civil = Civil::of(local);
-    let days = local.div_euclid(DAY);
-    let shown_year = if civil.year > 0 { civil.year } else { civil.year - 1 };
-    let whole = |value: i64| Ok(Numeric::from(value));
-    match unit.to_ascii_lowercase().as_str() {
-        "epoch" => Ok(Numeric::finite((i128::from(instant) + i128::from(EPOCH_MICROS)).into(), 6)),
-        "year" => whole(shown_year),
-        "month" => whole(civil.month),
-        "day" => whole(civil.day),
-        "hour" => whole(civil.micros / HOUR),
-        "minute" => whole(civil.micros / MINUTE % 60),
-        "second" => Ok(scaled(civil.micros % MINUTE, 6)),
-        "milliseconds" | "millisecond" => Ok(scaled(civil.micros % MINUTE, 3)),
-        "microseconds" | "microsecond" => whole(civil.micros % MINUTE),
-        "dow" => whole((days + 6).rem_euclid(7)),
-        "isodow" => whole((days + 5).rem_euclid(7) + 1),
-        "doy" => whole(days - days_of(civil.year, 1, 1) + 1),
-        "quarter" => whole((civil.month - 1) / 3 + 1),
-        "week" => whole(iso_week(days, civil.year).0),
-        "isoyear" => whole(iso_week(days, civil.year).1),
-        "decade" => whole(civil.year.div_euclid(10)),
-        "century" => {
-            whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) })
-        }
-        "millennium" => {
-            whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) })
-        }
-        "julian" => {
-            Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?))
-        }
-        "timezone" if offset.is_some() => whole(offset.unwrap_or(0)),
-        "timezone_hour" if offset.is_some() => whole(offset.unwrap_or(0) / 3600),
-        "timezone_minute" if offset.is_some() => whole(offset.unwrap_or(0) / 60 % 60),
-        _ => Err(unknown_unit(unit, type_name)),
-    }
-}
-
-fn interval_field(unit: &str, span: Interval) -> Result<Numeric> {
-    let whole = |value: i64| Ok(Numeric::from(value));
-    let (years, months) = (i64::from(span.months / 12), i64::from(span.months % 12));
-    match unit.to_ascii_lowercase().as_str() {
-        "epoch" => {
-            // A year counts 365.25 days here.
-            let days = i128::from(years) * 36_525 + (i128::from(months) * 30 + i128::from(span.days)) * 100;
-            Ok(Numeric::finite((days * i128::from(DAY) / 100 + i128::from(span.micros)).into(), 6))
-        }
-        "year" => whole(years),
-        "month" => whole(months),
-        "day" => whole(span.days.into()),
-        "hour" => whole(span.micros / HOUR),
-        "minute" => whole(span.micros / MINUTE % 60),
-        "second" => Ok(scaled(span.micros % MINUTE, 6)),
-        "milliseconds" | "millisecond" => Ok(scaled(span.micros % MINUTE, 3)),
-        "microseconds" | "microsecond" => whole(span.micros % MINUTE),
-        "quarter" => whole(months / 3 + 1),
-        "week" => whole(i64::from(span.days / 7)),
-        "decade" => whole(years / 10),
-        "century" => whole(years / 100),
-        "millennium" => whole(years / 1000),
-        _ => Err(unknown_unit(unit, "interval")),
-    }
-}
-
-fn extract(cx: &EvalContext<'_, '_>, unit: Datum<'_>, value: Datum<'_>) -> Result<Option<Numeric>> {
-    let unit = text(unit)?;
-    let infinite = |micros: i64| match unit.to_ascii_lowercase().as_str() {
-        "epoch" | "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" => {
-            Some(if micros > 0 { Numeric::Infinity } else { Numeric::NegInfinity })
-        }
-        _ => None,
-    };
-    match value {
-        Datum::Interval(span) => interval_field(unit, span).map(Some),
-        Datum::Time(micros) => match unit.to_ascii_lowercase().as_str() {
-            "epoch" => Ok(Some(scaled(micros, 6))),
-            "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
-                field(unit, micros, micros, None, "time without time zone").map(Some)
-            }
-            _ => Err(unknown_unit(unit, "time without time zone")),
-        },
-        Datum::Date(days) => {
-            let local = datetime::date_to_timestamp(days)?;
-            if is_infinite(local) {
-                return Ok(infinite(local));
-            }
-            if unit.eq_ignore_ascii_case("epoch") {
-                return Ok(Some(Numeric::from((local + EPOCH_MICROS) / SECOND)));
-            }
-            if matches!(
-                unit.to_ascii_lowercase().as_str(),
-                "hour" | "minute" | "second" | "milliseconds" | "microseconds"
-            ) {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("unit \"{unit}\" not supported for type date"),
-                ));
-            }
-            field(unit, local, local, None, "date").map(Some)
-        }
-        Datum::Timestamp(local) if is_infinite(local) => Ok(infinite(local)),
-        Datum::Timestamp(local) => field(unit, local, local, None, "timestamp without time zone").map(Some),
-        Datum::Timestamptz(instant) if is_infinite(instant) => Ok(infinite(instant)),
-        Datum::Timestamptz(instant) => {
-            let offset = datetime::offset_at(&cx.session.settings().time_zone, instant);
-            field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone")
-                .map(Some)
-        }
-        _ => Err(bad_argument("extract")),
-    }
+    Ok(Interval { months: (months * sign) as i32, days: (days * sign) as i32, micros: micros * sign })
 }
 
 fn code_extract<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -369,6 +185,12 @@ fn make_clock(hour: i64, minute: i64, second: f64) -> Result<i64> {
 fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval) -> Result<Datum<'a>> {
     Ok(match value {
         Datum::Timestamptz(instant) => Datum::Timestamptz(add_interval_tz(cx, instant, span)?),
+        Datum::Time(_) if span.is_infinite() => {
+            return Err(SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                "cannot add infinite interval to time",
+            ));
+        }
         Datum::Time(micros) => Datum::Time((micros + span.micros % DAY).rem_euclid(DAY)),
         other => Datum::Timestamp(add_interval(stamp(other)?, span)?),
     })
@@ -417,12 +239,12 @@ fn local_now(cx: &EvalContext<'_, '_>) -> i64 {
 }
 
 fn code_age<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    Ok(Datum::Interval(age(local_time(cx, a[0])?, local_time(cx, a[1])?)))
+    age(local_time(cx, a[0])?, local_time(cx, a[1])?).map(Datum::Interval)
 }
 
 fn code_age_today<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let today = local_now(cx).div_euclid(DAY) * DAY;
-    Ok(Datum::Interval(age(today, local_time(cx, a[0])?)))
+    age(today, local_time(cx, a[0])?).map(Datum::Interval)
 }
 
 fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -432,7 +254,8 @@ fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     }
     let micros = (seconds * 1e6).round_ties_even();
     let in_i64 = micros.abs() < 9.2e18;
-    checked_timestamp(in_i64.then(|| micros as i64 - EPOCH_MICROS)).map(Datum::Timestamptz)
+    let since = in_i64.then_some(micros as i64).and_then(|micros| micros.checked_sub(EPOCH_MICROS));
+    checked_timestamp(since).map(Datum::Timestamptz)
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -493,7 +316,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if divisor == 0.0 {
             return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
         }
-        interval(a[0])?.multiply(1.0 / divisor).map(Datum::Interval)
+        interval(a[0])?.divide(divisor).map(Datum::Interval)
     })
     .op("/"),
     func("extract", &[TEXT, DATE], oid::NUMERIC, code_extract),

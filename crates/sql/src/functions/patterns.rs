@@ -1,6 +1,7 @@
 //! LIKE, ILIKE, SIMILAR TO and the operators of regular expressions (see [`super::regexes`]).
 
 use super::arguments::{give_text, text};
+use super::strings::lowercase;
 use super::{Function, func, regexes};
 use crate::error::{SqlError, SqlState};
 use crate::types::{Datum, oid};
@@ -77,7 +78,8 @@ fn character_length(text: &[u8], at: usize) -> usize {
 }
 
 fn ilike(text: &str, pattern: &str) -> Result<bool> {
-    like(text.to_lowercase().as_bytes(), pattern.to_lowercase().as_bytes())
+    let fold = |text: &str| text.chars().map(lowercase).collect::<String>();
+    like(fold(text).as_bytes(), fold(pattern).as_bytes())
 }
 
 /// A pattern with another escape character (or none, when empty) as one with backslashes.

@@ -83,7 +83,7 @@ fn consistent(function: &Function, given: &[u32]) -> bool {
 }
 
 fn takes(function: &Function, count: usize) -> bool {
-    if function.variadic { count + 1 >= function.arguments.len() } else { count == function.arguments.len() }
+    if function.variadic { count >= function.arguments.len() } else { count == function.arguments.len() }
 }
 
 /// Chooses among the candidates. `operator`: of two sides one of which is open, the other's type is tried first.

@@ -1,7 +1,8 @@
 //! Strings and byte strings.
 
-use super::arguments::{bytes, give_text, int, invalid, text};
+use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
 use super::{Function, func};
+use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
 use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
@@ -87,6 +88,15 @@ fn uppercase(c: char) -> char {
     }
 }
 
+pub(super) fn lowercase(c: char) -> char {
+    let mut lower = c.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(single), None) => single,
+        // The one with more to it: a capital I with a dot.
+        (first, _) => first.unwrap_or(c),
+    }
+}
+
 /// overlay(): so many characters from a position replaced.
 fn overlay(a: &[Datum<'_>]) -> Result<String> {
     let (input, new, start) = (text(a[0])?, text(a[1])?, int(a[2])?);
@@ -109,11 +119,7 @@ fn initcap(input: &str) -> String {
     let mut inside = false;
     let mut out = String::with_capacity(input.len());
     for c in input.chars() {
-        if inside {
-            out.extend(c.to_lowercase());
-        } else {
-            out.extend(c.to_uppercase());
-        }
+        out.push(if inside { lowercase(c) } else { uppercase(c) });
         inside = c.is_alphanumeric();
     }
     out
@@ -132,12 +138,6 @@ fn split_part(input: &str, delimiter: &str, field: i64) -> Result<String> {
         input.rsplit(delimiter).nth(field.unsigned_abs() as usize - 1)
     };
     Ok(found.unwrap_or("").to_owned())
-}
-
-fn quote_ident(input: &str) -> String {
-    let plain = input.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && input.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    if plain { input.to_owned() } else { format!("\"{}\"", input.replace('"', "\"\"")) }
 }
 
 fn quote_literal(input: &str) -> String {
@@ -180,7 +180,7 @@ fn format_text(a: &[Datum<'_>]) -> Result<String> {
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            ('I', value) => out.push_str(&quote_ident(text(value)?)),
+            ('I', value) => out.push_str(&quoted(text(value)?)),
             ('L', Datum::Null) => out.push_str("NULL"),
             ('L', value) => out.push_str(&quote_literal(text(value)?)),
             (other, _) => return Err(invalid(format!("unrecognized format() type specifier \"{other}\""))),
@@ -234,17 +234,35 @@ fn encode_base64(input: &[u8]) -> String {
 }
 
 fn decode_base64(input: &str) -> Result<Vec<u8>> {
-    let (mut word, mut bits, mut out) = (0u32, 0, Vec::new());
-    for c in input.bytes().filter(|c| !c.is_ascii_whitespace() && *c != b'=') {
-        let value = BASE64.iter().position(|x| *x == c).ok_or_else(|| {
-            invalid(format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c)))
-        })?;
-        word = word << 6 | value as u32;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((word >> bits) as u8);
+    let mut out = Vec::with_capacity(input.len() / 4 * 3);
+    // Four characters make three bytes, or fewer with the padding that ends the text.
+    let (mut word, mut place, mut kept) = (0u32, 0, None);
+    for c in input.bytes().filter(|c| !c.is_ascii_whitespace()) {
+        let value = match BASE64.iter().position(|x| *x == c) {
+            Some(value) => value as u32,
+            None if c != b'=' => {
+                let message =
+                    format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c));
+                return Err(invalid(message));
+            }
+            None if kept.is_none() && place < 2 => {
+                return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
+            }
+            None => {
+                kept = kept.or(Some(place - 1));
+                0
+            }
+        };
+        word = word << 6 | value;
+        place += 1;
+        if place == 4 {
+            out.extend_from_slice(&word.to_be_bytes()[1..=kept.unwrap_or(3)]);
+            (word, place) = (0, 0);
         }
+    }
+    if place != 0 {
+        return Err(invalid("invalid base64 end sequence")
+            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
     }
     Ok(out)
 }
@@ -377,6 +395,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .lax()
     .any_number()
     .stable(),
+    func("format", &[TEXT], TEXT, |cx, a| Ok(give_text(&format_text(a)?, cx.arena))),
     func("format", &[TEXT, oid::TEXT_ARRAY], TEXT, |cx, a| {
         if a[0].is_null() {
             return Ok(Datum::Null);
@@ -393,8 +412,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("octet_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32))),
     func("octet_length", &[oid::BPCHAR], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32))),
     func("octet_length", &[BYTEA], I4, |_, a| Ok(Datum::Int4(bytes(a[0])?.len() as i32))),
-    func("bit_length", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.len() as i32 * 8))),
-    mapping!("lower", str::to_lowercase),
+    func("bit_length", &[TEXT], I4, |_, a| {
+        let bits = i32::try_from(text(a[0])?.len() * 8);
+        bits.map(Datum::Int4).map_err(|_| out_of_range("integer"))
+    }),
+    mapping!("lower", |v| v.chars().map(lowercase).collect()),
     mapping!("upper", |v| v.chars().map(uppercase).collect()),
     mapping!("initcap", initcap),
     mapping!("md5", |v| md5(v.as_bytes())),
@@ -402,7 +424,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
     func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
     mapping!("reverse", |v| v.chars().rev().collect()),
-    mapping!("quote_ident", quote_ident),
+    mapping!("quote_ident", quoted),
     mapping!("quote_literal", quote_literal),
     func("quote_nullable", &[TEXT], TEXT, |cx, a| {
         Ok(if a[0].is_null() {

@@ -64,13 +64,15 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             Ok(Datum::Padded(padded.into_bump_str()))
         }
         Datum::Numeric(number) => Ok(Datum::Numeric(number.load().with_modifier(ty.modifier)?.store(arena)?)),
-        Datum::Timestamp(micros) => Ok(Datum::Timestamp(round_micros(micros, ty.modifier))),
-        Datum::Timestamptz(micros) => Ok(Datum::Timestamptz(round_micros(micros, ty.modifier))),
-        Datum::Time(micros) => Ok(Datum::Time(round_micros(micros, ty.modifier))),
+        Datum::Timestamp(micros) => Ok(Datum::Timestamp(rounded(micros, ty.modifier))),
+        Datum::Timestamptz(micros) => Ok(Datum::Timestamptz(rounded(micros, ty.modifier))),
+        Datum::Time(micros) => Ok(Datum::Time(rounded(micros, ty.modifier))),
         Datum::Interval(interval) if !interval.is_infinite() => {
             let mut interval = interval.within(super::interval::fields::of(ty.modifier));
             if (ty.modifier & 0xffff) <= 6 {
-                interval.micros = round_micros(interval.micros, ty.modifier & 0xffff);
+                let rounded = round_micros(interval.micros.into(), ty.modifier & 0xffff);
+                interval.micros =
+                    i64::try_from(rounded).map_err(|_| super::interval::interval_out_of_range())?;
             }
             Ok(Datum::Interval(interval))
         }
@@ -108,11 +110,19 @@ fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) ->
     ))
 }
 
-fn round_micros(micros: i64, digits: i32) -> i64 {
-    if !(0..6).contains(&digits) || super::datetime::is_infinite(micros) {
+/// A time with so many digits of the second; far from the ends of the integers unless infinite.
+fn rounded(micros: i64, digits: i32) -> i64 {
+    if super::datetime::is_infinite(micros) {
         return micros;
     }
-    let unit = 10i64.pow(6 - digits as u32);
+    i64::try_from(round_micros(micros.into(), digits)).unwrap_or(micros)
+}
+
+fn round_micros(micros: i128, digits: i32) -> i128 {
+    if !(0..6).contains(&digits) {
+        return micros;
+    }
+    let unit = 10i128.pow(6 - digits as u32);
     let half = if micros < 0 { -unit / 2 } else { unit / 2 };
     (micros + half) / unit * unit
 }

@@ -124,7 +124,10 @@ pub fn parse<'a>(
         oid::TIME => Datum::Time(parse_time(text, settings())?),
         oid::TIMESTAMP => Datum::Timestamp(parse_timestamp(text, settings())?),
         oid::TIMESTAMPTZ => Datum::Timestamptz(parse_timestamptz(text, settings())?),
-        oid::INTERVAL => Datum::Interval(Interval::parse(text, super::interval::fields::of(ty.modifier))?),
+        oid::INTERVAL => {
+            let fields = super::interval::fields::of(ty.modifier);
+            Datum::Interval(Interval::parse(text, fields, settings().interval_style)?)
+        }
         oid::UUID => Datum::Uuid(arena.alloc(bytes::parse_uuid(text)?)),
         oid::OID | oid::XID | oid::CID => Datum::Oid(parse_oid(text, registry::name(ty.oid))?),
         oid::REGCLASS | oid::REGTYPE | oid::REGNAMESPACE | oid::REGROLE | oid::REGPROC => {

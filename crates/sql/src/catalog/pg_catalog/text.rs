@@ -7,90 +7,25 @@ use crate::plan::ReferentialAction;
 pub(crate) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !RESERVED.contains(&name);
+        && !KEYWORDS.split(' ').any(|word| word == name);
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// The reserved words, which have to be quoted as names.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_date",
-    "current_role",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "lateral",
-    "leading",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "symmetric",
-    "system_user",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "when",
-    "where",
-    "window",
-    "with",
-];
+/// The words of the grammar that are no plain names, by which a name has to be quoted.
+const KEYWORDS: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
+    case cast char character check coalesce collate collation column concurrently constraint create cross \
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec \
+    decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign \
+    freeze from full grant greatest group grouping having ilike in initially inner inout int integer \
+    intersect interval into is isnull join json json_array json_arrayagg json_exists json_object \
+    json_objectagg json_query json_scalar json_serialize json_table json_value lateral leading least left \
+    like limit localtime localtimestamp merge_action national natural nchar none normalize not notnull null \
+    nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
+    real references returning right row select session_user setof similar smallint some substring symmetric \
+    system_user table tablesample then time timestamp to trailing treat trim true union unique user using \
+    values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement xmlexists \
+    xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 fn columns(table: &Table, positions: &[u32]) -> String {
     let names: Vec<String> = positions

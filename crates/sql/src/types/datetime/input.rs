@@ -12,6 +12,9 @@ use super::{
 use crate::error::{SqlError, SqlState};
 use crate::types::settings::{DateOrder, Settings};
 
+/// No type has a later year.
+const LAST_YEAR: i64 = 5_874_897;
+
 /// Why a text is no date.
 enum Problem {
     Syntax,
@@ -31,6 +34,8 @@ struct Parts {
     date: Option<(i64, i64, i64)>,
     time: Option<i64>,
     zone: Option<TimeZone>,
+    /// The zone was given as an offset.
+    offset: bool,
     special: Option<Special>,
     bc: bool,
     /// AM (false), PM (true).
@@ -301,6 +306,10 @@ impl Parts {
         if offset.abs() >= 16 * 3600 {
             return Err(Problem::Displacement);
         }
+        if self.offset {
+            return Err(Problem::Syntax);
+        }
+        self.offset = true;
         // "GMT+3" counts from the zone already named.
         self.zone = super::fixed(offset);
         Ok(length)
@@ -309,7 +318,7 @@ impl Parts {
     fn word(&mut self, rest: &str, order: DateOrder) -> Result<usize, Problem> {
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let lower = rest[..letters].to_ascii_lowercase();
-        self.special = match lower.as_str() {
+        let special = match lower.as_str() {
             "now" => Some(Special::Now),
             "today" => Some(Special::Today),
             "tomorrow" => Some(Special::Tomorrow),
@@ -320,9 +329,13 @@ impl Parts {
                 self.time = Some(0);
                 return Ok(letters);
             }
-            _ => self.special,
+            _ => None,
         };
-        if matches!(lower.as_str(), "now" | "today" | "tomorrow" | "yesterday" | "epoch" | "infinity") {
+        if special.is_some() {
+            if self.special.is_some() {
+                return Err(Problem::Syntax);
+            }
+            self.special = special;
             return Ok(letters);
         }
         match lower.as_str() {
@@ -392,7 +405,15 @@ impl Parts {
         } else if !self.numbers.is_empty() {
             return Err(Problem::Syntax);
         }
+        // Words like 'now' say it all; 'today' and its kin leave the time open.
+        let timed = matches!(self.special, Some(Special::Today | Special::Tomorrow | Special::Yesterday));
+        if self.special.is_some() && (self.date.is_some() || self.bc || self.time.is_some() && !timed) {
+            return Err(Problem::Syntax);
+        }
         if let Some((year, month, day)) = &mut self.date {
+            if *year > LAST_YEAR {
+                return Err(Problem::Range);
+            }
             if self.bc {
                 if *year <= 0 {
                     return Err(Problem::Field);
@@ -483,11 +504,11 @@ fn parse_clock(field: &str) -> Result<i64, Problem> {
 }
 
 fn clock(hour: i64, minute: i64, second: i64, micros: i64) -> Result<i64, Problem> {
-    let total = hour * HOUR + minute * MINUTE + second * SECOND + micros;
-    if hour > 24 || minute > 59 || second > 60 || total > DAY {
+    if hour > 24 || minute > 59 || second > 60 {
         return Err(Problem::Field);
     }
-    Ok(total)
+    let total = hour * HOUR + minute * MINUTE + second * SECOND + micros;
+    if total > DAY { Err(Problem::Field) } else { Ok(total) }
 }
 
 /// Microseconds of the digits after a decimal point, rounded to six of them.
@@ -495,11 +516,15 @@ pub(in crate::types) fn parse_fraction(digits: &str) -> Option<i64> {
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
+    if digits.len() > 6 {
+        // As a float, halves to even.
+        return Some((format!("0.{digits}").parse::<f64>().ok()? * 1e6).round_ties_even() as i64);
+    }
     let mut micros = 0;
     for position in 0..6 {
         micros = micros * 10 + digits.as_bytes().get(position).map_or(0, |digit| i64::from(digit - b'0'));
     }
-    Some(micros + i64::from(digits.as_bytes().get(6).is_some_and(|digit| *digit >= b'5')))
+    Some(micros)
 }
 
 /// Seconds of `[+-]hh[[:]mm[:ss]]`.

@@ -1,7 +1,7 @@
 //! Dates and times: the calendar, time zones, ranges. Days count from 2000-01-01, timestamps in microseconds from there.
 //!
 //! The calendar is our own, because PostgreSQL's reaches from 4714 BC to 5874897 AD; only a time zone's offset at an
-//! instant is asked of the time zone library, at the nearest instant it knows.
+//! instant is asked of the time zone library, at the nearest or, in a later age, an alike instant that it knows.
 
 mod input;
 mod output;
@@ -159,8 +159,17 @@ pub fn offset_and_name(zone: &TimeZone, micros: i64) -> (i64, String) {
     (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
 }
 
+/// The calendar repeats itself, weekdays included, after this many years.
+const CYCLE: i64 = 400;
+
 fn instant(micros: i64) -> jiff::Timestamp {
-    let unix = micros.saturating_add(EPOCH_MICROS);
+    let mut unix = micros.saturating_add(EPOCH_MICROS);
+    let last = jiff::Timestamp::MAX.as_microsecond();
+    if unix > last {
+        // A zone's rules go on for ever: the same moment of an earlier cycle has the same offset.
+        let cycle = days_of(2000 + CYCLE, 1, 1) * DAY;
+        unix -= ((unix - last) / cycle + 1) * cycle;
+    }
     jiff::Timestamp::from_microsecond(unix).unwrap_or(if unix < 0 {
         jiff::Timestamp::MIN
     } else {
@@ -179,7 +188,8 @@ pub fn to_instant(zone: &TimeZone, local: i64) -> Result<i64, SqlError> {
         return Ok(local);
     }
     let civil = Civil::of(local);
-    let clamped = civil.year.clamp(-9998, 9998);
+    let later = (civil.year - 9998).max(0);
+    let clamped = (civil.year - (later + CYCLE - 1) / CYCLE * CYCLE).max(-9998);
     let seconds = civil.micros / SECOND;
     let date = jiff::civil::DateTime::new(
         clamped as i16,

@@ -25,35 +25,39 @@ pub fn write_date(days: i32, settings: &Settings, out: &mut Vec<u8>) {
         i32::MAX => out.extend_from_slice(b"infinity"),
         _ => {
             let (year, month, day) = date_of(i64::from(days));
-            let shown = if year > 0 { year } else { 1 - year };
-            let day_first = settings.date_order == DateOrder::Dmy;
-            match settings.date_style {
-                DateStyle::Iso => {
-                    put_padded(shown, 4, out);
-                    out.push(b'-');
-                    put_padded(month, 2, out);
-                    out.push(b'-');
-                    put_padded(day, 2, out);
-                }
-                DateStyle::Sql if day_first => {
-                    put!(out, "{day:02}/{month:02}/{shown:04}");
-                }
-                DateStyle::Sql => {
-                    put!(out, "{month:02}/{day:02}/{shown:04}");
-                }
-                DateStyle::German => {
-                    put!(out, "{day:02}.{month:02}.{shown:04}");
-                }
-                DateStyle::Postgres if day_first => {
-                    put!(out, "{day:02}-{month:02}-{shown:04}");
-                }
-                DateStyle::Postgres => {
-                    put!(out, "{month:02}-{day:02}-{shown:04}");
-                }
-            }
+            write_day(if year > 0 { year } else { 1 - year }, month, day, settings, out);
             if year <= 0 {
                 out.extend_from_slice(b" BC");
             }
+        }
+    }
+}
+
+/// Appends year, month and day as the session has set it.
+fn write_day(shown: i64, month: i64, day: i64, settings: &Settings, out: &mut Vec<u8>) {
+    let day_first = settings.date_order == DateOrder::Dmy;
+    match settings.date_style {
+        DateStyle::Iso => {
+            put_padded(shown, 4, out);
+            out.push(b'-');
+            put_padded(month, 2, out);
+            out.push(b'-');
+            put_padded(day, 2, out);
+        }
+        DateStyle::Sql if day_first => {
+            put!(out, "{day:02}/{month:02}/{shown:04}");
+        }
+        DateStyle::Sql => {
+            put!(out, "{month:02}/{day:02}/{shown:04}");
+        }
+        DateStyle::German => {
+            put!(out, "{day:02}.{month:02}.{shown:04}");
+        }
+        DateStyle::Postgres if day_first => {
+            put!(out, "{day:02}-{month:02}-{shown:04}");
+        }
+        DateStyle::Postgres => {
+            put!(out, "{month:02}-{day:02}-{shown:04}");
         }
     }
 }
@@ -138,14 +142,8 @@ fn write_local(local: i64, zone: Option<(i64, &str)>, settings: &Settings, out: 
         write_time(civil.micros, out);
         put!(out, " {shown:04}");
     } else {
-        // BC is written once, at the end.
-        let days = super::days_of(shown, civil.month, civil.day);
-        match i32::try_from(days) {
-            Ok(days) if civil.year > 0 => write_date(days, settings, out),
-            _ => {
-                put!(out, "{shown:04}-{:02}-{:02}", civil.month, civil.day);
-            }
-        }
+        // BC is written at the end.
+        write_day(shown, civil.month, civil.day, settings, out);
         out.push(b' ');
         write_time(civil.micros, out);
     }

@@ -167,6 +167,20 @@ impl Decimal {
     }
 }
 
+impl Decimal {
+    /// The square root, of a value that is not negative, at a scale.
+    pub fn root(&self, scale: u32) -> Decimal {
+        let working = scale + 2;
+        let shift = i64::from(working) * 2 - i64::from(self.scale);
+        let root = if shift >= 0 {
+            (&self.mantissa * pow10(shift as u32)).sqrt()
+        } else {
+            (&self.mantissa / pow10(-shift as u32)).sqrt()
+        };
+        Decimal { mantissa: root, scale: working }.round(scale as i32)
+    }
+}
+
 impl Numeric {
     /// Square root.
     pub fn sqrt(&self) -> Result<Numeric, SqlError> {
@@ -183,14 +197,7 @@ impl Numeric {
         let (weight, _) = decimal.first_digit();
         let root_weight = if weight >= 0 { weight * 4 / 2 + 1 } else { 1 - (1 - weight * 4) / 2 };
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - root_weight, decimal.scale);
-        let working = scale + 2;
-        let shift = i64::from(working) * 2 - i64::from(decimal.scale);
-        let root = if shift >= 0 {
-            (&decimal.mantissa * pow10(shift as u32)).sqrt()
-        } else {
-            (&decimal.mantissa / pow10(-shift as u32)).sqrt()
-        };
-        Ok(Numeric::Finite(Decimal { mantissa: root, scale: working }.round(scale as i32)))
+        Ok(Numeric::Finite(decimal.root(scale)))
     }
 
     /// e to this power.

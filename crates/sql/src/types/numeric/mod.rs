@@ -183,8 +183,8 @@ impl Numeric {
             Numeric::NegInfinity => return Ok(vec![KIND_NEG_INFINITY, 0, 0]),
             Numeric::Finite(decimal) => decimal,
         };
-        // Digits before the point cannot exceed 4 bits per digit's bound; count exactly only near the limit.
-        if decimal.mantissa.bits() / 4 > INTEGER_DIGITS_MAX
+        // A digit has more than 3 bits; count exactly only near the limit.
+        if decimal.mantissa.bits() / 3 > INTEGER_DIGITS_MAX
             && decimal.digits() > INTEGER_DIGITS_MAX + u64::from(decimal.scale)
         {
             return Err(overflow());

@@ -225,7 +225,7 @@ fn parse_decimal(lower: &str, negative: bool) -> Result<Numeric, Problem> {
     if significant.len() as i64 - scale > INTEGER_DIGITS_MAX as i64 && !significant.is_empty() {
         return Err(Problem::Range);
     }
-    if exponent.abs() > 200_000 {
+    if exponent.abs() > 200_000 || scale > i64::from(SCALE_MAX) {
         return Err(Problem::Range);
     }
     let sign = if negative { Sign::Minus } else { Sign::Plus };
@@ -239,5 +239,5 @@ fn parse_decimal(lower: &str, negative: bool) -> Result<Numeric, Problem> {
         mantissa *= pow10(-scale as u32);
     }
     let decimal = Decimal { mantissa, scale: scale.max(0) as u32 };
-    Ok(Numeric::Finite(if decimal.scale > SCALE_MAX { decimal.round(SCALE_MAX as i32) } else { decimal }))
+    Ok(Numeric::Finite(decimal))
 }

@@ -1,0 +1,276 @@
+//! The fields of dates, times and intervals by the names of their units: extract() and date_trunc().
+
+use super::super::arguments::text;
+use super::super::bad_argument;
+use super::Result;
+use crate::error::{SqlError, SqlState};
+use crate::expr::EvalContext;
+use crate::types::datetime::{
+    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_timestamp, days_of, is_infinite,
+};
+use crate::types::numeric::Numeric;
+use crate::types::{Datum, Interval};
+
+/// The units there are: the name used here, and the others they go by.
+const UNITS: [(&str, &[&str]); 22] = [
+    ("microseconds", &["microsecond", "us", "usec", "usecs", "useconds", "usecond"]),
+    ("milliseconds", &["millisecond", "ms", "msec", "msecs", "mseconds", "msecond"]),
+    ("second", &["seconds", "s", "sec", "secs"]),
+    ("minute", &["minutes", "m", "min", "mins"]),
+    ("hour", &["hours", "h", "hr", "hrs"]),
+    ("day", &["days", "d"]),
+    ("week", &["weeks", "w"]),
+    ("month", &["months", "mon", "mons"]),
+    ("quarter", &["qtr"]),
+    ("year", &["years", "y", "yr", "yrs"]),
+    ("decade", &["decades", "dec", "decs"]),
+    ("century", &["centuries", "c", "cent"]),
+    ("millennium", &["millennia", "mil", "mils"]),
+    ("epoch", &[]),
+    ("julian", &["j", "jd"]),
+    ("dow", &[]),
+    ("isodow", &[]),
+    ("doy", &[]),
+    ("isoyear", &[]),
+    ("timezone", &[]),
+    ("timezone_hour", &["timezone_h"]),
+    ("timezone_minute", &["timezone_m"]),
+];
+
+/// A unit by the name used here, or as it is.
+fn unit_of(unit: &str) -> &str {
+    let same = |name: &str| name.eq_ignore_ascii_case(unit);
+    UNITS
+        .iter()
+        .find(|(name, others)| same(name) || others.iter().any(|name| same(name)))
+        .map_or(unit, |unit| unit.0)
+}
+
+fn not_recognized(unit: &str, type_name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("unit \"{unit}\" not recognized for type {type_name}"),
+    )
+}
+
+/// The error for a unit that the type has not.
+fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
+    if UNITS.iter().all(|(name, _)| *name != unit_of(unit)) {
+        return not_recognized(unit, type_name);
+    }
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("unit \"{unit}\" not supported for type {type_name}"),
+    )
+}
+
+/// The same where only stretches of time are known: no days of the week, no epoch.
+fn unknown_stretch(unit: &str, type_name: &str) -> SqlError {
+    match unit_of(unit) {
+        "dow" | "isodow" | "doy" | "isoyear" | "epoch" | "julian" => not_recognized(unit, type_name),
+        _ => unknown_unit(unit, type_name),
+    }
+}
+
+/// A local timestamp without what is smaller than a unit.
+pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
+    if is_infinite(local) {
+        return Ok(local);
+    }
+    let civil = Civil::of(local);
+    let floor = |unit: i64| local.div_euclid(unit) * unit;
+    let start_of_year = |year: i64| days_of(year, 1, 1) * DAY;
+    let start = match unit_of(unit) {
+        "microseconds" => local,
+        "milliseconds" => floor(1000),
+        "second" => floor(SECOND),
+        "minute" => floor(MINUTE),
+        "hour" => floor(HOUR),
+        "day" => floor(DAY),
+        // 2000-01-01 was a Saturday: Monday is 5 days before.
+        "week" => ((local.div_euclid(DAY) + 5).div_euclid(7) * 7 - 5) * DAY,
+        "month" => days_of(civil.year, civil.month, 1) * DAY,
+        "quarter" => days_of(civil.year, (civil.month - 1) / 3 * 3 + 1, 1) * DAY,
+        "year" => start_of_year(civil.year),
+        "decade" => start_of_year(civil.year.div_euclid(10) * 10),
+        "century" => start_of_year((civil.year - 1).div_euclid(100) * 100 + 1),
+        "millennium" => start_of_year((civil.year - 1).div_euclid(1000) * 1000 + 1),
+        _ => return Err(unknown_stretch(unit, type_name)),
+    };
+    checked_timestamp(Some(start))
+}
+
+/// An interval without what is smaller than a unit; its parts keep their signs.
+pub(super) fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
+    let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
+    let time = |unit: i64| Interval { micros: span.micros / unit * unit, ..span };
+    let start = match unit_of(unit) {
+        "microseconds" => span,
+        "milliseconds" => time(1000),
+        "second" => time(SECOND),
+        "minute" => time(MINUTE),
+        "hour" => time(HOUR),
+        "day" => Interval { micros: 0, ..span },
+        "month" => months(1),
+        "quarter" => months(3),
+        "year" => months(12),
+        "decade" => months(120),
+        "century" => months(1200),
+        "millennium" => months(12_000),
+        "week" => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("unit \"{unit}\" not supported for type interval"),
+            )
+            .with_detail("Months usually have fractional weeks."));
+        }
+        _ => return Err(unknown_stretch(unit, "interval")),
+    };
+    Ok(if span.is_infinite() { span } else { start })
+}
+
+/// A decimal number of units from microseconds.
+fn scaled(micros: i64, scale: u32) -> Numeric {
+    Numeric::finite(micros.into(), scale)
+}
+
+/// Week number and year of ISO 8601.
+fn iso_week(days: i64, year: i64) -> (i64, i64) {
+    let monday_of_week_1 = |year: i64| {
+        let fourth = days_of(year, 1, 4);
+        fourth - (fourth + 5).rem_euclid(7)
+    };
+    let iso_year = if days < monday_of_week_1(year) {
+        year - 1
+    } else if days >= monday_of_week_1(year + 1) {
+        year + 1
+    } else {
+        year
+    };
+    ((days - monday_of_week_1(iso_year)) / 7 + 1, iso_year)
+}
+
+/// A field of a local timestamp; `offset` in seconds for timestamptz.
+fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
+    let civil = Civil::of(local);
+    let days = local.div_euclid(DAY);
+    let shown_year = if civil.year > 0 { civil.year } else { civil.year - 1 };
+    let whole = |value: i64| Ok(Numeric::from(value));
+    match unit_of(unit) {
+        "epoch" => Ok(Numeric::finite((i128::from(instant) + i128::from(EPOCH_MICROS)).into(), 6)),
+        "year" => whole(shown_year),
+        "month" => whole(civil.month),
+        "day" => whole(civil.day),
+        "hour" => whole(civil.micros / HOUR),
+        "minute" => whole(civil.micros / MINUTE % 60),
+        "second" => Ok(scaled(civil.micros % MINUTE, 6)),
+        "milliseconds" => Ok(scaled(civil.micros % MINUTE, 3)),
+        "microseconds" => whole(civil.micros % MINUTE),
+        "dow" => whole((days + 6).rem_euclid(7)),
+        "isodow" => whole((days + 5).rem_euclid(7) + 1),
+        "doy" => whole(days - days_of(civil.year, 1, 1) + 1),
+        "quarter" => whole((civil.month - 1) / 3 + 1),
+        "week" => whole(iso_week(days, civil.year).0),
+        "isoyear" => whole(iso_week(days, civil.year).1),
+        "decade" => whole(civil.year.div_euclid(10)),
+        "century" => {
+            whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) })
+        }
+        "millennium" => {
+            whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) })
+        }
+        "julian" => {
+            Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?))
+        }
+        "timezone" if offset.is_some() => whole(offset.unwrap_or(0)),
+        "timezone_hour" if offset.is_some() => whole(offset.unwrap_or(0) / 3600),
+        "timezone_minute" if offset.is_some() => whole(offset.unwrap_or(0) / 60 % 60),
+        _ => Err(unknown_unit(unit, type_name)),
+    }
+}
+
+fn interval_field(unit: &str, span: Interval) -> Result<Option<Numeric>> {
+    if span.is_infinite() {
+        let infinite = if span == Interval::INFINITY { Numeric::Infinity } else { Numeric::NegInfinity };
+        // What grows for ever is infinite, what begins again and again is NULL.
+        return match unit_of(unit) {
+            "epoch" | "hour" | "day" | "year" | "decade" | "century" | "millennium" => Ok(Some(infinite)),
+            "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month" | "quarter" => Ok(None),
+            _ => Err(unknown_unit(unit, "interval")),
+        };
+    }
+    finite_interval_field(unit, span).map(Some)
+}
+
+fn finite_interval_field(unit: &str, span: Interval) -> Result<Numeric> {
+    let whole = |value: i64| Ok(Numeric::from(value));
+    let (years, months) = (i64::from(span.months / 12), i64::from(span.months % 12));
+    match unit_of(unit) {
+        "epoch" => {
+            // A year counts 365.25 days here.
+            let days = i128::from(years) * 36_525 + (i128::from(months) * 30 + i128::from(span.days)) * 100;
+            Ok(Numeric::finite((days * i128::from(DAY) / 100 + i128::from(span.micros)).into(), 6))
+        }
+        "year" => whole(years),
+        "month" => whole(months),
+        "day" => whole(span.days.into()),
+        "hour" => whole(span.micros / HOUR),
+        "minute" => whole(span.micros / MINUTE % 60),
+        "second" => Ok(scaled(span.micros % MINUTE, 6)),
+        "milliseconds" => Ok(scaled(span.micros % MINUTE, 3)),
+        "microseconds" => whole(span.micros % MINUTE),
+        "quarter" => whole(months / 3 + 1),
+        "week" => whole(i64::from(span.days / 7)),
+        "decade" => whole(years / 10),
+        "century" => whole(years / 100),
+        "millennium" => whole(years / 1000),
+        _ => Err(unknown_unit(unit, "interval")),
+    }
+}
+
+/// extract(): None is NULL.
+pub(super) fn extract(
+    cx: &EvalContext<'_, '_>,
+    unit: Datum<'_>,
+    value: Datum<'_>,
+) -> Result<Option<Numeric>> {
+    let unit = text(unit)?;
+    let infinite = |micros: i64| match unit_of(unit) {
+        "epoch" | "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" => {
+            Some(if micros > 0 { Numeric::Infinity } else { Numeric::NegInfinity })
+        }
+        _ => None,
+    };
+    match value {
+        Datum::Interval(span) => interval_field(unit, span),
+        Datum::Time(micros) => match unit_of(unit) {
+            "epoch" => Ok(Some(scaled(micros, 6))),
+            "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
+                field(unit, micros, micros, None, "time without time zone").map(Some)
+            }
+            _ => Err(unknown_unit(unit, "time without time zone")),
+        },
+        Datum::Date(days) => {
+            let local = datetime::date_to_timestamp(days)?;
+            if is_infinite(local) {
+                return Ok(infinite(local));
+            }
+            if unit_of(unit) == "epoch" {
+                return Ok(Some(Numeric::from((local + EPOCH_MICROS) / SECOND)));
+            }
+            if matches!(unit_of(unit), "hour" | "minute" | "second" | "milliseconds" | "microseconds") {
+                return Err(unknown_unit(unit, "date"));
+            }
+            field(unit, local, local, None, "date").map(Some)
+        }
+        Datum::Timestamp(local) if is_infinite(local) => Ok(infinite(local)),
+        Datum::Timestamp(local) => field(unit, local, local, None, "timestamp without time zone").map(Some),
+        Datum::Timestamptz(instant) if is_infinite(instant) => Ok(infinite(instant)),
+        Datum::Timestamptz(instant) => {
+            let offset = datetime::offset_at(&cx.session.settings().time_zone, instant);
+            field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone")
+                .map(Some)
+        }
+        _ => Err(bad_argument("extract")),
+    }
+}
