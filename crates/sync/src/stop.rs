@@ -43,6 +43,7 @@ pub const NAMES: &[&str] = &[
     "sql.tree.listed",
     "sql.tree.made",
     "sql.tree.settling",
+    "sql.vacuum.step",
     "storage.evict.before_free",
     "storage.evict.before_write",
     "storage.evict.chosen",

@@ -5,6 +5,8 @@
 //! 2. A tree is vacuumed when more of its entries have been deleted than PostgreSQL's threshold: 50, and a fifth of those
 //!    it has. How many these are is estimated once, and known from the last vacuum from then on.
 //! 3. Deleted entries that a snapshot may still need are counted again as soon as none does.
+//! 4. A vacuum that had to leave its tree goes on where it was, however much comes between: else one of a huge tree, often
+//!    in the way of others, might never see its end.
 //!
 //! What must hold:
 //! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the table's. Nobody waits here
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 use runtime::fiber;
 use storage::btree::Tree;
-use sync::{SpinLock, WaitQueue};
+use sync::{SpinLock, WaitQueue, stop};
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
 use super::{Definitions, Shared, system};
@@ -135,16 +137,27 @@ impl Tally {
         self.deleted > THRESHOLD + self.entries.unwrap_or(0) / SCALE
     }
 
-    fn vacuumed(&mut self, vacuum: &Vacuum) {
-        let (left, left_until) = vacuum.left();
-        *self = Tally { left, left_until, entries: Some(vacuum.kept()), ..Tally::default() };
+    /// What was deleted since the vacuum began, it may have passed by.
+    fn vacuumed(&mut self, begun: &Begun) {
+        let (left, left_until) = begun.vacuum.left();
+        let deleted = self.deleted.saturating_sub(begun.deleted);
+        *self = Tally { deleted, left, left_until, entries: Some(begun.vacuum.kept()), ..Tally::default() };
     }
+}
+
+/// A vacuum that is under way.
+struct Begun {
+    vacuum: Vacuum,
+    /// Deletions counted when it began.
+    deleted: u64,
 }
 
 /// What a round remembers for the next one.
 #[derive(Default)]
 struct Ledger {
     tallies: HashMap<u32, Tally>,
+    /// Vacuums that had to leave their trees.
+    begun: HashMap<u32, Begun>,
     /// Trees of which a failure has been told.
     told: HashSet<u32>,
 }
@@ -157,11 +170,11 @@ struct Due {
 
 /// What became of a tree.
 enum Outcome {
-    Vacuumed(Vacuum),
+    Vacuumed(Begun),
     /// It has so many entries that it is not worth it yet.
     Early(u64),
-    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round.
-    Left,
+    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round; how far it got.
+    Left(Option<Begun>),
 }
 
 /// Starts the fiber, on the last core; it ends with the database.
@@ -208,10 +221,10 @@ impl Shared {
             }
             let id = due.tree.id;
             let Some(tally) = ledger.tallies.get_mut(&id) else { continue };
-            match self.vacuum_due(&due, tally.entries.is_none(), tally.deleted) {
-                Ok(Outcome::Vacuumed(vacuum)) => tally.vacuumed(&vacuum),
+            match self.vacuum_due(&due, tally, ledger.begun.remove(&id)) {
+                Ok(Outcome::Vacuumed(begun)) => tally.vacuumed(&begun),
                 Ok(Outcome::Early(entries)) => tally.entries = Some(entries),
-                Ok(Outcome::Left) => {}
+                Ok(Outcome::Left(begun)) => ledger.begun.extend(begun.map(|begun| (id, begun))),
                 Err(error) => {
                     tally.retry_at = runtime::time::now() + RETRY_AFTER.as_nanos() as u64;
                     if ledger.told.insert(id) {
@@ -248,31 +261,33 @@ impl Shared {
             fiber::safe_point();
         }
         ledger.tallies.retain(|id, _| found.contains(id));
+        ledger.begun.retain(|id, _| found.contains(id));
         ledger.told.retain(|id| found.contains(id));
         list
     }
 
-    /// Vacuums a tree in which so many entries have been deleted; `measure`: when these are many for its size.
-    fn vacuum_due(&self, due: &Due, measure: bool, deleted: u64) -> Result<Outcome, SqlError> {
+    /// Vacuums a tree, from where an earlier round got to, if the deleted entries are many for its size.
+    fn vacuum_due(&self, due: &Due, tally: &Tally, begun: Option<Begun>) -> Result<Outcome, SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
-        if measure {
+        let deleted = tally.deleted;
+        if begun.is_none() && tally.entries.is_none() {
             let size = self.under_lock(&txn, due, || {
                 due.tree.statistics(self.engine.store()).map_err(|error| from_storage(&error))
             })?;
-            let Some(size) = size else { return Ok(Outcome::Left) };
+            let Some(size) = size else { return Ok(Outcome::Left(None)) };
             let tally = Tally { deleted, entries: Some(size.entries), ..Tally::default() };
             if !tally.is_due() {
                 return Ok(Outcome::Early(size.entries));
             }
         }
-        let mut vacuum = Vacuum::new(&due.tree);
+        let mut begun = begun.unwrap_or_else(|| Begun { vacuum: Vacuum::new(&due.tree), deleted });
         loop {
-            let step = || vacuum.step(&self.engine, ENTRIES_UNDER_LOCK).map_err(from_txn);
+            stop::point("sql.vacuum.step");
+            let step = || begun.vacuum.step(&self.engine, ENTRIES_UNDER_LOCK).map_err(from_txn);
             match self.under_lock(&txn, due, step)? {
-                Some(true) if self.autovacuum.must_end() => return Ok(Outcome::Left),
-                Some(true) => {}
-                Some(false) => return Ok(Outcome::Vacuumed(vacuum)),
-                None => return Ok(Outcome::Left),
+                Some(true) if !self.autovacuum.must_end() => {}
+                Some(false) => return Ok(Outcome::Vacuumed(begun)),
+                Some(true) | None => return Ok(Outcome::Left(Some(begun))),
             }
         }
     }

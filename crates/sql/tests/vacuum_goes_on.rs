@@ -1,0 +1,61 @@
+//! A vacuum that somebody is in the way of goes on where it was. Alone in its process: a stop point counts steps.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Folder, LONG, close_sound, rows, run, until_used, used};
+use sql::database::Options;
+use sync::stop::{self, Action};
+
+fn until(what: &str, condition: &mut dyn FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < LONG, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_vacuum_goes_on_where_it_was() {
+    const POINT: &str = "sql.vacuum.step";
+    let folder = Folder::new("vacuum-goes-on");
+    let options = Options { autovacuum_pause: Duration::from_millis(5), ..Options::default() };
+    let database = folder.open_with(options);
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, n int)");
+    run(&mut s, "INSERT INTO t SELECT g, 0 FROM generate_series(1, 80000) g");
+    let whole = used(&database);
+    // One vacuum to its end, so that the next one knows the tree's size.
+    run(
+        &mut s,
+        "INSERT INTO t SELECT g, 0 FROM generate_series(80001, 120000) g; DELETE FROM t WHERE id > 80000",
+    );
+    until_used(&database, whole + 20);
+    run(&mut s, "CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (1)");
+    let full = used(&database);
+    // Nothing is deleted in its front half, which takes ten steps. None begins before the deletion is committed.
+    stop::arm(POINT, Action::Park, Some(10)).expect("a point");
+    run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME TO t");
+    run(&mut s, "DELETE FROM t WHERE id > 40000; COMMIT");
+    until("the vacuum comes half way", &mut || stop::hits(POINT) == 10);
+    // What was deleted before this is seen by nobody once this is gone.
+    run(&mut s, "DELETE FROM d");
+    until("nobody sees what is deleted", &mut || {
+        let told = run(&mut s, "VACUUM VERBOSE d").notices;
+        told.iter().any(|notice| notice.message.ends_with(": 1 dead entries removed"))
+    });
+    // Others have the table until the vacuum has found it locked: another round has come to it by then.
+    run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u");
+    stop::release(POINT);
+    until("another round begins", &mut || stop::hits(POINT) > 11);
+    run(&mut s, "ROLLBACK");
+    let before = stop::hits(POINT);
+    until_used(&database, full - full / 4);
+    let steps = stop::hits(POINT) - before;
+    assert!(steps <= 14, "{steps} steps for the half that was left");
+    assert_eq!(rows(&mut s, "SELECT count(*) FROM t"), ["40000"]);
+    stop::clear();
+    drop(s);
+    close_sound(&folder, database);
+}
