@@ -8,8 +8,8 @@
 //! 2. A literal becomes a parameter only when the binder met exactly this literal as a constant of an expression and
 //!    nothing about its value mattered ([`LiteralUse::Parameter`]); any other is pinned: its text must be the same.
 //!
-//! Lifted are decimal numbers, with the sign where it can only be a sign, and strings: plain, E'' and dollar-quoted.
-//! Comments, quoted identifiers, parameters and every other kind of constant stay in the gaps.
+//! Lifted are decimal numbers, with the sign where it can only be a sign, and strings: plain, dollar-quoted, and E'' without
+//! characters by number. Comments, quoted identifiers, parameters and every other kind of constant stay in the gaps.
 
 use std::borrow::Cow;
 
@@ -91,6 +91,11 @@ impl Literal {
     }
 }
 
+/// Whether an escape of an E'' string stands for a character by its number.
+fn needs_parser(escape: u8) -> bool {
+    matches!(escape, b'0'..=b'7' | b'x' | b'u' | b'U')
+}
+
 /// The inside of an E'' string without its escapes.
 fn unescape(inner: &str) -> Option<Cow<'_, str>> {
     if !inner.contains(['\\', '\'']) {
@@ -115,23 +120,8 @@ fn unescape(inner: &str) -> Option<Cow<'_, str>> {
                     b'r' => out.push(b'\r'),
                     b't' => out.push(b'\t'),
                     b'v' => out.push(11),
-                    b'0'..=b'7' => {
-                        let digits = 1 + rest.iter().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
-                        let mut value = u32::from(escape - b'0');
-                        for &digit in &rest[..digits - 1] {
-                            value = value * 8 + u32::from(digit - b'0');
-                        }
-                        out.push((value & 0xff) as u8);
-                        rest = &rest[digits - 1..];
-                    }
-                    b'x' if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
-                        let digits = rest.iter().take(2).take_while(|b| b.is_ascii_hexdigit()).count();
-                        let hex = std::str::from_utf8(&rest[..digits]).ok()?;
-                        out.push(u8::from_str_radix(hex, 16).ok()?);
-                        rest = &rest[digits..];
-                    }
-                    // Unicode escapes may come as surrogate pairs: leave them to the parser (the literal is pinned).
-                    b'u' | b'U' => return None,
+                    // These may give what is no text, or need what comes next: the scan leaves them to the parser.
+                    escape if needs_parser(escape) => return None,
                     other => out.push(other),
                 }
             }
@@ -337,10 +327,12 @@ impl Scan<'_> {
             let prefix = self.bytes[start] | 0x20;
             match self.bytes.get(end) {
                 Some(b'\'') if prefix == b'e' => {
-                    self.quoted(end, b'\'', true)?;
-                    return Ok(self.literal(LiteralClass::Escape));
+                    let simple = self.quoted(end, b'\'', true)?;
+                    return Ok(simple.then_some((LiteralClass::Escape, 0)));
                 }
-                Some(b'\'') if matches!(prefix, b'b' | b'x' | b'n') => self.quoted(end, b'\'', false)?,
+                Some(b'\'') if matches!(prefix, b'b' | b'x' | b'n') => {
+                    self.quoted(end, b'\'', false)?;
+                }
                 Some(b'&') if prefix == b'u' => {
                     if let Some(&quote @ (b'\'' | b'"')) = self.bytes.get(end + 1) {
                         self.quoted(end + 1, quote, false)?;
@@ -352,17 +344,21 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// Passes over a quoted token whose opening quote is at `open`.
-    fn quoted(&mut self, open: usize, quote: u8, escapes: bool) -> Result<(), Unterminated> {
+    /// Passes over a quoted token whose opening quote is at `open`. False: it has an escape that only the parser reads.
+    fn quoted(&mut self, open: usize, quote: u8, escapes: bool) -> Result<bool, Unterminated> {
         let mut at = open + 1;
+        let mut simple = true;
         loop {
             match self.bytes.get(at) {
                 None => return Err(Unterminated),
-                Some(b'\\') if escapes => at += 2,
+                Some(b'\\') if escapes => {
+                    simple &= !self.bytes.get(at + 1).is_some_and(|escape| needs_parser(*escape));
+                    at += 2;
+                }
                 Some(&byte) if byte == quote => {
                     if self.bytes.get(at + 1) != Some(&quote) {
                         self.position = at + 1;
-                        return Ok(());
+                        return Ok(simple);
                     }
                     at += 2;
                 }

@@ -47,3 +47,8 @@ select max(x), min(x) from (values (1.0), (1.00), (1)) v (x);
 select max(x), min(x) from (values ('0'::float8), ('-0')) v (x);
 select max(x), min(x) from (values (interval '1 day'), ('24:00')) v (x);
 select max(x) || '|', min(x) || '|' from (values ('a'::char(2)), ('a ')) v (x);
+select E'a', length(E'a\\b'), E'it\'s';
+select E'\u0041', length(E'\U0001F600'), E'\x41\102';
+select E'\000', length(E'a\\b'), E'it\'s';
+select E'a', length(E'\xff'), E'it\'s';
+select E'\xc3\xa9', length(E'\303\251'), E'\\000';

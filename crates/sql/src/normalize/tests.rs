@@ -34,13 +34,15 @@ fn lifts_literals() {
             &[(Decimal, "1.5"), (Decimal, ".5"), (Decimal, "1e10"), (Decimal, "5."), (Decimal, "1.e3")],
         ),
         (
-            "select 'it''s', E'a\\nb\\x41\\101', $$x$$, $q$ $$ $q$",
-            &[(String, "it's"), (Escape, "a\nbAA"), (Dollar, "x"), (Dollar, " $$ ")],
+            "select 'it''s', E'a\\nb\\\\x41\\'\\q', $$x$$, $q$ $$ $q$",
+            &[(String, "it's"), (Escape, "a\nb\\x41'q"), (Dollar, "x"), (Dollar, " $$ ")],
         ),
         ("select a1, t2.c3, \"4'5\", $6 -- 7 '\n, /* 8 /* ' */ 9 */ 10", &[(Int4, "10")]),
         ("select b'101', x'1F', n'a', U&'d\\0061t', 0x1F, 1_000, u&\"x\"", &[]),
         ("select a[1], b[-1:2]", &[(Int4, "1"), (Int4, "1"), (Int4, "2")]),
         ("select @-5, @ -5, x=-5", &[(Int4, "5"), (Int4, "5"), (Int4, "5")]),
+        // Such characters may be none, or half of one.
+        ("select E'\\x41', E'\\101', E'a\\000', E'\\u0041', e'\\U00000041', E'\\xff'", &[]),
         ("", &[]),
     ];
     for (text, expected) in cases {
