@@ -40,8 +40,8 @@ pub struct Options {
     /// How files are read and written.
     pub file_io: FileIo,
     /// An idle core polls for at most this long before it sleeps, while work comes that often. Zero by default: where
-    /// clients share the machine, polling takes the cores from them (measured: up to half the throughput). For a
-    /// machine of its own, 50 microseconds save the wake-up's latency.
+    /// clients share the machine it takes as much from them as it gives (ARCHITECTURE.md has the figures). For a machine
+    /// of its own, 50 microseconds save the wake-up's latency.
     pub poll: Duration,
     /// How long shutdown waits for sessions and fibers before it leaves them behind.
     pub grace: Duration,

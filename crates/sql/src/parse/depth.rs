@@ -1,7 +1,8 @@
 //! A bound on how deeply a text nests, found from its tokens before it is parsed.
 //!
 //! The parse tree is deep where brackets nest and where left-associative operators, joins or set operations chain.
-//! Lists (commas) and AND/OR chains are flat. The estimate is never lower than the tree's depth divided by a small
+//! Lists (commas) and AND/OR chains are flat. Comments in comments make no tree, but the parser reads the signs that open
+//! them again for each level, which held the core for minutes. The estimate is never lower than the tree's depth divided by a small
 //! constant, so bounding it bounds the stack every later stage needs.
 
 use crate::error::{SqlError, SqlState};
@@ -26,8 +27,10 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;
     let mut deepest = 0_u32;
-    crate::normalize::for_each_token(text, |start, end| {
+    let mut seen = 0;
+    let is_whole = crate::normalize::for_each_token(text, |start, end| {
         let token = &text.as_bytes()[start..end];
+        seen = end;
         match token {
             [b'(' | b'['] => {
                 depth += 1;
@@ -55,7 +58,8 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
         match token {
             [b','] => depth -= std::mem::take(&mut level.operators),
             [b'\'' | b'"' | b'.' | b'$', ..] => {}
-            [b'-', b'-', ..] | [b'/', b'*', ..] => {}
+            [b'/', b'*', ..] => deepest = deepest.max(comments(token)),
+            [b'-', b'-', ..] => {}
             [first, ..] if first.is_ascii_alphabetic() || *first == b'_' || *first >= 128 => {
                 match word(token) {
                     Word::Flat => depth -= std::mem::take(&mut level.operators),
@@ -69,11 +73,34 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
         }
         deepest = deepest.max(depth);
     });
+    if !is_whole {
+        deepest = deepest.max(comments(&text.as_bytes()[seen..]));
+    }
     if deepest > MAX_DEPTH {
         return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
             .with_hint(format!("The statement nests more than {MAX_DEPTH} levels deep.")));
     }
     Ok(())
+}
+
+/// How deep comments nest in a comment, or in what has no end.
+fn comments(mut bytes: &[u8]) -> u32 {
+    let (mut depth, mut deepest) = (0_u32, 0);
+    loop {
+        bytes = match bytes {
+            [b'/', b'*', rest @ ..] => {
+                depth += 1;
+                deepest = deepest.max(depth);
+                rest
+            }
+            [b'*', b'/', rest @ ..] => {
+                depth = depth.saturating_sub(1);
+                rest
+            }
+            [_, rest @ ..] => rest,
+            [] => return deepest,
+        };
+    }
 }
 
 enum Word {
@@ -99,5 +126,28 @@ fn word(token: &[u8]) -> Word {
         Word::Relation
     } else {
         Word::Plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_refused(text: &str) -> bool {
+        check(text).is_err_and(|error| error.code == SqlState::STATEMENT_TOO_COMPLEX)
+    }
+
+    #[test]
+    fn what_nests_is_bounded_and_what_is_flat_is_not() {
+        let nested = |open: &str, middle: &str, close: &str, count: usize| {
+            format!("select {}{middle}{}", open.repeat(count), close.repeat(count))
+        };
+        for (open, middle, close) in [("(", "1", ")"), ("1+", "1", ""), ("/*", "", "*/"), ("/*", "", "")] {
+            assert!(!is_refused(&nested(open, middle, close, 400)), "{open}");
+            assert!(is_refused(&nested(open, middle, close, 501)), "{open}");
+        }
+        for flat in ["1, ", "true and ", "/* a /* b */ c */ ", "'/*/*' , "] {
+            assert!(!is_refused(&nested(flat, "1", "", 5000)), "{flat}");
+        }
     }
 }

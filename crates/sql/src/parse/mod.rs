@@ -61,8 +61,7 @@ pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
 }
 
 /// The 1-based position in characters of a byte offset; None for the parser's "unknown", -1.
-#[must_use]
-pub fn position(text: &str, location: i32) -> Option<u32> {
+fn position(text: &str, location: i32) -> Option<u32> {
     let location = usize::try_from(location).ok()?;
     let before = text.get(..location)?;
     u32::try_from(before.chars().count() + 1).ok()
