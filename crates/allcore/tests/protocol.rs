@@ -284,6 +284,22 @@ fn a_faulty_body_fails_its_message_and_the_session_goes_on() {
         let code = if body.contains(&0xfe) { "C22021" } else { "C08P01" };
         assert!(answer[0].kind == b'E' && answer[0].text().contains(code), "{}: {answer:?}", kind as char);
     }
+    // Fewer or more formats than there are columns.
+    raw.send(&message(b'P', b"\0select 1, 2, 3\0\0\0"));
+    for (formats, kinds) in [(0, "2DC"), (1, "2DC"), (2, "E"), (3, "2DC"), (4, "E")] {
+        let mut bind = b"\0\0\0\0\0\0\0".to_vec();
+        bind.extend([formats, 0, 1, 0, 1, 0, 1, 0, 1].iter().take(1 + 2 * usize::from(formats)));
+        raw.send(&message(b'B', &bind));
+        raw.send(&message(b'E', b"\0\0\0\0\0"));
+        raw.send(&message(b'S', b""));
+        let answer = raw.until(b'Z');
+        let given: String =
+            answer.iter().map(|m| m.kind as char).filter(|kind| !"1Z".contains(*kind)).collect();
+        assert_eq!(given, kinds, "{formats}: {answer:?}");
+        if kinds == "E" {
+            assert!(answer.iter().any(|m| m.text().contains("C08P01")), "{answer:?}");
+        }
+    }
     raw.send(&message(b'Q', b"select 'unterminated"));
     assert!(raw.until(b'Z')[0].text().contains("C08P01"));
     assert_eq!(raw.query("select 1").len(), 4);

@@ -478,14 +478,6 @@ impl Live {
             }
             let results = read_formats(&mut fields)?;
             fields.end()?;
-            if formats.len() > 1 && formats.len() != values.len() {
-                let message = format!(
-                    "bind message has {} parameter formats but {} parameters",
-                    formats.len(),
-                    values.len()
-                );
-                return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
-            }
             Ok(self.session.bind(portal, statement, &values, &formats, &results)?)
         })();
         wire.consume(total);

@@ -217,13 +217,16 @@ pub fn step(
 
 /// Finds the password message a waiting exchange needs: its body's end, or none where it is not whole.
 pub fn password_message(input: &[u8]) -> Result<Option<usize>, SqlError> {
-    match decode::frame(input).map_err(|v| crate::connection::violation(&v))? {
-        Frame::Partial => Ok(None),
-        Frame::Message { kind: b'p', total } => Ok(Some(total)),
-        Frame::Message { kind, .. } => Err(SqlError::new(
+    // By its first byte: the length of other types may be a gigabyte, which nobody unproved may make the server keep.
+    if let Some(kind) = input.first().filter(|&&kind| kind != b'p') {
+        return Err(SqlError::new(
             SqlState::PROTOCOL_VIOLATION,
             format!("expected SASL response, got message type {kind}"),
-        )),
+        ));
+    }
+    match decode::frame(input).map_err(|v| crate::connection::violation(&v))? {
+        Frame::Partial => Ok(None),
+        Frame::Message { total, .. } => Ok(Some(total)),
     }
 }
 
@@ -260,6 +263,19 @@ mod tests {
         let whole = packet(decode::PROTOCOL_3, b"user\0ada\0\0");
         for cut in 0..whole.len() {
             assert_eq!(first_packet(&whole[..cut]).unwrap().0, First::Partial, "{cut}");
+        }
+    }
+
+    /// Whoever has not proved who it is cannot make the server wait for, and keep, a long message.
+    #[test]
+    fn only_a_short_password_message_is_waited_for() {
+        for cut in 0..9 {
+            assert_eq!(password_message(&b"p\0\0\0\x08abcd"[..cut]).unwrap(), None, "{cut}");
+        }
+        assert_eq!(password_message(b"p\0\0\0\x08abcd").unwrap(), Some(9));
+        for head in [&b"Q"[..], b"d\x3f\xff\xff\xff", b"X\0\0\0\x04", b"p\0\0\x40\0", b"p\0\0\0\x03"] {
+            let fault = password_message(head).unwrap_err();
+            assert_eq!(fault.code, SqlState::PROTOCOL_VIOLATION, "{head:?}");
         }
     }
 

@@ -154,6 +154,19 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
+        if let Some(compiled) = &planned.compiled
+            && result_formats.len() > 1
+            && !matches!(compiled.statement.body, Body::Command(_))
+            && compiled.statement.returns_rows()
+            && compiled.statement.columns.len() != result_formats.len()
+        {
+            let message = format!(
+                "bind message has {} result formats but query has {} columns",
+                result_formats.len(),
+                compiled.statement.columns.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
         let target = match portal {
             "" => &mut self.current,
             _ if self.portals.contains_key(portal) => {
