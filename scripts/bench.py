@@ -10,7 +10,7 @@ import argparse, os, re, shutil, signal, socket, statistics, subprocess, sys, te
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHARED = os.path.join(os.path.dirname(HERE), "shared")
-BINARY = os.path.join(HERE, "target", "release", "allcore")
+BINARY = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target"), "release", "allcore")
 PARTS = ["select", "thousand", "simple", "update", "tpcb", "load", "evict", "sysbench"]
 
 

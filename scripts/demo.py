@@ -63,7 +63,8 @@ class Arm:
 
 
 def start_allcore(folder):
-    binary = os.path.join(HERE, "target", "release", "allcore")
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target")
+    binary = os.path.join(target, "release", "allcore")
     port = free_port()
     log = open(os.path.join(folder, "allcore.log"), "w")
     process = subprocess.Popen([binary, "serve", "--data", os.path.join(folder, "allcore"), "--socket-dir", folder,
@@ -129,7 +130,7 @@ def main():
                                        "-T", str(SECONDS))
                     # None where the time was over before all clients had connected.
                     found = re.search(r"^tps = ([0-9.]+)", said, re.M)
-                    seen[arm.name, title, clients] = float(found[1]) if found else 0.0
+                    seen[arm.name, title, clients] = float(found[1]) if found else None
                     done += 1
         progress(total, total, "done")
         table(arms, seen)
@@ -149,11 +150,13 @@ def table(arms, seen):
     for title, _, _ in RUNS:
         for clients in CLIENTS:
             values = [seen[a.name, title, clients] for a in arms]
-            print(f"{title:<24}{clients:>8}" + "".join(f"{v:>15,.0f}" for v in values)
-                  + (f"{values[0] / values[1]:>8.1f}" if ratio and values[1] else ""))
+            print(f"{title:<24}{clients:>8}" + "".join(f"{'-':>15}" if v is None else f"{v:>15,.0f}" for v in values)
+                  + (f"{values[0] / values[1]:>8.1f}" if ratio and all(values) else ""))
     values = [seen[a.name, "load"] for a in arms]
     print(f"{f'pgbench -i -s {SCALE}':<24}{'':>8}" + "".join(f"{v:>13.1f} s" for v in values)
           + (f"{values[1] / values[0]:>8.1f}" if ratio else ""))
+    if None in seen.values():
+        print("\n-: not all clients had connected when the time was over")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from fuzz_statements import Round
 
 ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 PEER = ROOT.parent / "shared/peers/pg18.sh"
 
 
@@ -262,7 +263,7 @@ def serve(binary, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--allcore", default=ROOT / "target/release/allcore", help="the binary")
+    parser.add_argument("--allcore", default=TARGET / "release/allcore", help="the binary")
     parser.add_argument("--seed", type=int, default=1, help="the first round's")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--statements", type=int, default=60, help="in a round")

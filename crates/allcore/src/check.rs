@@ -11,9 +11,7 @@ const SHOWN: usize = 20;
 /// Checks the folder and prints what was found; an error when anything is wrong.
 pub fn run(data: &Path) -> Result<(), String> {
     logger::install();
-    if !data.join("ALLCORE").is_file() {
-        return Err(format!("{} is no data folder of allcore", data.display()));
-    }
+    crate::must_be_data_folder(data)?;
     let fault = |fault: &dyn std::fmt::Display| format!("{}: {fault}", data.display());
     let database = Database::open(data, Options::default()).map_err(|e| fault(&e))?;
     let bar = ProgressBar::new(0);

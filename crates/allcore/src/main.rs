@@ -64,7 +64,7 @@ acknowledged either; the next start recovers it from the log.";
 const CHECK_HELP: &str = "\
 Verify every page, tree and index of a data folder whose server is down.
 
-Reads all pages and verifies their checksums, then every tree: order of keys, links, levels, that no page is used \
+Reads all pages in use and verifies their checksums, then every tree: order of keys, links, levels, that no page is used \
 twice or lost, and that tables and their indexes agree. Exit status 0 when all is well, 1 with a line for each \
 fault when not. A folder whose server was killed is recovered first, as at a start; nothing else is changed.";
 
@@ -89,11 +89,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// That `data` was served once; only `serve` makes a data folder.
+fn must_be_data_folder(data: &std::path::Path) -> Result<(), String> {
+    match data.join("ALLCORE").try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            Err(format!("{} is no data folder: start 'allcore serve --data' on it once", data.display()))
+        }
+        Err(fault) => Err(format!("{}: {fault}", data.display())),
+    }
+}
+
 fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), String> {
     // A file in an empty folder would keep a server from making it a data folder.
-    if !data.join("ALLCORE").is_file() {
-        return Err(format!("{} is no data folder: start 'allcore serve --data' on it once", data.display()));
-    }
+    must_be_data_folder(data)?;
     let password = if stdin || !std::io::stdin().is_terminal() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read the password: {e}"))?;

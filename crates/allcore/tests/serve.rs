@@ -225,9 +225,10 @@ fn a_folder_without_permission_is_named() {
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = if fs::read_dir(&data).is_err() {
-        allcore()
-    } else {
+    let somebody = || {
+        if fs::read_dir(&data).is_err() {
+            return allcore();
+        }
         // Root may do everything: ask as somebody else, with a copy of the command that somebody else may run.
         let copy = folder.path().join("allcore");
         fs::copy(env!("CARGO_BIN_EXE_allcore"), &copy).unwrap();
@@ -236,12 +237,17 @@ fn a_folder_without_permission_is_named() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
         command
     };
+    let mut command = somebody();
     command.arg("serve").arg("--data").arg(&data).args([
         "--listen",
         &format!("127.0.0.1:{}", free_port()),
         "--buffers",
         "16MiB",
     ]);
+    let said = refused(command);
+    assert!(said.to_lowercase().contains("permission denied"), "{said}");
+    let mut command = somebody();
+    command.arg("check").arg("--data").arg(&data);
     let said = refused(command);
     assert!(said.to_lowercase().contains("permission denied"), "{said}");
 }
