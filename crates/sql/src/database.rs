@@ -390,7 +390,9 @@ fn open_shared(
 }
 
 /// The databases every folder begins with.
-const FIRST_DATABASES: [(u32, &str); 2] = [(1, "template1"), (5, "postgres")];
+const FIRST_DATABASES: [(u32, &str); 2] = [(TEMPLATE_DATABASE, "template1"), (5, "postgres")];
+/// The one that clients expect to be there when they make others; it can't be dropped.
+pub(crate) const TEMPLATE_DATABASE: u32 = 1;
 
 impl Shared {
     /// Reads the definitions of all databases, making the first ones in a new folder.

@@ -106,6 +106,15 @@ fn everything_is_there_after_a_restart() {
     run(&mut s, "INSERT INTO t (v) SELECT 'v' || g FROM generate_series(1, 500) g");
     run(&mut s, "INSERT INTO h VALUES (1), (2)");
     run(&mut s, "CREATE DATABASE second");
+    // Options that ask for what every database is.
+    run(
+        &mut s,
+        "CREATE DATABASE third OWNER postgres TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' TABLESPACE DEFAULT \
+         CONNECTION LIMIT -1 IS_TEMPLATE false ALLOW_CONNECTIONS true STRATEGY wal_log",
+    );
+    run(&mut s, "DROP DATABASE third");
+    fails(&mut s, "DROP DATABASE template1", "42809");
+    assert_eq!(rows(&mut s, "SELECT datname FROM pg_database WHERE datistemplate"), ["template1"]);
     drop(s);
     database.shutdown().expect("closes");
     drop(database);

@@ -37,7 +37,12 @@ fn tables_are_altered() {
     assert_eq!(error.message, "could not create unique index \"same\"");
     run(&mut s, "VACUUM t; ANALYZE t; DROP TABLE t");
     fails(&mut s, "SELECT * FROM t", "42P01");
-    run(&mut s, "CREATE SCHEMA x; CREATE TABLE x.t (a int); SET search_path TO x");
+    let columns = |count: usize| (0..count).map(|i| format!("c{i} int")).collect::<Vec<_>>().join(", ");
+    let error = fails(&mut s, &format!("CREATE TABLE wide ({})", columns(1601)), "54011");
+    assert_eq!(error.message, "tables can have at most 1600 columns");
+    run(&mut s, &format!("CREATE TABLE wide ({})", columns(1600)));
+    fails(&mut s, "ALTER TABLE wide ADD COLUMN more int", "54011");
+    run(&mut s, "DROP TABLE wide; CREATE SCHEMA x; CREATE TABLE x.t (a int); SET search_path TO x");
     run(&mut s, "INSERT INTO t VALUES (1)");
     assert_eq!(rows(&mut s, "SELECT a FROM x.t"), ["1"]);
     run(&mut s, "DROP SCHEMA x CASCADE");

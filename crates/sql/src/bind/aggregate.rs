@@ -128,7 +128,8 @@ impl Binder<'_> {
             self.level().uses.iter().find(|used| used.inner && !columns.contains(&used.register))
         {
             let message = format!("subquery uses ungrouped column \"{}\" from outer query", used.name);
-            return Err(SqlError::new(SqlState::GROUPING_ERROR, message).at(used.position));
+            let location = used.location;
+            return Err(self.error(SqlState::GROUPING_ERROR, message, location));
         }
         let check = Check { columns: &columns, computed: &computed, own: &own };
         let mut failed: Option<Reg> = None;
@@ -177,14 +178,14 @@ impl Binder<'_> {
 
     fn ungrouped(&mut self, register: Reg) -> SqlError {
         let used = self.level().uses.iter().find(|used| used.register == register).cloned();
-        let (position, name) = used.map_or((None, "?".to_owned()), |used| (used.position, used.name));
-        SqlError::new(
+        let (location, name) = used.map_or((-1, "?".to_owned()), |used| (used.location, used.name));
+        self.error(
             SqlState::GROUPING_ERROR,
             format!(
                 "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
             ),
+            location,
         )
-        .at(position)
     }
 }
 

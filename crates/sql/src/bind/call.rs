@@ -141,12 +141,11 @@ impl Binder<'_> {
         if name == "pg_partition_ancestors" {
             return Ok(no_ancestors());
         }
-        let position = self.position(call.location);
         // Types of polymorphic arguments that do not fit are told without a place.
         let bound =
             functions::function(&name, arguments, call.func_variadic).map_err(|error| match error.code {
                 SqlState::DATATYPE_MISMATCH => error,
-                _ => error.at(position),
+                _ => error.at(self.position(call.location)),
             })?;
         let parts: &[Expr] = match &bound {
             Bound::Scalar(expr) => std::slice::from_ref(expr),
@@ -297,6 +296,16 @@ impl Binder<'_> {
         let NodeEnum::SelectStmt(select) = inner_of(link.subselect.as_deref())? else {
             return Err(self.unsupported("this subquery", link.location));
         };
+        // They are bound by themselves, without a plan that would run a subquery.
+        let place = match self.level().clause {
+            Clause::Check => Some("check constraint"),
+            Clause::Default => Some("DEFAULT expression"),
+            _ => None,
+        };
+        if let Some(place) = place {
+            let message = format!("cannot use subquery in {place}");
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, link.location));
+        }
         let kind = SubLinkType::try_from(link.sub_link_type).unwrap_or(SubLinkType::Undefined);
         let left = match (&link.testexpr, kind) {
             (Some(test), SubLinkType::AnySublink | SubLinkType::AllSublink) => match inner(test)? {

@@ -167,14 +167,13 @@ impl Binder<'_> {
             None => column.name.clone(),
         };
         let expr = self.column_value(&column.value.clone());
-        let position = self.position(location);
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
         // Only these clauses are evaluated above the grouping.
         if matches!(level.clause, Clause::Target | Clause::Having | Clause::Order) {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {
-                    level.uses.push(super::Use { register: *register, position, name: shown.clone(), inner });
+                    level.uses.push(super::Use { register: *register, location, name: shown.clone(), inner });
                 }
             });
         }

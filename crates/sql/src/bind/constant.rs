@@ -24,7 +24,6 @@ impl Binder<'_> {
 
     /// A constant as itself.
     pub(crate) fn fixed_constant(&mut self, constant: &AConst) -> Result<Expr, SqlError> {
-        let position = self.position(constant.location);
         match &constant.val {
             None => Ok(Expr::null(Type::UNKNOWN)),
             Some(a_const::Val::Ival(value)) => Ok(Expr::constant(Value::Int4(value.ival), Type::INT4)),
@@ -39,7 +38,7 @@ impl Binder<'_> {
                     Err(_) => Expr::constant(Value::Int8(number), Type::INT8),
                 }),
                 Err(_) => functions::cast(Expr::unknown(&value.fval), Type::NUMERIC, CastContext::Explicit)
-                    .map_err(|error| error.at(position)),
+                    .map_err(|error| error.at(self.position(constant.location))),
             },
             Some(a_const::Val::Bsval(_)) => Err(self.unsupported("a bit string", constant.location)),
         }
@@ -97,8 +96,9 @@ impl Binder<'_> {
                 reference.location,
             ));
         }
-        let place = self.position(reference.location);
-        self.first_parameter.get_or_insert((number, place));
+        if self.first_parameter.is_none() {
+            self.first_parameter = Some((number, self.position(reference.location)));
+        }
         let index = (number - 1) as usize;
         if self.parameters.len() <= index {
             self.parameters.resize(index + 1, Type::UNKNOWN);

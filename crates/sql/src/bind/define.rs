@@ -28,10 +28,8 @@ impl Binder<'_> {
             NodeEnum::AlterTableStmt(alter) => self.alter_table(alter),
             NodeEnum::RenameStmt(rename) => self.rename(rename),
             NodeEnum::DropStmt(drop) => self.drop_objects(drop),
-            NodeEnum::CreatedbStmt(create) => Ok(Command::CreateDatabase(create.dbname.clone())),
-            NodeEnum::DropdbStmt(drop) => {
-                Ok(Command::DropDatabase { name: drop.dbname.clone(), if_exists: drop.missing_ok })
-            }
+            NodeEnum::CreatedbStmt(create) => self.create_database(create),
+            NodeEnum::DropdbStmt(drop) => self.drop_database(drop),
             NodeEnum::CreateSchemaStmt(create) => {
                 if !create.schema_elts.is_empty() {
                     return Err(self.unsupported("CREATE SCHEMA with elements", -1));
@@ -171,6 +169,9 @@ impl Binder<'_> {
     ) -> Result<ColumnDefinition, SqlError> {
         let type_name =
             definition.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+        if let Some(collate) = &definition.coll_clause {
+            self.collation(&collate.collname, collate.location)?;
+        }
         let serial = match *strings(&type_name.names).as_slice() {
             [name] if type_name.array_bounds.is_empty() => serial_type(name),
             _ => None,
@@ -343,6 +344,7 @@ impl Binder<'_> {
             if element.name.is_empty() {
                 return Err(self.unsupported("an index on an expression", range.location));
             }
+            self.collation(&element.collation, -1)?;
             let descending = element.ordering == SortByDir::SortbyDesc as i32;
             let nulls_first = match SortByNulls::try_from(element.nulls_ordering) {
                 Ok(SortByNulls::SortbyNullsFirst) => true,
@@ -417,6 +419,9 @@ impl Binder<'_> {
             (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
                 let type_name =
                     column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+                if let Some(collate) = &column.coll_clause {
+                    self.collation(&collate.collname, collate.location)?;
+                }
                 let using = column.raw_default.as_deref().map(crate::parse::expression_text).transpose()?;
                 AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
             }

@@ -6,6 +6,7 @@ use pg_query::protobuf::{
     NullTestType, SqlValueFunction, SqlValueFunctionOp, TypeCast,
 };
 
+use super::select::MAX_TARGETS;
 use super::{Binder, MAX_EXPRESSION_DEPTH, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Extreme};
@@ -111,20 +112,19 @@ impl Binder<'_> {
             }
             NodeEnum::RowExpr(row) => {
                 let fields = self.exprs(&row.args)?;
+                if fields.len() > MAX_TARGETS {
+                    return Err(self.error(
+                        SqlState::TOO_MANY_COLUMNS,
+                        format!("ROW expressions can have at most {MAX_TARGETS} entries"),
+                        row.location,
+                    ));
+                }
                 Ok(Expr::Row(fields))
             }
             NodeEnum::AArrayExpr(array) => self.array(&array.elements, None, array.location),
             NodeEnum::AIndirection(indirection) => self.indirection(indirection),
             NodeEnum::CollateClause(collate) => {
-                let name = strings(&collate.collname).last().copied().unwrap_or_default().to_owned();
-                if !matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8")
-                {
-                    return Err(self.error(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
-                        collate.location,
-                    ));
-                }
+                self.collation(&collate.collname, collate.location)?;
                 self.expr_of(collate.arg.as_deref())
             }
             NodeEnum::SqlvalueFunction(function) => self.value_function(function),
@@ -559,8 +559,8 @@ impl Binder<'_> {
                 return Err(self.unsupported("time with time zone", function.location));
             }
         };
-        let position = self.position(function.location);
-        let bound = functions::function(name, Vec::new(), false).map_err(|error| error.at(position))?;
+        let bound = functions::function(name, Vec::new(), false)
+            .map_err(|error| error.at(self.position(function.location)))?;
         let Bound::Scalar(call) = bound else {
             return Err(SqlError::internal("a value function is a plain function"));
         };

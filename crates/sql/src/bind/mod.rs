@@ -11,6 +11,7 @@ mod command;
 mod common;
 mod constant;
 mod copy;
+mod databases;
 mod define;
 mod expr;
 mod from;
@@ -124,7 +125,7 @@ struct Level {
 #[derive(Clone)]
 struct Use {
     register: Reg,
-    position: Option<u32>,
+    location: i32,
     /// As an error shows it.
     name: String,
     /// By a subquery.
@@ -315,7 +316,8 @@ impl<'a> Binder<'a> {
         self.context.catalog
     }
 
-    /// The position in the client's text of a location in the parsed statement.
+    /// The position in the client's text of a location in the parsed statement. Counts all characters before it: only
+    /// for an error that is there, or a long list would be counted through again and again.
     pub(crate) fn position(&self, location: i32) -> Option<u32> {
         let offset = usize::try_from(location).ok()? + self.request.start;
         // Counted on from the last place asked for: places come in the text's order, and there are many of them.

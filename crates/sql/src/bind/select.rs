@@ -173,6 +173,7 @@ impl Binder<'_> {
             let expr = self.expr(value)?;
             targets.push(Target { name, expr, location: location(value) });
         }
+        at_most_targets(targets.len())?;
         Ok(targets)
     }
 
@@ -391,6 +392,18 @@ impl Binder<'_> {
         self.sources[source].identity = Some(identity);
         identity
     }
+}
+
+/// Columns of a query at most, as PostgreSQL's; messages count them in 16 bits.
+pub(super) const MAX_TARGETS: usize = 1664;
+
+/// 54011 where a query would have more columns than a row may.
+pub(super) fn at_most_targets(count: usize) -> Result<(), SqlError> {
+    if count <= MAX_TARGETS {
+        return Ok(());
+    }
+    let message = format!("target lists can have at most {MAX_TARGETS} entries");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
 /// Hidden targets have no name: they are sort keys, which need a type.

@@ -42,8 +42,8 @@ impl Binder<'_> {
         let mut output = Vec::with_capacity(left.output.len());
         for index in 0..left.output.len() {
             let types = [left.output[index].type_, right.output[index].type_];
-            let position = self.position(start(index));
-            let common = functions::common_type(name, &types).map_err(|error| error.at(position))?;
+            let common = functions::common_type(name, &types)
+                .map_err(|error| error.at(self.position(start(index))))?;
             self.coerce_output(&mut left, index, common)?;
             self.coerce_output(&mut right, index, common)?;
             output.push(OutputColumn {
@@ -184,6 +184,7 @@ impl Binder<'_> {
             rows.push(row);
         }
         let width = rows.first().map_or(0, Vec::len);
+        super::select::at_most_targets(width)?;
         let mut output = Vec::with_capacity(width);
         for index in 0..width {
             let open = rows.iter().all(|row| row[index].type_().oid == oid::UNKNOWN);

@@ -112,8 +112,54 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select a from (select 1) s", "42703", "column \"a\" does not exist", 8),
     ("select s.b from (select a from t) s", "42703", "column s.b does not exist", 8),
     ("select interval '1 parsec'", "22007", "invalid input syntax for type interval: \"1 parsec\"", 17),
+    ("create table n (a text collate \"de_DE\")", "42704", "collation \"de_DE\" for encoding \"UTF8\" does not exist", 24),
+    ("create index on t (b collate \"de_DE\")", "42704", "collation \"de_DE\" for encoding \"UTF8\" does not exist", 0),
+    ("create table n (a int default (select 1))", "0A000", "cannot use subquery in DEFAULT expression", 31),
+    ("create table n (a int check (a > (select 1)))", "0A000", "cannot use subquery in check constraint", 0),
+    ("create table n (a int check (exists (select 1)))", "0A000", "cannot use subquery in check constraint", 0),
+    ("create database n template other", "0A000", "TEMPLATE other is not supported", 19),
+    ("create database n encoding 'LATIN1'", "0A000", "ENCODING LATIN1 is not supported", 19),
+    ("create database n lc_collate 'de_DE'", "0A000", "LC COLLATE de_DE is not supported", 19),
+    ("create database n connection limit 5", "0A000", "CONNECTION LIMIT 5 is not supported", 19),
+    ("create database n is_template true", "0A000", "IS TEMPLATE true is not supported", 19),
+    ("create database n allow_connections false", "0A000", "ALLOW CONNECTIONS false is not supported", 19),
+    ("create database n colour 3", "42601", "option \"colour\" not recognized", 19),
+    ("drop database n with (force)", "0A000", "DROP DATABASE WITH (FORCE) is not supported", 23),
     ("select greatest(1, 'x'::text)", "42804", "GREATEST types integer and text cannot be matched", 20),
 ];
+
+/// More columns than a row or a table may have, which a message could not count either.
+#[test]
+fn columns_have_a_limit() {
+    let list = |count: usize| vec!["1"; count].join(",");
+    for text in [
+        format!("select {}", list(1664)),
+        format!("values ({})", list(1664)),
+        format!("select row({}) is null", list(1664)),
+    ] {
+        assert!(compile(&Request::plain(&text)).is_ok(), "{:.40}", text);
+    }
+    let ten = "s.*, s.*, s.*, s.*, s.*, s.*, s.*, s.*, s.*, s.*";
+    for (text, message, position) in [
+        (format!("select {}", list(1665)), "target lists can have at most 1664 entries", None),
+        (format!("values ({})", list(1665)), "target lists can have at most 1664 entries", None),
+        (
+            format!("select {ten} from (select {}) s", list(167)),
+            "target lists can have at most 1664 entries",
+            None,
+        ),
+        (
+            format!("insert into t (a) values (1) returning {}", list(1665)),
+            "target lists can have at most 1664 entries",
+            None,
+        ),
+        (format!("select row({})", list(1665)), "ROW expressions can have at most 1664 entries", Some(8)),
+    ] {
+        let error = compile(&Request::plain(&text)).expect_err("too many columns");
+        let given = (error.code.as_str(), error.message.as_str(), error.position);
+        assert_eq!(given, ("54011", message, position), "{:.40}", text);
+    }
+}
 
 #[test]
 fn errors_are_postgresqls() {

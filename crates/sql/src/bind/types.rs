@@ -55,6 +55,18 @@ const NOT_BUILT: &[&str] = &[
 ];
 
 impl Binder<'_> {
+    /// Refuses a collation that orders text otherwise than by its bytes; none named is the one there is.
+    pub(crate) fn collation(&self, name: &[Node], location: i32) -> Result<(), SqlError> {
+        match strings(name).last().copied() {
+            None | Some("C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8") => Ok(()),
+            Some(name) => Err(self.error(
+                SqlState::UNDEFINED_OBJECT,
+                format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+                location,
+            )),
+        }
+    }
+
     /// The type a type name stands for.
     pub(crate) fn type_name(&self, name: &TypeName) -> Result<Type, SqlError> {
         let names = strings(&name.names);

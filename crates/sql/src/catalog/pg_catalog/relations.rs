@@ -438,7 +438,7 @@ fn databases(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("datdba", oid(BOOTSTRAP_ROLE)),
             ("encoding", Value::Int4(UTF8)),
             ("datlocprovider", letter(b'c')),
-            ("datistemplate", yes(false)),
+            ("datistemplate", yes(database.oid == crate::database::TEMPLATE_DATABASE)),
             ("datallowconn", yes(true)),
             ("dathasloginevt", yes(false)),
             ("datconnlimit", Value::Int4(-1)),

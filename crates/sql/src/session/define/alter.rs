@@ -122,6 +122,7 @@ fn add_column(
 ) -> Result<(), SqlError> {
     let old = table.clone();
     let at = table.columns.len();
+    create::at_most_columns(at + 1)?;
     table.columns.push(create::column(definition));
     if let Some(owned) = &definition.sequence {
         sequence::own(session, table, at, owned)?;

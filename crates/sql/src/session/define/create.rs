@@ -14,6 +14,9 @@ use crate::exec;
 use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
 use crate::types::Datum;
 
+/// Columns of a table at most, as PostgreSQL's.
+const MAX_COLUMNS: usize = 1600;
+
 /// CREATE DATABASE.
 pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str, SqlError> {
     session.refuse_block("CREATE DATABASE")?;
@@ -127,6 +130,7 @@ fn make_table(
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
+    at_most_columns(create.columns.len())?;
     for (at, column) in create.columns.iter().enumerate() {
         if create.columns[..at].iter().any(|other| other.name == column.name) {
             let message = format!("column \"{}\" specified more than once", column.name);
@@ -161,6 +165,15 @@ fn make_table(
     let table = Arc::new(table);
     session.define(Change::PutTable(Arc::clone(&table)))?;
     Ok(Some(table))
+}
+
+/// 54011 where a table would have more columns than one may, dropped ones counted.
+pub(super) fn at_most_columns(count: usize) -> Result<(), SqlError> {
+    if count <= MAX_COLUMNS {
+        return Ok(());
+    }
+    let message = format!("tables can have at most {MAX_COLUMNS} columns");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
 /// A column from its definition.

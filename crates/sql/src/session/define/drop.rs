@@ -31,6 +31,9 @@ pub(super) fn database(
         }
         return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
     };
+    if gone.oid == crate::database::TEMPLATE_DATABASE {
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot drop a template database"));
+    }
     if gone.oid == session.environment.definitions.oid {
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"));
     }
