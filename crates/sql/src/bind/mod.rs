@@ -26,7 +26,6 @@ mod tests;
 mod types;
 mod upsert;
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -69,8 +68,6 @@ pub struct Binder<'a> {
     parameters: Vec<Type>,
     /// The number of the first lifted literal's parameter.
     first_literal: usize,
-    /// A place in the request's text, in bytes, and the characters before it.
-    counted: Cell<(usize, usize)>,
     /// By literal: the type of the parameter it became.
     claimed: Vec<Option<Type>>,
     /// Literals met twice: they must stay constants.
@@ -233,7 +230,6 @@ impl<'a> Binder<'a> {
             next_common: 0,
             parameters,
             first_literal,
-            counted: Cell::new((0, 0)),
             claimed: vec![None; request.literals.len()],
             refused: refused.to_vec(),
             lift: !request.literals.is_empty(),
@@ -319,16 +315,7 @@ impl<'a> Binder<'a> {
     /// The position in the client's text of a location in the parsed statement. Counts all characters before it: only
     /// for an error that is there, or a long list would be counted through again and again.
     pub(crate) fn position(&self, location: i32) -> Option<u32> {
-        let offset = usize::try_from(location).ok()? + self.request.start;
-        // Counted on from the last place asked for: places come in the text's order, and there are many of them.
-        let (before, characters) = match self.counted.get() {
-            counted @ (before, _) if before <= offset => counted,
-            _ => (0, 0),
-        };
-        let between = self.request.text.get(before..offset)?.chars().count();
-        let characters = characters + between;
-        self.counted.set((offset, characters));
-        u32::try_from(characters + 1).ok()
+        crate::parse::position(self.request.text, usize::try_from(location).ok()? + self.request.start)
     }
 
     /// 0A000 at a place.

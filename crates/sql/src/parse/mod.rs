@@ -60,11 +60,9 @@ pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
     Ok(parse(text)?.into_iter().map(|parsed| parsed.range).collect())
 }
 
-/// The 1-based position in characters of a byte offset; None for the parser's "unknown", -1.
-fn position(text: &str, location: i32) -> Option<u32> {
-    let location = usize::try_from(location).ok()?;
-    let before = text.get(..location)?;
-    u32::try_from(before.chars().count() + 1).ok()
+/// The 1-based position in characters of a byte offset.
+pub fn position(text: &str, offset: usize) -> Option<u32> {
+    u32::try_from(text.get(..offset)?.chars().count() + 1).ok()
 }
 
 /// The SQL text of an expression, as the catalog keeps it.
@@ -121,7 +119,7 @@ fn describe(text: &str, message: &str) -> SqlError {
             .split_once(" at or near \"")
             .and_then(|(_, token)| locate(text, token.strip_suffix('"')?, message))
     };
-    let position = location.and_then(|location| position(text, i32::try_from(location).ok()?));
+    let position = location.and_then(|offset| position(text, offset));
     SqlError::new(code, message).at(position)
 }
 
