@@ -66,3 +66,12 @@ insert into defs (id, v) overriding system value values (5, 50) returning id, v,
 insert into defs default values returning id, v, e;
 update defs set id = 6;
 drop table defs;
+create table said (a int null not null null);
+create table said (a int primary key null);
+create table said (a int null null, b int not null not null, constraint positive check (b > 0));
+alter table said validate constraint positive;
+alter table said validate constraint nobodys;
+alter table said add c serial null;
+alter table said alter b type bigint using (select 1);
+\d said
+drop table said;

@@ -86,7 +86,7 @@ impl Binder<'_> {
                             format!("column \"{}\" specified more than once", column.colname),
                         ));
                     }
-                    columns.push(self.column(column, &mut constraints)?);
+                    columns.push(self.column(column, &range.relname, &mut constraints)?);
                 }
                 NodeEnum::Constraint(constraint) => raw_constraints.push(constraint),
                 _ => return Err(self.unsupported("this element of a table", range.location)),
@@ -165,6 +165,7 @@ impl Binder<'_> {
     fn column(
         &mut self,
         definition: &ColumnDef,
+        table: &str,
         constraints: &mut Vec<ConstraintDefinition>,
     ) -> Result<ColumnDefinition, SqlError> {
         let type_name =
@@ -189,8 +190,23 @@ impl Binder<'_> {
                 identity: None,
             }),
         };
+        let mut may_be_null = serial.map(|_| false);
         for node in &definition.constraints {
             let NodeEnum::Constraint(constraint) = inner(node)? else { continue };
+            let says = match ConstrType::try_from(constraint.contype) {
+                Ok(ConstrType::ConstrNull) => Some(true),
+                Ok(ConstrType::ConstrNotnull | ConstrType::ConstrPrimary | ConstrType::ConstrIdentity) => {
+                    Some(false)
+                }
+                _ => None,
+            };
+            if says.is_some_and(|says| may_be_null.replace(says).is_some_and(|said| said != says)) {
+                let message = format!(
+                    "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"",
+                    column.name
+                );
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, constraint.location));
+            }
             match ConstrType::try_from(constraint.contype) {
                 Ok(ConstrType::ConstrNotnull) => column.not_null = true,
                 Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, &column)?,
@@ -387,7 +403,7 @@ impl Binder<'_> {
         actions.push(match (Kind::try_from(command.subtype), definition) {
             (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
                 let mut constraints = Vec::new();
-                let column = self.column(column, &mut constraints)?;
+                let column = self.column(column, &range.relname, &mut constraints)?;
                 actions.push(AlterAction::AddColumn { column, if_not_exists: command.missing_ok });
                 actions.extend(constraints.into_iter().map(AlterAction::AddConstraint));
                 return Ok(());
@@ -402,6 +418,7 @@ impl Binder<'_> {
                 }
                 AlterAction::AddConstraint(constraint)
             }
+            (Ok(Kind::AtValidateConstraint), _) => AlterAction::Validate(name),
             (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
             (Ok(Kind::AtColumnDefault), _) => {
                 let default = match command.def.as_deref() {
@@ -422,7 +439,12 @@ impl Binder<'_> {
                 if let Some(collate) = &column.coll_clause {
                     self.collation(&collate.collname, collate.location)?;
                 }
-                let using = column.raw_default.as_deref().map(crate::parse::expression_text).transpose()?;
+                let using = column.raw_default.as_deref();
+                if let Some(at) = using.and_then(subquery_in) {
+                    let message = "cannot use subquery in transform expression";
+                    return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+                }
+                let using = using.map(crate::parse::expression_text).transpose()?;
                 AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
             }
             (
@@ -440,8 +462,7 @@ impl Binder<'_> {
                     | Kind::AtSetUnLogged
                     | Kind::AtReplicaIdentity
                     | Kind::AtSetCompression
-                    | Kind::AtSetTableSpace
-                    | Kind::AtValidateConstraint,
+                    | Kind::AtSetTableSpace,
                 ),
                 _,
             ) => AlterAction::NoEffect,
@@ -589,5 +610,13 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         layout: crate::catalog::Layout::default(),
+    })
+}
+
+/// Where the first subquery of an expression stands.
+fn subquery_in(expression: &Node) -> Option<i32> {
+    expression.node.as_ref()?.nodes().into_iter().find_map(|(node, ..)| match node {
+        pg_query::NodeRef::SubLink(link) => Some(link.location),
+        _ => None,
     })
 }

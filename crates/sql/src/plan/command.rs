@@ -563,6 +563,8 @@ pub enum AlterAction {
         /// The new name.
         to: String,
     },
+    /// VALIDATE CONSTRAINT, by name: all are valid here, so it must only be there.
+    Validate(String),
     /// SET SCHEMA.
     SetSchema(String),
     /// Accepted and without effect here (OWNER TO, storage parameters, ...).

@@ -111,6 +111,8 @@ fn act(
             table.schema = session.lock_schema(Some(name))?;
             Ok(())
         }
+        AlterAction::Validate(name) if table.has_constraint(name) => Ok(()),
+        AlterAction::Validate(name) => Err(no_constraint(table, name)),
         AlterAction::NoEffect => Ok(()),
     }
 }
@@ -193,6 +195,11 @@ pub(super) fn owned_by(catalog: &crate::catalog::Catalog, table: u32, column: u3
     catalog.sequences().filter(|sequence| sequence.owner == Some((table, column))).cloned().collect()
 }
 
+fn no_constraint(table: &Table, name: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
 fn drop_constraint(
     session: &mut Session,
     table: &mut Table,
@@ -201,11 +208,11 @@ fn drop_constraint(
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
     if !table.has_constraint(name) {
-        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+        let missing = no_constraint(table, name);
         if !if_exists {
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+            return Err(missing);
         }
-        skipping(client, format!("{message}, skipping"));
+        skipping(client, format!("{}, skipping", missing.message));
         return Ok(());
     }
     table.checks.retain(|check| check.name != name);

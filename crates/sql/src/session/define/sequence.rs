@@ -108,6 +108,14 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         }
         sequence.increment = increment;
     }
+    if let Some(type_) = options.type_.filter(|_| !new) {
+        // Bounds that were the old type's become the new one's.
+        let (old_low, old_high) = bounds(sequence.type_)?;
+        let (low, high) = bounds(type_)?;
+        sequence.type_ = Type::new(type_.oid);
+        sequence.maximum = if sequence.maximum == old_high { high } else { sequence.maximum };
+        sequence.minimum = if sequence.minimum == old_low { low } else { sequence.minimum };
+    }
     let (low, high) = bounds(sequence.type_)?;
     let ascending = sequence.increment > 0;
     match options.minimum {
@@ -121,6 +129,15 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         Some(None) => sequence.maximum = if ascending { high } else { -1 },
         None if new => sequence.maximum = if ascending { high } else { -1 },
         None => {}
+    }
+    let out_of_range = |what: &str, value: i64| {
+        invalid(format!("{what} ({value}) is out of range for sequence data type {}", sequence.type_))
+    };
+    if !(low..=high).contains(&sequence.maximum) {
+        return Err(out_of_range("MAXVALUE", sequence.maximum));
+    }
+    if !(low..=high).contains(&sequence.minimum) {
+        return Err(out_of_range("MINVALUE", sequence.minimum));
     }
     if sequence.minimum >= sequence.maximum {
         return Err(invalid(format!(
@@ -223,31 +240,13 @@ pub(super) fn restart(session: &mut Session, sequence: &Sequence) -> Result<(), 
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
-/// Gives an identity column's sequence the column's new type; bounds that were its old type's become the new one's.
+/// Gives an identity column's sequence the column's new type.
 pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) -> Result<(), SqlError> {
     let Some(mut sequence) = locked(session, sequence.oid)? else { return Ok(()) };
-    let (old_low, old_high) = bounds(sequence.type_)?;
-    let (low, high) = bounds(type_).map_err(|error| {
+    bounds(type_).map_err(|error| {
         SqlError::new(error.code, "identity column type must be smallint, integer, or bigint")
     })?;
-    sequence.type_ = Type::new(type_.oid);
-    if sequence.maximum == old_high {
-        sequence.maximum = high;
-    }
-    if sequence.minimum == old_low {
-        sequence.minimum = low;
-    }
-    apply(&mut sequence, &SequenceOptions::default(), false)?;
-    if sequence.minimum < low {
-        let message =
-            format!("MINVALUE ({}) is out of range for sequence data type {type_}", sequence.minimum);
-        return Err(invalid(message));
-    }
-    if sequence.maximum > high {
-        let message =
-            format!("MAXVALUE ({}) is out of range for sequence data type {type_}", sequence.maximum);
-        return Err(invalid(message));
-    }
+    apply(&mut sequence, &SequenceOptions { type_: Some(type_), ..SequenceOptions::default() }, false)?;
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
