@@ -1,0 +1,161 @@
+//! Drivers: what makes the load. The native one steps [`crate::client::Client`]s on a thread for each core; the others run
+//! the real pgbench or sysbench and read what they print.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use sync::CachePadded;
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::arm::Target;
+use crate::workload::Workload;
+
+/// How statements are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Protocol {
+    /// As text, values in it.
+    Simple,
+    /// Parsed, bound and executed each time.
+    Extended,
+    /// Prepared once for each connection.
+    Prepared,
+}
+
+/// When transactions begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// As soon as the client's last is over, and it has thought so long.
+    Closed {
+        /// Between two transactions of a client.
+        think: Duration,
+    },
+    /// At this rate over all clients, whether or not the server keeps up; it rises or falls evenly over the round.
+    /// Latency counts from when a transaction was due.
+    Open {
+        /// Transactions a second at the round's beginning.
+        from: f64,
+        /// And at its end.
+        to: f64,
+    },
+}
+
+/// One round's load.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Connections.
+    pub clients: usize,
+    /// Threads of the driver.
+    pub threads: usize,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// When transactions begin.
+    pub pace: Pace,
+    /// Over which the clients begin, one after the other.
+    pub ramp: Duration,
+    /// After the ramp, not counted.
+    pub warmup: Duration,
+    /// Counted.
+    pub measured: Duration,
+    /// How often a transaction is tried that failed by a deadlock or a serialization failure.
+    pub tries: u32,
+    /// Of all random numbers.
+    pub seed: u64,
+}
+
+/// What a round gave for one kind of transaction.
+#[derive(Debug, Clone)]
+pub struct Kind {
+    /// Committed within the measured time.
+    pub done: u64,
+    /// Given up after [`Load::tries`].
+    pub failed: u64,
+    /// Begun again.
+    pub retried: u64,
+    /// Of those done, in nanoseconds.
+    pub latency: Histogram<u64>,
+}
+
+/// Errors of one code.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Errors {
+    /// SQLSTATE, or MySQL's number.
+    pub code: String,
+    /// The first message.
+    pub message: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// CPU time of the driver's threads in the measured time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CpuTime {
+    /// In seconds.
+    pub user: f64,
+    /// In seconds.
+    pub system: f64,
+}
+
+/// What a round gave.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// How long was counted; shorter than asked for when it was interrupted.
+    pub elapsed: Duration,
+    /// By kind of transaction, in the order of [`Workload::kinds`].
+    pub kinds: Vec<Kind>,
+    /// Transactions done in each whole second.
+    pub seconds: Vec<u64>,
+    /// How much later than due transactions began (open loop), in nanoseconds.
+    pub lag: Option<Histogram<u64>>,
+    /// Errors of statements, by code.
+    pub errors: Vec<Errors>,
+    /// Clients that could not go on, and why the first could not.
+    pub lost_clients: Option<(usize, String)>,
+    /// The driver's own work.
+    pub client_cpu: CpuTime,
+}
+
+/// What is seen of a round while it runs, and how it is ended early.
+#[derive(Debug)]
+pub struct Live {
+    stop: AtomicBool,
+    threads: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl Live {
+    /// For a driver of so many threads.
+    pub fn new(threads: usize) -> Self {
+        let counters = (0..threads).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+        Self { stop: AtomicBool::new(false), threads: counters }
+    }
+
+    /// Thread `thread` has done so many transactions so far.
+    pub fn publish(&self, thread: usize, done: u64) {
+        // Relaxed: each counter has one writer, and readers want the number alone.
+        self.threads[thread].store(done, Ordering::Relaxed);
+    }
+
+    /// Transactions done so far.
+    pub fn done(&self) -> u64 {
+        // Relaxed: as above.
+        self.threads.iter().map(|one| one.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Ends the round.
+    pub fn stop(&self) {
+        // Relaxed: nothing else is handed over by it.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the round is to end.
+    pub fn is_stopped(&self) -> bool {
+        // Relaxed: as above.
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What makes the load.
+pub trait Driver {
+    /// Runs one round. An error means that nothing was measured; what happened to single clients is in [`Measured`].
+    fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
+    -> Result<Measured, String>;
+}

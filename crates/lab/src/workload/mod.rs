@@ -1,0 +1,38 @@
+//! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
+
+use crate::arm::Dialect;
+use crate::client::Client;
+
+/// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
+/// has them (`$1`, `?`, or the values themselves).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// One more than there are parameters.
+    pub pieces: Vec<String>,
+    /// Whether it can be prepared (BEGIN and END are sent as they are where a protocol can't prepare them).
+    pub preparable: bool,
+}
+
+/// Something that must hold after a run, and whether it does.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Check {
+    /// What must hold.
+    pub claim: String,
+    /// What was seen where it does not.
+    pub fault: Option<String>,
+}
+
+/// A workload at a scale, for one kind of server.
+pub trait Workload: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &str;
+
+    /// The kinds of transactions in its mix.
+    fn kinds(&self) -> &[&'static str];
+
+    /// All statements its clients run, by [`crate::client::StatementId`].
+    fn statements(&self, dialect: Dialect) -> Vec<Statement>;
+
+    /// Client number `index` of `of`.
+    fn client(&self, index: usize, of: usize) -> Box<dyn Client>;
+}
