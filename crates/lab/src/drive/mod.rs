@@ -90,8 +90,10 @@ pub struct Errors {
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CpuTime {
     /// In seconds.
+    #[serde(deserialize_with = "crate::report::number::read")]
     pub user: f64,
     /// In seconds.
+    #[serde(deserialize_with = "crate::report::number::read")]
     pub system: f64,
 }
 

@@ -1,4 +1,11 @@
 //! What a run has found out: the one thing every output is made from, and what is stored.
+//!
+//! What must hold:
+//! 1. Outputs read a [`Report`] and nothing else; whatever they show can be had again from the stored form.
+//! 2. A report may hold anything: no arms, no points, points without rounds, numbers that are none (NaN). Every output
+//!    shows the rest and leaves a dash where there is no number.
+
+pub(crate) mod number;
 
 use crate::arm::Dialect;
 use crate::drive::{CpuTime, Errors, Protocol};
@@ -6,6 +13,80 @@ use crate::workload::Check;
 
 /// Of the stored form; raised when it changes.
 pub const VERSION: u32 = 1;
+
+/// A number, and the bounds within which it lies 95 times in 100.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Interval {
+    /// The best guess: a median, or what was fitted.
+    #[serde(deserialize_with = "number::read")]
+    pub value: f64,
+    /// Not below; NaN when there was too little to tell (a single round).
+    #[serde(deserialize_with = "number::read")]
+    pub low: f64,
+    /// Not above; NaN with `low`.
+    #[serde(deserialize_with = "number::read")]
+    pub high: f64,
+}
+
+impl Interval {
+    /// A number of which no bounds are known.
+    pub fn alone(value: f64) -> Self {
+        Self { value, low: f64::NAN, high: f64::NAN }
+    }
+
+    /// The bounds, where they are known.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
+    }
+
+    /// Whether `value` lies within the bounds: of a ratio and 1, that there is no difference outside the noise. `None`
+    /// where no bounds are known.
+    pub fn contains(&self, value: f64) -> Option<bool> {
+        self.bounds().map(|(low, high)| low <= value && value <= high)
+    }
+}
+
+/// The universal scalability law fitted to one arm's points of one workload:
+/// `tps(n) = single * n / (1 + contention * (n - 1) + coherence * n * (n - 1))`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Fit {
+    /// Name of the arm.
+    pub arm: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// How statements were sent.
+    pub protocol: Protocol,
+    /// Transactions a second of one client (lambda).
+    pub single: Interval,
+    /// The share of work done by one at a time (sigma).
+    pub contention: Interval,
+    /// What agreeing with each other client costs, as a share of one's work (kappa).
+    pub coherence: Interval,
+    /// Where the curve turns: clients, and the transactions a second there. `None` where it never does.
+    pub peak: Option<Peak>,
+    /// The share of the points' variance that the curve explains (R squared).
+    #[serde(deserialize_with = "number::read")]
+    pub explained: f64,
+}
+
+/// Where a fitted curve turns.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Peak {
+    /// Clients.
+    pub clients: Interval,
+    /// Transactions a second.
+    #[serde(deserialize_with = "number::read")]
+    pub tps: f64,
+}
+
+impl Fit {
+    /// Transactions a second that the curve has at so many clients.
+    pub fn tps(&self, clients: f64) -> f64 {
+        let others = clients - 1.0;
+        self.single.value * clients
+            / (1.0 + self.contention.value * others + self.coherence.value * clients * others)
+    }
+}
 
 /// A whole run.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -18,10 +99,14 @@ pub struct Report {
     pub command: Vec<String>,
     /// What it ran on.
     pub machine: Machine,
-    /// What was compared.
+    /// How the load was made, as name and value: driver, pace, seconds of warm-up and of counting, seed.
+    pub load: Vec<(String, String)>,
+    /// What was compared; the others are held against the first.
     pub arms: Vec<Arm>,
     /// All points, in the order they were first measured.
     pub points: Vec<Point>,
+    /// Curves through the points.
+    pub fits: Vec<Fit>,
     /// Conclusions, one sentence each.
     pub findings: Vec<String>,
     /// What was asked for and not measured, and why.
@@ -33,8 +118,19 @@ pub struct Report {
 pub struct Machine {
     /// What is worth knowing, as name and value: CPU, topology, kernel, governor, huge pages.
     pub facts: Vec<(String, String)>,
-    /// Times of a fixed loop, in milliseconds, over the run: when (seconds since its beginning) and how long.
-    pub noise: Vec<(f64, f64)>,
+    /// How long a fixed loop took, over the run.
+    pub noise: Vec<Noise>,
+}
+
+/// One run of the fixed loop.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Noise {
+    /// Seconds since the run's beginning.
+    #[serde(deserialize_with = "number::read")]
+    pub at: f64,
+    /// Milliseconds it took.
+    #[serde(deserialize_with = "number::read")]
+    pub took: f64,
 }
 
 /// One server, in one setting.
@@ -61,6 +157,11 @@ pub struct Point {
     pub protocol: Protocol,
     /// Connections.
     pub clients: usize,
+    /// Transactions a second: the rounds' median.
+    pub tps: Interval,
+    /// The same over that of the first arm with the same workload, protocol and clients; `None` for the first arm itself,
+    /// and where that one has no such point.
+    pub ratio: Option<Interval>,
     /// All rounds.
     pub rounds: Vec<Round>,
     /// What must hold after the last round.
@@ -71,13 +172,16 @@ pub struct Point {
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Round {
     /// Seconds since the run's beginning.
+    #[serde(deserialize_with = "number::read")]
     pub at: f64,
     /// Seconds that were counted.
+    #[serde(deserialize_with = "number::read")]
     pub elapsed: f64,
     /// Transactions done a second.
+    #[serde(deserialize_with = "number::read")]
     pub tps: f64,
-    /// By kind of transaction: name, done, failed, retried.
-    pub kinds: Vec<(String, u64, u64, u64)>,
+    /// By kind of transaction.
+    pub kinds: Vec<KindCounts>,
     /// Of all transactions done.
     pub latency: Latency,
     /// How much later than due they began (open loop).
@@ -86,28 +190,50 @@ pub struct Round {
     pub seconds: Vec<u64>,
     /// Errors by code.
     pub errors: Vec<Errors>,
+    /// Clients that could not go on, and why the first could not.
+    pub lost_clients: Option<(usize, String)>,
     /// The driver's own CPU time.
     pub client_cpu: CpuTime,
     /// What the observers saw.
     pub observed: Observed,
 }
 
+/// Transactions of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct KindCounts {
+    /// Its name.
+    pub name: String,
+    /// Committed.
+    pub done: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Begun again.
+    pub retried: u64,
+}
+
 /// Latencies in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Latency {
     /// Mean.
+    #[serde(deserialize_with = "number::read")]
     pub mean: f64,
     /// Half are below.
+    #[serde(deserialize_with = "number::read")]
     pub p50: f64,
     /// Nine in ten are below.
+    #[serde(deserialize_with = "number::read")]
     pub p90: f64,
     /// 95 in 100.
+    #[serde(deserialize_with = "number::read")]
     pub p95: f64,
     /// 99 in 100.
+    #[serde(deserialize_with = "number::read")]
     pub p99: f64,
     /// 999 in 1000.
+    #[serde(deserialize_with = "number::read")]
     pub p999: f64,
     /// The longest.
+    #[serde(deserialize_with = "number::read")]
     pub max: f64,
 }
 
@@ -120,23 +246,38 @@ pub struct Observed {
     pub switches: Option<f64>,
     /// System calls of the server for each transaction.
     pub calls: Option<f64>,
-    /// Top symbols of the server, as name and share of its samples.
-    pub symbols: Vec<(String, f64)>,
-    /// What the server's sessions were seen waiting for, as name and share of the samples.
-    pub waits: Vec<(String, f64)>,
+    /// Top symbols of the server, by their share of its samples.
+    pub symbols: Vec<Share>,
+    /// What the server's sessions were seen waiting for, by the share of the samples.
+    pub waits: Vec<Share>,
+}
+
+/// A part of something counted in samples.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Share {
+    /// A symbol, or what is waited for.
+    pub name: String,
+    /// From 0 to 1.
+    #[serde(deserialize_with = "number::read")]
+    pub share: f64,
 }
 
 /// Shares of the machine's CPU time; they add up to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CpuSplit {
     /// The load driver.
+    #[serde(deserialize_with = "number::read")]
     pub client: f64,
     /// The server, in its own code.
+    #[serde(deserialize_with = "number::read")]
     pub server_user: f64,
     /// The server, in the kernel.
+    #[serde(deserialize_with = "number::read")]
     pub server_kernel: f64,
     /// Anything else.
+    #[serde(deserialize_with = "number::read")]
     pub other: f64,
     /// Nothing.
+    #[serde(deserialize_with = "number::read")]
     pub idle: f64,
 }

@@ -1,0 +1,8 @@
+//! Numbers that JSON has no word for: it stores NaN and the infinite ones as null, which is read as NaN.
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads a number or a null.
+pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
+}
