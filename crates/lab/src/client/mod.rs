@@ -27,7 +27,7 @@ pub enum Step {
     /// Do nothing for so long.
     Sleep(Duration),
     /// The transaction is over; of a mix, its kind (an index into [`crate::workload::Workload::kinds`]). The driver counts
-    /// it, and begins the next when that is due.
+    /// it once what was queued is answered, and begins the next when that is due.
     Done(u8),
     /// The client can't go on: the text says why. It ends its connection, the others go on.
     Abort(&'static str),
@@ -49,10 +49,10 @@ pub trait Client: Send {
     /// The next step.
     fn next(&mut self, turn: Turn<'_>) -> Step;
 
-    /// The transaction that was under way failed with an error that a repetition may overcome (a deadlock, a
-    /// serialization failure) and was rolled back: the next call of `next` begins it again, with the same choices if
-    /// `again`, a new one otherwise.
-    fn failed(&mut self, again: bool);
+    /// The transaction that was under way failed and was rolled back: the next call of `next` begins it again with the
+    /// same choices if `again` (after a deadlock or a serialization failure, which a repetition may overcome), a new one
+    /// otherwise. Returns the kind of the transaction that failed.
+    fn failed(&mut self, again: bool) -> u8;
 }
 
 /// Parameters of a statement, as text; written without allocation once warm.

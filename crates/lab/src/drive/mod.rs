@@ -36,7 +36,18 @@ pub enum Pace {
         from: f64,
         /// And at its end.
         to: f64,
+        /// How they are spaced.
+        arrivals: Arrivals,
     },
+}
+
+/// How the transactions of an open loop are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Arrivals {
+    /// One after the other, evenly.
+    Even,
+    /// Each independent of the others, as those of many users are.
+    Poisson,
 }
 
 /// One round's load.
@@ -62,12 +73,19 @@ pub struct Load {
     pub seed: u64,
 }
 
+/// An empty histogram of nanoseconds up to an hour, three digits exact. All histograms of the lab are made by it, so that
+/// any two can be added.
+pub fn histogram() -> Histogram<u64> {
+    const HOUR: u64 = 3_600_000_000_000;
+    Histogram::new_with_bounds(1, HOUR, 3).expect("these bounds are valid")
+}
+
 /// What a round gave for one kind of transaction.
 #[derive(Debug, Clone)]
 pub struct Kind {
     /// Committed within the measured time.
     pub done: u64,
-    /// Given up after [`Load::tries`].
+    /// Given up: after [`Load::tries`], or at once where a repetition would fail as well.
     pub failed: u64,
     /// Begun again.
     pub retried: u64,
@@ -106,8 +124,10 @@ pub struct Measured {
     pub kinds: Vec<Kind>,
     /// Transactions done in each whole second.
     pub seconds: Vec<u64>,
-    /// How much later than due transactions began (open loop), in nanoseconds.
+    /// How much later than due transactions began (open loop), in nanoseconds; those never begun count until the end.
     pub lag: Option<Histogram<u64>>,
+    /// Transactions that were due in the measured time and were never begun (open loop).
+    pub unstarted: u64,
     /// Errors of statements, by code.
     pub errors: Vec<Errors>,
     /// Clients that could not go on, and why the first could not.
