@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::client::Reply;
+
 /// What a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Dialect {
@@ -38,4 +40,10 @@ pub struct Target {
     /// Processes of the server whose work counts as the server's, where they run on this machine: the first of each is
     /// the parent of the others.
     pub processes: Vec<u32>,
+}
+
+/// A connection beside the load, for loading, checking and asking a server what it does.
+pub trait Control: Send {
+    /// Runs one statement and gives its rows as text, or the server's own message.
+    fn ask(&mut self, sql: &str) -> Result<Reply, String>;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use sync::CachePadded;
-use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::arm::Target;
 use crate::workload::Workload;
@@ -136,10 +136,22 @@ pub struct Measured {
     pub client_cpu: CpuTime,
 }
 
+/// How far a round is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Connecting, ramp and warm-up: nothing is counted.
+    Warming,
+    /// What is done is counted.
+    Measuring,
+    /// Nothing is counted any more; connections are given up.
+    Over,
+}
+
 /// What is seen of a round while it runs, and how it is ended early.
 #[derive(Debug)]
 pub struct Live {
     stop: AtomicBool,
+    phase: AtomicU8,
     threads: Box<[CachePadded<AtomicU64>]>,
 }
 
@@ -147,7 +159,24 @@ impl Live {
     /// For a driver of so many threads.
     pub fn new(threads: usize) -> Self {
         let counters = (0..threads).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
-        Self { stop: AtomicBool::new(false), threads: counters }
+        Self { stop: AtomicBool::new(false), phase: AtomicU8::new(Phase::Warming as u8), threads: counters }
+    }
+
+    /// The driver goes on to `phase`, as close to the moment itself as it can: what is observed beside the round (CPU time,
+    /// context switches) is taken from the first call with `Measuring` to the first one with `Over`.
+    pub fn enter(&self, phase: Phase) {
+        // Relaxed: read as a hint of where the round is; the counts that go with it are read by their own.
+        self.phase.fetch_max(phase as u8, Ordering::Relaxed);
+    }
+
+    /// How far the round is.
+    pub fn phase(&self) -> Phase {
+        // Relaxed: as above.
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Warming,
+            1 => Phase::Measuring,
+            _ => Phase::Over,
+        }
     }
 
     /// Thread `thread` has done so many transactions so far.

@@ -67,6 +67,8 @@ pub struct Fit {
     /// The share of the points' variance that the curve explains (R squared).
     #[serde(deserialize_with = "number::read")]
     pub explained: f64,
+    /// Why the curve is not to be relied on, a sentence each; empty where the points support it.
+    pub doubts: Vec<String>,
 }
 
 /// Where a fitted curve turns.
@@ -171,6 +173,9 @@ pub struct Point {
 /// One round.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Round {
+    /// Which pass over the points it belongs to, from 0: rounds of two arms with the same clients and the same pass were
+    /// measured one right after the other, and are compared with each other.
+    pub pass: u32,
     /// Seconds since the run's beginning.
     #[serde(deserialize_with = "number::read")]
     pub at: f64,
@@ -243,13 +248,26 @@ pub struct Observed {
     /// Where the machine's CPU time went, where the server runs on this machine.
     pub cpu: Option<CpuSplit>,
     /// Context switches of the server for each transaction.
-    pub switches: Option<f64>,
+    pub switches: Option<Switches>,
     /// System calls of the server for each transaction.
     pub calls: Option<f64>,
     /// Top symbols of the server, by their share of its samples.
     pub symbols: Vec<Share>,
     /// What the server's sessions were seen waiting for, by the share of the samples.
     pub waits: Vec<Share>,
+    /// What could not be seen, and why: a sentence each.
+    pub unseen: Vec<String>,
+}
+
+/// Context switches for each transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Switches {
+    /// A thread had to wait for something.
+    #[serde(deserialize_with = "number::read")]
+    pub voluntary: f64,
+    /// A thread's time was up, or another one's turn came first.
+    #[serde(deserialize_with = "number::read")]
+    pub involuntary: f64,
 }
 
 /// A part of something counted in samples.
