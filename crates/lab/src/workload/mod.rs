@@ -11,6 +11,19 @@ pub struct Statement {
     pub pieces: Vec<String>,
     /// Whether it can be prepared (BEGIN and END are sent as they are where a protocol can't prepare them).
     pub preparable: bool,
+    /// What the client looks at of its reply.
+    pub wanted: Wanted,
+}
+
+/// What a client looks at of a statement's reply: a driver reads the rest past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Not even how many rows were changed.
+    Nothing,
+    /// The rows, and how many were changed.
+    Rows,
+    /// These, and the names of the columns.
+    NamedRows,
 }
 
 /// Something that must hold after a run, and whether it does.
