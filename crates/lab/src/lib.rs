@@ -16,3 +16,6 @@ pub mod client;
 pub mod drive;
 pub mod report;
 pub mod workload;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,8 @@
 //! Arms: the servers that are measured side by side.
 
+pub mod control;
+pub mod url;
+
 use std::path::PathBuf;
 
 use crate::client::Reply;

@@ -1,6 +1,7 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
-use crate::arm::Dialect;
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
 use crate::client::Client;
 
 /// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
@@ -42,6 +43,13 @@ pub trait Workload: Sync {
 
     /// The kinds of transactions in its mix.
     fn kinds(&self) -> &[&'static str];
+
+    /// Makes its tables in the target's database, in place of those of an earlier load, and fills them with so many threads.
+    /// Sets the progress's total first.
+    fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault>;
+
+    /// What must hold whenever no client runs, and whether it does.
+    fn check(&self, control: &mut Control) -> Result<Vec<Check>, Fault>;
 
     /// All statements its clients run, by [`crate::client::StatementId`].
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;

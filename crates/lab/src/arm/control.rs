@@ -1,0 +1,175 @@
+//! A control connection: what makes tables, fills them, asks the server what it is and checks what it holds. It is never
+//! on the load loop, so it may allocate and wait.
+//!
+//! Statements and replies are text on both dialects. Rows are loaded by the fastest way that every server of the dialect
+//! has: COPY on PostgreSQL, multi-row INSERTs on MySQL.
+
+mod bulk;
+mod fault;
+
+use std::path::Path;
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+
+use crate::arm::{Address, Dialect, Target};
+use crate::client::Params;
+
+pub use bulk::{Progress, in_parallel};
+pub use fault::Fault;
+
+/// How long a server may take to answer a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A row of a result: its values as text, `None` for a NULL.
+pub type Row = Vec<Option<String>>;
+
+/// A connection for single statements and for loading. It ends when it is dropped.
+pub struct Control(Link);
+
+enum Link {
+    Postgres(Box<postgres::Client>),
+    Mysql(Box<mysql::Conn>),
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Control({:?})", self.dialect())
+    }
+}
+
+impl Control {
+    /// Connects to the target's database.
+    pub fn connect(to: &Target) -> Result<Self, Fault> {
+        Self::connect_to(to, &to.database)
+    }
+
+    /// Connects to another database of the target's server: one that is surely there, to make the target's own.
+    pub fn connect_to(to: &Target, database: &str) -> Result<Self, Fault> {
+        let link = match to.dialect {
+            Dialect::Postgres => postgres_config(to, database)
+                .connect(postgres::NoTls)
+                .map(|client| Link::Postgres(Box::new(client)))
+                .map_err(|error| Fault::of_postgres(&error)),
+            Dialect::Mysql => mysql::Conn::new(mysql_options(to, database))
+                .map(|conn| Link::Mysql(Box::new(conn)))
+                .map_err(|error| Fault::of_mysql(&error)),
+        };
+        link.map(Self).map_err(|fault| fault.at(to, database))
+    }
+
+    /// What the server speaks.
+    pub fn dialect(&self) -> Dialect {
+        match self.0 {
+            Link::Postgres(_) => Dialect::Postgres,
+            Link::Mysql(_) => Dialect::Mysql,
+        }
+    }
+
+    /// Runs one statement; returns how many rows it changed.
+    pub fn execute(&mut self, sql: &str) -> Result<u64, Fault> {
+        match &mut self.0 {
+            Link::Postgres(client) => {
+                let messages =
+                    client.simple_query(sql).map_err(|error| Fault::of_postgres(&error).in_statement(sql))?;
+                let counts = messages.iter().map(|message| match message {
+                    postgres::SimpleQueryMessage::CommandComplete(rows) => *rows,
+                    _ => 0,
+                });
+                Ok(counts.sum())
+            }
+            Link::Mysql(conn) => {
+                conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(sql))?;
+                Ok(conn.affected_rows())
+            }
+        }
+    }
+
+    /// Runs one statement; returns its rows.
+    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, Fault> {
+        match &mut self.0 {
+            Link::Postgres(client) => {
+                let messages =
+                    client.simple_query(sql).map_err(|error| Fault::of_postgres(&error).in_statement(sql))?;
+                let rows = messages.iter().filter_map(|message| match message {
+                    postgres::SimpleQueryMessage::Row(row) => Some(row),
+                    _ => None,
+                });
+                Ok(rows
+                    .map(|row| (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect())
+                    .collect())
+            }
+            Link::Mysql(conn) => {
+                let rows: Vec<mysql::Row> =
+                    conn.query(sql).map_err(|error| Fault::of_mysql(&error).in_statement(sql))?;
+                Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(as_text).collect()).collect())
+            }
+        }
+    }
+
+    /// The first value of a statement's result; `None` if it has no rows or the value is NULL.
+    pub fn value(&mut self, sql: &str) -> Result<Option<String>, Fault> {
+        let first = self.query(sql)?.into_iter().next();
+        Ok(first.and_then(|row| row.into_iter().next()).flatten())
+    }
+
+    /// Loads rows into columns of a table, all in one transaction on PostgreSQL, in many on MySQL. `next` fills the
+    /// (empty) row and returns true, or false when there are no more. Numbers are [`Params::int`] or verbatim literals;
+    /// everything else is text, dates and times too. Returns the number of rows.
+    pub fn load(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        progress: &Progress,
+        mut next: impl FnMut(&mut Params) -> bool,
+    ) -> Result<u64, Fault> {
+        match &mut self.0 {
+            Link::Postgres(client) => bulk::copy(client, table, columns, progress, &mut next),
+            Link::Mysql(conn) => bulk::insert(conn, table, columns, progress, &mut next),
+        }
+    }
+}
+
+fn postgres_config(to: &Target, database: &str) -> postgres::Config {
+    let mut config = postgres::Config::new();
+    config.user(&to.user).dbname(database).application_name("allcore bench").connect_timeout(CONNECT);
+    if let Some(password) = &to.password {
+        config.password(password);
+    }
+    match &to.address {
+        Address::Tcp(host, port) => config.host(host).port(*port),
+        Address::Unix(socket) => {
+            // PostgreSQL's clients name a socket by its folder and a port: folder/.s.PGSQL.port.
+            let port = socket.extension().and_then(|port| port.to_str()?.parse().ok()).unwrap_or(5432);
+            config.host_path(socket.parent().unwrap_or(Path::new("/"))).port(port)
+        }
+    };
+    config
+}
+
+fn mysql_options(to: &Target, database: &str) -> mysql::Opts {
+    let base = mysql::OptsBuilder::new()
+        .user(Some(&to.user))
+        .pass(to.password.as_deref())
+        .db_name(Some(database).filter(|name| !name.is_empty()))
+        .tcp_connect_timeout(Some(CONNECT))
+        // Never another way than the one that was asked for.
+        .prefer_socket(false);
+    let built = match &to.address {
+        Address::Tcp(host, port) => base.ip_or_hostname(Some(host)).tcp_port(*port),
+        Address::Unix(socket) => base.socket(socket.to_str()),
+    };
+    built.into()
+}
+
+/// A value of a text result; MySQL sends bytes there, or NULL.
+fn as_text(value: mysql::Value) -> Option<String> {
+    match value {
+        mysql::Value::NULL => None,
+        mysql::Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        other => Some(other.as_sql(true)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

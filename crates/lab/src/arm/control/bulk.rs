@@ -1,0 +1,261 @@
+//! Loading of generated rows: COPY on PostgreSQL, multi-row INSERTs on MySQL, parts of the work on threads side by side.
+
+use std::io::Write as _;
+use std::thread;
+
+use mysql::prelude::Queryable;
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::{Control, Fault};
+use crate::arm::Target;
+use crate::client::{Param, Params};
+
+/// What is sent to the server at once, in bytes: enough that the wait for each is nothing, below every server's limit of a
+/// statement's length (MySQL's max_allowed_packet was 1 MiB once).
+const PORTION: usize = 512 << 10;
+
+/// INSERTs of one MySQL transaction: few enough waits for its log, and no transaction too big to undo.
+const PORTIONS_PER_COMMIT: usize = 16;
+
+/// How far a load is, seen from other threads.
+#[derive(Debug)]
+pub struct Progress {
+    rows: AtomicU64,
+    total: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    /// Of a load of so many rows.
+    pub fn new(total: u64) -> Self {
+        Self { rows: AtomicU64::new(0), total: AtomicU64::new(total), stop: AtomicBool::new(false) }
+    }
+
+    /// Rows sent so far.
+    pub fn rows(&self) -> u64 {
+        // Relaxed: the number alone is wanted.
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Rows there will be; 0 while that isn't known.
+    pub fn total(&self) -> u64 {
+        // Relaxed: as above.
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Says how many rows there will be: a load's first act.
+    pub fn set_total(&self, rows: u64) {
+        // Relaxed: as above.
+        self.total.store(rows, Ordering::Relaxed);
+    }
+
+    /// Ends the load early: it fails at its next portion.
+    pub fn stop(&self) {
+        // Relaxed: nothing else is handed over by it.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes rows that were sent; fails once the load is to end.
+    fn advance(&self, rows: u64) -> Result<(), Fault> {
+        // Relaxed: as above.
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Fault::Stopped);
+        }
+        Ok(())
+    }
+}
+
+/// Does parts `0..parts` of a load on so many threads, each with a connection of its own. The first fault ends all and is
+/// returned.
+pub fn in_parallel(
+    to: &Target,
+    threads: usize,
+    parts: usize,
+    progress: &Progress,
+    load: impl Fn(&mut Control, usize) -> Result<(), Fault> + Sync,
+) -> Result<(), Fault> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut control = Control::connect(to)?;
+        loop {
+            // Relaxed: the counter hands out numbers and nothing else.
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                return Ok(());
+            }
+            load(&mut control, part)?;
+        }
+    };
+    thread::scope(|scope| {
+        let begin = |_| scope.spawn(|| work().inspect_err(|_| progress.stop()));
+        let running: Vec<_> = (0..threads.clamp(1, parts.max(1))).map(begin).collect();
+        let ended = running.into_iter().map(|thread| thread.join().expect("a loader does not panic"));
+        // Those that were only stopped by another's fault say nothing of their own.
+        let faults: Vec<Fault> = ended.filter_map(Result::err).collect();
+        match faults.iter().find(|fault| **fault != Fault::Stopped).or(faults.first()) {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Where rows come from: fills one, or says that there are no more.
+type Source<'a> = &'a mut dyn FnMut(&mut Params) -> bool;
+
+/// By COPY in text form.
+pub(super) fn copy(
+    client: &mut postgres::Client,
+    table: &str,
+    columns: &[&str],
+    progress: &Progress,
+    next: Source<'_>,
+) -> Result<u64, Fault> {
+    let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+    let fault = |error: &postgres::Error| Fault::of_postgres(error).in_statement(&sql);
+    let mut writer = client.copy_in(&sql).map_err(|error| fault(&error))?;
+    let mut portion = Vec::with_capacity(PORTION + 4096);
+    let (mut row, mut all, mut more) = (Params::default(), 0, true);
+    while more {
+        let mut rows = 0;
+        while portion.len() < PORTION {
+            row.clear();
+            more = next(&mut row);
+            if !more {
+                break;
+            }
+            write_copied(&row, &mut portion);
+            rows += 1;
+        }
+        // What the server says against the rows comes as an I/O error here.
+        writer.write_all(&portion).map_err(|error| {
+            match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                Some(inner) => fault(inner),
+                None => Fault::unreachable(&error.to_string()),
+            }
+        })?;
+        portion.clear();
+        progress.advance(rows)?;
+        all += rows;
+    }
+    writer.finish().map_err(|error| fault(&error))?;
+    Ok(all)
+}
+
+/// A row as a line of COPY's text form.
+fn write_copied(row: &Params, to: &mut Vec<u8>) {
+    for (at, value) in row.iter().enumerate() {
+        if at > 0 {
+            to.push(b'\t');
+        }
+        match value {
+            Param::Null => to.extend_from_slice(b"\\N"),
+            Param::Verbatim(text) => to.extend_from_slice(text),
+            Param::Text(text) => {
+                for &byte in text {
+                    match byte {
+                        b'\\' => to.extend_from_slice(b"\\\\"),
+                        b'\t' => to.extend_from_slice(b"\\t"),
+                        b'\n' => to.extend_from_slice(b"\\n"),
+                        b'\r' => to.extend_from_slice(b"\\r"),
+                        byte => to.push(byte),
+                    }
+                }
+            }
+        }
+    }
+    to.push(b'\n');
+}
+
+/// By INSERTs of many rows.
+pub(super) fn insert(
+    conn: &mut mysql::Conn,
+    table: &str,
+    columns: &[&str],
+    progress: &Progress,
+    next: Source<'_>,
+) -> Result<u64, Fault> {
+    let head = format!("INSERT INTO {table} ({}) VALUES ", columns.join(", "));
+    let mut run = |sql: &[u8]| {
+        let sql = std::str::from_utf8(sql).expect("rows are made of texts");
+        conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(&head))
+    };
+    let mut portion = Vec::with_capacity(PORTION + 4096);
+    let (mut row, mut all, mut more) = (Params::default(), 0, true);
+    let mut open = 0;
+    while more {
+        portion.extend_from_slice(head.as_bytes());
+        let mut rows = 0;
+        while portion.len() < PORTION {
+            row.clear();
+            more = next(&mut row);
+            if !more {
+                break;
+            }
+            portion.extend_from_slice(if rows > 0 { b",(" } else { b"(" });
+            write_inserted(&row, &mut portion);
+            portion.push(b')');
+            rows += 1;
+        }
+        if rows > 0 {
+            if open == 0 {
+                run(b"BEGIN")?;
+            }
+            run(&portion)?;
+            open += 1;
+        }
+        if open == PORTIONS_PER_COMMIT || (open > 0 && !more) {
+            run(b"COMMIT")?;
+            open = 0;
+        }
+        portion.clear();
+        progress.advance(rows)?;
+        all += rows;
+    }
+    Ok(all)
+}
+
+/// A row's values as literals.
+fn write_inserted(row: &Params, to: &mut Vec<u8>) {
+    for (at, value) in row.iter().enumerate() {
+        if at > 0 {
+            to.push(b',');
+        }
+        match value {
+            Param::Null => to.extend_from_slice(b"NULL"),
+            Param::Verbatim(text) => to.extend_from_slice(text),
+            Param::Text(text) => {
+                to.push(b'\'');
+                for &byte in text {
+                    match byte {
+                        b'\'' => to.extend_from_slice(b"''"),
+                        b'\\' => to.extend_from_slice(b"\\\\"),
+                        0 => to.extend_from_slice(b"\\0"),
+                        byte => to.push(byte),
+                    }
+                }
+                to.push(b'\'');
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_written_so_that_they_are_read_back() {
+        let mut row = Params::default();
+        row.int(-7);
+        row.null();
+        row.text("a\tb\\c'd\ne");
+        row.text("");
+        let mut copied = Vec::new();
+        write_copied(&row, &mut copied);
+        assert_eq!(String::from_utf8(copied).unwrap(), "-7\t\\N\ta\\tb\\\\c'd\\ne\t\n");
+        let mut inserted = Vec::new();
+        write_inserted(&row, &mut inserted);
+        assert_eq!(String::from_utf8(inserted).unwrap(), "-7,NULL,'a\tb\\\\c''d\ne',''");
+    }
+}
