@@ -1,17 +1,35 @@
-//! Random numbers of one thread: a generator of its own, seeded from the run's seed and the thread's number, so that a run
-//! can be repeated and no thread waits for another (what H11 found in a load driver).
+//! Random numbers of one thread or client: a generator of its own, seeded from the run's seed and the number of its
+//! stream, so that a run can be repeated and nobody waits for another (what H11 found in a load driver).
+//!
+//! The distributions are those of the programs whose workloads they drive, by their definitions: pgbench's here,
+//! sysbench's in [`sysbench`], YCSB's in [`ycsb`]. Only the generator underneath differs.
+
+pub mod sysbench;
+pub mod ycsb;
+
+use std::f64::consts::PI;
 
 use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 
-/// A thread's generator.
-#[derive(Debug)]
+/// A generator.
+#[derive(Debug, Clone)]
 pub struct Random(SmallRng);
 
 impl Random {
     /// The generator of stream `stream` of a run.
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(SmallRng::seed_from_u64(seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// A generator of its own that goes on from what this one gives.
+    pub fn fork(&mut self) -> Self {
+        Self(SmallRng::seed_from_u64(self.bits()))
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     /// A whole number from `low` to `high`, both included.
@@ -23,4 +41,52 @@ impl Random {
     pub fn unit(&mut self) -> f64 {
         self.0.random()
     }
+
+    /// pgbench's random_exponential: value i of the range has the density of an exponential distribution cut off at
+    /// `parameter`. `parameter` is above 0 and `high - low + 1` an i64.
+    pub fn exponential(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
+        let cut = (-parameter).exp();
+        let uniform = 1.0 - self.unit();
+        let place = -(cut + (1.0 - cut) * uniform).ln() / parameter;
+        spread(low, high, place)
+    }
+
+    /// pgbench's random_gaussian: a normal distribution around the middle, cut off `parameter` standard deviations to
+    /// each side. `parameter` is at least 2.
+    pub fn gaussian(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
+        loop {
+            // Box and Muller's transform; repeated in fewer than 5 cases of 100.
+            let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+            let deviation = radius * (2.0 * PI * self.unit()).sin();
+            if -parameter <= deviation && deviation < parameter {
+                return spread(low, high, (deviation + parameter) / (parameter * 2.0));
+            }
+        }
+    }
+
+    /// pgbench's random_zipfian: the k-th value of the range is drawn in proportion to 1 / k^exponent, by the rejection
+    /// method of Devroye, "Non-Uniform Random Variate Generation", p. 550-551. `exponent` is from 1.001 to 1000.
+    pub fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
+        let values = (high - low + 1) as f64;
+        if values <= 1.0 {
+            return low;
+        }
+        let ceiling = (exponent - 1.0).exp2();
+        loop {
+            let (u, v) = (self.unit(), self.unit());
+            let place = u.powf(-1.0 / (exponent - 1.0)).floor();
+            let ratio = (1.0 + 1.0 / place).powf(exponent - 1.0);
+            if place <= values && v * place * (ratio - 1.0) / (ceiling - 1.0) <= ratio / ceiling {
+                return low + place as i64 - 1;
+            }
+        }
+    }
 }
+
+/// The value at `place`, from 0 (low) to 1 (past high).
+fn spread(low: i64, high: i64, place: f64) -> i64 {
+    low + ((high - low + 1) as f64 * place) as i64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! The distributions hold what their definitions say: observed counts against exact probabilities by Pearson's
+//! chi-square, and against the real sysbench's own draws where it is installed.
+
+use std::process::Command;
+
+use super::sysbench::Distribution;
+use super::ycsb::{Scrambled, THETA, Zipfian, hash};
+use super::*;
+
+const DRAWS: usize = 200_000;
+
+/// Draws so many values and compares with the expected share of each. Four standard deviations above the mean of the
+/// statistic would come by chance once in some ten thousand runs; the seed is fixed, so a pass stays a pass.
+#[track_caller]
+fn assert_fits(name: &str, expected: &[f64], mut draw: impl FnMut() -> usize) {
+    let mut seen = vec![0u64; expected.len()];
+    for _ in 0..DRAWS {
+        seen[draw()] += 1;
+    }
+    let total: f64 = expected.iter().sum();
+    let (mut statistic, mut cells) = (0.0, 0.0);
+    // Cells that expect too few draws are taken together.
+    let (mut few_seen, mut few_expected) = (0.0, 0.0);
+    for (seen, expected) in seen.iter().zip(expected) {
+        few_seen += *seen as f64;
+        few_expected += expected / total * DRAWS as f64;
+        if few_expected >= 10.0 {
+            statistic += (few_seen - few_expected).powi(2) / few_expected;
+            cells += 1.0;
+            (few_seen, few_expected) = (0.0, 0.0);
+        }
+    }
+    let freedom = cells - 1.0;
+    let limit = freedom + 4.0 * f64::sqrt(2.0 * freedom);
+    assert!(
+        statistic < limit,
+        "{name}: chi-square {statistic:.1} over {limit:.1} at {freedom} degrees of freedom"
+    );
+}
+
+/// The error function, by its series: exact enough for the few deviations used here.
+fn erf(x: f64) -> f64 {
+    let (mut term, mut sum) = (x, x);
+    for n in 1..100 {
+        term *= -x * x / f64::from(n);
+        sum += term / f64::from(2 * n + 1);
+    }
+    sum * 2.0 / PI.sqrt()
+}
+
+#[test]
+fn pgbench_distributions_have_the_documented_probabilities() {
+    let mut random = Random::new(1, 0);
+    let values = 100i32;
+    let places = || (1..=values).map(f64::from);
+
+    // "f(x) = PHI(2.0 * parameter * (x - mu) / (max - min + 1)) / (2.0 * PHI(parameter) - 1)" and value i has f(i + 0.5) -
+    // f(i - 0.5), of PostgreSQL's documentation.
+    for parameter in [2.0, 5.0] {
+        let phi = |x: f64| erf(2.0 * parameter * (x - 50.5) / f64::from(values) / 2f64.sqrt());
+        let gaussian: Vec<f64> = places().map(|i| phi(i + 0.5) - phi(i - 0.5)).collect();
+        assert_fits("gaussian", &gaussian, || (random.gaussian(-7, 92, parameter) + 7) as usize);
+    }
+    for parameter in [0.5, 2.5, 20.0] {
+        let f = |x: f64| (-parameter * x / f64::from(values)).exp();
+        let exponential: Vec<f64> = places().map(|i| f(i - 1.0) - f(i)).collect();
+        assert_fits("exponential", &exponential, || (random.exponential(1, 100, parameter) - 1) as usize);
+    }
+    for exponent in [1.001, 1.3, 2.5] {
+        let zipfian: Vec<f64> = places().map(|k| k.powf(-exponent)).collect();
+        assert_fits("zipfian", &zipfian, || (random.zipfian(1, 100, exponent) - 1) as usize);
+    }
+    assert_fits("uniform", &[1.0; 100], || (random.between(1, 100) - 1) as usize);
+}
+
+#[test]
+fn ends_of_the_range_are_reached_and_never_passed() {
+    let mut random = Random::new(2, 0);
+    let all = ["uniform", "gaussian", "special", "pareto", "zipfian"]
+        .map(|name| Distribution::named(name).unwrap());
+    for distribution in all {
+        let keys = distribution.over(5, 8);
+        let seen: std::collections::BTreeSet<i64> = (0..20_000).map(|_| keys.draw(&mut random)).collect();
+        assert!(seen.iter().all(|value| (5..=8).contains(value)), "{distribution:?}: {seen:?}");
+        assert!(seen.len() >= 3, "{distribution:?}: {seen:?}");
+        assert_eq!(distribution.over(3, 3).draw(&mut random), 3);
+    }
+    assert!(Distribution::named("normal").unwrap_err().contains("uniform, gaussian"));
+    assert_eq!(random.zipfian(4, 4, 1.5), 4);
+    assert!((0..1000).all(|_| random.exponential(i64::MAX - 2, i64::MAX, 1.0) >= i64::MAX - 2));
+}
+
+#[test]
+fn sysbench_distributions_have_their_probabilities() {
+    let mut random = Random::new(3, 0);
+    let zipfian: Vec<f64> = (1..=1000).map(|k| f64::from(k).powf(-0.8)).collect();
+    let keys = Distribution::named("zipfian").unwrap().over(1, 1000);
+    assert_fits("zipfian", &zipfian, || (keys.draw(&mut random) - 1) as usize);
+    let logarithmic: Vec<f64> = (1..=1000).map(|k| 1.0 / f64::from(k)).collect();
+    let keys = Distribution::Zipfian { exponent: 1.0 }.over(1, 1000);
+    assert_fits("zipfian at 1", &logarithmic, || (keys.draw(&mut random) - 1) as usize);
+
+    // Pareto's distribution function is x^(1 / power).
+    let power = 0.2f64.ln() / 0.8f64.ln();
+    let f = |x: f64| (x / 1000.0).powf(1.0 / power);
+    let pareto: Vec<f64> = (1..=1000).map(|k| f(f64::from(k)) - f(f64::from(k) - 1.0)).collect();
+    let keys = Distribution::named("pareto").unwrap().over(1, 1000);
+    assert_fits("pareto", &pareto, || (keys.draw(&mut random) - 1) as usize);
+
+    // Special: three quarters of the draws in the middle hundredth and its edge.
+    let keys = Distribution::DEFAULT.over(1, 10_000);
+    let middle = (0..DRAWS).filter(|_| (4_950..=5_051).contains(&keys.draw(&mut random))).count();
+    let share = middle as f64 / DRAWS as f64;
+    assert!((0.70..0.80).contains(&share), "{share}");
+}
+
+/// Two samples of one distribution have cells whose difference is within chance.
+#[test]
+fn sysbench_itself_draws_the_same() {
+    let folder = std::env::temp_dir().join(format!("lab-sysbench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = folder.join("draw.lua");
+    std::fs::write(
+        &script,
+        "function event() for _, kind in ipairs({'uniform', 'gaussian', 'special', 'pareto'}) do \
+         for i = 1, 50000 do print(kind, sysbench.rand[kind](1, 997)) end end end",
+    )
+    .unwrap();
+    let run = Command::new("sysbench")
+        .args(["--events=1", "--time=0", "--rand-seed=7"])
+        .arg(&script)
+        .arg("run")
+        .output();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let Ok(output) = run else {
+        eprintln!("skipped: sysbench is not installed");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    for kind in ["uniform", "gaussian", "special", "pareto"] {
+        const CELLS: usize = 50;
+        let mut theirs = [0f64; CELLS];
+        let values: Vec<usize> = text
+            .lines()
+            .filter_map(|line| line.split_once('\t').filter(|(name, _)| *name == kind)?.1.trim().parse().ok())
+            .collect();
+        assert_eq!(values.len(), 50_000, "{kind}: {}", &text[..text.len().min(2000)]);
+        values.iter().for_each(|value| theirs[(value - 1) * CELLS / 997] += 1.0);
+        let mut random = Random::new(9, 0);
+        let keys = Distribution::named(kind).unwrap().over(1, 997);
+        let mut ours = [0f64; CELLS];
+        (0..50_000).for_each(|_| ours[(keys.draw(&mut random) as usize - 1) * CELLS / 997] += 1.0);
+        let statistic: f64 = ours
+            .iter()
+            .zip(&theirs)
+            .filter(|(a, b)| **a + **b > 0.0)
+            .map(|(a, b)| (a - b).powi(2) / (a + b))
+            .sum();
+        // 49 degrees of freedom: 90 is passed once in some three thousand runs.
+        assert!(statistic < 90.0, "{kind}: {statistic:.1}\n{ours:?}\n{theirs:?}");
+    }
+}
+
+#[test]
+fn ycsb_distributions_follow_their_definitions() {
+    let mut random = Random::new(5, 0);
+    // The method is exact for the first two records and near for the rest: their shares are compared by eights.
+    let zipfian = Zipfian::new(1000);
+    let weight = |from: u32, to: u32| (from..to).map(|i| f64::from(i + 1).powf(-THETA)).sum::<f64>();
+    let expected = [weight(0, 1), weight(1, 2), weight(2, 1000)];
+    assert_fits("first records", &expected, || (zipfian.draw(&mut random) as usize).min(2));
+    let mut seen = [0usize; 1000];
+    (0..DRAWS).for_each(|_| seen[zipfian.draw(&mut random) as usize] += 1);
+    for (from, to) in [(2, 10), (10, 100), (100, 1000)] {
+        let share = seen[from as usize..to as usize].iter().sum::<usize>() as f64 / DRAWS as f64;
+        let wanted = weight(from, to) / weight(0, 1000);
+        assert!((share / wanted - 1.0).abs() < 0.1, "{from}..{to}: {share} instead of {wanted}");
+    }
+
+    // Growing gives what beginning larger gives, across the end of the exact sum.
+    let mut grown = Zipfian::new(9_000);
+    (0..100).for_each(|_| grown.grow(50));
+    let (a, b) = (Random::new(1, 1), Random::new(1, 1));
+    let fresh = Zipfian::new(14_000);
+    assert_eq!(grown.records(), fresh.records());
+    let (mut a, mut b) = (a, b);
+    assert!((0..10_000).all(|_| grown.draw(&mut a).abs_diff(fresh.draw(&mut b)) <= 1));
+    assert_eq!(Zipfian::new(1).draw(&mut random), 0);
+}
+
+#[test]
+fn ycsb_hash_and_constants_are_the_originals() {
+    // ScrambledZipfianGenerator's own ZETAN for its ten thousand million ranks.
+    let ranks = Zipfian::new(10_000_000_000);
+    let zeta = format!("{ranks:?}")
+        .split("zeta: ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap()
+        .parse::<f64>()
+        .unwrap();
+    assert!((zeta - 26.469_028_201_783_02).abs() < 1e-6, "{zeta}");
+    // user6284781860667377211 is the first key of every YCSB load.
+    assert_eq!(hash(0), 6_284_781_860_667_377_211);
+    let mut random = Random::new(6, 0);
+    let scrambled = Scrambled::new(500);
+    let mut seen = vec![0usize; 500];
+    (0..DRAWS).for_each(|_| seen[scrambled.draw(&mut random) as usize] += 1);
+    let most = seen.iter().enumerate().max_by_key(|(_, count)| **count).unwrap().0 as u64;
+    assert_eq!(most, hash(0) % 500);
+}
