@@ -36,20 +36,41 @@ pub struct Check {
     pub fault: Option<String>,
 }
 
+/// What lies in a database already, as far as a workload is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// None of its tables.
+    Nothing,
+    /// What it would load.
+    Loaded,
+    /// Something else, which loading would replace: what.
+    Other(String),
+}
+
+/// What a database held before the first round, which a check afterwards compares with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Before(pub Vec<String>);
+
 /// A workload at a scale, for one kind of server.
 pub trait Workload: Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;
 
     /// The kinds of transactions in its mix.
-    fn kinds(&self) -> &[&'static str];
+    fn kinds(&self) -> &[String];
 
     /// Makes its tables in the target's database, in place of those of an earlier load, and fills them with so many threads.
     /// Sets the progress's total first.
     fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault>;
 
+    /// What is there already.
+    fn found(&self, control: &mut Control) -> Result<Found, Fault>;
+
+    /// What is done once before the first round, when everything is loaded: as pgbench vacuums and empties its history.
+    fn prepare(&self, control: &mut Control) -> Result<Before, Fault>;
+
     /// What must hold whenever no client runs, and whether it does.
-    fn check(&self, control: &mut Control) -> Result<Vec<Check>, Fault>;
+    fn check(&self, control: &mut Control, before: &Before) -> Result<Vec<Check>, Fault>;
 
     /// All statements its clients run, by [`crate::client::StatementId`].
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;
