@@ -4,7 +4,7 @@
 //! is over, does what the returned [`Step`] says, and calls it again. A client never touches a socket or a clock, so the
 //! same one runs under every driver and in tests without a server.
 
-mod random;
+pub mod random;
 
 pub use random::Random;
 
