@@ -1,0 +1,138 @@
+//! Whether the machine, or an arm, was another one at the end of a run than at its beginning.
+
+use super::interval::{median, quantile};
+use super::trend::trend;
+use crate::report::{Noise, Point};
+
+/// A change counts where so little chance would bring it about.
+const CHANCE: f64 = 0.01;
+
+/// Smaller changes than this part are not worth a word.
+const WORTH: f64 = 0.03;
+
+/// The machine is noisy where one time in ten the fixed loop takes so much longer than usual.
+const NOISY: f64 = 0.10;
+
+/// What changed over the run, a plain sentence each; empty where nothing did. `noise` are the fixed loop's times.
+pub fn drift(noise: &[Noise], points: &[Point]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let times: Vec<(f64, f64)> = noise.iter().map(|one| (one.at, one.took)).collect();
+    if let Some(change) = clear(&times) {
+        let (part, how) = (change.abs() * 100.0, if change > 0.0 { "longer" } else { "less" });
+        sentences.push(format!(
+            "The machine drifted: a fixed loop took {part:.0}% {how} at the end of the run than at its beginning. Points \
+             measured far apart can't be compared; arms measured in turn can."
+        ));
+    }
+    sentences.extend(unsteady(noise));
+    for arm in arms(points) {
+        if let Some(change) = clear(&relative(points, arm)) {
+            let (part, how) = (change.abs() * 100.0, if change > 0.0 { "faster" } else { "slower" });
+            sentences.push(format!(
+                "{arm} got {part:.0}% {how} over the run, by repeated rounds with the same number of clients."
+            ));
+        }
+    }
+    sentences
+}
+
+/// The change over time, where it is beyond chance and worth a word.
+fn clear(samples: &[(f64, f64)]) -> Option<f64> {
+    let trend = trend(samples)?;
+    (trend.chance < CHANCE && trend.change.abs() >= WORTH).then_some(trend.change)
+}
+
+fn unsteady(noise: &[Noise]) -> Option<String> {
+    let mut times: Vec<f64> = noise.iter().map(|one| one.took).filter(|took| took.is_finite()).collect();
+    times.sort_by(f64::total_cmp);
+    // One in ten of fewer than ten is a single outlier.
+    let slow = (times.len() >= 10).then(|| quantile(&times, 0.9) / quantile(&times, 0.5))?;
+    (slow - 1.0 >= NOISY).then(|| {
+        format!(
+            "The machine is noisy: one time in ten a fixed loop took {slow:.2} times its usual time or more; somebody else \
+             is at work on it, or its clock changes."
+        )
+    })
+}
+
+fn arms(points: &[Point]) -> Vec<&str> {
+    let mut arms: Vec<&str> = Vec::new();
+    for point in points {
+        if !arms.contains(&point.arm.as_str()) {
+            arms.push(&point.arm);
+        }
+    }
+    arms
+}
+
+/// When an arm's rounds were and how fast, each as a part of its point's median.
+fn relative(points: &[Point], arm: &str) -> Vec<(f64, f64)> {
+    let repeated = points.iter().filter(|point| point.arm == arm && point.rounds.len() > 1);
+    repeated
+        .flat_map(|point| {
+            let tps: Vec<f64> = point.rounds.iter().map(|round| round.tps).collect();
+            let middle = median(&tps);
+            point.rounds.iter().map(move |round| (round.at, round.tps / middle))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::test_noise::{Noisy, point};
+
+    fn loops(seed: u64, level: impl Fn(f64) -> f64) -> Vec<Noise> {
+        let mut noisy = Noisy::new(seed);
+        let took = |at: f64, noise: f64| Noise { at, took: level(at / 40.0) * (1.0 + 0.005 * noise) };
+        (0..40).map(|at| took(f64::from(at), noisy.normal())).collect()
+    }
+
+    /// Three points of five rounds, pass after pass, the speed a function of time.
+    fn points(arm: &str, seed: u64, speed: impl Fn(f64) -> f64) -> Vec<Point> {
+        let mut noisy = Noisy::new(seed);
+        let mut points: Vec<Point> = [1, 8, 64].map(|clients| point(arm, clients, &[0.0; 5])).into();
+        for pass in 0..5 {
+            for (index, point) in points.iter_mut().enumerate() {
+                let at = f64::from(pass) * 3.0 + index as f64;
+                let round = &mut point.rounds[pass as usize];
+                (round.at, round.tps) =
+                    (at, 1_000.0 * (index + 1) as f64 * speed(at / 15.0) * (1.0 + 0.01 * noisy.normal()));
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn a_steady_run_needs_no_word() {
+        assert_eq!(drift(&loops(1, |_| 20.0), &points("a", 2, |_| 1.0)), Vec::<String>::new());
+        assert_eq!(drift(&[], &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_machine_that_slows_down_is_told() {
+        let told = drift(&loops(1, |part| 20.0 * (1.0 + 0.3 * part)), &points("a", 2, |_| 1.0));
+        assert!(told[0].starts_with("The machine drifted: a fixed loop took 2"), "{told:?}");
+        assert!(told[0].contains("longer"), "{told:?}");
+    }
+
+    #[test]
+    fn one_arm_alone_can_drift() {
+        let mut all = points("a", 2, |_| 1.0);
+        all.extend(points("b", 3, |part| 1.0 - 0.3 * part));
+        let told = drift(&loops(1, |_| 20.0), &all);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("b got ") && told[0].contains("slower"), "{told:?}");
+    }
+
+    #[test]
+    fn a_loop_that_often_takes_longer_is_noise_not_drift() {
+        let mut noise = loops(1, |_| 20.0);
+        for at in [2, 9, 13, 21, 29, 38] {
+            noise[at].took *= 2.0;
+        }
+        let told = drift(&noise, &[]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("The machine is noisy: one time in ten a fixed loop took 2"), "{told:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! A median and the interval it lies in 95 times in 100.
+//!
+//! From five values on, the interval is the bootstrap's expanded percentile interval (Hesterberg, "What Teachers Should Know
+//! About the Bootstrap", The American Statistician 69(4), 2015, section 3.2): the plain percentile interval is too narrow
+//! for few values, so its tails are those of Student's distribution, widened by the root of n/(n-1). Two to four values
+//! can't be resampled into an interval of 95% (the lowest and the highest of three hold the median 3 times in 4): there it
+//! is Student's interval of the mean, stretched to hold the median, which takes the noise as normal.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::client::Random;
+use crate::report::Interval;
+
+/// Of the resampling; a constant, so that the same values give the same interval.
+const SEED: u64 = 0x0a11_c09e_5eed;
+
+/// How often values are drawn anew. The tails of five values are at 1 in 1,000; this has 5 beyond them.
+const RESAMPLES: usize = 5_000;
+
+/// From so many values on, they are resampled.
+const RESAMPLED_FROM: usize = 5;
+
+/// The middle of the values; NaN where there are none. Values that are no numbers are left out.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    quantile(&sorted, 0.5)
+}
+
+/// The median of `values` and its interval. The bounds are unknown for fewer than two values.
+pub fn estimate(values: &[f64]) -> Interval {
+    let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    let value = median(&values);
+    let (low, high) = match values.len() {
+        0 | 1 => return Interval::alone(value),
+        few if few < RESAMPLED_FROM => of_few(&values),
+        _ => resampled(&values),
+    };
+    Interval { value, low: low.min(value), high: high.max(value) }
+}
+
+/// Student's interval of the mean.
+fn of_few(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let reach = student(values.len() - 1) * (variance / count).sqrt();
+    (mean - reach, mean + reach)
+}
+
+fn resampled(values: &[f64]) -> (f64, f64) {
+    let count = values.len();
+    let mut random = Random::new(SEED, count as u64);
+    let mut drawn = vec![0.0; count];
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            for slot in &mut drawn {
+                *slot = values[random.between(0, count as i64 - 1) as usize];
+            }
+            drawn.sort_by(f64::total_cmp);
+            quantile(&drawn, 0.5)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let widening = (count as f64 / (count as f64 - 1.0)).sqrt();
+    let tail = tail(widening * student(count - 1));
+    (quantile(&medians, tail), quantile(&medians, 1.0 - tail))
+}
+
+/// How many standard errors to each side 95% of Student's distribution reach.
+pub(super) fn student(freedom: usize) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64)
+        .expect("there is at least one degree of freedom")
+        .inverse_cdf(0.975)
+}
+
+/// The share of a normal distribution below so many standard errors to the left.
+pub(super) fn tail(errors: f64) -> f64 {
+    Normal::standard().cdf(-errors)
+}
+
+/// The value below which this share of the sorted values lies; NaN where there are none.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = share * last as f64;
+    let (below, part) = (place.floor() as usize, place.fract());
+    let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
+    // Two equal values stay what they are, infinite ones included.
+    if part == 0.0 || low == high { low } else { low + (high - low) * part }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stats::test_noise::Noisy;
+
+    #[test]
+    fn medians_leave_out_what_is_no_number() {
+        assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[1.0, 4.0]), 2.5);
+        assert!(median(&[f64::INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn one_value_has_no_bounds_and_equal_ones_have_no_width() {
+        assert_eq!(estimate(&[7.0]).value, 7.0);
+        assert_eq!(estimate(&[7.0]).bounds(), None);
+        for count in [2, 5, 9] {
+            let interval = estimate(&vec![7.0; count]);
+            assert_eq!((interval.value, interval.bounds()), (7.0, Some((7.0, 7.0))));
+        }
+    }
+
+    #[test]
+    fn the_same_values_give_the_same_interval() {
+        let values = [101.0, 99.0, 103.0, 98.0, 100.0, 97.0, 104.0];
+        assert_eq!(estimate(&values), estimate(&values));
+    }
+
+    /// How often of 400 the interval holds the true median, 100, with noise of 2% and with skewed noise.
+    fn held(count: usize, skewed: bool) -> usize {
+        let mut noisy = Noisy::new(count as u64);
+        (0..400)
+            .filter(|_| {
+                let values: Vec<f64> = (0..count)
+                    .map(|_| {
+                        let noise = noisy.normal();
+                        if skewed { 100.0 * (0.3 * noise).exp() } else { 100.0 + 2.0 * noise }
+                    })
+                    .collect();
+                estimate(&values).contains(100.0) == Some(true)
+            })
+            .count()
+    }
+
+    #[test]
+    fn intervals_hold_the_true_median_about_95_times_in_100() {
+        for count in [2, 3, 4, 5, 7, 10, 20] {
+            let held = held(count, false);
+            // Five values: their lowest and highest hold the median 15 times in 16, and no interval of theirs can do more.
+            assert!(held >= 360, "{count} values: {held} of 400");
+            assert!(count < 10 || held <= 398, "{count} values: {held} of 400, wider than need be");
+        }
+        for count in [5, 10, 20] {
+            let held = held(count, true);
+            assert!(held >= 360, "{count} skewed values: {held} of 400");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn the_median_lies_within_its_bounds_and_scales(
+            values in prop::collection::vec(1.0f64..1e6, 2..15), factor in 0.001f64..1000.0,
+        ) {
+            let interval = estimate(&values);
+            let (low, high) = interval.bounds().unwrap();
+            prop_assert!(low <= interval.value && interval.value <= high);
+            let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
+            let scaled = estimate(&scaled);
+            prop_assert!((scaled.low - low * factor).abs() <= 1e-9 * high * factor);
+            prop_assert!((scaled.high - high * factor).abs() <= 1e-9 * high * factor);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The universal scalability law (Gunther, "A General Theory of Computational Scalability Based on Rational Functions",
+//! 2008): `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`, fitted to measured throughput.
+//!
+//! The way of a fit:
+//! 1. Turned round, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be negative, a convex
+//!    problem with one solution and no starting value to choose.
+//! 2. Noise of throughput grows with it, so errors count in proportion: from that solution, steps of Gauss and Newton on the
+//!    logarithms' errors, each again such a problem, until they gain nothing.
+//! 3. Intervals by resampling the errors that are left (they hold noise and misfit alike), widened for the few degrees of
+//!    freedom by Student's distribution.
+//!
+//! A fit always says what speaks against it ([`Fit::doubts`]): a curve of another shape, growth faster than clients, a peak
+//! far beyond what was measured.
+
+use super::interval::{quantile, student, tail};
+use super::least_squares::{Columns, solve};
+use crate::client::Random;
+use crate::report::{Fit, Interval, Peak, Point};
+
+/// Of the resampling; a constant, so that the same points give the same intervals.
+const SEED: u64 = 0x0a11_c09e_1a30;
+
+/// How often errors are drawn anew.
+const RESAMPLES: usize = 1_000;
+
+/// The law has three terms: of fewer points nothing would be left to judge it by.
+const LEAST_POINTS: usize = 4;
+
+/// A point missed by more than this part makes the fit doubtful.
+const MISSED: f64 = 0.25;
+
+/// Throughput that grows so much faster than clients is no noise.
+const TOO_FAST: f64 = 1.05;
+
+/// Fits the law to the points of one arm, workload and protocol.
+///
+/// # Errors
+/// Says why there is no fit: fewer than four numbers of clients were measured.
+pub fn fit(points: &[&Point]) -> Result<Fit, String> {
+    let mut curve: Vec<(f64, f64)> = points
+        .iter()
+        .map(|point| (point.clients as f64, point.tps.value))
+        .filter(|&(clients, tps)| clients >= 1.0 && tps.is_finite() && tps > 0.0)
+        .collect();
+    curve.sort_by(|one, other| one.0.total_cmp(&other.0));
+    curve.dedup_by_key(|one| one.0);
+    if curve.len() < LEAST_POINTS {
+        let has = curve.len();
+        return Err(format!(
+            "the scalability law needs {LEAST_POINTS} different numbers of clients, and {has} gave throughput"
+        ));
+    }
+    let first = points[0];
+    let law =
+        Law::fit(&curve).ok_or("the scalability law does not fit at all: throughput is not above zero")?;
+    let spread = Spread::of(&law, &curve);
+    let peak = law.peak().map(|clients| Peak {
+        clients: spread.interval(clients, |law| law.peak().unwrap_or(f64::INFINITY)),
+        tps: law.tps(clients),
+    });
+    Ok(Fit {
+        arm: first.arm.clone(),
+        workload: first.workload.clone(),
+        protocol: first.protocol,
+        single: spread.interval(law.single, |law| law.single),
+        contention: spread.interval(law.contention, |law| law.contention),
+        coherence: spread.interval(law.coherence, |law| law.coherence),
+        peak,
+        explained: explained(&law, &curve),
+        doubts: doubts(&law, &curve),
+    })
+}
+
+/// The three terms.
+#[derive(Debug, Clone, Copy)]
+struct Law {
+    single: f64,
+    contention: f64,
+    coherence: f64,
+}
+
+impl Law {
+    fn tps(&self, clients: f64) -> f64 {
+        clients / self.cost(clients) * self.single
+    }
+
+    /// What a client's work costs beside that of so many, 1 alone.
+    fn cost(&self, clients: f64) -> f64 {
+        let others = clients - 1.0;
+        1.0 + self.contention * others + self.coherence * clients * others
+    }
+
+    /// Where throughput is highest; `None` where it grows for ever.
+    fn peak(&self) -> Option<f64> {
+        if self.contention >= 1.0 {
+            return Some(1.0);
+        }
+        (self.coherence > 0.0).then(|| ((1.0 - self.contention) / self.coherence).sqrt().max(1.0))
+    }
+
+    fn from_coefficients([alone, others, pairs]: [f64; 3]) -> Self {
+        Self { single: 1.0 / alone, contention: others / alone, coherence: pairs / alone }
+    }
+
+    /// `None` where some throughput is not above zero.
+    fn fit(curve: &[(f64, f64)]) -> Option<Self> {
+        let turned: Vec<f64> = curve.iter().map(|(clients, tps)| clients / tps).collect();
+        let mut coefficients = step(curve, &turned, &turned)?;
+        let mut error = log_error(curve, &coefficients);
+        for _ in 0..100 {
+            let now: Vec<f64> = curve.iter().map(|(clients, _)| value(*clients, &coefficients)).collect();
+            // The line that the logarithm's error follows near `now`.
+            let aim: Vec<f64> =
+                turned.iter().zip(&now).map(|(turned, now)| now * (1.0 + (turned / now).ln())).collect();
+            let Some(full) = step(curve, &aim, &now) else { break };
+            let halved = (0..20).map(|halvings| {
+                let part = 0.5f64.powi(halvings);
+                std::array::from_fn(|term| coefficients[term] + part * (full[term] - coefficients[term]))
+            });
+            let better = halved
+                .map(|tried: [f64; 3]| (log_error(curve, &tried), tried))
+                .find(|(tried, _)| *tried < error);
+            let Some((less, found)) = better else { break };
+            let gain = error - less;
+            (error, coefficients) = (less, found);
+            if gain <= 1e-13 * error {
+                break;
+            }
+        }
+        Some(Self::from_coefficients(coefficients))
+    }
+}
+
+/// `N / X` of these coefficients.
+fn value(clients: f64, [alone, others, pairs]: &[f64; 3]) -> f64 {
+    alone + others * (clients - 1.0) + pairs * clients * (clients - 1.0)
+}
+
+/// The coefficients that come closest to `target`, errors counted as parts of `scale`.
+fn step(curve: &[(f64, f64)], target: &[f64], scale: &[f64]) -> Option<[f64; 3]> {
+    let column = |of: fn(f64) -> f64| -> Vec<f64> {
+        curve.iter().zip(scale).map(|((clients, _), scale)| of(*clients) / scale).collect()
+    };
+    let columns: Columns = [column(|_| 1.0), column(|n| n - 1.0), column(|n| n * (n - 1.0))];
+    let target: Vec<f64> = target.iter().zip(scale).map(|(target, scale)| target / scale).collect();
+    solve(&columns, &target)
+}
+
+fn log_error(curve: &[(f64, f64)], coefficients: &[f64; 3]) -> f64 {
+    curve.iter().map(|(clients, tps)| (clients / tps / value(*clients, coefficients)).ln().powi(2)).sum()
+}
+
+/// Fits to points as they could have come out as well.
+struct Spread {
+    laws: Vec<Law>,
+    tail: f64,
+}
+
+impl Spread {
+    fn of(law: &Law, curve: &[(f64, f64)]) -> Self {
+        let (count, freedom) = (curve.len(), curve.len() - 3);
+        let errors: Vec<f64> = curve.iter().map(|(clients, tps)| (tps / law.tps(*clients)).ln()).collect();
+        let mean = errors.iter().sum::<f64>() / count as f64;
+        // Three terms were spent on making the errors small.
+        let widening = (count as f64 / freedom as f64).sqrt();
+        let mut random = Random::new(SEED, count as u64);
+        let laws = (0..RESAMPLES)
+            .filter_map(|_| {
+                let drawn: Vec<(f64, f64)> = curve
+                    .iter()
+                    .map(|(clients, _)| {
+                        let error = errors[random.between(0, count as i64 - 1) as usize] - mean;
+                        (*clients, law.tps(*clients) * (widening * error).exp())
+                    })
+                    .collect();
+                Law::fit(&drawn)
+            })
+            .collect();
+        Self { laws, tail: tail(student(freedom)) }
+    }
+
+    fn interval(&self, value: f64, term: impl Fn(&Law) -> f64) -> Interval {
+        let mut terms: Vec<f64> = self.laws.iter().map(term).collect();
+        terms.sort_by(f64::total_cmp);
+        let (low, high) = (quantile(&terms, self.tail), quantile(&terms, 1.0 - self.tail));
+        Interval { value, low: low.min(value), high: high.max(value) }
+    }
+}
+
+/// R squared.
+fn explained(law: &Law, curve: &[(f64, f64)]) -> f64 {
+    let mean = curve.iter().map(|point| point.1).sum::<f64>() / curve.len() as f64;
+    let left: f64 = curve.iter().map(|(clients, tps)| (tps - law.tps(*clients)).powi(2)).sum();
+    let all: f64 = curve.iter().map(|(_, tps)| (tps - mean).powi(2)).sum();
+    1.0 - left / all
+}
+
+fn doubts(law: &Law, curve: &[(f64, f64)]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if let Some((from, to, times)) = too_fast(curve) {
+        doubts.push(format!(
+            "from {from} to {to} clients throughput grows {times:.2} times as much as the number of clients, which the law \
+             knows no term for (few clients leave the machine half asleep, or caches were cold)"
+        ));
+    }
+    let off = |(clients, tps): &(f64, f64)| law.tps(*clients) / tps - 1.0;
+    let worst = curve
+        .iter()
+        .map(|point| (point.0, off(point)))
+        .max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()));
+    if let Some((clients, part)) = worst.filter(|worst| worst.1.abs() > MISSED) {
+        let (percent, side) = (part.abs() * 100.0, if part > 0.0 { "above" } else { "below" });
+        doubts.push(format!(
+            "the curve lies {percent:.0}% {side} what was measured at {clients} clients: it has another shape"
+        ));
+    }
+    let most = curve[curve.len() - 1].0;
+    if let Some(peak) = law.peak().filter(|peak| *peak > 2.0 * most) {
+        doubts.push(format!("the peak at {peak:.0} clients lies far beyond the {most} that were measured"));
+    }
+    doubts
+}
+
+/// The neighbours between which throughput grows fastest, where that is faster than clients, and how much.
+fn too_fast(curve: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
+    curve
+        .windows(2)
+        .map(|pair| (pair[0].0, pair[1].0, (pair[1].1 / pair[0].1) / (pair[1].0 / pair[0].0)))
+        .max_by(|one, other| one.2.total_cmp(&other.2))
+        .filter(|fastest| fastest.2 > TOO_FAST)
+}
+
+#[cfg(test)]
+#[path = "law_tests.rs"]
+mod tests;

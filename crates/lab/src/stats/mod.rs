@@ -1,0 +1,25 @@
+//! Statistics of repeated rounds: medians with intervals, ratios of arms measured in turn, drift over a run, and the
+//! universal scalability law.
+//!
+//! What must hold:
+//! 1. The same numbers give the same intervals: resampling is seeded by a constant, so that a stored report can be worked
+//!    out again.
+//! 2. An interval is never narrower than what the number of rounds can carry; where it can't be told, it is unknown (NaN),
+//!    not zero.
+//! 3. A difference whose interval holds 1 is no difference.
+
+mod drift;
+mod interval;
+mod law;
+mod least_squares;
+mod ratio;
+mod trend;
+
+#[cfg(test)]
+pub(crate) mod test_noise;
+
+pub use drift::drift;
+pub use interval::{estimate, median};
+pub use law::fit;
+pub use ratio::{Verdict, ratio, verdict};
+pub use trend::{Trend, trend};

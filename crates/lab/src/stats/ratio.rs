@@ -1,0 +1,110 @@
+//! One arm against another, from rounds that were measured in turn.
+//!
+//! Rounds are compared in pairs: the two of a pass lie next to each other, so what the machine did to both cancels out.
+
+use super::interval::estimate;
+use crate::report::{Interval, Point};
+
+/// What a ratio says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The second is more.
+    More,
+    /// The second is less.
+    Less,
+    /// No difference outside the noise.
+    None,
+    /// Too few rounds to tell.
+    Unknown,
+}
+
+/// How many times `point` does what `base` does, from the rounds of the same passes: the median of the pairs' ratios with
+/// its interval, worked out on logarithms so that it doesn't matter which one is the base. NaN where there is no pair.
+pub fn ratio(base: &Point, point: &Point) -> Interval {
+    let logs: Vec<f64> = point
+        .rounds
+        .iter()
+        .filter_map(|round| {
+            let other = base.rounds.iter().find(|other| other.pass == round.pass)?;
+            Some((round.tps / other.tps).ln())
+        })
+        .collect();
+    let Interval { value, low, high } = estimate(&logs);
+    Interval { value: value.exp(), low: low.exp(), high: high.exp() }
+}
+
+/// Whether a ratio is one.
+pub fn verdict(ratio: &Interval) -> Verdict {
+    match ratio.bounds() {
+        None => Verdict::Unknown,
+        Some((low, _)) if low > 1.0 => Verdict::More,
+        Some((_, high)) if high < 1.0 => Verdict::Less,
+        Some(_) => Verdict::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::test_noise::{Noisy, point};
+
+    /// Two arms in so many passes on a machine whose speed wanders by a fifth from pass to pass.
+    fn arms(noisy: &mut Noisy, passes: usize, truth: f64) -> (Point, Point) {
+        let (mut base, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..passes {
+            let machine = 1.0 + 0.2 * noisy.normal();
+            let machine = machine.max(0.2);
+            base.push(1_000.0 * machine * (1.0 + 0.01 * noisy.normal()));
+            other.push(1_000.0 * truth * machine * (1.0 + 0.01 * noisy.normal()));
+        }
+        (point("a", 8, &base), point("b", 8, &other))
+    }
+
+    #[test]
+    fn what_the_machine_did_to_both_cancels_out() {
+        let mut noisy = Noisy::new(1);
+        let (base, other) = arms(&mut noisy, 7, 1.1);
+        let ratio = ratio(&base, &other);
+        assert_eq!(verdict(&ratio), Verdict::More);
+        assert!((ratio.value - 1.1).abs() < 0.03 && ratio.high - ratio.low < 0.1, "{ratio:?}");
+        let (low, high) =
+            estimate(&base.rounds.iter().map(|round| round.tps).collect::<Vec<_>>()).bounds().unwrap();
+        assert!(high / low > 1.1, "the rounds themselves are far apart: {low} to {high}");
+    }
+
+    #[test]
+    fn equal_arms_differ_5_times_in_100_at_most() {
+        let mut noisy = Noisy::new(2);
+        let told = (0..400)
+            .filter(|_| {
+                let (base, other) = arms(&mut noisy, 6, 1.0);
+                verdict(&ratio(&base, &other)) != Verdict::None
+            })
+            .count();
+        assert!(told <= 32, "{told} of 400");
+    }
+
+    #[test]
+    fn the_ratio_turns_round_with_the_arms() {
+        let mut noisy = Noisy::new(3);
+        let (base, other) = arms(&mut noisy, 7, 0.6);
+        let (there, back) = (ratio(&base, &other), ratio(&other, &base));
+        assert!((there.value * back.value - 1.0).abs() < 1e-9);
+        assert!((there.low * back.high - 1.0).abs() < 0.01, "{there:?} {back:?}");
+        assert_eq!((verdict(&there), verdict(&back)), (Verdict::Less, Verdict::More));
+    }
+
+    #[test]
+    fn only_rounds_of_the_same_pass_are_pairs() {
+        let base = point("a", 8, &[100.0, 200.0, 400.0]);
+        let mut other = point("b", 8, &[220.0, 440.0]);
+        other.rounds[0].pass = 1;
+        other.rounds[1].pass = 2;
+        let ratio_of_two = ratio(&base, &other);
+        assert!((ratio_of_two.value - 1.1).abs() < 1e-9, "{ratio_of_two:?}");
+        other.rounds.truncate(1);
+        assert_eq!(verdict(&ratio(&base, &other)), Verdict::Unknown);
+        other.rounds[0].pass = 9;
+        assert!(ratio(&base, &other).value.is_nan());
+    }
+}

@@ -1,0 +1,48 @@
+//! Made-up rounds for the tests of statistics.
+
+use crate::client::Random;
+use crate::drive::{CpuTime, Protocol};
+use crate::report::{Interval, Latency, Observed, Point, Round};
+
+/// Noise that is the same in every run of a test.
+pub(crate) struct Noisy(Random);
+
+impl Noisy {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Random::new(seed, 0))
+    }
+
+    /// Of mean 0 and standard deviation 1 (Box and Muller).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let (one, other) = (1.0 - self.0.unit(), self.0.unit());
+        (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+    }
+}
+
+/// A point with a round in each pass.
+pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
+    let round = |(pass, tps): (usize, &f64)| Round {
+        pass: pass as u32,
+        at: pass as f64,
+        elapsed: 1.0,
+        tps: *tps,
+        kinds: Vec::new(),
+        latency: Latency::default(),
+        lag: None,
+        seconds: Vec::new(),
+        errors: Vec::new(),
+        lost_clients: None,
+        client_cpu: CpuTime::default(),
+        observed: Observed::default(),
+    };
+    Point {
+        arm: arm.into(),
+        workload: "select-only".into(),
+        protocol: Protocol::Prepared,
+        clients,
+        tps: Interval::alone(super::median(tps)),
+        ratio: None,
+        rounds: tps.iter().enumerate().map(round).collect(),
+        checks: Vec::new(),
+    }
+}
