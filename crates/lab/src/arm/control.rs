@@ -13,7 +13,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 
 use crate::arm::{Address, Dialect, Target};
-use crate::client::Params;
+use crate::client::{Params, Reply};
 
 pub use bulk::{Progress, in_parallel};
 pub use fault::Fault;
@@ -127,6 +127,19 @@ impl Control {
             Link::Postgres(client) => bulk::copy(client, table, columns, progress, &mut next),
             Link::Mysql(conn) => bulk::insert(conn, table, columns, progress, &mut next),
         }
+    }
+}
+
+impl crate::arm::Control for Control {
+    fn ask(&mut self, sql: &str) -> Result<Reply, String> {
+        let rows = self.query(sql)?;
+        let mut reply = Reply::default();
+        reply.set_columns(rows.first().map_or(0, Vec::len));
+        for value in rows.iter().flatten() {
+            reply.push(value.as_deref().map(str::as_bytes));
+        }
+        reply.set_affected(rows.len() as u64);
+        Ok(reply)
     }
 }
 

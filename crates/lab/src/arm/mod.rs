@@ -1,9 +1,19 @@
 //! Arms: the servers that are measured side by side.
+//!
+//! [`spec::Spec`] is what was asked for, [`Running`] what can be connected to: [`Running::start`] reaches the server, or
+//! starts it, and asks it what it is.
 
+pub mod about;
 pub mod control;
+mod guard;
+mod local;
+mod own;
+pub mod spec;
 pub mod url;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use sync::atomic::AtomicBool;
 
 use crate::client::Reply;
 
@@ -43,6 +53,50 @@ pub struct Target {
     /// Processes of the server whose work counts as the server's, where they run on this machine: the first of each is
     /// the parent of the others.
     pub processes: Vec<u32>,
+}
+
+/// An arm that can be measured. Dropping it stops its server if the lab has started it.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it is.
+    pub target: Target,
+    /// What it says it is; settings that the arm was given come first.
+    pub about: about::About,
+    own: Option<own::Own>,
+}
+
+impl Running {
+    /// Reaches or starts an arm's server. `executable` is what has a `serve` of its own; `stop` ends a start that takes too
+    /// long. Errors are one plain line that names the arm.
+    pub fn start(spec: &spec::Spec, executable: &Path, stop: &AtomicBool) -> Result<Self, String> {
+        let (own, mut target) = match &spec.source {
+            spec::Source::Runs(target) => (None, target.clone()),
+            spec::Source::Own(recipe) => {
+                let (own, target) = own::Own::start(&spec.name, recipe, executable, stop)?;
+                (Some(own), target)
+            }
+        };
+        let ask = || about::About::ask(&mut control::Control::connect(&target)?);
+        let mut about = ask().map_err(|fault| format!("arm {}: {fault}", spec.name))?;
+        if let spec::Source::Own(recipe) = &spec.source {
+            let given =
+                recipe.settings.iter().map(|(name, value)| (name.clone(), value.clone().unwrap_or_default()));
+            let given: Vec<(String, String)> = given.collect();
+            about
+                .settings
+                .retain(|(name, _)| given.iter().all(|(other, _)| other.replace('-', "_") != *name));
+            about.settings.splice(0..0, given);
+        }
+        if target.processes.is_empty() {
+            target.processes.extend(local::process(&target.address));
+        }
+        Ok(Self { target, about, own })
+    }
+
+    /// Whether its server is known to have ended: only of servers the lab has started.
+    pub fn has_ended(&mut self) -> bool {
+        self.own.as_mut().is_some_and(|own| !own.is_running())
+    }
 }
 
 /// A connection beside the load, for loading, checking and asking a server what it does.

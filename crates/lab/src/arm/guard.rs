@@ -1,0 +1,154 @@
+//! What stops a server that the lab started and removes its folder, on every way the lab may end: regularly, by an error, a
+//! panic, a signal, or kill -9.
+//!
+//! A small shell waits on a pipe whose other end only the lab holds. When that end closes, whatever closed it, the shell
+//! asks the server to stop, waits for half a minute, kills it, and removes the folder. It is in a process group of its own,
+//! as the server is, so that Ctrl-C on the terminal reaches the lab alone.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// Arguments: the folder, the signal. Its input: the server's process id, then `ended` if it is known to have ended (its id
+/// may be another's by then).
+const SCRIPT: &str = r#"
+read -r server || server=
+read -r word || word=
+if [ -n "$server" ] && [ "$word" != ended ]; then
+    kill -s "$2" "$server"
+    tenths=0
+    while kill -0 "$server" && [ "$tenths" -lt 300 ]; do
+        sleep 0.1
+        tenths=$((tenths + 1))
+    done
+    kill -s KILL "$server"
+fi
+rm -rf "$1"
+"#;
+
+/// The shell, waiting.
+#[derive(Debug)]
+pub(super) struct Guard {
+    shell: Child,
+    /// Closed to let it act.
+    pipe: Option<ChildStdin>,
+    server: Option<Child>,
+}
+
+impl Guard {
+    /// Guards a folder from now on, and the server that will run in it, which stops at this signal (its name without SIG).
+    pub(super) fn new(folder: &Path, signal: &str) -> Result<Self, String> {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", SCRIPT, "allcore-bench-guard"])
+            .arg(folder)
+            .arg(signal)
+            .current_dir("/")
+            .process_group(0);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut shell = shell.spawn().map_err(|error| format!("can't start sh: {error}"))?;
+        let pipe = shell.stdin.take();
+        Ok(Self { shell, pipe, server: None })
+    }
+
+    /// Starts the server.
+    pub(super) fn start(&mut self, command: &mut Command) -> Result<(), String> {
+        let program = command.get_program().to_owned();
+        let server = command.process_group(0).spawn();
+        let server = server.map_err(|error| format!("can't start {}: {error}", program.display()))?;
+        let told = self.pipe.as_mut().map(|pipe| writeln!(pipe, "{}", server.id()));
+        self.server = Some(server);
+        told.unwrap_or(Ok(()))
+            .map_err(|error| format!("can't tell the guard of {}: {error}", program.display()))
+    }
+
+    /// The server's process id, while it runs.
+    pub(super) fn server(&mut self) -> Option<u32> {
+        let server = self.server.as_mut()?;
+        match server.try_wait() {
+            Ok(None) => Some(server.id()),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let ended = self.server().is_none();
+        if let Some(mut pipe) = self.pipe.take()
+            && ended
+        {
+            // The shell is gone if this fails; then there is nobody to tell.
+            let _ = writeln!(pipe, "ended");
+        }
+        // Closed now. The server is reaped first: the shell waits until its process is gone.
+        if let Some(mut server) = self.server.take() {
+            let _ = server.wait();
+        }
+        let _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn sleeper() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        command
+    }
+
+    fn is_there(process: u32) -> bool {
+        // A process that has ended and is not yet reaped counts as gone.
+        let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    }
+
+    #[test]
+    fn a_dropped_guard_stops_the_server_and_removes_the_folder() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        guard.start(&mut sleeper()).unwrap();
+        let server = guard.server().unwrap();
+        assert!(is_there(server) && folder.exists());
+        drop(guard);
+        assert!(!is_there(server) && !folder.exists());
+    }
+
+    #[test]
+    fn a_lab_that_is_killed_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        guard.start(&mut sleeper()).unwrap();
+        let server = guard.server().unwrap();
+        // What the kernel does for a killed process: it closes the pipe and runs none of its code.
+        drop(guard.pipe.take());
+        let until = Instant::now() + Duration::from_secs(20);
+        while is_there(server) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!is_there(server), "the server still runs");
+        // Reaps the server, which init does for a lab that was killed; only then the shell sees that it has ended.
+        drop(guard);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_without_a_server_is_removed_too() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        drop(Guard::new(&folder, "TERM").unwrap());
+        assert!(!folder.exists());
+        let folder = tempfile::tempdir().unwrap().keep();
+        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        guard.start(&mut Command::new("true")).unwrap();
+        while guard.server().is_some() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(guard);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,159 @@
+//! Servers that the lab starts itself: an empty data folder of their own, a Unix socket and no port, as durable as they are
+//! by default, settings passed on. They end, and their folder goes, with the value that holds them (`guard`).
+
+mod mariadb;
+mod postgres;
+mod programs;
+mod serve;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sync::atomic::{AtomicBool, Ordering};
+
+use super::control::{Control, Fault};
+use super::guard::Guard;
+use super::spec::{Kind, Recipe};
+use super::{Address, Dialect, Target};
+
+/// The database that the lab makes in a server of its own.
+const DATABASE: &str = "bench";
+
+/// Sessions that a server of the lab's own admits unless its settings say otherwise.
+const CONNECTIONS: &str = "1100";
+
+/// How long a server may take to answer.
+const START: Duration = Duration::from_secs(120);
+
+/// How a server is started.
+struct Plan {
+    /// The command, without its standard streams.
+    command: Command,
+    dialect: Dialect,
+    socket: PathBuf,
+    user: &'static str,
+    /// A database that is always there.
+    first: &'static str,
+}
+
+/// A server that the lab has started. Dropping it stops the server and removes its folder.
+#[derive(Debug)]
+pub(super) struct Own(Guard);
+
+impl Own {
+    /// Starts a server for arm `arm` and makes its database. `executable` is what has `serve`. Ends early, with an error, once
+    /// `stop` is set.
+    pub(super) fn start(
+        arm: &str,
+        recipe: &Recipe,
+        executable: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(Self, Target), String> {
+        let said = |error: String| format!("arm {arm}: {error}");
+        let folder = new_folder(recipe).map_err(said)?;
+        let signal = match recipe.kind {
+            // PostgreSQL's fast shutdown; its SIGTERM waits for all sessions.
+            Kind::Postgres => "INT",
+            Kind::Serve | Kind::MariaDb => "TERM",
+        };
+        let mut guard = Guard::new(&folder, signal).map_err(said)?;
+        let planned = match recipe.kind {
+            Kind::Serve => Ok(serve::plan(recipe, &folder, executable)),
+            Kind::Postgres => postgres::plan(recipe, &folder),
+            Kind::MariaDb => mariadb::plan(recipe, &folder),
+        };
+        let mut plan = planned.map_err(said)?;
+        let log = folder.join("log");
+        let output = fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+        let (out, err) = output.map_err(|error| said(format!("can't write {}: {error}", log.display())))?;
+        guard.start(plan.command.stdin(Stdio::null()).stdout(out).stderr(err)).map_err(said)?;
+        let mut target = Target {
+            arm: arm.to_owned(),
+            dialect: plan.dialect,
+            address: Address::Unix(plan.socket),
+            user: plan.user.to_owned(),
+            password: None,
+            database: DATABASE.to_owned(),
+            processes: Vec::new(),
+        };
+        let mut control = await_answer(&mut guard, &target, plan.first, &log, stop).map_err(said)?;
+        control.execute(&format!("CREATE DATABASE {DATABASE}")).map_err(|fault| said(fault.into()))?;
+        target.processes.extend(guard.server());
+        Ok((Self(guard), target))
+    }
+
+    /// Whether it still runs.
+    pub(super) fn is_running(&mut self) -> bool {
+        self.0.server().is_some()
+    }
+}
+
+/// An empty folder with a short name: a socket's path has 107 bytes.
+fn new_folder(recipe: &Recipe) -> Result<PathBuf, String> {
+    let parent = recipe.value("in").map_or_else(std::env::temp_dir, PathBuf::from);
+    let made = tempfile::Builder::new().prefix("allcore-bench-").tempdir_in(&parent);
+    let folder = made.map_err(|error| format!("can't make a folder in {}: {error}", parent.display()))?;
+    Ok(folder.keep())
+}
+
+/// Waits until the server answers.
+fn await_answer(
+    guard: &mut Guard,
+    target: &Target,
+    database: &str,
+    log: &Path,
+    stop: &AtomicBool,
+) -> Result<Control, String> {
+    let until = Instant::now() + START;
+    loop {
+        let runs = guard.server().is_some();
+        let fault = match Control::connect_to(target, database) {
+            Ok(control) => return Ok(control),
+            Err(fault) => fault,
+        };
+        if !runs {
+            return Err(format!("the server ended at its start: {}", reason(log)));
+        }
+        // PostgreSQL says that it is starting up; anything else it says is final.
+        if !matches!(&fault, Fault::Unreachable { .. }) && fault.code() != Some("57P03") {
+            return Err(fault.into());
+        }
+        // Relaxed: nothing else is handed over by it.
+        if stop.load(Ordering::Relaxed) {
+            return Err("ended before its server had started".to_owned());
+        }
+        if Instant::now() > until {
+            return Err(format!("the server did not answer within {} s: {}", START.as_secs(), reason(log)));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The line of a log that says why a server ended.
+fn reason(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let telling = |line: &&str| ["FATAL", "ERROR", "error:"].iter().any(|word| line.contains(word));
+    let last = lines.clone().next_back();
+    lines.find(telling).or(last).unwrap_or("it said nothing").to_owned()
+}
+
+impl Recipe {
+    /// A setting's value, where it has one; the last one given counts.
+    fn value(&self, name: &str) -> Option<&str> {
+        self.settings.iter().rev().find(|(one, _)| one == name)?.1.as_deref()
+    }
+
+    /// The settings that are the server's own, not the lab's.
+    fn passed_on(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let own = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "bin" | "in"));
+        own.map(|(name, value)| (name.as_str(), value.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

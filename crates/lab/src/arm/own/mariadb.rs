@@ -1,0 +1,34 @@
+//! MariaDB: its installation script, then the server with its settings on the command line.
+
+use std::path::Path;
+
+use super::programs::Programs;
+use super::{CONNECTIONS, Plan};
+use crate::arm::Dialect;
+use crate::arm::spec::Recipe;
+
+/// Where distributions put it.
+const PLACES: [&str; 4] =
+    ["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/mariadb*/bin"];
+
+pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
+    let programs = Programs::find(recipe.value("bin"), "mariadbd", "mysql", &PLACES)?;
+    programs.give(folder)?;
+    let data = format!("--datadir={}", folder.join("data").display());
+    let mut install = programs.command("mariadb-install-db")?;
+    install.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-test-db"]);
+    programs.run(&mut install)?;
+    let socket = folder.join("socket");
+    let mut command = programs.command("mariadbd")?;
+    command.args(["--no-defaults", &data, "--skip-networking"]);
+    command.arg(format!("--socket={}", socket.display()));
+    command.arg(format!("--pid-file={}", folder.join("pid").display()));
+    command.arg(format!("--max-connections={CONNECTIONS}"));
+    for (name, value) in recipe.passed_on() {
+        match value {
+            Some(value) => command.arg(format!("--{name}={value}")),
+            None => command.arg(format!("--{name}")),
+        };
+    }
+    Ok(Plan { command, dialect: Dialect::Mysql, socket, user: "root", first: "mysql" })
+}

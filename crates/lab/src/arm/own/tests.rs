@@ -1,0 +1,74 @@
+//! Servers are started, answer with their settings, and leave nothing behind. Skipped where one is not installed.
+
+use std::path::Path;
+
+use sync::atomic::AtomicBool;
+
+use crate::arm::spec::Spec;
+use crate::arm::{Address, Running};
+
+fn start(text: &str) -> Result<Running, String> {
+    let executable = Path::new("/nowhere/executable");
+    Running::start(&Spec::parse(text).unwrap(), executable, &AtomicBool::new(false))
+}
+
+/// What starting gives, or nothing, with a plain word, where the server is not installed.
+fn start_if_installed(text: &str) -> Option<Result<Running, String>> {
+    let started = start(text);
+    match &started {
+        Err(error) if error.contains("is not installed") || error.contains("no user") => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        _ => Some(started),
+    }
+}
+
+fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
+    let Some(started) = start_if_installed(text) else { return };
+    let mut arm = started.unwrap();
+    let setting = (setting.0.to_owned(), setting.1.to_owned());
+    assert!(arm.about.settings.contains(&setting), "{:?}", arm.about);
+    assert!(arm.about.server.contains(version), "{:?}", arm.about);
+    let Address::Unix(socket) = arm.target.address.clone() else { panic!("{:?}", arm.target) };
+    let [process] = arm.target.processes[..] else { panic!("{:?}", arm.target) };
+    assert_eq!(crate::arm::local::process(&arm.target.address), Some(process));
+    assert!(!arm.has_ended());
+    drop(arm);
+    assert!(!socket.parent().unwrap().exists());
+    assert!(!Path::new(&format!("/proc/{process}")).exists());
+}
+
+#[test]
+fn postgres_is_started_and_stopped() {
+    starts_and_leaves_nothing(
+        "pg=serve-postgres:shared_buffers=32MB",
+        ("shared_buffers", "32MB"),
+        "PostgreSQL",
+    );
+}
+
+#[test]
+fn mariadb_is_started_and_stopped() {
+    let setting = ("innodb_buffer_pool_size", "16M");
+    starts_and_leaves_nothing("m=serve-mariadb:innodb_buffer_pool_size=16M", setting, "MariaDB");
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why() {
+    if let Some(started) = start_if_installed("pg=serve-postgres:shared_bufers=32MB") {
+        let error = started.unwrap_err();
+        assert!(error.starts_with("arm pg: ") && error.contains("\"shared_bufers\""), "{error}");
+    }
+    if let Some(started) = start_if_installed("m=serve-mariadb:innodb_bufer_pool=1") {
+        let error = started.unwrap_err();
+        assert!(error.starts_with("arm m: ") && error.contains("innodb_bufer_pool"), "{error}");
+    }
+    let error = start("pg=serve-postgres:bin=/nowhere").unwrap_err();
+    assert_eq!(error, "arm pg: there is no postgres in /nowhere");
+    let error = start("a=serve:--cores 2").unwrap_err();
+    assert!(error.starts_with("arm a: can't start /nowhere/executable: "), "{error}");
+    let error = start("u=postgres:///x?host=/nowhere&user=u").unwrap_err();
+    let expected = "arm u: can't reach the server at /nowhere/.s.PGSQL.5432: ";
+    assert!(error.starts_with(expected), "{error}");
+}

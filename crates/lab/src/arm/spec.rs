@@ -1,0 +1,200 @@
+//! Arms as they are named on the command line: `NAME=URL` is a server that runs already; `NAME=serve:--cores 2`,
+//! `NAME=serve-postgres:shared_buffers=1GB fsync=on` and `NAME=serve-mariadb:innodb_buffer_pool_size=1G` are started by the
+//! lab itself. `vary` makes several of one, which differ in one setting only.
+
+use super::{Target, url};
+
+/// An arm that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name in every output.
+    pub name: String,
+    /// Where the server comes from.
+    pub source: Source,
+}
+
+/// Where an arm's server comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// It runs already.
+    Runs(Target),
+    /// The lab starts it, with an empty data folder, and stops it.
+    Own(Recipe),
+}
+
+/// A server that the lab starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    /// Which.
+    pub kind: Kind,
+    /// Its settings, as name and value; one without a value is a switch. `bin` names the folder of its programs and `in`
+    /// the folder its data folder is made in.
+    pub settings: Vec<(String, Option<String>)>,
+}
+
+/// Which server the lab starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The running executable's own `serve`.
+    Serve,
+    /// PostgreSQL, from PATH or the usual places.
+    Postgres,
+    /// MariaDB, likewise.
+    MariaDb,
+}
+
+impl Kind {
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Postgres => "serve-postgres",
+            Self::MariaDb => "serve-mariadb",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        [Self::Serve, Self::Postgres, Self::MariaDb].into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl Spec {
+    /// From `NAME=URL` or `NAME=KIND[:SETTINGS]`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, source) = match text.split_once('=') {
+            Some((name, source)) if !name.is_empty() && !name.contains([':', '/']) => (name, source),
+            _ => {
+                return Err(format!(
+                    "{text}: an arm is written NAME=URL, as in pg=postgres:///bench?host=/tmp"
+                ));
+            }
+        };
+        let (word, settings) = source.split_once(':').unwrap_or((source, ""));
+        let source = match Kind::of(word) {
+            Some(kind) => {
+                let settings =
+                    parse_settings(kind, settings).map_err(|error| format!("arm {name}: {error}"))?;
+                Source::Own(Recipe { kind, settings })
+            }
+            None => Source::Runs(url::parse(name, source)?),
+        };
+        Ok(Self { name: name.to_owned(), source })
+    }
+}
+
+fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
+    let words = shlex::split(text).ok_or_else(|| format!("a quotation mark is not closed in: {text}"))?;
+    let mut settings: Vec<(String, Option<String>)> = Vec::new();
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let bare = match (kind, word.strip_prefix("--")) {
+            (Kind::Serve, None) => return Err(format!("serve takes options that begin with --, not {word}")),
+            (_, bare) => bare.unwrap_or(&word),
+        };
+        let setting = match bare.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None if kind == Kind::Serve => (bare.to_owned(), words.next_if(|value| !value.starts_with("--"))),
+            None if kind == Kind::MariaDb => (bare.to_owned(), None),
+            None => return Err(format!("{word} has no value; settings are written name=value")),
+        };
+        settings.push(setting);
+    }
+    Ok(settings)
+}
+
+/// Makes several arms of one that differ in one setting only: `setting=a,b,c`, or `ARM:setting=a,b,c` where the lab starts
+/// more than one server. They are named `ARM setting=a` and stand where the arm stood.
+pub fn vary(specs: &[Spec], text: &str) -> Result<Vec<Spec>, String> {
+    let malformed = || format!("{text}: what varies is written setting=a,b,c or ARM:setting=a,b,c");
+    let (left, values) = text.split_once('=').ok_or_else(malformed)?;
+    let (arm, setting) = left.split_once(':').map_or((None, left), |(arm, setting)| (Some(arm), setting));
+    let values: Vec<&str> = values.split(',').collect();
+    if setting.is_empty() || values.iter().any(|value| value.is_empty()) {
+        return Err(malformed());
+    }
+    let own = |spec: &&Spec| matches!(spec.source, Source::Own(_)) && arm.is_none_or(|arm| arm == spec.name);
+    let mut found = specs.iter().filter(own);
+    let varied = match (found.next(), found.next(), arm) {
+        (Some(one), None, _) => one,
+        (Some(_), Some(_), _) => return Err(format!("{text}: say which arm's setting varies: ARM:{text}")),
+        (None, _, Some(arm)) => return Err(format!("{text}: no arm {arm} is started by the lab")),
+        (None, ..) => {
+            return Err(format!(
+                "{text}: only servers that the lab starts can vary in a setting; name one, as in pg=serve-postgres"
+            ));
+        }
+    };
+    let setting = setting.trim_start_matches("--");
+    let expand = |spec: &Spec| match &spec.source {
+        Source::Own(recipe) if std::ptr::eq(spec, varied) => {
+            values.iter().map(|value| with(&spec.name, recipe, setting, value)).collect()
+        }
+        _ => vec![spec.clone()],
+    };
+    Ok(specs.iter().flat_map(expand).collect())
+}
+
+fn with(arm: &str, recipe: &Recipe, setting: &str, value: &str) -> Spec {
+    let mut recipe = recipe.clone();
+    recipe.settings.retain(|(name, _)| name != setting);
+    recipe.settings.push((setting.to_owned(), Some(value.to_owned())));
+    Spec { name: format!("{arm} {setting}={value}"), source: Source::Own(recipe) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Vec<(String, Option<String>)> {
+        match Spec::parse(text).unwrap().source {
+            Source::Own(recipe) => recipe.settings,
+            Source::Runs(target) => panic!("{target:?}"),
+        }
+    }
+
+    fn pair(name: &str, value: Option<&str>) -> (String, Option<String>) {
+        (name.to_owned(), value.map(str::to_owned))
+    }
+
+    #[test]
+    fn arms_are_read_with_their_settings() {
+        let serve = settings("a=serve:--cores 2 --buffers=1GiB --quiet --auth trust");
+        let expected =
+            [("cores", Some("2")), ("buffers", Some("1GiB")), ("quiet", None), ("auth", Some("trust"))];
+        assert_eq!(serve, expected.map(|(name, value)| pair(name, value)));
+        assert_eq!(settings("a=serve"), []);
+        let postgres = settings("pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'");
+        assert_eq!(postgres, [pair("shared_buffers", Some("1GB")), pair("log_line_prefix", Some("a b"))]);
+        assert_eq!(settings("m=serve-mariadb:skip-log-bin"), [pair("skip-log-bin", None)]);
+        assert!(matches!(Spec::parse("u=mysql://u@h/d").unwrap().source, Source::Runs(_)));
+        let faults = [
+            ("postgres://x/y", "an arm is written"),
+            ("a=serve:cores 2", "begin with --"),
+            ("a=serve-postgres:fsync", "has no value"),
+            ("a=serve-postgres:'x", "not closed"),
+            ("a=serve-oracle", "arm a: "),
+        ];
+        for (text, expected) in faults {
+            let error = Spec::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_arm_becomes_several_that_differ_in_one_setting() {
+        let read = |text| Spec::parse(text).unwrap();
+        let specs = [read("u=postgres://u@h/d"), read("pg=serve-postgres:fsync=on shared_buffers=9MB")];
+        let varied = vary(&specs, "shared_buffers=1GB,4GB").unwrap();
+        let names: Vec<&str> = varied.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["u", "pg shared_buffers=1GB", "pg shared_buffers=4GB"]);
+        let Source::Own(recipe) = &varied[2].source else { panic!("{varied:?}") };
+        assert_eq!(recipe.settings, [pair("fsync", Some("on")), pair("shared_buffers", Some("4GB"))]);
+
+        let two = [read("a=serve"), read("b=serve")];
+        assert!(vary(&two, "cores=1,2").unwrap_err().contains("ARM:cores=1,2"));
+        assert_eq!(vary(&two, "b:cores=1,2").unwrap().len(), 3);
+        assert!(vary(&two, "c:cores=1,2").unwrap_err().contains("no arm c"));
+        assert!(vary(&specs[..1], "x=1").unwrap_err().contains("only servers that the lab starts"));
+        assert!(vary(&two, "a:cores=1,,2").unwrap_err().contains("is written"));
+    }
+}
