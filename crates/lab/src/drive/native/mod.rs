@@ -1,0 +1,146 @@
+//! The native driver: a thread for each core, each with its own connections, clients, random numbers and counts.
+//!
+//! The way of a round: descriptors are made sure of; all threads set their connections up (`connect`); when all are
+//! there, the threads begin at one instant and step their clients (`load`), counting for themselves (`tally`); at the
+//! end the counts are added up.
+//!
+//! What must hold:
+//! 1. While the load runs, threads share nothing but what [`Live`] is: a counter each, and the sign to stop.
+//! 2. For a statement there is one send and one receive, and a share of one wait for all that are ready. (io_uring would
+//!    need `unsafe` here: no crate offers it safely.)
+//! 3. What was counted is given whatever happens to the server later.
+
+mod arrivals;
+mod connect;
+mod cpu;
+mod load;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::wire::Wire;
+use super::wire_my::Mysql;
+use super::wire_pg::Postgres;
+use super::{Driver, Live, Load, Measured, Phase};
+use crate::arm::{Dialect, Target};
+use crate::workload::Workload;
+use connect::{Connection, Peer};
+use load::Thread;
+use tally::Tally;
+
+/// The driver that is part of this program. [`Live`] is to be made for [`Native::threads`] threads or more.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Native;
+
+/// Descriptors of a round beside its connections.
+const OTHER_FILES: u64 = 64;
+
+impl Native {
+    /// How many threads serve a round: no more than it has clients.
+    pub fn threads(load: &Load) -> usize {
+        load.threads.clamp(1, load.clients.max(1))
+    }
+}
+
+impl Driver for Native {
+    fn run(
+        &self,
+        to: &Target,
+        workload: &dyn Workload,
+        load: &Load,
+        live: &Live,
+    ) -> Result<Measured, String> {
+        let statements = workload.statements(to.dialect);
+        let measured = raise_file_limit(load.clients).and_then(|()| match to.dialect {
+            Dialect::Postgres => {
+                run_over(&Postgres::new(to, &statements, load.protocol), to, workload, load, live)
+            }
+            Dialect::Mysql => run_over(&Mysql::new(to, &statements, load.protocol), to, workload, load, live),
+        });
+        measured.map_err(|why| format!("{}: {why}", to.arm))
+    }
+}
+
+fn run_over<W: Wire>(
+    wire: &W,
+    to: &Target,
+    workload: &dyn Workload,
+    load: &Load,
+    live: &Live,
+) -> Result<Measured, String> {
+    if load.clients == 0 {
+        return Err("a round needs a client".to_owned());
+    }
+    let threads = Native::threads(load);
+    let peer = Peer::resolve(&to.address)?;
+    let connections = connect_all(wire, &peer, threads, load, live)?;
+    let round = load::Round::new(load, threads, workload.kinds().len());
+    // Clients are made here: what a workload prepares for them is no part of the load.
+    let mut workers: Vec<Thread<'_, W>> = Vec::with_capacity(threads);
+    for (number, connections) in connections.into_iter().enumerate() {
+        let clients =
+            (number..load.clients).step_by(threads).map(|index| workload.client(index, load.clients));
+        let seats = connections.into_iter().zip(clients).collect();
+        workers.push(Thread::new(wire, &round, number, seats).map_err(|error| format!("no epoll: {error}"))?);
+    }
+    let origin = Instant::now();
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let running: Vec<_> =
+            workers.into_iter().map(|worker| scope.spawn(move || worker.run(origin, live))).collect();
+        running
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    live.enter(Phase::Over);
+    Tally::sum(tallies, load.clients)
+}
+
+/// Sets up each thread's connections, all threads at the same time.
+fn connect_all<W: Wire>(
+    wire: &W,
+    peer: &Peer,
+    threads: usize,
+    load: &Load,
+    live: &Live,
+) -> Result<Vec<Vec<Connection<W>>>, String> {
+    let results: Vec<_> = thread::scope(|scope| {
+        let share = |thread: usize| (thread..load.clients).step_by(threads).len();
+        let running: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || connect::connect(wire, peer, share(thread), live)))
+            .collect();
+        running
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let connected: usize =
+        results.iter().map(|one| one.as_ref().map_or_else(|failed| failed.connected, Vec::len)).sum();
+    let all: Result<Vec<_>, _> = results.into_iter().collect();
+    all.map_err(|failed| match connected {
+        0 => failed.why,
+        some => format!("{some} of {} clients were connected, then {}", load.clients, failed.why),
+    })
+}
+
+/// Sees to it that there are descriptors for so many clients.
+fn raise_file_limit(clients: usize) -> Result<(), String> {
+    let needed = clients as u64 + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let maximum = limit.maximum.map(|maximum| maximum.max(needed));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).map_err(|error| {
+        format!(
+            "{clients} clients need {needed} open files, the limit is {} ({error}): raise it with `ulimit -n {needed}`, \
+             as root or in /etc/security/limits.conf",
+            limit.maximum.unwrap_or(0)
+        )
+    })
+}

@@ -1,0 +1,229 @@
+//! What one thread has counted, and the sum over threads.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::drive::wire::{Code, Failure};
+use crate::drive::{CpuTime, Errors, Kind, Measured, histogram};
+
+/// The counts of one thread. Times are nanoseconds since the round's beginning.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// When counting begins.
+    from: u64,
+    /// And when it ends: at the end of the round, unless it is ended early.
+    until: u64,
+    kinds: Vec<Kind>,
+    seconds: Vec<u64>,
+    /// How late transactions began (open loop).
+    lag: Option<Histogram<u64>>,
+    unstarted: u64,
+    errors: Vec<(Code, String, u64)>,
+    lost: Option<(usize, String)>,
+    /// The thread's work while it counted.
+    pub(super) cpu: CpuTime,
+}
+
+impl Tally {
+    pub(super) fn new(kinds: usize, (from, until): (u64, u64), open: bool) -> Self {
+        let kind = || Kind { done: 0, failed: 0, retried: 0, latency: histogram() };
+        Self {
+            from,
+            until,
+            kinds: std::iter::repeat_with(kind).take(kinds).collect(),
+            seconds: vec![0; ((until - from) / 1_000_000_000) as usize],
+            lag: open.then(histogram),
+            unstarted: 0,
+            errors: Vec::new(),
+            lost: None,
+            cpu: CpuTime::default(),
+        }
+    }
+
+    fn counts(&self, now: u64) -> bool {
+        (self.from..self.until).contains(&now)
+    }
+
+    /// A transaction begun (or due) at `begun` is done.
+    pub(super) fn done(&mut self, kind: u8, begun: u64, now: u64) {
+        if !self.counts(now) {
+            return;
+        }
+        let kind = &mut self.kinds[usize::from(kind)];
+        kind.done += 1;
+        kind.latency.saturating_record(now - begun);
+        if let Some(second) = self.seconds.get_mut(((now - self.from) / 1_000_000_000) as usize) {
+            *second += 1;
+        }
+    }
+
+    /// A transaction due at `due` begins.
+    pub(super) fn begun(&mut self, due: u64, now: u64) {
+        if self.counts(now)
+            && let Some(lag) = &mut self.lag
+        {
+            lag.saturating_record(now - due);
+        }
+    }
+
+    /// A transaction due at `due` was not begun by `end`.
+    pub(super) fn unstarted(&mut self, due: u64, end: u64) {
+        if self.counts(due)
+            && let Some(lag) = &mut self.lag
+        {
+            self.unstarted += 1;
+            lag.saturating_record(end - due);
+        }
+    }
+
+    /// A transaction is begun again, or given up.
+    pub(super) fn failed(&mut self, kind: u8, again: bool, now: u64) {
+        if self.counts(now) {
+            let kind = &mut self.kinds[usize::from(kind)];
+            if again {
+                kind.retried += 1;
+            } else {
+                kind.failed += 1;
+            }
+        }
+    }
+
+    /// A statement has failed.
+    pub(super) fn error(&mut self, failure: &Failure, now: u64) {
+        if !self.counts(now) {
+            return;
+        }
+        match self.errors.iter_mut().find(|one| one.0 == failure.code) {
+            Some(one) => one.2 += 1,
+            None => self.errors.push((failure.code, failure.message.clone(), 1)),
+        }
+    }
+
+    /// A client can't go on.
+    pub(super) fn lost(&mut self, why: impl FnOnce() -> String) {
+        match &mut self.lost {
+            Some(lost) => lost.0 += 1,
+            None => self.lost = Some((1, why())),
+        }
+    }
+
+    /// The round ends early.
+    pub(super) fn end(&mut self, now: u64) {
+        self.until = self.until.min(now.max(self.from));
+    }
+
+    /// Adds another thread's counts.
+    fn add(&mut self, other: Self) {
+        self.until = self.until.max(other.until);
+        for (mine, its) in self.kinds.iter_mut().zip(other.kinds) {
+            mine.done += its.done;
+            mine.failed += its.failed;
+            mine.retried += its.retried;
+            mine.latency.add(&its.latency).expect("all histograms have the same bounds");
+        }
+        for (mine, its) in self.seconds.iter_mut().zip(other.seconds) {
+            *mine += its;
+        }
+        if let (Some(mine), Some(its)) = (&mut self.lag, other.lag) {
+            mine.add(&its).expect("all histograms have the same bounds");
+        }
+        self.unstarted += other.unstarted;
+        for (code, message, count) in other.errors {
+            match self.errors.iter_mut().find(|one| one.0 == code) {
+                Some(one) => one.2 += count,
+                None => self.errors.push((code, message, count)),
+            }
+        }
+        self.lost = match (self.lost.take(), other.lost) {
+            (Some((mine, why)), Some((its, _))) => Some((mine + its, why)),
+            (mine, its) => mine.or(its),
+        };
+        self.cpu.user += other.cpu.user;
+        self.cpu.system += other.cpu.system;
+    }
+
+    /// The sum over all threads; an error where all was lost before anything could be counted.
+    pub(super) fn sum(tallies: Vec<Self>, clients: usize) -> Result<Measured, String> {
+        let mut tallies = tallies.into_iter();
+        let mut all = tallies.next().expect("a round has a thread");
+        tallies.for_each(|one| all.add(one));
+        let elapsed = Duration::from_nanos(all.until - all.from);
+        if let Some((lost, why)) = &all.lost
+            && *lost == clients
+            && elapsed.is_zero()
+        {
+            return Err(format!("no client got as far as the measured time: {why}"));
+        }
+        all.seconds.truncate(elapsed.as_secs() as usize);
+        let errors =
+            |(code, message, count): (Code, String, u64)| Errors { code: code.to_string(), message, count };
+        Ok(Measured {
+            elapsed,
+            kinds: all.kinds,
+            seconds: all.seconds,
+            lag: all.lag,
+            unstarted: all.unstarted,
+            errors: all.errors.into_iter().map(errors).collect(),
+            lost_clients: all.lost,
+            client_cpu: all.cpu,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn only_the_measured_time_is_counted_and_an_early_end_shortens_it() {
+        let mut tally = Tally::new(2, (SECOND, 4 * SECOND), true);
+        tally.done(0, 0, SECOND - 1);
+        tally.done(1, SECOND - 5, SECOND + 5);
+        tally.done(1, SECOND, 2 * SECOND);
+        tally.begun(SECOND, SECOND + 9);
+        tally.unstarted(2 * SECOND, 3 * SECOND);
+        tally.unstarted(SECOND / 2, 3 * SECOND);
+        tally.failed(0, true, 2 * SECOND);
+        tally.failed(0, false, 2 * SECOND);
+        tally.end(3 * SECOND + 1);
+        tally.done(1, SECOND, 3 * SECOND + 2);
+        let measured = Tally::sum(vec![tally], 1).unwrap();
+        assert_eq!(measured.elapsed, Duration::from_nanos(2 * SECOND + 1));
+        assert_eq!((measured.kinds[0].done, measured.kinds[1].done), (0, 2));
+        assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
+        assert_eq!(measured.kinds[1].latency.min(), 10);
+        assert_eq!(measured.seconds, [1, 1]);
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, 1));
+    }
+
+    #[test]
+    fn the_sum_over_threads_keeps_the_first_reason_and_adds_errors_by_code() {
+        let mut failure = Failure::default();
+        let tallies = ["first", "second"].map(|text| {
+            let mut tally = Tally::new(1, (0, SECOND), false);
+            failure.set(Code::State(*b"23505"), text.as_bytes());
+            tally.error(&failure, 1);
+            tally.lost(|| text.to_owned());
+            tally.done(0, 1, 2);
+            tally
+        });
+        let measured = Tally::sum(tallies.into(), 2).unwrap();
+        assert_eq!(measured.lost_clients, Some((2, "first".to_owned())));
+        assert_eq!(
+            measured.errors,
+            [Errors { code: "23505".to_owned(), message: "first".to_owned(), count: 2 }]
+        );
+        assert_eq!((measured.kinds[0].done, measured.seconds.as_slice()), (2, &[2][..]));
+    }
+
+    #[test]
+    fn a_round_lost_before_its_measured_time_is_an_error() {
+        let mut tally = Tally::new(1, (SECOND, 2 * SECOND), false);
+        tally.lost(|| "no table".to_owned());
+        tally.end(5);
+        assert!(Tally::sum(vec![tally], 1).unwrap_err().contains("no table"));
+    }
+}

@@ -1,0 +1,214 @@
+//! A PostgreSQL server of a few lines, whose answers a test decides.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::arm::{Address, Dialect, Target};
+
+/// What the server does about a statement.
+#[derive(Debug, Clone, Copy)]
+pub enum Act {
+    /// Returns a row with the number 42.
+    Row,
+    /// Answers this error.
+    Error(&'static [u8; 5]),
+    /// Answers this error and closes the connection.
+    Fatal(&'static [u8; 5]),
+    /// Closes the connection.
+    Close,
+    /// Returns the row so much later.
+    After(Duration),
+    /// Returns a row of so many bytes, in pieces.
+    Long(usize),
+}
+
+/// A request as the server sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The connection's number.
+    pub connection: usize,
+    /// Statements executed on it before.
+    pub executed: usize,
+    /// The message's tag: `Q`, `P` or `E`, or 0 for the start.
+    pub tag: u8,
+}
+
+/// The server; it ends with the test's process.
+pub struct Fake {
+    /// Keeps the socket's folder.
+    _folder: tempfile::TempDir,
+    pub target: Target,
+    /// All messages' tags, with the texts of queries, in the order they came.
+    pub seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    /// Begins to serve.
+    pub fn new(act: impl Fn(Asked) -> Act + Send + Sync + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (act, log) = (Arc::new(act), seen.clone());
+        thread::spawn(move || {
+            for (connection, stream) in listener.incoming().enumerate() {
+                let (act, log) = (act.clone(), log.clone());
+                thread::spawn(move || {
+                    Session { stream: stream.unwrap(), connection, executed: 0, log }.serve(&*act)
+                });
+            }
+        });
+        let target = Target {
+            arm: "fake".to_owned(),
+            dialect: Dialect::Postgres,
+            address: Address::Unix(path),
+            user: "me".to_owned(),
+            password: Some("secret".to_owned()),
+            database: "db".to_owned(),
+            processes: Vec::new(),
+        };
+        Self { _folder: folder, target, seen }
+    }
+
+    /// How often a message was seen.
+    pub fn count(&self, message: &str) -> usize {
+        self.seen.lock().unwrap().iter().filter(|one| *one == message).count()
+    }
+}
+
+struct Session {
+    stream: UnixStream,
+    connection: usize,
+    executed: usize,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+pub fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+    out.push(tag);
+    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    out.extend_from_slice(body);
+}
+
+fn error(out: &mut Vec<u8>, severity: &str, code: &[u8; 5]) {
+    let code = std::str::from_utf8(code).unwrap();
+    message(out, b'E', format!("S{severity}\0V{severity}\0C{code}\0Mno luck\0\0").as_bytes());
+}
+
+impl Session {
+    fn serve(mut self, act: &dyn Fn(Asked) -> Act) -> Option<()> {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head).ok()?;
+        self.body(head)?;
+        let mut out = Vec::new();
+        match act(Asked { connection: self.connection, executed: 0, tag: 0 }) {
+            Act::Fatal(code) => {
+                error(&mut out, "FATAL", code);
+                return self.stream.write_all(&out).ok();
+            }
+            Act::Close => return None,
+            _ => (),
+        }
+        message(&mut out, b'R', &[0; 4]);
+        message(&mut out, b'S', b"server_version\x0018\0");
+        message(&mut out, b'Z', b"I");
+        let (mut status, mut skipping) = (b'I', false);
+        loop {
+            self.stream.write_all(&out).ok()?;
+            out.clear();
+            let mut tag = [0];
+            self.stream.read_exact(&mut tag).ok()?;
+            let tag = tag[0];
+            self.stream.read_exact(&mut head).ok()?;
+            let body = self.body(head)?;
+            let text = match tag {
+                b'Q' => String::from_utf8_lossy(&body[..body.len() - 1]).into_owned(),
+                b'P' => String::from_utf8_lossy(body.split(|&byte| byte == 0).nth(1).unwrap()).into_owned(),
+                _ => String::new(),
+            };
+            let seen = if tag == b'Q' { text.clone() } else { char::from(tag).to_string() };
+            self.log.lock().unwrap().push(seen);
+            if skipping && tag != b'S' {
+                continue;
+            }
+            match tag {
+                b'X' => return None,
+                b'B' => message(&mut out, b'2', b""),
+                b'D' => message(&mut out, b'T', b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0"),
+                b'S' => {
+                    skipping = false;
+                    message(&mut out, b'Z', &[status]);
+                }
+                b'Q' if text == "BEGIN" || text == "ROLLBACK" => {
+                    status = if text == "BEGIN" { b'T' } else { b'I' };
+                    message(&mut out, b'C', format!("{text}\0").as_bytes());
+                    message(&mut out, b'Z', &[status]);
+                }
+                b'P' | b'E' | b'Q' => {
+                    let asked = Asked { connection: self.connection, executed: self.executed, tag };
+                    let failed = self.statement(act(asked), tag, &mut out)?;
+                    self.executed += usize::from(tag != b'P');
+                    if failed && status == b'T' {
+                        status = b'E';
+                    }
+                    skipping = failed && tag != b'Q';
+                    if tag == b'Q' {
+                        message(&mut out, b'Z', &[status]);
+                    }
+                }
+                _ => panic!("message {tag}"),
+            }
+        }
+    }
+
+    /// Does as `act` says; whether the statement has failed. `None`: the connection is over.
+    fn statement(&mut self, act: Act, tag: u8, out: &mut Vec<u8>) -> Option<bool> {
+        let row = |out: &mut Vec<u8>, value: &[u8]| {
+            if tag == b'P' {
+                return message(out, b'1', b"");
+            }
+            if tag == b'Q' {
+                message(out, b'T', b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0");
+            }
+            let mut body = vec![0, 1];
+            body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+            body.extend_from_slice(value);
+            message(out, b'D', &body);
+            message(out, b'C', b"SELECT 1\0");
+        };
+        match act {
+            Act::Row => row(out, b"42"),
+            Act::After(time) => {
+                thread::sleep(time);
+                row(out, b"42");
+            }
+            Act::Long(length) => {
+                row(out, &vec![b'7'; length]);
+                for piece in out.chunks(out.len() / 3 + 1) {
+                    self.stream.write_all(piece).ok()?;
+                    thread::sleep(Duration::from_millis(2));
+                }
+                out.clear();
+            }
+            Act::Close => return None,
+            Act::Fatal(code) => {
+                error(out, "FATAL", code);
+                self.stream.write_all(out).ok()?;
+                return None;
+            }
+            Act::Error(code) => {
+                error(out, "ERROR", code);
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    fn body(&mut self, head: [u8; 4]) -> Option<Vec<u8>> {
+        let mut body = vec![0; u32::from_be_bytes(head) as usize - 4];
+        self.stream.read_exact(&mut body).ok()?;
+        Some(body)
+    }
+}

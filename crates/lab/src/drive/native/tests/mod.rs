@@ -1,0 +1,407 @@
+//! The driver against a server whose answers a test decides ([`fake`]), and against real ones where the environment names
+//! them ([`real`]).
+
+mod fake;
+mod real;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::arm::Address;
+use crate::arm::control::{Control, Fault, Progress};
+use crate::client::{Client, StatementId, Step, Turn};
+use crate::drive::{Arrivals, Pace, Protocol};
+use crate::workload::{Before, Check, Found, Statement, Wanted};
+use fake::{Act, Asked, Fake};
+
+/// A workload whose clients take the same steps in each transaction.
+pub struct Steps {
+    kinds: Vec<String>,
+    statements: Vec<Statement>,
+    steps: Vec<Step>,
+    /// What the row has, where it is known.
+    row: Option<i64>,
+    /// After so many transactions a client goes no further.
+    most: usize,
+    /// What clients were told of failures.
+    failures: Arc<Mutex<Vec<bool>>>,
+}
+
+struct Stepper {
+    steps: Vec<Step>,
+    row: Option<i64>,
+    at: usize,
+    left: usize,
+    failures: Arc<Mutex<Vec<bool>>>,
+}
+
+const SELECT: StatementId = StatementId(0);
+const BEGIN: StatementId = StatementId(1);
+const COMMIT: StatementId = StatementId(2);
+
+impl Steps {
+    pub fn new(steps: &[Step]) -> Self {
+        let statement = |text: &str, preparable, wanted| Statement {
+            pieces: text.split('@').map(str::to_owned).collect(),
+            preparable,
+            wanted,
+        };
+        Self {
+            kinds: vec!["only".to_owned()],
+            statements: vec![
+                statement("SELECT v FROM lab_native WHERE k = @", true, Wanted::Rows),
+                statement("BEGIN", false, Wanted::Nothing),
+                statement("COMMIT", false, Wanted::Nothing),
+            ],
+            steps: steps.to_vec(),
+            row: Some(42),
+            most: usize::MAX,
+            failures: Arc::default(),
+        }
+    }
+}
+
+impl Workload for Steps {
+    fn name(&self) -> &str {
+        "steps"
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
+        Ok(Found::Nothing)
+    }
+
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        Ok(Before::default())
+    }
+
+    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        Ok(Vec::new())
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        self.statements.clone()
+    }
+
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        Box::new(Stepper {
+            steps: self.steps.clone(),
+            row: self.row,
+            at: 0,
+            left: self.most,
+            failures: self.failures.clone(),
+        })
+    }
+}
+
+impl Client for Stepper {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        let before = self.at.checked_sub(1).map(|before| &self.steps[before]);
+        let known = self.row.is_some();
+        if before == Some(&Step::Run(SELECT)) && known && turn.reply.int(0, 0) != self.row {
+            return Step::Abort(format!("not the row: {:?}", turn.reply.text(0, 0)).into());
+        }
+        if before != Some(&Step::Run(SELECT)) && turn.reply.rows() > 0 {
+            return Step::Abort("rows nobody asked for".into());
+        }
+        if self.left == 0 {
+            return Step::Abort("enough".into());
+        }
+        let step = self.steps[self.at].clone();
+        self.at = (self.at + 1) % self.steps.len();
+        match step {
+            Step::Done(_) => self.left -= 1,
+            Step::Run(SELECT) | Step::Queue(SELECT) => turn.params.int(turn.random.between(1, 1000)),
+            _ => (),
+        }
+        step
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        self.failures.lock().unwrap().push(again);
+        self.at = 0;
+        0
+    }
+}
+
+pub fn load(clients: usize, threads: usize, milliseconds: u64) -> Load {
+    Load {
+        clients,
+        threads,
+        protocol: Protocol::Prepared,
+        pace: Pace::Closed { think: Duration::ZERO },
+        ramp: Duration::ZERO,
+        warmup: Duration::ZERO,
+        measured: Duration::from_millis(milliseconds),
+        tries: 3,
+        seed: 1,
+    }
+}
+
+pub fn run(target: &Target, workload: &Steps, load: &Load) -> Result<Measured, String> {
+    Native.run(target, workload, load, &Live::new(Native::threads(load)))
+}
+
+fn point() -> Steps {
+    Steps::new(&[Step::Run(SELECT), Step::Done(0)])
+}
+
+#[test]
+fn each_protocol_brings_the_row_and_sends_what_it_says() {
+    for (protocol, wanted) in
+        [(Protocol::Simple, ""), (Protocol::Extended, "PBDES"), (Protocol::Prepared, "BDES")]
+    {
+        let fake = Fake::new(|_| Act::Row);
+        let measured = run(&fake.target, &point(), &Load { protocol, ..load(3, 2, 150) }).unwrap();
+        assert_eq!((measured.lost_clients, measured.errors.len()), (None, 0));
+        let only = &measured.kinds[0];
+        assert!(only.done > 20, "{protocol:?}: {}", only.done);
+        assert_eq!(only.latency.len(), only.done);
+        let seen = fake.seen.lock().unwrap().join("");
+        match protocol {
+            Protocol::Simple => assert!(seen.starts_with("SELECT v FROM lab_native WHERE k = "), "{seen}"),
+            _ => assert!(seen.contains(wanted) && !seen.contains("SELECT"), "{seen}"),
+        }
+        // Each prepares once or each time.
+        match protocol {
+            Protocol::Prepared => assert_eq!(fake.count("P"), 3),
+            Protocol::Extended => assert_eq!(fake.count("P"), fake.count("B")),
+            Protocol::Simple => assert_eq!(fake.count("P"), 0),
+        }
+    }
+}
+
+#[test]
+fn queued_statements_go_with_one_sync_and_only_the_last_reply_is_given() {
+    let workload = Steps::new(&[Step::Queue(SELECT), Step::Queue(SELECT), Step::Run(SELECT), Step::Done(0)]);
+    let fake = Fake::new(|_| Act::Row);
+    let measured = run(&fake.target, &Steps { most: 50, ..workload }, &load(1, 1, 5_000)).unwrap();
+    assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
+    assert_eq!((measured.kinds[0].done, fake.count("E"), fake.count("S")), (50, 150, 51));
+
+    // Whether Sync or the end of the transaction asks for them, all are answered before it is counted.
+    for steps in
+        [&[Step::Queue(SELECT), Step::Sync, Step::Done(0)][..], &[Step::Queue(SELECT), Step::Done(0)]]
+    {
+        let fake = Fake::new(|_| Act::Row);
+        let measured =
+            run(&fake.target, &Steps { most: 50, ..Steps::new(steps) }, &load(1, 1, 5_000)).unwrap();
+        assert_eq!((measured.kinds[0].done, fake.count("E"), fake.count("S")), (50, 50, 51));
+    }
+}
+
+#[test]
+fn an_answer_in_pieces_longer_than_the_buffer_is_put_together() {
+    let fake = Fake::new(|asked| if asked.tag == b'E' { Act::Long(200_000) } else { Act::Row });
+    let measured = run(&fake.target, &point(), &load(1, 1, 5_000)).unwrap();
+    let (_, why) = measured.lost_clients.unwrap();
+    assert!(why.starts_with("not the row"), "{:.80}", why);
+    assert!(why.contains(&"7".repeat(200_000)), "{:.80}", why);
+}
+
+fn transaction() -> Steps {
+    Steps::new(&[Step::Run(BEGIN), Step::Run(SELECT), Step::Run(COMMIT), Step::Done(0)])
+}
+
+/// Fails the statements whose numbers on their connection are given.
+fn failing(code: &'static [u8; 5], which: fn(usize) -> bool) -> Fake {
+    Fake::new(move |asked: Asked| match asked.tag {
+        b'E' if which(asked.executed) => Act::Error(code),
+        _ => Act::Row,
+    })
+}
+
+#[test]
+fn a_serialization_failure_is_rolled_back_and_tried_again() {
+    // SELECT and COMMIT count: the first SELECT fails.
+    let fake = failing(b"40001", |executed| executed == 0);
+    let workload = Steps { most: 5, ..transaction() };
+    let measured = run(&fake.target, &workload, &load(1, 1, 5_000)).unwrap();
+    let only = &measured.kinds[0];
+    assert_eq!((only.done, only.retried, only.failed), (5, 1, 0));
+    assert_eq!(fake.count("ROLLBACK"), 1);
+    assert_eq!(*workload.failures.lock().unwrap(), [true]);
+    assert_eq!((measured.errors[0].code.as_str(), measured.errors[0].count), ("40001", 1));
+    assert_eq!(measured.errors[0].message, "no luck");
+}
+
+#[test]
+fn after_so_many_tries_and_after_errors_that_come_again_a_transaction_is_given_up() {
+    let fake = failing(b"40P01", |executed| executed < 3);
+    let workload = Steps { most: 5, ..transaction() };
+    let measured = run(&fake.target, &workload, &load(1, 1, 5_000)).unwrap();
+    let only = &measured.kinds[0];
+    assert_eq!((only.done, only.retried, only.failed), (5, 2, 1));
+    assert_eq!(*workload.failures.lock().unwrap(), [true, true, false]);
+
+    let fake = failing(b"23505", |executed| executed == 0);
+    let workload = Steps { most: 5, ..transaction() };
+    let measured = run(&fake.target, &workload, &load(1, 1, 5_000)).unwrap();
+    assert_eq!((measured.kinds[0].done, measured.kinds[0].retried, measured.kinds[0].failed), (5, 0, 1));
+    assert_eq!(fake.count("ROLLBACK"), 1);
+}
+
+#[test]
+fn an_error_of_the_statement_itself_ends_the_client_with_what_to_do() {
+    let fake = failing(b"42P01", |executed| executed == 4);
+    let measured = run(&fake.target, &transaction(), &load(1, 1, 5_000)).unwrap();
+    let (lost, why) = measured.lost_clients.unwrap();
+    assert_eq!((lost, measured.kinds[0].done), (1, 2));
+    assert_eq!(why, "42P01: no luck; load the workload's tables first");
+}
+
+#[test]
+fn what_was_measured_before_the_server_died_is_kept() {
+    let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
+        (b'E', 100) if asked.connection == 0 => Act::Close,
+        (b'E', 100) => Act::Fatal(b"57P01"),
+        _ => Act::Row,
+    });
+    let measured = run(&fake.target, &point(), &load(4, 2, 60_000)).unwrap();
+    assert_eq!(measured.kinds[0].done, 400);
+    let (lost, why) = measured.lost_clients.unwrap();
+    assert_eq!(lost, 4);
+    assert!(why == "57P01: no luck" || why == "the server closed the connection", "{why}");
+    assert!(measured.elapsed < Duration::from_secs(20), "{:?}", measured.elapsed);
+    assert_eq!(measured.errors[0].count, 3);
+}
+
+#[test]
+fn set_up_errors_say_what_to_do() {
+    let prepares = Fake::new(|asked| if asked.tag == b'P' { Act::Error(b"42P01") } else { Act::Row });
+    let error = run(&prepares.target, &point(), &load(1, 1, 100)).unwrap_err();
+    assert!(error.contains("preparing `SELECT v FROM lab_native WHERE k = $1`"), "{error}");
+    assert!(error.starts_with("fake: ") && error.ends_with("load the workload's tables first"), "{error}");
+
+    let full = Fake::new(|asked| if asked.connection >= 5 { Act::Fatal(b"53300") } else { Act::Row });
+    let error = run(&full.target, &point(), &load(9, 1, 100)).unwrap_err();
+    assert!(error.contains(" of 9 clients were connected") && error.contains("max_connections"), "{error}");
+
+    let mut target = full.target.clone();
+    target.address = Address::Unix("/nowhere/at/all".into());
+    let error = run(&target, &point(), &load(1, 1, 100)).unwrap_err();
+    assert!(error.contains("no server can be reached at /nowhere/at/all"), "{error}");
+
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    target.address = Address::Tcp("localhost".to_owned(), port);
+    let error = run(&target, &point(), &load(1, 1, 100)).unwrap_err();
+    assert!(error.contains(&format!("no server can be reached at localhost:{port}")), "{error}");
+
+    let closes = Fake::new(|_| Act::Close);
+    let error = run(&closes.target, &point(), &load(2, 1, 100)).unwrap_err();
+    assert!(error.contains("closed the connection while it was set up"), "{error}");
+
+    let error = raise_file_limit(1 << 40).unwrap_err();
+    assert!(error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn an_open_loop_counts_from_when_transactions_were_due() {
+    let fake = Fake::new(|asked| match asked.tag {
+        b'E' => Act::After(Duration::from_millis(5)),
+        _ => Act::Row,
+    });
+    let pace = Pace::Open { from: 400.0, to: 400.0, arrivals: Arrivals::Even };
+    let measured = run(&fake.target, &point(), &Load { pace, ..load(1, 1, 1_000) }).unwrap();
+    let done = measured.kinds[0].done;
+    // Every fifth of a hundredth of a second at best, when 400 are due.
+    assert!((20..=200).contains(&done), "{done}");
+    let lag = measured.lag.unwrap();
+    // Those begun, of which one may be under way, and those never begun are all that were due.
+    assert_eq!(lag.len(), 400);
+    assert!((400 - done - 1..=400 - done).contains(&measured.unstarted), "{done} and {}", measured.unstarted);
+    // The server took a few milliseconds for each, but the last were due half a second before they were begun.
+    assert!(measured.kinds[0].latency.max() > 300_000_000, "{}", measured.kinds[0].latency.max());
+    assert!(measured.kinds[0].latency.min() < 100_000_000);
+
+    // With clients enough, nothing waits.
+    let pace = Pace::Open { from: 200.0, to: 200.0, arrivals: Arrivals::Poisson };
+    let measured = run(&fake.target, &point(), &Load { pace, ..load(64, 2, 1_000) }).unwrap();
+    assert!((120..=280).contains(&measured.kinds[0].done), "{}", measured.kinds[0].done);
+    assert!(measured.unstarted <= 3, "{}", measured.unstarted);
+}
+
+#[test]
+fn think_time_sleeps_ramp_and_warm_up_take_their_time() {
+    let fake = Fake::new(|_| Act::Row);
+    let think = Pace::Closed { think: Duration::from_millis(20) };
+    let measured = run(&fake.target, &point(), &Load { pace: think, ..load(2, 1, 500) }).unwrap();
+    assert!((10..=52).contains(&measured.kinds[0].done), "{}", measured.kinds[0].done);
+    assert!(measured.kinds[0].latency.value_at_quantile(0.5) < 15_000_000);
+
+    let sleeper = Steps::new(&[Step::Run(SELECT), Step::Sleep(Duration::from_millis(20)), Step::Done(0)]);
+    let measured = run(&fake.target, &sleeper, &load(2, 1, 500)).unwrap();
+    assert!((10..=52).contains(&measured.kinds[0].done), "{}", measured.kinds[0].done);
+    assert!(measured.kinds[0].latency.min() >= 20_000_000);
+
+    // The second client begins in the middle of the ramp.
+    let before = fake.count("E");
+    let times = Load {
+        ramp: Duration::from_millis(200),
+        warmup: Duration::from_millis(100),
+        pace: Pace::Closed { think: Duration::from_secs(60) },
+        ..load(2, 2, 100)
+    };
+    let measured = run(&fake.target, &point(), &times).unwrap();
+    assert_eq!((measured.kinds[0].done, fake.count("E") - before), (0, 2));
+    assert_eq!(measured.elapsed, Duration::from_millis(100));
+}
+
+#[test]
+fn transactions_without_statements_leave_the_thread_to_others() {
+    let fake = Fake::new(|_| Act::Row);
+    let measured = run(&fake.target, &Steps::new(&[Step::Done(0)]), &load(2, 1, 200)).unwrap();
+    assert!(measured.kinds[0].done > 100);
+    assert!(measured.elapsed <= Duration::from_millis(200));
+}
+
+#[test]
+fn a_round_that_is_stopped_keeps_what_it_has() {
+    let fake = Fake::new(|_| Act::Row);
+    let live = Live::new(2);
+    let workload = point();
+    let measured = thread::scope(|scope| {
+        let round = scope.spawn(|| Native.run(&fake.target, &workload, &load(4, 2, 60_000), &live));
+        while live.done() < 100 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(live.phase(), Phase::Measuring);
+        live.stop();
+        round.join().unwrap().unwrap()
+    });
+    assert_eq!(live.phase(), Phase::Over);
+    assert!(measured.kinds[0].done >= 100 && measured.elapsed < Duration::from_secs(30));
+    assert_eq!(measured.seconds.len() as u64, measured.elapsed.as_secs());
+    assert_eq!(measured.lost_clients, None);
+}
+
+#[test]
+fn once_warm_nothing_is_allocated() {
+    let fake = Fake::new(|_| Act::Row);
+    let allocated = |most| {
+        let workload = Steps { most, ..transaction() };
+        let load = load(2, 1, 60_000);
+        let live = Live::new(1);
+        let wire = Postgres::new(&fake.target, &workload.statements(Dialect::Postgres), load.protocol);
+        let peer = Peer::resolve(&fake.target.address).unwrap();
+        let connections = connect::connect(&wire, &peer, 2, &live).map_err(|failed| failed.why).unwrap();
+        let round = load::Round::new(&load, 1, 1);
+        let seats = connections.into_iter().map(|one| (one, workload.client(0, 2))).collect();
+        let worker = Thread::new(&wire, &round, 0, seats).unwrap();
+        let counted = allocation_counter::measure(|| {
+            worker.run(Instant::now(), &live);
+        });
+        counted.count_total
+    };
+    let (few, many) = (allocated(20), allocated(2_000));
+    assert_eq!(few, many, "20 transactions of a client allocate as often as 2,000");
+}

@@ -1,0 +1,79 @@
+//! The driver against the servers the environment names (see [`crate::tests::target`]).
+
+use std::time::Duration;
+
+use super::{Steps, load, point, run, transaction};
+use crate::arm::control::Control;
+use crate::arm::{Dialect, Target};
+use crate::client::Step;
+use crate::drive::{Load, Protocol};
+
+/// The server, with 1,000 rows that all have 42.
+fn prepared(dialect: Dialect) -> Option<Target> {
+    let target = crate::tests::target(dialect)?;
+    let mut control = Control::connect(&target).unwrap();
+    control.execute("DROP TABLE IF EXISTS lab_native").unwrap();
+    control.execute("CREATE TABLE lab_native (k int PRIMARY KEY, v int NOT NULL)").unwrap();
+    let rows: Vec<String> = (1..=1000).map(|k| format!("({k}, 42)")).collect();
+    control.execute(&format!("INSERT INTO lab_native VALUES {}", rows.join(","))).unwrap();
+    Some(target)
+}
+
+fn every_protocol_works(dialect: Dialect) {
+    let Some(target) = prepared(dialect) else { return };
+    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+        for workload in [
+            point(),
+            transaction(),
+            Steps::new(&[Step::Queue(super::SELECT), Step::Run(super::SELECT), Step::Done(0)]),
+        ] {
+            let measured = run(&target, &workload, &Load { protocol, ..load(8, 2, 300) }).unwrap();
+            assert_eq!(measured.lost_clients, None, "{protocol:?}");
+            assert_eq!(measured.errors, [], "{protocol:?}");
+            assert!(measured.kinds[0].done > 50, "{protocol:?}: {}", measured.kinds[0].done);
+        }
+    }
+    let mut wrong = target.clone();
+    wrong.database = "lab_no_such_database".to_owned();
+    let error = run(&wrong, &point(), &load(1, 1, 100)).unwrap_err();
+    assert!(error.contains("create the database first"), "{error}");
+    Control::connect(&target).unwrap().execute("DROP TABLE lab_native").unwrap();
+    let error = run(&target, &point(), &load(1, 1, 100)).unwrap_err();
+    assert!(error.contains("load the workload's tables first"), "{error}");
+}
+
+#[test]
+fn real_servers_work_with_every_protocol() {
+    every_protocol_works(Dialect::Postgres);
+    every_protocol_works(Dialect::Mysql);
+}
+
+/// A measurement, not a test: transactions of select-only for each second of the driver's CPU time, against whatever
+/// LAB_TEST_POSTGRES names, as LAB_FIGURES (clients,clients,...) says.
+#[test]
+#[ignore = "a measurement"]
+fn figures() {
+    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
+    let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,64".to_owned());
+    for clients in clients.split(',') {
+        let clients = clients.parse().unwrap();
+        let mut workload = point();
+        workload.statements[0].pieces =
+            ["SELECT abalance FROM pgbench_accounts WHERE aid = ".to_owned(), ";".to_owned()].into();
+        workload.row = None;
+        let load = Load { warmup: Duration::from_millis(500), ..load(clients, 2, 5_000) };
+        let measured = run(&target, &workload, &load).unwrap();
+        let cpu = measured.client_cpu;
+        let only = &measured.kinds[0];
+        println!(
+            "{clients} clients: {:.0} tps, {:.0} per CPU second (user {:.2} s, system {:.2} s), p50 {} us, p99 {} us, lost {:?}",
+            only.done as f64 / measured.elapsed.as_secs_f64(),
+            only.done as f64 / (cpu.user + cpu.system),
+            cpu.user,
+            cpu.system,
+            only.latency.value_at_quantile(0.5) / 1000,
+            only.latency.value_at_quantile(0.99) / 1000,
+            measured.lost_clients,
+        );
+    }
+}

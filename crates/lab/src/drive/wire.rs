@@ -1,0 +1,230 @@
+//! What a wire protocol is to the native driver: bytes in, bytes out, no socket and no clock, so that each protocol is
+//! tested on canned bytes and served by one load loop.
+//!
+//! What must hold:
+//! 1. `encode` and `decode` allocate nothing once the buffers they are given are warm.
+//! 2. `decode` takes any bytes, whole messages or parts; what it does not understand is [`Progress::Broken`], never a panic.
+
+use std::fmt;
+
+use crate::client::{Params, Reply, StatementId};
+
+/// The code of a server's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// PostgreSQL's SQLSTATE.
+    State([u8; 5]),
+    /// MySQL's number.
+    Number(u16),
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(state) => f.write_str(&String::from_utf8_lossy(state)),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// What can be done after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// The transaction may succeed when it is repeated.
+    Again,
+    /// This transaction can't, another may.
+    Next,
+    /// Every other would fail in the same way: what is asked for is wrong, or the server does not serve.
+    Nothing,
+}
+
+impl Code {
+    /// What can be done after it.
+    pub(crate) fn remedy(self) -> Remedy {
+        match self {
+            Self::State(state) => match &state {
+                b"40001" | b"40P01" => Remedy::Again,
+                // Wrong names, syntax or rights, no such feature, no such database or schema, wrong credentials, a
+                // protocol error, and a server that shuts down or does not let anybody in.
+                [b'4', b'2', ..]
+                | [b'0', b'A', ..]
+                | [b'2', b'6', ..]
+                | [b'3', b'D', ..]
+                | [b'3', b'F', ..] => Remedy::Nothing,
+                [b'2', b'8', ..] | [b'0', b'8', ..] | [b'5', b'7', b'P', ..] | b"25006" | b"53300" => {
+                    Remedy::Nothing
+                }
+                _ => Remedy::Next,
+            },
+            // A lock waited for too long, a deadlock, a row changed since it was read.
+            Self::Number(1205 | 1213 | 1020) => Remedy::Again,
+            // Rights, database, table, column, syntax, number of columns, read-only server, unknown statement.
+            Self::Number(
+                1040 | 1044 | 1045 | 1046 | 1049 | 1053 | 1054 | 1064 | 1136 | 1142 | 1146 | 1243 | 1290
+                | 1295 | 1305,
+            ) => Remedy::Nothing,
+            Self::Number(_) => Remedy::Next,
+        }
+    }
+
+    /// What to do about it, where somebody can do something.
+    pub(crate) fn advice(self) -> Option<&'static str> {
+        Some(match self {
+            Self::State([b'2', b'8', ..]) | Self::Number(1044 | 1045 | 1698) => {
+                "give a user and password the server accepts in the arm's URL"
+            }
+            Self::State([b'3', b'D', ..]) | Self::Number(1049) => {
+                "create the database first, or name another"
+            }
+            Self::State(state) if &state == b"42P01" => "load the workload's tables first",
+            Self::Number(1146) => "load the workload's tables first",
+            Self::State(state) if &state == b"53300" => {
+                "raise the server's max_connections, or ask for fewer clients"
+            }
+            Self::Number(1040) => "raise the server's max_connections, or ask for fewer clients",
+            _ => return None,
+        })
+    }
+}
+
+/// An error a server answered. Its text is reused by the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    /// Its code.
+    pub(crate) code: Code,
+    /// Its text.
+    pub(crate) message: String,
+}
+
+impl Default for Failure {
+    fn default() -> Self {
+        Self { code: Code::Number(0), message: String::new() }
+    }
+}
+
+impl Failure {
+    /// Becomes another error, whose text need not be well-formed.
+    pub(crate) fn set(&mut self, code: Code, message: &[u8]) {
+        self.code = code;
+        self.message.clear();
+        for chunk in message.utf8_chunks() {
+            self.message.push_str(chunk.valid());
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// Why a connection could not be set up.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The server said so.
+    Server(Failure),
+    /// What came is not the protocol, or a part of it that is not spoken here.
+    Protocol(String),
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self::Protocol(text)
+    }
+}
+
+/// What a server answered.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// Rows and counts of the statement.
+    pub(crate) reply: Reply,
+    /// The error, where `decode` says that there is one.
+    pub(crate) failure: Failure,
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It is not whole.
+    More,
+    /// It is, and all is well.
+    Replied,
+    /// It is, and there was an error.
+    Failed,
+    /// The server ends the connection with this error.
+    Ended,
+    /// What came can't be understood.
+    Broken(&'static str),
+}
+
+/// A protocol, made for the statements of a workload.
+pub(crate) trait Wire: Sync {
+    /// A connection being set up.
+    type Greeting: Send;
+    /// A connection in use.
+    type Session: Send;
+
+    /// Begins a connection, putting what is to be sent first into `out`.
+    fn greet(&self, out: &mut Vec<u8>) -> Self::Greeting;
+
+    /// Takes what came in; the session once it can be used, its statements prepared.
+    fn welcome(
+        &self,
+        greeting: &mut Self::Greeting,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Self::Session>, Refusal>;
+
+    /// Writes a statement. With `wait`, its answer comes; without, it comes together with that of a later statement or
+    /// of [`Wire::sync`]. Returns whether the answer comes, which may be though nobody asked for it.
+    fn encode(
+        &self,
+        session: &mut Self::Session,
+        statement: StatementId,
+        params: &Params,
+        wait: bool,
+        out: &mut Vec<u8>,
+    ) -> bool;
+
+    /// Asks for the answers that are outstanding; returns whether there are any.
+    fn sync(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
+
+    /// Ends the transaction that failed; returns whether there is an answer to come.
+    fn rollback(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
+
+    /// Takes what came in and returns how many bytes it has used; puts into `out` what is to be sent at once.
+    fn decode(
+        &self,
+        session: &mut Self::Session,
+        bytes: &[u8],
+        answer: &mut Answer,
+        out: &mut Vec<u8>,
+    ) -> (usize, Progress);
+
+    /// Says good-bye.
+    fn leave(&self, out: &mut Vec<u8>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadlock_is_tried_again_a_duplicate_is_passed_over_a_missing_table_ends_it() {
+        for (code, remedy) in [
+            (Code::State(*b"40001"), Remedy::Again),
+            (Code::State(*b"40P01"), Remedy::Again),
+            (Code::State(*b"23505"), Remedy::Next),
+            (Code::State(*b"42P01"), Remedy::Nothing),
+            (Code::State(*b"57P01"), Remedy::Nothing),
+            (Code::State(*b"57014"), Remedy::Next),
+            (Code::Number(1213), Remedy::Again),
+            (Code::Number(1205), Remedy::Again),
+            (Code::Number(1062), Remedy::Next),
+            (Code::Number(1146), Remedy::Nothing),
+        ] {
+            assert_eq!(code.remedy(), remedy, "{code}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! MySQL's protocol (4.1 and later), as the native driver speaks it to MySQL and MariaDB.
+//!
+//! Prepared statements are executed with binary values: whole numbers as BIGINT, other numbers as DECIMAL, texts as
+//! VARCHAR. The protocol answers one command at a time, so nothing is queued: a statement that need not be waited for is
+//! waited for all the same. Without being kept prepared (extended), a statement is prepared, executed and closed each time.
+
+mod answer;
+mod binary;
+mod packet;
+mod welcome;
+
+use crate::arm::{Address, Target};
+use crate::client::{Param, Params, StatementId};
+use crate::drive::Protocol;
+use crate::drive::wire::{Answer, Progress, Refusal, Wire};
+use crate::workload::{Statement, Wanted};
+use answer::Expect;
+use packet::{packet, put_length};
+
+pub(crate) use welcome::Greeting;
+
+const COM_QUIT: u8 = 0x01;
+const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+const COM_STMT_CLOSE: u8 = 0x19;
+
+const TYPE_BIGINT: u8 = 0x08;
+const TYPE_NULL: u8 = 0x06;
+const TYPE_DECIMAL: u8 = 0xf6;
+const TYPE_VARCHAR: u8 = 0xfd;
+
+/// The protocol for one server and one workload.
+pub(crate) struct Mysql {
+    protocol: Protocol,
+    user: String,
+    password: String,
+    database: String,
+    /// Whether a password may be sent as it is.
+    local: bool,
+    statements: Vec<Prepared>,
+}
+
+/// A statement.
+struct Prepared {
+    pieces: Vec<String>,
+    wanted: Wanted,
+    /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
+    protocol: Protocol,
+    /// Its text with a `?` for each parameter.
+    text: String,
+}
+
+/// A connection in use.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The server's numbers of the prepared statements, by ours.
+    ids: Vec<u32>,
+    expect: Expect,
+    /// Whether rows come in binary.
+    binary: bool,
+    /// Of the reply of what was sent last.
+    wanted: Wanted,
+    /// Columns of the result under way: type, and whether it is unsigned.
+    columns: Vec<(u8, bool)>,
+    /// COM_STMT_EXECUTE that is sent when its statement is prepared (extended).
+    execute: Vec<u8>,
+    /// A value as text.
+    scratch: Vec<u8>,
+}
+
+impl Mysql {
+    /// For connections to `target` that run `statements`.
+    pub(crate) fn new(target: &Target, statements: &[Statement], protocol: Protocol) -> Self {
+        let prepared = |one: &Statement| Prepared {
+            pieces: one.pieces.clone(),
+            wanted: one.wanted,
+            protocol: if one.preparable { protocol } else { Protocol::Simple },
+            text: one.pieces.join("?"),
+        };
+        Self {
+            protocol,
+            user: target.user.clone(),
+            password: target.password.clone().unwrap_or_default(),
+            database: target.database.clone(),
+            local: matches!(target.address, Address::Unix(_)),
+            statements: statements.iter().map(prepared).collect(),
+        }
+    }
+}
+
+impl Prepared {
+    /// As COM_QUERY, values in it.
+    fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
+        packet(out, 0, |out| {
+            out.push(COM_QUERY);
+            let mut pieces = self.pieces.iter();
+            out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
+            for (param, piece) in params.iter().zip(pieces) {
+                match param {
+                    Param::Null => out.extend_from_slice(b"NULL"),
+                    Param::Verbatim(value) => out.extend_from_slice(value),
+                    Param::Text(value) => quote(out, value),
+                }
+                out.extend_from_slice(piece.as_bytes());
+            }
+        });
+    }
+}
+
+/// COM_STMT_EXECUTE without a cursor.
+fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
+    packet(out, 0, |out| {
+        out.push(COM_STMT_EXECUTE);
+        out.extend_from_slice(&id.to_le_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0]);
+        if params.is_empty() {
+            return;
+        }
+        let nulls = out.len();
+        out.resize(nulls + params.len().div_ceil(8), 0);
+        // Types follow.
+        out.push(1);
+        for (index, param) in params.iter().enumerate() {
+            let kind = match param {
+                Param::Null => {
+                    out[nulls + index / 8] |= 1 << (index % 8);
+                    TYPE_NULL
+                }
+                Param::Verbatim(value) if whole(value).is_some() => TYPE_BIGINT,
+                Param::Verbatim(value) if decimal(value) => TYPE_DECIMAL,
+                Param::Text(_) | Param::Verbatim(_) => TYPE_VARCHAR,
+            };
+            out.extend_from_slice(&[kind, 0]);
+        }
+        for param in params.iter() {
+            match param {
+                Param::Null => (),
+                Param::Verbatim(value) if let Some(number) = whole(value) => {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+                Param::Text(value) | Param::Verbatim(value) => {
+                    put_length(out, value.len() as u64);
+                    out.extend_from_slice(value);
+                }
+            }
+        }
+    });
+}
+
+fn whole(value: &[u8]) -> Option<i64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+fn decimal(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|&byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+impl Wire for Mysql {
+    type Greeting = Greeting;
+    type Session = Session;
+
+    fn greet(&self, _: &mut Vec<u8>) -> Greeting {
+        // The server speaks first.
+        Greeting::default()
+    }
+
+    fn welcome(
+        &self,
+        greeting: &mut Greeting,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Session>, Refusal> {
+        greeting.take(self, bytes, out)
+    }
+
+    fn encode(
+        &self,
+        session: &mut Session,
+        statement: StatementId,
+        params: &Params,
+        _: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let id = usize::from(statement.0);
+        let statement = &self.statements[id];
+        assert_eq!(
+            params.len() + 1,
+            statement.pieces.len(),
+            "as many values as `{}` has places",
+            statement.text
+        );
+        session.wanted = statement.wanted;
+        session.expect = Expect::First;
+        session.binary = statement.protocol != Protocol::Simple;
+        match statement.protocol {
+            Protocol::Simple => statement.encode_simple(params, out),
+            Protocol::Prepared => execute(session.ids[id], params, out),
+            Protocol::Extended => {
+                session.execute.clear();
+                execute(0, params, &mut session.execute);
+                session.expect = Expect::Prepared;
+                prepare(&statement.text, out);
+            }
+        }
+        true
+    }
+
+    fn sync(&self, _: &mut Session, _: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn rollback(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
+        // An error's packet does not tell whether there still is a transaction.
+        session.expect = Expect::First;
+        session.wanted = Wanted::Nothing;
+        packet(out, 0, |out| {
+            out.push(COM_QUERY);
+            out.extend_from_slice(b"ROLLBACK");
+        });
+        true
+    }
+
+    fn decode(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        answer: &mut Answer,
+        out: &mut Vec<u8>,
+    ) -> (usize, Progress) {
+        session.decode(bytes, answer, out)
+    }
+
+    fn leave(&self, out: &mut Vec<u8>) {
+        packet(out, 0, |out| out.push(COM_QUIT));
+    }
+}
+
+fn prepare(text: &str, out: &mut Vec<u8>) {
+    packet(out, 0, |out| {
+        out.push(COM_STMT_PREPARE);
+        out.extend_from_slice(text.as_bytes());
+    });
+}
+
+/// A text as a literal, in the default mode, in which a backslash escapes.
+fn quote(out: &mut Vec<u8>, value: &[u8]) {
+    out.push(b'\'');
+    for &byte in value {
+        match byte {
+            b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            0 => out.extend_from_slice(b"\\0"),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+}

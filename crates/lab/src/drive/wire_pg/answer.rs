@@ -1,0 +1,147 @@
+//! What a PostgreSQL server answers.
+
+use super::Session;
+use crate::client::Reply;
+use crate::drive::wire::{Answer, Code, Failure, Progress};
+use crate::workload::Wanted;
+
+/// More than any message a workload asks for: a length above it is no length.
+const MESSAGE_MAX: usize = 1 << 30;
+
+/// A message: its tag, its body and how long all of it is.
+type Frame<'a> = (u8, &'a [u8], usize);
+
+/// The next message in `bytes`. `None` when it is not whole.
+pub(super) fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
+    let Some(head) = bytes.first_chunk::<5>() else { return Ok(None) };
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if !(4..=MESSAGE_MAX).contains(&length) {
+        return Err("a message has a length no message can have: this is no PostgreSQL server");
+    }
+    Ok(bytes.get(5..=length).map(|body| (head[0], body, length + 1)))
+}
+
+impl Session {
+    /// A connection that is ready.
+    pub(super) fn ready() -> Self {
+        Self { awaited: 0, queued: false, failed: false, status: b'I', wanted: Wanted::Nothing }
+    }
+
+    pub(super) fn decode(&mut self, bytes: &[u8], answer: &mut Answer) -> (usize, Progress) {
+        let mut used = 0;
+        loop {
+            let (tag, body) = match frame(&bytes[used..]) {
+                Ok(Some((tag, body, length))) => {
+                    used += length;
+                    (tag, body)
+                }
+                Ok(None) => return (used, Progress::More),
+                Err(why) => return (used, Progress::Broken(why)),
+            };
+            match tag {
+                b'D' if self.wanted == Wanted::Nothing => (),
+                b'D' => {
+                    if row(body, &mut answer.reply).is_none() {
+                        return (used, Progress::Broken("a row is shorter than it says"));
+                    }
+                }
+                b'C' if self.wanted == Wanted::Nothing => (),
+                b'C' => answer.reply.set_affected(affected(body)),
+                b'Z' => {
+                    self.status = body.first().copied().unwrap_or(b'I');
+                    self.awaited = self.awaited.saturating_sub(1);
+                    if self.awaited == 0 {
+                        let failed = std::mem::take(&mut self.failed);
+                        return (used, if failed { Progress::Failed } else { Progress::Replied });
+                    }
+                }
+                // The next statement's answer begins: of several, the last is given.
+                b'2' => answer.reply.clear(),
+                b'T' if self.wanted == Wanted::Nothing => (),
+                b'T' => {
+                    answer.reply.set_columns(count(body).unwrap_or(0));
+                    if self.wanted == Wanted::NamedRows && names(body, &mut answer.reply).is_none() {
+                        return (used, Progress::Broken("a description of rows is shorter than it says"));
+                    }
+                }
+                b'E' => {
+                    // Of several errors the first is the cause.
+                    if !std::mem::replace(&mut self.failed, true) && error(body, &mut answer.failure) {
+                        return (used, Progress::Ended);
+                    }
+                }
+                b'1' | b'3' | b'n' | b'I' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
+                b'G' => return (used, Progress::Broken("COPY FROM STDIN can't be part of a workload")),
+                _ => return (used, Progress::Broken("a message of unknown type")),
+            }
+        }
+    }
+}
+
+fn count(body: &[u8]) -> Option<usize> {
+    body.first_chunk().map(|count| usize::from(u16::from_be_bytes(*count)))
+}
+
+fn row(body: &[u8], reply: &mut Reply) -> Option<()> {
+    let columns = count(body)?;
+    let mut rest = &body[2..];
+    for _ in 0..columns {
+        let (length, after) = rest.split_first_chunk()?;
+        rest = after;
+        match usize::try_from(i32::from_be_bytes(*length)) {
+            Ok(length) => {
+                let (value, after) = rest.split_at_checked(length)?;
+                reply.push(Some(value));
+                rest = after;
+            }
+            Err(_) => reply.push(None),
+        }
+    }
+    Some(())
+}
+
+fn names(body: &[u8], reply: &mut Reply) -> Option<()> {
+    let mut rest = &body[2..];
+    for _ in 0..count(body)? {
+        let end = rest.iter().position(|&byte| byte == 0)?;
+        reply.name(std::str::from_utf8(&rest[..end]).unwrap_or_default());
+        // Behind the name: table, column, type, its size and modifier, format.
+        rest = rest.get(end + 1 + 18..)?;
+    }
+    Some(())
+}
+
+/// The number at the end of a command's tag.
+fn affected(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
+    let mut digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let mut scale = 1u64;
+    digits
+        .try_fold(0u64, |sum, digit| {
+            let sum = sum.checked_add(u64::from(digit - b'0').checked_mul(scale)?);
+            scale = scale.saturating_mul(10);
+            sum
+        })
+        .unwrap_or(0)
+}
+
+/// Reads an ErrorResponse; whether it ends the connection.
+pub(super) fn error(body: &[u8], failure: &mut Failure) -> bool {
+    let (mut severity, mut state, mut message) = (&b""[..], *b"XX000", &b""[..]);
+    let mut rest = body;
+    while let [field, after @ ..] = rest {
+        let Some(end) = after.iter().position(|&byte| byte == 0) else { break };
+        let value = &after[..end];
+        match field {
+            b'V' => severity = value,
+            // Servers older than 9.6 have only the one that may be translated.
+            b'S' if severity.is_empty() => severity = value,
+            b'C' => state = value.try_into().unwrap_or(state),
+            b'M' => message = value,
+            _ => (),
+        }
+        rest = &after[end + 1..];
+    }
+    failure.set(Code::State(state), message);
+    matches!(severity, b"FATAL" | b"PANIC")
+}

@@ -1,0 +1,255 @@
+//! PostgreSQL's protocol 3.0, as the native driver speaks it.
+//!
+//! A statement is sent as libpq sends it (Bind, Describe, Execute, Sync), so that a server has the same work under this
+//! driver as under pgbench. All values are text. Messages of prepared statements are made once; what is written for a
+//! transaction is a copy of them and its values.
+
+mod answer;
+mod welcome;
+
+use crate::arm::Target;
+use crate::client::{Param, Params, StatementId};
+use crate::drive::Protocol;
+use crate::drive::wire::{Answer, Progress, Refusal, Wire};
+use crate::workload::{Statement, Wanted};
+
+pub(crate) use welcome::Greeting;
+
+/// The protocol for one server and one workload.
+pub(crate) struct Postgres {
+    protocol: Protocol,
+    user: String,
+    password: Option<String>,
+    database: String,
+    statements: Vec<Prepared>,
+}
+
+/// A statement, and what is sent of it each time.
+struct Prepared {
+    pieces: Vec<String>,
+    wanted: Wanted,
+    /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
+    protocol: Protocol,
+    /// Its text with `$1`, `$2` and so on.
+    text: String,
+    /// Parse (where it is sent each time) and the head of Bind, up to the number of parameters, with Bind's length 0.
+    head: Vec<u8>,
+    /// Where Bind begins in `head`.
+    bind: usize,
+}
+
+/// A connection in use.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// ReadyForQuery messages to come.
+    awaited: u32,
+    /// Statements were sent without Sync.
+    queued: bool,
+    /// An error has come since the last answer.
+    failed: bool,
+    /// The transaction's state by the last ReadyForQuery.
+    status: u8,
+    /// Of the reply of what was sent last.
+    wanted: Wanted,
+}
+
+/// Describe of the unnamed portal, and Execute without a limit.
+const DESCRIBE_EXECUTE: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+impl Postgres {
+    /// For connections to `target` that run `statements`.
+    pub(crate) fn new(target: &Target, statements: &[Statement], protocol: Protocol) -> Self {
+        let statements =
+            statements.iter().enumerate().map(|(id, one)| Prepared::new(id, one, protocol)).collect();
+        Self {
+            protocol,
+            user: target.user.clone(),
+            password: target.password.clone(),
+            database: target.database.clone(),
+            statements,
+        }
+    }
+}
+
+impl Prepared {
+    fn new(id: usize, statement: &Statement, protocol: Protocol) -> Self {
+        let mut text = String::new();
+        for (index, piece) in statement.pieces.iter().enumerate() {
+            if index > 0 {
+                text.push_str(&format!("${index}"));
+            }
+            text.push_str(piece);
+        }
+        let protocol = if statement.preparable { protocol } else { Protocol::Simple };
+        let mut head = Vec::new();
+        let name = match protocol {
+            Protocol::Extended => {
+                parse(&mut head, "", &text);
+                String::new()
+            }
+            _ => name(id),
+        };
+        let bind = head.len();
+        head.extend_from_slice(b"B\0\0\0\0\0");
+        put_text(&mut head, &name);
+        head.extend_from_slice(&[0, 0]);
+        head.extend_from_slice(&(statement.pieces.len() as u16 - 1).to_be_bytes());
+        Self { pieces: statement.pieces.clone(), wanted: statement.wanted, protocol, text, head, bind }
+    }
+
+    /// As a Query message, values in it.
+    fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
+        message(out, b'Q', |out| {
+            let mut pieces = self.pieces.iter();
+            out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
+            for (param, piece) in params.iter().zip(pieces) {
+                match param {
+                    Param::Null => out.extend_from_slice(b"NULL"),
+                    Param::Verbatim(value) => out.extend_from_slice(value),
+                    Param::Text(value) => quote(out, value),
+                }
+                out.extend_from_slice(piece.as_bytes());
+            }
+            out.push(0);
+        });
+    }
+
+    /// As Bind, Describe and Execute.
+    fn encode_bound(&self, params: &Params, out: &mut Vec<u8>) {
+        let start = out.len() + self.bind;
+        out.extend_from_slice(&self.head);
+        for param in params.iter() {
+            match param {
+                Param::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
+                Param::Text(value) | Param::Verbatim(value) => {
+                    out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+                    out.extend_from_slice(value);
+                }
+            }
+        }
+        // The results' formats: all text.
+        out.extend_from_slice(&[0, 0]);
+        let length = (out.len() - start - 1) as u32;
+        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(DESCRIBE_EXECUTE);
+    }
+}
+
+impl Wire for Postgres {
+    type Greeting = Greeting;
+    type Session = Session;
+
+    fn greet(&self, out: &mut Vec<u8>) -> Greeting {
+        Greeting::new(self, out)
+    }
+
+    fn welcome(
+        &self,
+        greeting: &mut Greeting,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Session>, Refusal> {
+        greeting.take(self, bytes, out)
+    }
+
+    fn encode(
+        &self,
+        session: &mut Session,
+        statement: StatementId,
+        params: &Params,
+        wait: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let statement = &self.statements[usize::from(statement.0)];
+        assert_eq!(
+            params.len() + 1,
+            statement.pieces.len(),
+            "as many values as `{}` has places",
+            statement.text
+        );
+        session.wanted = statement.wanted;
+        if statement.protocol == Protocol::Simple {
+            // Behind an error in what was queued a Query would be passed over, unless there is a Sync between them.
+            self.sync(session, out);
+            statement.encode_simple(params, out);
+            session.awaited += 1;
+            return true;
+        }
+        statement.encode_bound(params, out);
+        session.queued = true;
+        wait && self.sync(session, out)
+    }
+
+    fn sync(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
+        if std::mem::take(&mut session.queued) {
+            out.extend_from_slice(SYNC);
+            session.awaited += 1;
+        }
+        session.awaited > 0
+    }
+
+    fn rollback(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
+        if session.status == b'I' {
+            return false;
+        }
+        message(out, b'Q', |out| put_text(out, "ROLLBACK"));
+        session.awaited += 1;
+        true
+    }
+
+    fn decode(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        answer: &mut Answer,
+        _: &mut Vec<u8>,
+    ) -> (usize, Progress) {
+        session.decode(bytes, answer)
+    }
+
+    fn leave(&self, out: &mut Vec<u8>) {
+        message(out, b'X', |_| ());
+    }
+}
+
+/// What statement number `id` is prepared as.
+fn name(id: usize) -> String {
+    format!("s{id}")
+}
+
+/// A message with its length.
+fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// A Parse message; the server finds the parameters' types out.
+fn parse(out: &mut Vec<u8>, name: &str, text: &str) {
+    message(out, b'P', |out| {
+        put_text(out, name);
+        put_text(out, text);
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+/// A text as a literal: backslashes are themselves with standard_conforming_strings, which is set at the beginning.
+fn quote(out: &mut Vec<u8>, value: &[u8]) {
+    out.push(b'\'');
+    for &byte in value {
+        if byte == b'\'' {
+            out.push(b'\'');
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
