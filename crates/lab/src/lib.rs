@@ -15,6 +15,7 @@ pub mod arm;
 pub mod client;
 pub mod drive;
 pub mod report;
+pub mod script;
 pub mod stats;
 pub mod workload;
 

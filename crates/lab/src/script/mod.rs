@@ -1,0 +1,79 @@
+//! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its expressions, `\gset`,
+//! `\aset`, `\if`, `\sleep`, pipelines, weights, variables of the command line and automatic ones.
+//!
+//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions, `program` puts all scripts
+//! of a mix together into one immutable [`Program`] in which variables are numbered and jumps are resolved. `run` steps
+//! one client through it.
+//!
+//! What must hold:
+//! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is refused.
+//! 2. A running client allocates nothing once each of its variables has held its longest text.
+//! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, because pgbench does so. A name that
+//!    nothing can ever set stays as it is.
+//!
+//! What is not here: `\shell` and `\setshell`, which would start processes between statements.
+
+mod command;
+mod expression;
+mod function;
+mod parse;
+mod program;
+mod run;
+mod scan;
+mod value;
+mod variables;
+
+pub use program::{Program, Settings, Source};
+pub use run::ScriptClient;
+pub use value::Value;
+
+use std::fmt;
+
+/// What is wrong with a script, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The script's file or name.
+    pub script: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The backslash command it is in.
+    pub command: Option<String>,
+    /// The line's text.
+    pub text: String,
+}
+
+impl Fault {
+    /// At byte `offset` of the text.
+    fn at(script: &str, text: &str, offset: usize, command: Option<&str>, message: String) -> Self {
+        let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[offset..].find('\n').map_or(text.len(), |newline| offset + newline);
+        Self {
+            script: script.to_owned(),
+            line: text[..start].matches('\n').count() + 1,
+            column: text[start..offset].chars().count() + 1,
+            message,
+            command: command.map(str::to_owned),
+            text: text[start..end].trim_end_matches('\r').to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}:{}:{}: {}", self.script, self.line, self.column, self.message)?;
+        if let Some(command) = &self.command {
+            write!(to, " in command \"{command}\"")?;
+        }
+        write!(to, "\n{}\n{:>column$} error found here", self.text, '^', column = self.column)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests;

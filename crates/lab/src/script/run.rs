@@ -1,0 +1,279 @@
+//! A client that goes through a program.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::{Client, Params, Random, Reply, Rows, Step, Turn};
+
+use super::command::Amount;
+use super::expression::Context;
+use super::program::{Op, Program};
+use super::value::Value;
+use super::variables::{Names, Variable, VariableId, Variables, Written, find, is_name};
+
+/// A client of a program: its own variables and random numbers, and where it is.
+#[derive(Debug)]
+pub struct ScriptClient {
+    program: Arc<Program>,
+    variables: Variables,
+    /// Its own, so that a repeated transaction draws the same; begun from the thread's at the first step.
+    random: Option<Random>,
+    /// As they were when the transaction began: the variables that its script may set, and the random numbers.
+    saved_variables: Vec<Variable>,
+    saved_random: Option<Random>,
+    script: usize,
+    /// The next op.
+    at: usize,
+    state: State,
+    /// Whether statements are queued.
+    pipeline: bool,
+    /// A text that is put together.
+    scratch: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A new transaction begins.
+    Fresh,
+    /// The last one begins again.
+    Again,
+    /// Under way.
+    Running,
+    /// Under way, and the last op's reply is to be kept.
+    Replied,
+}
+
+impl ScriptClient {
+    /// Client number `index` of a program.
+    pub fn new(program: Arc<Program>, index: usize) -> Self {
+        let mut variables = program.initial.clone();
+        variables.set(program.client_id, Value::Int(index as i64));
+        Self {
+            program,
+            variables,
+            random: None,
+            saved_variables: Vec::new(),
+            saved_random: None,
+            script: 0,
+            at: 0,
+            state: State::Fresh,
+            pipeline: false,
+            scratch: String::new(),
+        }
+    }
+
+    /// A variable's value now.
+    #[cfg(test)]
+    pub(super) fn value(&self, name: &str) -> Value {
+        let id = find(&self.program.sorted, "", name).expect("a script mentions it");
+        self.variables.value(id).expect("it has a value")
+    }
+
+    /// Chooses a script, or goes back to where the last one began.
+    fn begin(&mut self, thread: &mut Random) {
+        let random = self.random.get_or_insert_with(|| thread.fork());
+        if self.state == State::Again {
+            let assigned = &self.program.scripts[self.script].assigned;
+            self.variables.restore(assigned, &self.saved_variables);
+            self.random.clone_from(&self.saved_random);
+        } else {
+            let scripts = &self.program.scripts;
+            self.script = 0;
+            if scripts.len() > 1 {
+                let mut drawn = random.between(0, self.program.weight - 1);
+                while drawn >= scripts[self.script].weight {
+                    drawn -= scripts[self.script].weight;
+                    self.script += 1;
+                }
+            }
+            self.variables.save(&scripts[self.script].assigned, &mut self.saved_variables);
+            self.saved_random.clone_from(&self.random);
+        }
+        self.at = 0;
+        self.pipeline = false;
+    }
+
+    /// The error's place and words.
+    fn abort(&self, op: usize, message: &str) -> Step {
+        let line = self.program.scripts[self.script].places[op].line;
+        Step::Abort(Cow::Owned(format!("{}:{line}: {message}", self.program.kinds()[self.script])))
+    }
+
+    /// Does the op; a step if the driver has to do something.
+    fn step(&mut self, op: usize, params: &mut Params) -> Result<Option<Step>, Cow<'static, str>> {
+        let Self { program, variables, random, script, .. } = self;
+        let place = (*script, program.scripts[*script].places[op].command);
+        let random = random.as_mut().expect("a transaction has begun");
+        let mut context = Context { names: &program.names, variables, random, place };
+        match &program.scripts[*script].ops[op] {
+            Op::Set(id, expression) => {
+                let value = expression.evaluate(&mut context)?;
+                variables.set(*id, value);
+                Ok(None)
+            }
+            Op::Unless(condition, to) => {
+                if !condition.evaluate(&mut context)?.truth() {
+                    self.at = *to;
+                }
+                Ok(None)
+            }
+            Op::Jump(to) => {
+                self.at = *to;
+                Ok(None)
+            }
+            Op::Run { statement, variables: places, keep } => {
+                if self.pipeline && keep.is_some() {
+                    return Err("\\gset and \\aset are not allowed in pipeline mode".into());
+                }
+                for id in places {
+                    write_param(variables, &program.names, *id, params, &mut self.scratch);
+                }
+                if keep.is_some() {
+                    self.state = State::Replied;
+                }
+                Ok(Some(if self.pipeline { Step::Queue(*statement) } else { Step::Run(*statement) }))
+            }
+            Op::Sleep(amount, unit) => {
+                let units = match amount {
+                    Amount::Constant(units) => *units,
+                    Amount::Variable(id) => sleep_units(variables, &program.names, *id, &mut self.scratch)?,
+                };
+                // A time before now is now.
+                Ok(Some(Step::Sleep(Duration::from_micros(
+                    u64::try_from(units).unwrap_or(0).saturating_mul(u64::from(*unit)),
+                ))))
+            }
+            Op::StartPipeline if self.pipeline => Err("already in pipeline mode".into()),
+            Op::StartPipeline => {
+                self.pipeline = true;
+                Ok(None)
+            }
+            Op::SyncPipeline | Op::EndPipeline if !self.pipeline => Err("not in pipeline mode".into()),
+            Op::SyncPipeline => Ok(Some(Step::Sync)),
+            Op::EndPipeline => {
+                self.pipeline = false;
+                Ok(Some(Step::Sync))
+            }
+        }
+    }
+
+    /// Keeps what the op's reply brought.
+    fn keep(&mut self, op: usize, reply: &Reply) -> Result<(), String> {
+        let program = &self.program;
+        let Op::Run { keep: Some(keep), .. } = &program.scripts[self.script].ops[op] else {
+            return Ok(());
+        };
+        let sorted = &program.sorted;
+        if keep.all {
+            for rows in reply.results().filter(|rows| rows.rows() > 0) {
+                keep_row(&mut self.variables, sorted, &keep.prefix, rows)?;
+            }
+            return Ok(());
+        }
+        match reply.results().next_back() {
+            Some(rows) if rows.rows() == 1 => keep_row(&mut self.variables, sorted, &keep.prefix, rows),
+            rows => Err(format!("\\gset: expected one row, got {}", rows.map_or(0, |rows| rows.rows()))),
+        }
+    }
+}
+
+/// Keeps a result's last row; a NULL as an empty text, as pgbench does.
+fn keep_row(
+    variables: &mut Variables,
+    sorted: &[(String, VariableId)],
+    prefix: &str,
+    rows: Rows<'_>,
+) -> Result<(), String> {
+    for column in 0..rows.columns() {
+        let name = rows.name(column).unwrap_or_default();
+        match find(sorted, prefix, name) {
+            Some(id) => variables.set_text(id, rows.text(rows.rows() - 1, column).unwrap_or_default()),
+            // No script reads it, but pgbench refuses its name.
+            None if !is_name(prefix.bytes().chain(name.bytes())) => {
+                return Err(format!("invalid variable name: \"{prefix}{name}\""));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn write_param(
+    variables: &Variables,
+    names: &Names,
+    id: VariableId,
+    params: &mut Params,
+    scratch: &mut String,
+) {
+    scratch.clear();
+    match variables.written(id) {
+        Written::Value(Value::Null) => params.null(),
+        Written::Value(Value::Int(value)) => params.int(value),
+        Written::Value(value) => {
+            value.write(scratch);
+            params.verbatim(scratch);
+        }
+        Written::Text(text) => params.verbatim(text),
+        // Not set yet: it stays as it stands.
+        Written::Unset => {
+            scratch.push(':');
+            scratch.push_str(names.name(id));
+            params.verbatim(scratch);
+        }
+    }
+}
+
+/// The number that a variable's text begins with.
+fn sleep_units(
+    variables: &Variables,
+    names: &Names,
+    id: VariableId,
+    scratch: &mut String,
+) -> Result<i64, String> {
+    let name = names.name(id);
+    scratch.clear();
+    match variables.written(id) {
+        Written::Unset => return Err(format!("\\sleep: undefined variable \"{name}\"")),
+        Written::Value(value) => value.write(scratch),
+        Written::Text(text) => scratch.push_str(text),
+    }
+    let sign = usize::from(scratch.starts_with(['-', '+']));
+    let digits = scratch[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let number = scratch[..sign + digits].parse();
+    number.map_err(|_| format!("\\sleep: invalid sleep time \"{scratch}\" for variable \"{name}\""))
+}
+
+impl Client for ScriptClient {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        match self.state {
+            State::Fresh | State::Again => self.begin(turn.random),
+            State::Replied => {
+                if let Err(message) = self.keep(self.at - 1, turn.reply) {
+                    return self.abort(self.at - 1, &message);
+                }
+            }
+            State::Running => {}
+        }
+        self.state = State::Running;
+        while self.at < self.program.scripts[self.script].ops.len() {
+            let op = self.at;
+            self.at += 1;
+            match self.step(op, turn.params) {
+                Ok(None) => {}
+                Ok(Some(step)) => return step,
+                Err(message) => return self.abort(op, &message),
+            }
+        }
+        self.state = State::Fresh;
+        if self.pipeline {
+            return self.abort(self.at - 1, "end of script reached with pipeline open");
+        }
+        Step::Done(self.script as u8)
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        self.state = if again { State::Again } else { State::Fresh };
+        self.script as u8
+    }
+}

@@ -1,0 +1,312 @@
+//! Cuts a script into SQL commands and backslash commands, by the rules of psql's scanner, which pgbench uses.
+//!
+//! A command ends at a semicolon outside of quotes, comments, parentheses and the body of a function written in SQL, or
+//! where a backslash begins a command of its own. `\;` is a semicolon that doesn't end it.
+
+use super::variables::{begins_name, continues_name};
+
+/// A script's text and how far it is read.
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    /// The next byte to read.
+    pub at: usize,
+}
+
+/// A piece of SQL.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sql {
+    /// Its text without leading blanks and comments.
+    pub text: String,
+    /// Where it begins.
+    pub start: usize,
+    /// Whether `\;` joins several statements in it.
+    pub combined: bool,
+}
+
+/// What ended a piece of SQL.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// A semicolon.
+    Semicolon,
+    /// A backslash, here; its command is to be read next.
+    Backslash(usize),
+    /// The script's end.
+    End,
+}
+
+/// A word of a backslash command, and where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word<'a> {
+    pub text: &'a str,
+    pub start: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the text's beginning.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next piece of SQL, if there is any before what ended it.
+    pub(super) fn sql(&mut self) -> (Option<Sql>, Ended) {
+        let start = self.skip_blanks();
+        let mut piece = Piece {
+            bytes: self.text.as_bytes(),
+            at: start,
+            kept: start,
+            text: String::new(),
+            ..Piece::default()
+        };
+        let ended = piece.read(self.text);
+        let (end, after) = match ended {
+            Ended::Semicolon => (piece.at, piece.at),
+            Ended::Backslash(at) => (at, at + 1),
+            Ended::End => (piece.at, piece.at),
+        };
+        self.at = after;
+        let mut text = piece.text;
+        text.push_str(&self.text[piece.kept..end]);
+        text.truncate(text.trim_end().len());
+        let sql = (!text.is_empty()).then_some(Sql { text, start, combined: piece.combined });
+        (sql, ended)
+    }
+
+    /// The next word of a backslash command; `None` at its end, which is passed.
+    pub(super) fn word(&mut self) -> Option<Word<'a>> {
+        let bytes = self.text.as_bytes();
+        let continuation = |at: usize| match &bytes[at..] {
+            [b'\\', b'\n', ..] => 2,
+            [b'\\', b'\r', b'\n', ..] => 3,
+            _ => 0,
+        };
+        loop {
+            match bytes.get(self.at) {
+                None => return None,
+                Some(b'\n') => {
+                    self.at += 1;
+                    return None;
+                }
+                Some(byte) if byte.is_ascii_whitespace() || *byte == 0x0b => self.at += 1,
+                Some(_) if continuation(self.at) > 0 => self.at += continuation(self.at),
+                Some(_) => break,
+            }
+        }
+        let start = self.at;
+        while bytes.get(self.at).is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != 0x0b)
+            && continuation(self.at) == 0
+        {
+            self.at += 1;
+        }
+        Some(Word { text: &self.text[start..self.at], start })
+    }
+
+    /// Passes white space and comments to the line's end; returns where something else begins.
+    fn skip_blanks(&self) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        loop {
+            match &bytes[at..] {
+                [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => at += 1,
+                [b'-', b'-', ..] => at = line_end(bytes, at),
+                _ => return at,
+            }
+        }
+    }
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+}
+
+/// A piece of SQL while it is read.
+#[derive(Default)]
+struct Piece<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// From here on it is not yet in `text`.
+    kept: usize,
+    text: String,
+    combined: bool,
+    parentheses: usize,
+    /// First letters of its first words: a function's body may have semicolons.
+    words: Vec<u8>,
+    /// BEGINs and CASEs of such a body that are open.
+    begun: usize,
+}
+
+impl Piece<'_> {
+    fn read(&mut self, text: &str) -> Ended {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\'' => self.quoted(b'\'', false),
+                b'"' => self.quoted(b'"', false),
+                b'-' if self.bytes.get(self.at + 1) == Some(&b'-') => self.at = line_end(self.bytes, self.at),
+                b'/' if self.bytes.get(self.at + 1) == Some(&b'*') => self.comment(),
+                b'$' => self.dollar(),
+                b'(' => {
+                    self.parentheses += 1;
+                    self.at += 1;
+                }
+                b')' => {
+                    self.parentheses = self.parentheses.saturating_sub(1);
+                    self.at += 1;
+                }
+                b'\\' => match self.bytes.get(self.at + 1) {
+                    Some(joined @ (b';' | b':')) => {
+                        self.combined |= *joined == b';';
+                        self.text.push_str(&text[self.kept..self.at]);
+                        self.kept = self.at + 1;
+                        self.at += 2;
+                    }
+                    _ => return Ended::Backslash(self.at),
+                },
+                b';' => {
+                    self.at += 1;
+                    if self.parentheses == 0 && self.begun == 0 {
+                        return Ended::Semicolon;
+                    }
+                }
+                _ if begins_name(byte) => self.word(text),
+                _ if byte.is_ascii_digit() => self.at += 1,
+                _ => self.at += 1,
+            }
+        }
+        Ended::End
+    }
+
+    /// Passes a quoted text; unclosed, all that follows.
+    fn quoted(&mut self, quote: u8, escapes: bool) {
+        self.at += 1;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            if byte == b'\\' && escapes {
+                self.at += 1;
+            } else if byte == quote {
+                // A doubled one begins again at once.
+                return;
+            }
+        }
+        self.at = self.bytes.len();
+    }
+
+    /// Passes a comment, with those inside it.
+    fn comment(&mut self) {
+        let mut depth = 0;
+        while self.at < self.bytes.len() {
+            match &self.bytes[self.at..] {
+                [b'/', b'*', ..] => {
+                    depth += 1;
+                    self.at += 2;
+                }
+                [b'*', b'/', ..] => {
+                    depth -= 1;
+                    self.at += 2;
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// Passes a text between `$tag$`s, or a lone dollar.
+    fn dollar(&mut self) {
+        let rest = &self.bytes[self.at + 1..];
+        let tag = rest.iter().take_while(|byte| continues_name(**byte)).count();
+        let is_tag = rest.get(tag) == Some(&b'$') && (tag == 0 || begins_name(rest[0]));
+        if !is_tag {
+            self.at += 1;
+            return;
+        }
+        let delimiter = &self.bytes[self.at..self.at + tag + 2];
+        let inside = self.at + delimiter.len();
+        let length = self.bytes[inside..].windows(delimiter.len()).position(|window| window == delimiter);
+        self.at = length.map_or(self.bytes.len(), |length| inside + length + delimiter.len());
+    }
+
+    /// Passes a word; notes what tells the body of a function from other statements.
+    fn word(&mut self, text: &str) {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
+            self.at += 1;
+        }
+        let word = &text[start..self.at];
+        if word.eq_ignore_ascii_case("e") && self.bytes.get(self.at) == Some(&b'\'') {
+            return self.quoted(b'\'', true);
+        }
+        if self.words.len() < 4 {
+            let known = ["create", "function", "procedure", "or", "replace"];
+            let letter = known
+                .iter()
+                .find(|known| known.eq_ignore_ascii_case(word))
+                .map_or(b' ', |known| known.as_bytes()[0]);
+            self.words.push(letter);
+        }
+        let makes_routine =
+            matches!(self.words[..], [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']);
+        if makes_routine && self.parentheses == 0 {
+            if word.eq_ignore_ascii_case("begin") || (self.begun > 0 && word.eq_ignore_ascii_case("case")) {
+                self.begun += 1;
+            } else if word.eq_ignore_ascii_case("end") {
+                self.begun = self.begun.saturating_sub(1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(text: &str) -> Vec<(String, bool)> {
+        let mut scanner = Scanner::new(text);
+        let mut found = Vec::new();
+        loop {
+            let (sql, ended) = scanner.sql();
+            found.extend(sql.map(|sql| (sql.text, sql.combined)));
+            match ended {
+                Ended::Semicolon => {}
+                Ended::Backslash(_) => {
+                    let words: Vec<_> = std::iter::from_fn(|| scanner.word()).map(|word| word.text).collect();
+                    found.push((format!("\\{}", words.join("|")), false));
+                }
+                Ended::End => return found,
+            }
+        }
+    }
+
+    #[test]
+    fn semicolons_end_commands_only_outside_of_everything() {
+        let cases: [(&str, &[&str]); 14] = [
+            ("SELECT 1;SELECT\n 2 ; ", &["SELECT 1;", "SELECT\n 2 ;"]),
+            ("SELECT ';', \";\", 'it''s;' ; x", &["SELECT ';', \";\", 'it''s;' ;", "x"]),
+            ("SELECT E'\\';' ; SELECT '\\' ; y", &["SELECT E'\\';' ;", "SELECT '\\' ;", "y"]),
+            ("SELECT $$;$$, $a_1$ ; $$ ; $a_1$, $1 ; z", &["SELECT $$;$$, $a_1$ ; $$ ; $a_1$, $1 ;", "z"]),
+            ("-- no; \n /* a; /* b; */ c; */ SELECT 1 -- d;\n;", &["/* a; /* b; */ c; */ SELECT 1 -- d;\n;"]),
+            ("CREATE RULE r AS (SELECT 1; SELECT 2); s", &["CREATE RULE r AS (SELECT 1; SELECT 2);", "s"]),
+            (
+                "create or replace function f() returns int begin atomic select case when 1=1 then 2 end; select 3; end; t",
+                &[
+                    "create or replace function f() returns int begin atomic select case when 1=1 then 2 end; select 3; end;",
+                    "t",
+                ],
+            ),
+            (
+                "BEGIN; SELECT CASE WHEN a THEN b END; END;",
+                &["BEGIN;", "SELECT CASE WHEN a THEN b END;", "END;"],
+            ),
+            ("SELECT 1 \\gset p_\nSELECT a$b$ ; c", &["SELECT 1", "\\gset|p_", "SELECT a$b$ ;", "c"]),
+            ("\\set a \\\n 1\\\n  2\nSELECT 1", &["\\set|a|1|2", "SELECT 1"]),
+            ("\\sleep 10 ms\r\n\\endif", &["\\sleep|10|ms", "\\endif"]),
+            ("  -- nothing\n", &[]),
+            ("SELECT 'open; and more", &["SELECT 'open; and more"]),
+            ("SELECT ')'; SELECT (';", &["SELECT ')';", "SELECT (';"]),
+        ];
+        for (text, expected) in cases {
+            let texts: Vec<_> = pieces(text).into_iter().map(|(text, _)| text).collect();
+            assert_eq!(texts, expected, "{text}");
+        }
+        assert_eq!(pieces("SELECT 1 \\; SELECT a\\:\\:b;"), [("SELECT 1 ; SELECT a::b;".to_owned(), true)]);
+    }
+}

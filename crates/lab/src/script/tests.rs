@@ -1,0 +1,344 @@
+//! Scripts do what pgbench does with them: what it answers, refuses and sends. Where pgbench is installed (and, for what
+//! runs, a server is named), it is asked itself.
+
+mod pgbench;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::client::{Client, Params, Random, Reply, Step, Turn};
+use crate::workload::Wanted;
+
+fn settings() -> Settings {
+    Settings { defines: Vec::new(), scale: 7, seed: 42 }
+}
+
+fn source(text: &str) -> Source {
+    Source { name: "t.sql".into(), text: text.into(), weight: 1 }
+}
+
+fn program(text: &str) -> Arc<Program> {
+    Arc::new(Program::new(&[source(text)], &settings()).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn refusal(text: &str) -> String {
+    Program::new(&[source(text)], &settings()).map(drop).unwrap_err()
+}
+
+/// A client and what a driver has for it.
+struct Driver {
+    program: Arc<Program>,
+    client: ScriptClient,
+    random: Random,
+    params: Params,
+    reply: Reply,
+}
+
+impl Driver {
+    fn new(program: &Arc<Program>) -> Self {
+        Self {
+            program: Arc::clone(program),
+            client: ScriptClient::new(Arc::clone(program), 3),
+            random: Random::new(1, 2),
+            params: Params::default(),
+            reply: Reply::default(),
+        }
+    }
+
+    fn next(&mut self) -> Step {
+        self.params.clear();
+        self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
+    }
+
+    /// The next step in words, a statement as the simple protocol would send it.
+    fn told(&mut self) -> String {
+        let step = self.next();
+        let sent = |how: &str, id: crate::client::StatementId| {
+            let mut text = how.to_owned();
+            let mut params = self.params.iter();
+            for (at, piece) in self.program.statements()[id.0 as usize].pieces.iter().enumerate() {
+                match (at > 0).then(|| params.next().expect("a parameter for each place")) {
+                    Some(crate::client::Param::Null) => text.push_str("NULL"),
+                    Some(crate::client::Param::Text(value) | crate::client::Param::Verbatim(value)) => {
+                        text.push_str(std::str::from_utf8(value).unwrap());
+                    }
+                    None => {}
+                }
+                text.push_str(piece);
+            }
+            assert_eq!(params.next(), None);
+            text
+        };
+        match step {
+            Step::Run(id) => sent("run ", id),
+            Step::Queue(id) => sent("queue ", id),
+            Step::Sync => "sync".into(),
+            Step::Sleep(time) => format!("sleep {}us", time.as_micros()),
+            Step::Done(kind) => format!("done {kind}"),
+            Step::Abort(message) => format!("abort {message}"),
+        }
+    }
+
+    /// All steps up to the transaction's end.
+    fn transaction(&mut self) -> Vec<String> {
+        let mut steps = Vec::new();
+        loop {
+            let step = self.told();
+            let last = step.starts_with("done") || step.starts_with("abort");
+            steps.push(step);
+            if last {
+                return steps;
+            }
+        }
+    }
+
+    /// Notes a result of one statement.
+    fn answer(&mut self, names: &[&str], rows: &[&[Option<&str>]]) {
+        self.reply.set_columns(names.len());
+        names.iter().for_each(|name| self.reply.name(name));
+        rows.iter().flat_map(|row| row.iter()).for_each(|value| self.reply.push(value.map(str::as_bytes)));
+        self.reply.set_affected(rows.len() as u64);
+    }
+}
+
+fn steps(text: &str) -> Vec<String> {
+    Driver::new(&program(text)).transaction()
+}
+
+#[test]
+fn variables_stand_wherever_pgbench_replaces_them() {
+    let text = "\\set x -5\n\\set d 0.1 + 0.2\n\\set b 1 = 1\n\\set n null\n\
+                SELECT :x, ':x', /* :d */ :b::text, :n, '10:30', :unknown, a::x, :client_id;\nSELECT :scale";
+    assert_eq!(
+        steps(text),
+        [
+            "run SELECT -5, '-5', /* 0.3 */ true::text, NULL, '10:30', :unknown, a::x, 3;",
+            "run SELECT 7",
+            "done 0"
+        ]
+    );
+    let program = program(text);
+    assert_eq!(program.statements()[0].pieces[1], ", '");
+    assert!(
+        program
+            .statements()
+            .iter()
+            .all(|statement| statement.preparable && statement.wanted == Wanted::Nothing)
+    );
+}
+
+#[test]
+fn conditions_choose_their_branches_only() {
+    let text = "\\if :v = 1\nSELECT 1;\n\\elif :v = 2\n\\if false\nSELECT 0;\n\\else\nSELECT 2;\n\\endif\n\\elif :v\nSELECT 3;\n\
+                \\else\nSELECT 4;\n\\endif\n\\if null\nSELECT 5;\n\\endif";
+    for (value, expected) in
+        [("1", "run SELECT 1;"), ("2", "run SELECT 2;"), ("3", "run SELECT 3;"), ("0", "run SELECT 4;")]
+    {
+        let mut settings = settings();
+        settings.define(&format!("v={value}")).unwrap();
+        let program = Arc::new(Program::new(&[source(text)], &settings).unwrap());
+        assert_eq!(Driver::new(&program).transaction(), [expected, "done 0"]);
+    }
+    for (text, place) in [
+        ("\n\\elif 1\n", "t.sql:2:1: \\elif without"),
+        ("\\if 1\n\\else\n\\else\n\\endif", "t.sql:3:1: \\else after"),
+        ("\\if 1\n\\else\n \\elif 1\n\\endif", "t.sql:3:2: \\elif after"),
+        ("\\else", "t.sql:1:1: \\else without"),
+        ("SELECT 1;\n\\endif", "t.sql:2:1: \\endif without"),
+        ("\\if 1\nSELECT 1;\n", "t.sql:1:1: \\if without"),
+    ] {
+        assert!(refusal(text).starts_with(place), "{}", refusal(text));
+    }
+}
+
+#[test]
+fn results_become_variables() {
+    let program = program(
+        "SELECT a, b \\gset p_\nSELECT 1 \\; SELECT 2 \\aset\nSELECT :p_a, ':p_b', :one, :two, :three;",
+    );
+    assert_eq!(program.statements()[0].wanted, Wanted::NamedRows);
+    assert!(!program.statements()[1].preparable);
+    let mut driver = Driver::new(&program);
+    assert_eq!(driver.told(), "run SELECT a, b");
+    driver.answer(&["a", "b"], &[&[Some("12"), None]]);
+    assert_eq!(driver.told(), "run SELECT 1 ; SELECT 2");
+    driver.reply.clear();
+    driver.answer(&["one"], &[&[Some("x")], &[Some("y")]]);
+    driver.answer(&["three"], &[]);
+    driver.answer(&["two", "unused"], &[&[Some("z"), Some("")]]);
+    assert_eq!(driver.told(), "run SELECT 12, '', y, z, :three;");
+    assert_eq!(driver.told(), "done 0");
+
+    // \gset wants one row of the last statement, and names that may be a variable's.
+    type Row<'a> = &'a [Option<&'a str>];
+    let cases: [(&[&str], &[Row<'_>], &str); 3] = [
+        (&["a"], &[], "abort t.sql:1: \\gset: expected one row, got 0"),
+        (&["a"], &[&[None], &[None]], "abort t.sql:1: \\gset: expected one row, got 2"),
+        (&["?column?"], &[&[None]], "abort t.sql:1: invalid variable name: \"p_?column?\""),
+    ];
+    for (names, rows, expected) in cases {
+        let mut driver = Driver::new(&program);
+        driver.told();
+        driver.answer(names, rows);
+        assert_eq!(driver.told(), expected);
+    }
+    assert!(refusal("\\gset").starts_with("t.sql:1:1: \\gset must follow an SQL command"));
+    assert!(refusal("SELECT 1 \\gset a\n\\aset").starts_with("t.sql:2:1: \\aset must follow"));
+    assert!(refusal("SELECT 1 \\gset a b").contains("t.sql:1:18: too many arguments in command \"gset\""));
+}
+
+#[test]
+fn sleeps_have_units() {
+    let text = "\\set v 3\n\\sleep 2\n\\sleep 10 ms\n\\sleep 5us\n\\sleep :v S\n\\sleep -1";
+    assert_eq!(
+        steps(text),
+        ["sleep 2000000us", "sleep 10000us", "sleep 5us", "sleep 3000000us", "sleep 0us", "done 0"]
+    );
+    let expected = ["abort t.sql:2: \\sleep: invalid sleep time \"true\" for variable \"v\""];
+    assert_eq!(steps("\\set v true\n\\sleep :v"), expected);
+    assert_eq!(steps("\\sleep :v"), ["abort t.sql:1: \\sleep: undefined variable \"v\""]);
+    let refused = refusal("\\sleep 1 minute");
+    assert_eq!(
+        refused,
+        "t.sql:1:10: unrecognized time unit, must be us, ms or s (minute) in command \"sleep\"\n\\sleep 1 minute\n         ^ error found here"
+    );
+    assert!(refusal("\\sleep").contains("missing argument"));
+    assert!(refusal("\\sleep x").contains("t.sql:1:8: invalid sleep time, must be an integer (x)"));
+}
+
+#[test]
+fn pipelines_queue() {
+    let text = "SELECT 0;\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;";
+    let expected =
+        ["run SELECT 0;", "queue SELECT 1;", "sync", "queue SELECT 2;", "sync", "run SELECT 3;", "done 0"];
+    assert_eq!(steps(text), expected);
+    assert_eq!(steps("\\startpipeline\n\\startpipeline"), ["abort t.sql:2: already in pipeline mode"]);
+    assert_eq!(steps("\\endpipeline"), ["abort t.sql:1: not in pipeline mode"]);
+    let open = ["queue SELECT 1;", "abort t.sql:2: end of script reached with pipeline open"];
+    assert_eq!(steps("\\startpipeline\nSELECT 1;"), open);
+    let gset = ["abort t.sql:2: \\gset and \\aset are not allowed in pipeline mode"];
+    assert_eq!(steps("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline"), gset);
+}
+
+#[test]
+fn weights_choose_scripts() {
+    let text = |number: usize| Source {
+        name: format!("s{number}"),
+        text: format!("SELECT {number};"),
+        weight: [1, 0, 3][number],
+    };
+    let program = Arc::new(Program::new(&[text(0), text(1), text(2)], &settings()).unwrap());
+    assert_eq!(program.kinds(), ["s0", "s1", "s2"]);
+    let mut driver = Driver::new(&program);
+    let mut seen = [0; 3];
+    for _ in 0..4000 {
+        let steps = driver.transaction();
+        let kind: usize = steps[1].strip_prefix("done ").unwrap().parse().unwrap();
+        assert_eq!(steps[0], format!("run SELECT {kind};"));
+        seen[kind] += 1;
+    }
+    assert_eq!(seen[1], 0);
+    assert!((850..1150).contains(&seen[0]), "{seen:?}");
+
+    assert_eq!(Source::weighted("a@b@4"), Ok(("a@b", 4)));
+    assert_eq!(Source::weighted("a"), Ok(("a", 1)));
+    assert!(Source::weighted("a@x").is_err() && Source::weighted("a@3000000000").is_err());
+    assert!(Program::new(&[text(1)], &settings()).unwrap_err().contains("weight 0"));
+    assert!(Source::file("/nowhere/a.sql@2").unwrap_err().contains("/nowhere/a.sql: No such file"));
+}
+
+#[test]
+fn a_repeated_transaction_makes_the_same_choices() {
+    let program = program(
+        "\\set n :n + 1\n\\set a random(1, 1000000)\nSELECT :n, :a;\n\\set b random(1, 1000000)\nSELECT :b;",
+    );
+    let mut driver = Driver::new(&Arc::new(
+        Program::new(
+            &[source("\\set n :n + 1\n\\set a random(1, 1000000)\nSELECT :n, :a;\n\\set b random(1, 1000000)\nSELECT :b;")],
+            &Settings { defines: vec![("n".into(), "0".into())], ..settings() },
+        )
+        .unwrap(),
+    ));
+    let first = driver.transaction();
+    let (begun, other) = (driver.told(), Driver::new(&program).told());
+    assert!(begun.starts_with("run SELECT 2, "), "{begun}");
+    assert!(other.contains("undefined variable \"n\""), "{other}");
+    assert_ne!(first[0].split_once(", "), begun.split_once(", "));
+    let second = driver.told();
+    assert_eq!(driver.client.failed(true), 0);
+    assert_eq!(driver.transaction(), [begun.clone(), second, "done 0".into()]);
+    driver.told();
+    driver.client.failed(false);
+    assert_ne!(driver.told(), begun);
+}
+
+#[test]
+fn the_seed_decides_and_clients_differ() {
+    let program = program("\\set a random(1, 1000000000)\nSELECT :a, :default_seed, :random_seed;");
+    let first = |stream: u64| {
+        let mut driver = Driver::new(&program);
+        driver.random = Random::new(9, stream);
+        driver.told()
+    };
+    assert_eq!(first(0), first(0));
+    assert_ne!(first(0), first(1));
+    assert!(first(0).ends_with(", 42;"));
+    let mut driver = Driver::new(&program);
+    let mut other = ScriptClient::new(Arc::clone(&program), 4);
+    driver.told();
+    other.next(Turn { random: &mut driver.random, params: &mut driver.params, reply: &driver.reply });
+    assert_ne!(driver.client.value("a"), other.value("a"));
+    assert_eq!(other.value("client_id"), Value::Int(4));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let cases = [
+        (
+            "\\shell ls",
+            "t.sql:1:2: not supported: the lab starts no processes between statements in command \"shell\"",
+        ),
+        ("\\setshell v ls", "t.sql:1:2: not supported"),
+        ("SELECT 1;\n\\nosuch 1", "t.sql:2:2: invalid command in command \"nosuch\""),
+        ("\\set", "t.sql:1:2: missing argument in command \"set\""),
+        ("\\set 1x 2", "t.sql:1:6: invalid variable name: \"1x\""),
+        ("\\endif now", "t.sql:1:8: unexpected argument"),
+        ("-- nothing", "t.sql:1:1: the script has no command"),
+    ];
+    for (text, expected) in cases {
+        assert!(refusal(text).starts_with(expected), "{}", refusal(text));
+    }
+    let nested = format!("\\set a {}1{}", "(".repeat(5000), ")".repeat(5000));
+    assert!(refusal(&nested).contains("nested too deeply"));
+    let many = format!("SELECT {};", ":scale,".repeat(256));
+    assert!(refusal(&many).contains("too many arguments (maximum is 255)"));
+    let mut settings = settings();
+    assert!(
+        settings.define("x").is_err() && settings.define("x=").is_err() && settings.define("1=2").is_err()
+    );
+}
+
+/// The hot path allocates nothing once it is warm.
+#[test]
+fn a_warm_client_allocates_nothing() {
+    let text = "\\set aid random_zipfian(1, 100000 * :scale, 1.2)\n\\set d double(:aid) / 3\n\\if :aid % 2 = 0\n\
+                SELECT :aid, :d, ':t_name' \\gset t_\n\\else\nUPDATE t SET x = x + :d;\n\\endif\n\\sleep 1 us\n\
+                \\set p permute(:aid, 1000) + hash(greatest(1, :aid))\nSELECT :p;";
+    let mut driver = Driver::new(&program(text));
+    driver.answer(&["name"], &[&[Some("a name of some length")]]);
+    let work = |driver: &mut Driver| {
+        let mut done = 0;
+        while done < 200 {
+            match driver.next() {
+                Step::Done(_) => done += 1,
+                Step::Abort(message) => panic!("{message}"),
+                Step::Sleep(time) => assert_eq!(time, Duration::from_micros(1)),
+                Step::Run(_) | Step::Queue(_) | Step::Sync => {}
+            }
+        }
+    };
+    work(&mut driver);
+    let counted = allocation_counter::measure(|| work(&mut driver));
+    assert_eq!(counted.count_total, 0);
+}

@@ -1,0 +1,233 @@
+//! Against pgbench itself.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::super::Value;
+use super::{Driver, program, refusal};
+use crate::arm::{Address, Dialect, Target};
+
+/// Expressions and what debug() prints of them.
+const ANSWERS: &[(&str, &str)] = &[
+    ("1 + 2 * 3 - 4 / 2 % 3", "int 5"),
+    ("-5 / 2", "int -2"),
+    ("-7 % 3", "int -1"),
+    ("mod(-7, 3)", "int -1"),
+    ("7.5 % 2", "int 0"),
+    ("1 - -1", "int 2"),
+    ("- - 3", "int 3"),
+    ("+3.50", "double 3.5"),
+    ("2 * 0.1", "double 0.2"),
+    ("1 / 0.0", "double Infinity"),
+    ("-1 / 0.0", "double -Infinity"),
+    ("1e15 * 1", "double 1e+15"),
+    (".5e-3", "double 0.0005"),
+    ("1e-5", "double 1e-05"),
+    ("123456789.123456789", "double 123456789.123457"),
+    ("9223372036854775807", "int 9223372036854775807"),
+    ("-9223372036854775808", "int -9223372036854775808"),
+    ("-9223372036854775808 % -1", "int 0"),
+    ("~0", "int -1"),
+    ("~5 & 7 + 1", "int 8"),
+    ("5 | 8 & 12 # 1", "int 13"),
+    ("1 << 3 + 1", "int 16"),
+    ("1 << 65", "int 2"),
+    ("-1 >> 1", "int -1"),
+    ("1 = 1.0", "boolean true"),
+    ("1 <> 2", "boolean true"),
+    ("1 != 1", "boolean false"),
+    ("2 > 1", "boolean true"),
+    ("2 >= 2.5", "boolean false"),
+    ("1 <= 1", "boolean true"),
+    ("not 1 = 2", "boolean true"),
+    ("not true or true", "boolean true"),
+    ("true or 1 / 0 = 1", "boolean true"),
+    ("false and 1 / 0 = 1", "boolean false"),
+    ("true or false and false", "boolean true"),
+    ("null and true", "null"),
+    ("null and false", "null"),
+    ("false and null", "boolean false"),
+    ("true and null", "null"),
+    ("null or true", "null"),
+    ("null is null", "boolean true"),
+    ("1 isnull", "boolean false"),
+    ("1 NOTNULL", "boolean true"),
+    ("1 = 2 is false", "boolean true"),
+    ("1 is not true", "boolean true"),
+    ("true is true", "boolean true"),
+    ("1 is null is null", "boolean false"),
+    ("not null", "null"),
+    ("1 + null", "null"),
+    ("abs(null)", "null"),
+    ("case when 1 then 2 end", "int 2"),
+    ("case when 0 then 2 end", "null"),
+    ("case when null then 1 when 0.5 then 2.5 else 1 / 0 end", "double 2.5"),
+    ("CASE WHEN false THEN 1 ELSE case when true then 3 is null end END", "boolean false"),
+    ("abs(-3)", "int 3"),
+    ("abs(-3.5)", "double 3.5"),
+    ("abs(-9223372036854775808)", "int -9223372036854775808"),
+    ("double(5)", "double 5"),
+    ("exp(1)", "double 2.71828182845905"),
+    ("ln(-1)", "double NaN"),
+    ("ln(10)", "double 2.30258509299405"),
+    ("sqrt(2)", "double 1.4142135623731"),
+    ("pi()", "double 3.14159265358979"),
+    ("pow(2, 10)", "double 1024"),
+    ("power(2.0, -1)", "double 0.5"),
+    ("int(2.5)", "int 2"),
+    ("int(3.5)", "int 4"),
+    ("int(-1e18)", "int -1000000000000000000"),
+    ("greatest(1, 3, 2)", "int 3"),
+    ("greatest(1, 2.5)", "double 2.5"),
+    ("least(5)", "int 5"),
+    ("least(1, 2.5, 0)", "double 0"),
+    ("least(1, null)", "null"),
+    ("hash(10, 5432)", "int -5817877081768721676"),
+    ("hash_murmur2(-3, 0)", "int -8410035145250080126"),
+    ("hash_fnv1a(10, 5432)", "int -7793829335365542153"),
+    ("hash_fnv1a(9223372036854775807, -1)", "int 9116682525541297170"),
+    ("permute(0, 2, 5432)", "int 0"),
+    ("permute(7, 10, 5432)", "int 4"),
+    ("permute(-1, 10, 5432)", "int 7"),
+    ("permute(12345678, 100000000000, 99)", "int 26670334216"),
+    ("permute(5, 9223372036854775807, -7)", "int 4951331677087439039"),
+    ("permute(0, 1, 5)", "int 0"),
+    ("random(5, 5)", "int 5"),
+    ("random_gaussian(5, 5, 2)", "int 5"),
+    ("random_zipfian(5, 5, 1.5)", "int 5"),
+    ("random_exponential(5, 5, 2)", "int 5"),
+    ("RANDOM(5, 5) + Pi() * 0", "double 5"),
+    ("abs(,-4)", "int 4"),
+];
+
+/// Expressions that are read and have no value, and why.
+const FAILURES: &[(&str, &str)] = &[
+    ("1 / 0", "division by zero"),
+    ("1 % 0", "division by zero"),
+    ("9223372036854775807 + 1", "bigint add out of range"),
+    ("-9223372036854775808 - 1", "bigint sub out of range"),
+    ("9223372036854775807 * 2", "bigint mul out of range"),
+    ("-9223372036854775808 / -1", "bigint div out of range"),
+    ("int(1e19)", "double to int overflow"),
+    ("int(true)", "cannot coerce boolean to int"),
+    ("not 1", "cannot coerce int to boolean"),
+    ("1 and true", "cannot coerce int to boolean"),
+    ("double(false)", "cannot coerce boolean to double"),
+    ("random(2, 1)", "empty range given to random"),
+    ("random(-9223372036854775808, 1)", "random range is too large"),
+    ("random_gaussian(1, 2, 1.9)", "gaussian parameter must be at least 2.000000 (not 1.900000)"),
+    ("random_zipfian(1, 2, 1)", "zipfian parameter must be in range [1.001, 1000] (not 1.000000)"),
+    ("random_exponential(1, 2, 0)", "exponential parameter must be greater than zero (not 0.000000)"),
+    ("permute(1, 0, 1)", "permute size parameter must be greater than zero"),
+    (":nosuch", "undefined variable \"nosuch\""),
+];
+
+/// Commands that are not read: what is said and where the caret stands.
+const REFUSALS: &[(&str, &str)] = &[
+    ("\\set a 1 +", "syntax error"),
+    ("\\set a", "syntax error"),
+    ("\\set a 1 2", "syntax error"),
+    ("\\set a (1", "syntax error"),
+    ("\\set a 1 = 2 = 3", "syntax error"),
+    ("\\set a 1 is 2", "syntax error"),
+    ("\\set a case 1 then 2 end", "syntax error"),
+    ("\\set a 1 ; 2", "unexpected character (;)"),
+    ("\\set a nosuch(1)", "unexpected function name (nosuch)"),
+    ("\\set a abs(1, 2) + 1", "unexpected number of arguments (abs)"),
+    ("\\set a least()", "at least one argument expected (least)"),
+    ("\\set a hash(1, 2, 3)", "unexpected number of arguments (hash)"),
+    ("\\set a permute(1)", "unexpected number of arguments (permute)"),
+    ("\\set a 9223372036854775808", "syntax error"),
+    ("\\set a 9223372036854775809 + 1", "bigint constant overflow (9223372036854775809)"),
+    ("\\set a 1e400", "double constant overflow (1e400)"),
+    ("\\if 1 +* 2\n\\endif", "syntax error"),
+    ("\\sleep 1 hour", "unrecognized time unit, must be us, ms or s (hour)"),
+];
+
+/// What debug() would print.
+fn answer(expression: &str) -> Result<String, String> {
+    let mut driver = Driver::new(&program(&format!("\\set v {expression}")));
+    match driver.transaction().pop() {
+        Some(step) if step == "done 0" => Ok(match driver.client.value("v") {
+            Value::Null => "null".into(),
+            value => {
+                let mut text = String::from(match value {
+                    Value::Bool(_) => "boolean ",
+                    Value::Int(_) => "int ",
+                    _ => "double ",
+                });
+                value.write(&mut text);
+                text
+            }
+        }),
+        other => Err(other.unwrap_or_default()),
+    }
+}
+
+fn pgbench(target: Option<&Target>, script: &str) -> Option<Output> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), script).unwrap();
+    let mut command = Command::new("pgbench");
+    command.args(["-n", "-t", "1", "-f"]).arg(file.path());
+    if let Some(target) = target {
+        match &target.address {
+            Address::Tcp(host, port) => command.args(["-h", host, "-p", &port.to_string()]),
+            Address::Unix(socket) => {
+                let port = socket.extension().and_then(|port| port.to_str()).unwrap_or("5432");
+                command.arg("-h").arg(socket.parent().unwrap_or(Path::new("/"))).args(["-p", port])
+            }
+        };
+        command.args(["-U", &target.user, &target.database]);
+        command.env("PGPASSWORD", target.password.as_deref().unwrap_or_default());
+    }
+    let output = command.output();
+    if output.is_err() {
+        eprintln!("skipped: pgbench is not installed");
+    }
+    output.ok()
+}
+
+#[test]
+fn expressions_have_the_values_written_here() {
+    for (expression, expected) in ANSWERS {
+        assert_eq!(answer(expression).as_deref(), Ok(*expected), "{expression}");
+    }
+    for (expression, expected) in FAILURES {
+        let fault = answer(expression).unwrap_err();
+        assert!(fault.starts_with("abort t.sql:1: ") && fault.contains(expected), "{expression}: {fault}");
+    }
+}
+
+#[test]
+fn expressions_have_the_values_that_pgbench_gives() {
+    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
+    let script: String =
+        ANSWERS.iter().map(|(expression, _)| format!("\\set v debug({expression})\n")).collect();
+    let Some(output) = pgbench(Some(&target), &script) else { return };
+    let printed = String::from_utf8(output.stderr).unwrap();
+    let theirs: Vec<_> = printed.lines().filter(|line| line.starts_with("debug(")).collect();
+    assert_eq!(theirs.len(), ANSWERS.len(), "{printed}");
+    for (theirs, (expression, expected)) in theirs.iter().zip(ANSWERS) {
+        assert_eq!(theirs.split_once("): ").map(|(_, value)| value), Some(*expected), "{expression}");
+    }
+    for (expression, expected) in FAILURES {
+        let Some(output) = pgbench(Some(&target), &format!("\\set v {expression}\n")) else { return };
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(expected), "{expression}: {printed}");
+    }
+}
+
+#[test]
+fn refusals_are_pgbench_s_with_its_caret() {
+    for (text, expected) in REFUSALS {
+        let ours = refusal(text);
+        assert!(ours.contains(expected), "{text}: {ours}");
+        let Some(output) = pgbench(None, &format!("{text}\n")) else { return };
+        let theirs = String::from_utf8(output.stderr).unwrap();
+        let caret = |message: &str| {
+            message.lines().find(|line| line.trim() == "^ error found here").map(str::to_owned)
+        };
+        assert!(theirs.contains(expected), "{text}: {theirs}");
+        assert_eq!(caret(&refusal(&format!("{text}\n"))), caret(&theirs), "{text}:\n{ours}\n{theirs}");
+    }
+}
