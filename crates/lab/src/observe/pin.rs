@@ -1,0 +1,218 @@
+//! CPUs of their own for client and server (`--pin`), so that neither is moved about or takes the other's caches.
+//!
+//! What must hold: a server's affinity is as before once the run is over, however it ends, for as long as this process
+//! gets to say so ([`Pinned`] gives it back when it is dropped).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use procfs::process::all_processes;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Which CPUs are whose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// The load driver's.
+    pub client: Vec<usize>,
+    /// The servers'.
+    pub server: Vec<usize>,
+}
+
+impl Split {
+    /// Of the CPUs this process may use, a quarter of the cores for the client, at least one, and the others for the server;
+    /// threads of a core stay together. An error where there is but one core.
+    pub fn of_this_machine() -> Result<Self, String> {
+        let allowed =
+            sched_getaffinity(None).map_err(|error| format!("CPU affinity can't be read: {error}"))?;
+        let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let mut cores: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for cpu in cpus {
+            let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            // Without topology each CPU counts as a core.
+            let core = std::fs::read_to_string(Path::new(&siblings)).unwrap_or_else(|_| cpu.to_string());
+            cores.entry(core).or_default().push(cpu);
+        }
+        let mut cores: Vec<Vec<usize>> = cores.into_values().collect();
+        cores.sort();
+        Self::of_cores(&cores)
+    }
+
+    fn of_cores(cores: &[Vec<usize>]) -> Result<Self, String> {
+        if cores.len() < 2 {
+            return Err("client and server can't have cores of their own: there is but one".into());
+        }
+        // The last ones: interrupts tend to be served by the first.
+        let (server, client) = cores.split_at(cores.len() - (cores.len() / 4).max(1));
+        Ok(Self { client: client.concat(), server: server.concat() })
+    }
+
+    /// Reads `client=0-1;server=2-7,10`: both lists in the kernel's form, which must not overlap.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let usage = || format!("--pin {text}: write it as client=0-1;server=2-7,10");
+        let (client, server) = text.split_once(';').ok_or_else(usage)?;
+        let list = |text: &str, name: &str| -> Option<Vec<usize>> {
+            cpu_list(text.trim().strip_prefix(name)?.strip_prefix('=')?)
+        };
+        let client = list(client, "client").ok_or_else(usage)?;
+        let server = list(server, "server").ok_or_else(usage)?;
+        if let Some(both) = client.iter().find(|cpu| server.contains(cpu)) {
+            return Err(format!("--pin {text}: CPU {both} can't be both the client's and the server's"));
+        }
+        Ok(Self { client, server })
+    }
+}
+
+/// CPUs of a list such as `0-3,8`; `None` where it is none.
+fn cpu_list(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        if from > to || to >= CpuSet::MAX_CPU {
+            return None;
+        }
+        cpus.extend(from..=to);
+    }
+    Some(cpus)
+}
+
+/// Threads pinned, and where they might run before.
+#[derive(Debug)]
+pub struct Pinned {
+    before: Vec<(Pid, CpuSet)>,
+    servers: Vec<u32>,
+}
+
+impl Pinned {
+    /// Pins the calling thread, and with it those it starts from now on, to the client's CPUs, and all threads of the servers
+    /// with these first processes to theirs; processes and threads that these start later inherit it. An error says what is
+    /// not permitted; then nothing is pinned.
+    pub fn pin(split: &Split, servers: &[u32]) -> Result<Self, String> {
+        let mut pinned = Self { before: Vec::new(), servers: servers.to_vec() };
+        let own = rustix::thread::gettid();
+        pinned
+            .one(own, &set(&split.client))
+            .map_err(|error| format!("the client can't be pinned: {error}"))?;
+        let server = set(&split.server);
+        for thread in threads(servers)? {
+            match pinned.one(thread, &server) {
+                // It has ended meanwhile.
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => {
+                    let pid = thread.as_raw_nonzero();
+                    return Err(format!(
+                        "the server can't be pinned (thread {pid}): {error}; run as its user or as root"
+                    ));
+                }
+            }
+        }
+        Ok(pinned)
+    }
+
+    fn one(&mut self, thread: Pid, to: &CpuSet) -> Result<(), rustix::io::Errno> {
+        let before = sched_getaffinity(Some(thread))?;
+        sched_setaffinity(Some(thread), to)?;
+        self.before.push((thread, before));
+        Ok(())
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // Threads that have ended have none to give back: errors say no more than that, here and below.
+        for (thread, before) in &self.before {
+            let _ = sched_setaffinity(Some(*thread), before);
+        }
+        // Those that came since have inherited; they get what the server's first thread had.
+        let Some((_, first)) = self.before.get(1) else { return };
+        let known: HashSet<Pid> = self.before.iter().map(|(thread, _)| *thread).collect();
+        for thread in threads(&self.servers).unwrap_or_default() {
+            if !known.contains(&thread) {
+                let _ = sched_setaffinity(Some(thread), first);
+            }
+        }
+    }
+}
+
+fn set(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu));
+    set
+}
+
+/// All threads of the processes at or below these.
+fn threads(roots: &[u32]) -> Result<Vec<Pid>, String> {
+    let processes: Vec<_> =
+        all_processes().map_err(|error| format!("/proc can't be read: {error}"))?.flatten().collect();
+    let stats: Vec<_> = processes.iter().filter_map(|process| process.stat().ok()).collect();
+    let roots: Vec<i32> = roots.iter().map(|root| *root as i32).collect();
+    let of = super::processes::tree(&stats, &roots, &Default::default());
+    let threads = processes
+        .iter()
+        .filter(|process| of.contains(&process.pid))
+        .filter_map(|process| process.tasks().ok());
+    Ok(threads.flat_map(|tasks| tasks.flatten()).filter_map(|task| Pid::from_raw(task.tid)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_cores_is_the_clients() {
+        let cores: Vec<Vec<usize>> = (0..8).map(|core| vec![core, core + 8]).collect();
+        let split = Split::of_cores(&cores).unwrap();
+        assert_eq!(split.client, [6, 14, 7, 15]);
+        assert_eq!(split.server.len(), 12);
+        assert_eq!(Split::of_cores(&cores[..2]).unwrap(), Split { client: vec![1, 9], server: vec![0, 8] });
+        assert!(Split::of_cores(&cores[..1]).unwrap_err().contains("there is but one"));
+    }
+
+    #[test]
+    fn lists_are_read_and_refused() {
+        let split = Split::parse("client=0-1; server=2-4,7").unwrap();
+        assert_eq!(split, Split { client: vec![0, 1], server: vec![2, 3, 4, 7] });
+        for wrong in [
+            "",
+            "0-1;2-3",
+            "client=1;server=",
+            "client=3-1;server=4",
+            "server=1;client=2",
+            "client=0;server=9999",
+        ] {
+            assert!(Split::parse(wrong).unwrap_err().contains("write it as"), "{wrong}");
+        }
+        assert!(Split::parse("client=0-2;server=2-3").unwrap_err().contains("CPU 2 can't be both"));
+    }
+
+    #[test]
+    fn a_server_is_pinned_with_its_children_and_given_back() {
+        let Ok(split) = Split::of_this_machine() else {
+            eprintln!("skipped: this machine has but one core");
+            return;
+        };
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 30 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(shell.stdout.as_mut().unwrap()), &mut line)
+            .unwrap();
+        let child = Pid::from_raw(line.trim().parse().unwrap());
+        let (own, before) = (sched_getaffinity(None).unwrap(), sched_getaffinity(child).unwrap());
+
+        let pinned = Pinned::pin(&split, &[shell.id()]).unwrap();
+        assert_eq!(sched_getaffinity(child).unwrap(), set(&split.server));
+        assert_eq!(sched_getaffinity(None).unwrap(), set(&split.client));
+        drop(pinned);
+        assert_eq!(sched_getaffinity(child).unwrap(), before);
+        assert_eq!(sched_getaffinity(None).unwrap(), own);
+
+        rustix::process::kill_process(child.unwrap(), rustix::process::Signal::KILL).unwrap();
+        shell.wait().unwrap();
+    }
+}
