@@ -18,6 +18,7 @@ pub mod observe;
 pub mod report;
 pub mod script;
 pub mod stats;
+pub mod sweep;
 pub mod workload;
 
 #[cfg(test)]

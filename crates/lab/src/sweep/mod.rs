@@ -1,0 +1,274 @@
+//! The sweep: which rounds are run, in which order, how often, and what becomes of them.
+//!
+//! What must hold:
+//! 1. Arms take turns: in each pass over the points, each point's arms run one right after the other, and in the opposite
+//!    order in every second pass, so that neither a drifting machine nor who comes first favours one.
+//! 2. A point is measured again until its interval is narrow enough, with all arms that still run there, so that each of
+//!    its rounds has its pair.
+//! 3. An arm that fails at a point is noted with its reason and left out there from then on; what it did before, its other
+//!    points and the other arms go on.
+//! 4. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
+
+mod plan;
+mod progress;
+mod round;
+mod steps;
+
+use std::time::{Duration, Instant};
+
+use sync::atomic::{AtomicBool, Ordering};
+
+use crate::arm::Target;
+use crate::drive::{Driver, Load};
+use crate::observe::Observe;
+use crate::report::{Interval, Noise, Point, Round};
+use crate::stats::{estimate, ratio};
+use crate::workload::Workload;
+
+pub use progress::{Progress, Stage};
+pub use steps::steps;
+
+use plan::Cells;
+
+/// An arm as the sweep drives it.
+pub struct Contender<'a> {
+    /// Where the load goes; its arm's name is the points'.
+    pub target: &'a Target,
+    /// What makes it.
+    pub driver: &'a dyn Driver,
+    /// What is run.
+    pub workload: &'a dyn Workload,
+    /// Who looks at the server meanwhile.
+    pub observer: &'a mut dyn Observe,
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Connections of each point.
+    pub clients: Vec<usize>,
+    /// Each round's load; its clients are the point's, its threads at most as many, its seed another one in each pass.
+    pub load: Load,
+    /// A point is done when its interval is at most this part of its median wide.
+    pub width: f64,
+    /// But not before so many rounds; at least one.
+    pub least_rounds: u32,
+    /// And then at the latest.
+    pub most_rounds: u32,
+    /// No round begins that would end after so much time since the sweep began. The first point is measured once in any
+    /// case.
+    pub time: Option<Duration>,
+}
+
+/// The machine a sweep runs on: the real one, or a scripted one in tests.
+pub trait Machine {
+    /// Time since the run's beginning.
+    fn now(&self) -> Duration;
+
+    /// Runs the fixed loop: milliseconds it took.
+    fn fixed_loop(&self) -> f64;
+}
+
+/// The real machine.
+#[derive(Debug)]
+pub struct ThisMachine(Instant);
+
+impl ThisMachine {
+    /// The run begins.
+    pub fn begin() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Machine for ThisMachine {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn fixed_loop(&self) -> f64 {
+        crate::observe::fixed_loop()
+    }
+}
+
+/// What a sweep gave.
+#[derive(Debug, Clone, Default)]
+pub struct Swept {
+    /// All points with at least one round, by clients, then in the order of the arms.
+    pub points: Vec<Point>,
+    /// Times of the fixed loop, one before each round.
+    pub noise: Vec<Noise>,
+    /// What was asked for and not measured, or not well enough, and why: a sentence each.
+    pub missing: Vec<String>,
+}
+
+/// Goes through the plan until all points are narrow enough, its time is up, or `stop` is set.
+pub fn sweep(
+    contenders: &mut [Contender<'_>],
+    plan: &Plan,
+    machine: &dyn Machine,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Swept {
+    let began = machine.now();
+    let cells = Cells::new(contenders, plan);
+    let mut sweep =
+        Sweep { plan, machine, stop, progress, began, cells, noise: Vec::new(), missing: Vec::new() };
+    let why = sweep.passes(contenders);
+    sweep.missing.extend(sweep.cells.missing(plan, why));
+    Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing: sweep.missing }
+}
+
+/// Why a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There was no more to do.
+    Done,
+    /// Its time was up.
+    Time,
+    /// It was stopped.
+    Stopped,
+}
+
+/// A sweep under way.
+struct Sweep<'a> {
+    plan: &'a Plan,
+    machine: &'a dyn Machine,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn Progress,
+    began: Duration,
+    cells: Cells,
+    noise: Vec<Noise>,
+    missing: Vec<String>,
+}
+
+impl Sweep<'_> {
+    fn passes(&mut self, contenders: &mut [Contender<'_>]) -> End {
+        for pass in 0..self.plan.most_rounds {
+            let due = self.cells.due(self.plan, pass);
+            if due.is_empty() {
+                break;
+            }
+            for &row in &due {
+                if let Some(end) = self.turn(contenders, pass, row) {
+                    return end;
+                }
+            }
+        }
+        End::Done
+    }
+
+    /// One round of each arm at a point.
+    fn turn(&mut self, contenders: &mut [Contender<'_>], pass: u32, row: usize) -> Option<End> {
+        let arms = self.cells.order(row, pass);
+        if self.is_stopped() {
+            return Some(End::Stopped);
+        }
+        if self.left().is_some_and(|left| left < self.cells.cost(self.plan) * arms.len() as u32)
+            && self.cells.any_round()
+        {
+            return Some(End::Time);
+        }
+        for arm in arms {
+            self.round(&mut contenders[arm], pass, row, arm);
+            if self.is_stopped() {
+                return Some(End::Stopped);
+            }
+        }
+        None
+    }
+
+    fn round(&mut self, contender: &mut Contender<'_>, pass: u32, row: usize, arm: usize) {
+        let at = self.machine.now();
+        self.noise.push(Noise { at: at.as_secs_f64(), took: self.machine.fixed_loop() });
+        let stage = self.stage(contender, pass, row);
+        self.progress.begin(&stage);
+        let load = Load {
+            clients: stage.clients,
+            threads: self.plan.load.threads.clamp(1, stage.clients),
+            seed: self.plan.load.seed.wrapping_add(u64::from(pass)),
+            ..self.plan.load.clone()
+        };
+        // The costly looks come with an arm's first round at the point.
+        let deep = self.cells.point(row, arm).rounds.is_empty();
+        let result = round::run(contender, &load, deep, self.stop, self.progress);
+        self.cells.spent(self.machine.now() - at);
+        let stopped = self.is_stopped();
+        match result.and_then(|(measured, observed)| {
+            round::round(contender.workload, &load, &measured, observed, pass, at, stopped)
+        }) {
+            Ok(round) => self.keep(round, row, arm),
+            // Whatever a stopped round says of itself, it was stopped.
+            Err(_) if stopped => {}
+            Err(reason) => {
+                let rounds = self.cells.fail(row, arm);
+                let from =
+                    if rounds == 0 { String::new() } else { format!(", from round {} on", rounds + 1) };
+                let line = format!("{} at {}{from}: {reason}", stage.arm, clients(stage.clients));
+                self.progress.note(&line);
+                self.missing.push(line);
+            }
+        }
+    }
+
+    fn keep(&mut self, round: Round, row: usize, arm: usize) {
+        let point = self.cells.point(row, arm);
+        // A round cut short by the stop is better than none at all, and worse than whole ones.
+        let short = round.elapsed < self.plan.load.measured.as_secs_f64() / 2.0;
+        if short && self.is_stopped() && !point.rounds.is_empty() {
+            return;
+        }
+        if let Some((lost, why)) = &round.lost_clients
+            && point.rounds.iter().all(|earlier| earlier.lost_clients.is_none())
+        {
+            let line =
+                format!("{} at {}: {lost} of them could not go on: {why}", point.arm, clients(point.clients));
+            self.progress.note(&line);
+            self.missing.push(line);
+        }
+        self.cells.add(row, arm, round);
+        let point = self.cells.point(row, arm);
+        let round = point.rounds.last().expect("it was added just now");
+        self.progress.end(round, point);
+    }
+
+    fn stage(&self, contender: &Contender<'_>, pass: u32, row: usize) -> Stage {
+        let (done, ahead) = self.cells.rounds(self.plan);
+        let work = self.cells.cost(self.plan) * (ahead as u32 + 1);
+        Stage {
+            arm: contender.target.arm.clone(),
+            workload: contender.workload.name().into(),
+            protocol: self.plan.load.protocol,
+            clients: self.cells.clients(row),
+            pass,
+            rounds_done: done,
+            rounds_ahead: ahead,
+            left: Some(self.left().map_or(work, |left| left.min(work))),
+        }
+    }
+
+    /// Until the time is up.
+    fn left(&self) -> Option<Duration> {
+        Some((self.began + self.plan.time?).saturating_sub(self.machine.now()))
+    }
+
+    fn is_stopped(&self) -> bool {
+        // Relaxed: nothing else is handed over by it.
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// `1 client`, `8 clients`.
+fn clients(count: usize) -> String {
+    if count == 1 { "1 client".into() } else { format!("{count} clients") }
+}
+
+/// The median of a point's rounds with its interval, and its ratio to the first arm's rounds of the same passes.
+fn summarise(point: &mut Point, first: Option<&Point>) {
+    let tps: Vec<f64> = point.rounds.iter().map(|round| round.tps).collect();
+    point.tps = estimate(&tps);
+    point.ratio = first.map(|first| ratio(first, point)).filter(|ratio: &Interval| ratio.value.is_finite());
+}
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

@@ -1,0 +1,185 @@
+//! The points of a sweep as a table of rows (numbers of clients) and arms: what is due next, what it costs, what is
+//! missing in the end.
+
+use std::time::Duration;
+
+use super::{Contender, End, Plan, clients, summarise};
+use crate::report::{Interval, Point, Round};
+
+/// All points.
+pub(super) struct Cells {
+    /// By row, then by arm.
+    rows: Vec<Vec<Cell>>,
+    /// Rounds run and the time they took, failed ones included.
+    spent: (u32, Duration),
+}
+
+struct Cell {
+    point: Point,
+    failed: bool,
+}
+
+impl Cell {
+    /// Whether its interval is narrow enough; of an arm that failed nothing more is wanted.
+    fn is_done(&self, plan: &Plan) -> bool {
+        self.failed || width(&self.point.tps).is_some_and(|width| width <= plan.width)
+    }
+
+    /// How many more rounds it is going to need: an interval narrows with the root of the rounds.
+    fn ahead(&self, plan: &Plan) -> usize {
+        let has = self.point.rounds.len() as u32;
+        if self.failed || has >= plan.most_rounds {
+            return 0;
+        }
+        let needed = match width(&self.point.tps) {
+            _ if has < plan.least_rounds => plan.least_rounds,
+            Some(width) if width <= plan.width => return 0,
+            Some(width) => (f64::from(has) * (width / plan.width).powi(2)).ceil() as u32,
+            None => has + 1,
+        };
+        (needed.clamp(has + 1, plan.most_rounds) - has) as usize
+    }
+}
+
+/// How wide an interval is, as a part of its value.
+fn width(interval: &Interval) -> Option<f64> {
+    interval.bounds().map(|(low, high)| (high - low) / interval.value)
+}
+
+impl Cells {
+    pub(super) fn new(contenders: &[Contender<'_>], plan: &Plan) -> Self {
+        let cell = |count: usize, contender: &Contender<'_>| Cell {
+            point: Point {
+                arm: contender.target.arm.clone(),
+                workload: contender.workload.name().into(),
+                protocol: plan.load.protocol,
+                clients: count,
+                tps: Interval::alone(f64::NAN),
+                ratio: None,
+                rounds: Vec::new(),
+                checks: Vec::new(),
+            },
+            failed: false,
+        };
+        let row = |&count: &usize| contenders.iter().map(|contender| cell(count, contender)).collect();
+        Self { rows: plan.clients.iter().map(row).collect(), spent: (0, Duration::ZERO) }
+    }
+
+    pub(super) fn point(&self, row: usize, arm: usize) -> &Point {
+        &self.rows[row][arm].point
+    }
+
+    pub(super) fn clients(&self, row: usize) -> usize {
+        self.rows[row].first().map_or(0, |cell| cell.point.clients)
+    }
+
+    /// The rows to be measured in this pass.
+    pub(super) fn due(&self, plan: &Plan, pass: u32) -> Vec<usize> {
+        let wanted = |row: &usize| {
+            let cells = &self.rows[*row];
+            let runs = cells.iter().any(|cell| !cell.failed);
+            runs && (pass < plan.least_rounds.max(1) || !cells.iter().all(|cell| cell.is_done(plan)))
+        };
+        (0..self.rows.len()).filter(wanted).collect()
+    }
+
+    /// The arms that still run at a row, in this pass's order.
+    pub(super) fn order(&self, row: usize, pass: u32) -> Vec<usize> {
+        let mut arms: Vec<usize> =
+            (0..self.rows[row].len()).filter(|&arm| !self.rows[row][arm].failed).collect();
+        if pass % 2 == 1 {
+            arms.reverse();
+        }
+        arms
+    }
+
+    pub(super) fn any_round(&self) -> bool {
+        self.spent.0 > 0
+    }
+
+    /// A round took so long, with all that belongs to it.
+    pub(super) fn spent(&mut self, time: Duration) {
+        self.spent = (self.spent.0 + 1, self.spent.1 + time);
+    }
+
+    /// What a round takes: as long as those before, or as planned.
+    pub(super) fn cost(&self, plan: &Plan) -> Duration {
+        let planned = plan.load.ramp + plan.load.warmup + plan.load.measured;
+        if self.spent.0 == 0 { planned } else { self.spent.1 / self.spent.0 }
+    }
+
+    /// Rounds run so far, and rounds to come after the one that begins now.
+    pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
+        let ahead = self.rows.iter().map(|cells| {
+            let running = || cells.iter().filter(|cell| !cell.failed);
+            let has = |cell: &Cell| cell.point.rounds.len();
+            // Arms go on together while one of them needs it, up to as many rounds as that one.
+            let needing = running().filter(|cell| cell.ahead(plan) > 0);
+            let most = needing.map(|cell| has(cell) + cell.ahead(plan)).max().unwrap_or(0);
+            running().map(|cell| most.saturating_sub(has(cell))).sum::<usize>()
+        });
+        let ahead: usize = ahead.sum();
+        (self.spent.0 as usize, ahead.saturating_sub(1))
+    }
+
+    /// The arm is left out at this row from now on; how many rounds it has there.
+    pub(super) fn fail(&mut self, row: usize, arm: usize) -> usize {
+        self.rows[row][arm].failed = true;
+        self.rows[row][arm].point.rounds.len()
+    }
+
+    pub(super) fn add(&mut self, row: usize, arm: usize, round: Round) {
+        self.rows[row][arm].point.rounds.push(round);
+        let (first, others) = self.rows[row].split_first_mut().expect("the row has this arm");
+        if arm == 0 {
+            summarise(&mut first.point, None);
+        }
+        for (index, other) in others.iter_mut().enumerate() {
+            // The first arm's round changes the others' ratios.
+            if (arm == 0 || arm == index + 1) && !other.point.rounds.is_empty() {
+                summarise(&mut other.point, Some(&first.point));
+            }
+        }
+    }
+
+    /// What is missing at the sweep's end: points without rounds, and those whose interval is too wide.
+    pub(super) fn missing(&self, plan: &Plan, end: End) -> Vec<String> {
+        let why = match end {
+            End::Done => "",
+            End::Time => ", for the time was up",
+            End::Stopped => ", for the run was stopped",
+        };
+        let mut lines = Vec::new();
+        let arms = self.rows.first().map_or(0, Vec::len);
+        for arm in 0..arms {
+            let cells = || self.rows.iter().map(|row| &row[arm]);
+            let unmeasured: Vec<String> = cells()
+                .filter(|cell| !cell.failed && cell.point.rounds.is_empty())
+                .map(|cell| cell.point.clients.to_string())
+                .collect();
+            if !unmeasured.is_empty() {
+                let name = &self.rows[0][arm].point.arm;
+                lines.push(format!("{name} was not measured at {} clients{why}", unmeasured.join(", ")));
+            }
+            for cell in cells().filter(|cell| !cell.point.rounds.is_empty() && !cell.is_done(plan)) {
+                let point = &cell.point;
+                let rounds = point.rounds.len();
+                let wanted = plan.width * 100.0;
+                let head = format!("{} at {}", point.arm, clients(point.clients));
+                lines.push(match width(&point.tps) {
+                    Some(width) => format!(
+                        "{head}: the interval is {:.1}% wide after {rounds} rounds, {wanted:.1}% was wanted{why}",
+                        width * 100.0
+                    ),
+                    None => format!("{head}: one round gives no interval{why}"),
+                });
+            }
+        }
+        lines
+    }
+
+    pub(super) fn into_points(self) -> Vec<Point> {
+        let points = self.rows.into_iter().flatten().map(|cell| cell.point);
+        points.filter(|point| !point.rounds.is_empty()).collect()
+    }
+}

@@ -1,0 +1,417 @@
+//! Sweeps of scripted drivers on a scripted clock.
+
+use std::cell::{Cell, RefCell};
+
+use super::*;
+use crate::arm::control::{Control, Fault};
+use crate::arm::{Address, Dialect};
+use crate::client::{Client, Random};
+use crate::drive::{CpuTime, Kind, Live, Measured, Pace, Phase, Protocol, histogram};
+use crate::report::Observed;
+use crate::workload::{Before, Check, Found, Statement};
+
+/// A workload that is never run.
+struct Named(Vec<String>);
+
+impl Workload for Named {
+    fn name(&self) -> &str {
+        "select-only"
+    }
+    fn kinds(&self) -> &[String] {
+        &self.0
+    }
+    fn load(&self, _: &Target, _: usize, _: &crate::arm::control::Progress) -> Result<(), Fault> {
+        unreachable!("a sweep loads nothing")
+    }
+    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
+        unreachable!("a sweep loads nothing")
+    }
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        unreachable!("a sweep loads nothing")
+    }
+    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        unreachable!("a sweep checks nothing")
+    }
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        unreachable!("the driver is scripted")
+    }
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        unreachable!("the driver is scripted")
+    }
+}
+
+/// The clock of a test, and what ran on it.
+#[derive(Default)]
+struct Bench {
+    now: Cell<Duration>,
+    ran: RefCell<Vec<(String, usize, u64)>>,
+    stop: AtomicBool,
+}
+
+impl Machine for Bench {
+    fn now(&self) -> Duration {
+        self.now.get()
+    }
+    fn fixed_loop(&self) -> f64 {
+        20.0
+    }
+}
+
+/// What a round of an arm gives: tps, or why it fails. Told the clients and the arm's round at these, from 0.
+type Script<'a> = Box<dyn Fn(usize, usize) -> Result<f64, String> + 'a>;
+
+struct Scripted<'a> {
+    bench: &'a Bench,
+    script: Script<'a>,
+}
+
+impl Driver for Scripted<'_> {
+    fn run(&self, to: &Target, _: &dyn Workload, load: &Load, live: &Live) -> Result<Measured, String> {
+        let before =
+            self.bench.ran.borrow().iter().filter(|one| one.0 == to.arm && one.1 == load.clients).count();
+        self.bench.ran.borrow_mut().push((to.arm.clone(), load.clients, load.seed));
+        self.bench.now.set(self.bench.now.get() + load.ramp + load.warmup + load.measured);
+        let tps = (self.script)(load.clients, before)?;
+        live.enter(Phase::Measuring);
+        live.publish(0, 1);
+        Ok(measured((tps * load.measured.as_secs_f64()) as u64, load.measured))
+    }
+}
+
+fn measured(done: u64, elapsed: Duration) -> Measured {
+    let mut latency = histogram();
+    latency.record_n(2_000_000, done).unwrap();
+    Measured {
+        elapsed,
+        kinds: vec![Kind { done, failed: 0, retried: 0, latency }],
+        seconds: Vec::new(),
+        lag: None,
+        unstarted: 0,
+        errors: Vec::new(),
+        lost_clients: None,
+        client_cpu: CpuTime::default(),
+    }
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Told {
+    stages: Vec<Stage>,
+    rounds: Vec<f64>,
+    notes: Vec<String>,
+    ticks: Vec<u64>,
+}
+
+impl Progress for Told {
+    fn begin(&mut self, stage: &Stage) {
+        self.stages.push(stage.clone());
+    }
+    fn tick(&mut self, done: u64, _: Duration) {
+        self.ticks.push(done);
+    }
+    fn end(&mut self, round: &Round, point: &Point) {
+        assert_eq!(point.rounds.last().unwrap().at, round.at);
+        self.rounds.push(round.tps);
+    }
+    fn note(&mut self, line: &str) {
+        self.notes.push(line.into());
+    }
+}
+
+/// Notes when it is called.
+#[derive(Default)]
+struct Looks(Vec<String>);
+
+impl Observe for Looks {
+    fn begin(&mut self, window: Duration, deep: bool) {
+        self.0.push(format!("begin {} {deep}", window.as_secs()));
+    }
+    fn tick(&mut self) {
+        self.0.push("tick".into());
+    }
+    fn end(&mut self) {
+        self.0.push("end".into());
+    }
+    fn seen(&mut self, transactions: u64, _: Duration) -> Observed {
+        self.0.push(format!("seen {transactions}"));
+        Observed { calls: Some(3.0), ..Observed::default() }
+    }
+}
+
+fn target(arm: &str) -> Target {
+    Target {
+        arm: arm.into(),
+        dialect: Dialect::Postgres,
+        address: Address::Tcp("nowhere".into(), 1),
+        user: "u".into(),
+        password: None,
+        database: "d".into(),
+        processes: Vec::new(),
+    }
+}
+
+fn plan(clients: &[usize]) -> Plan {
+    Plan {
+        clients: clients.to_vec(),
+        load: Load {
+            clients: 0,
+            threads: 4,
+            protocol: Protocol::Prepared,
+            pace: Pace::Closed { think: Duration::ZERO },
+            ramp: Duration::ZERO,
+            warmup: Duration::from_secs(2),
+            measured: Duration::from_secs(8),
+            tries: 1,
+            seed: 7,
+        },
+        width: 0.03,
+        least_rounds: 3,
+        most_rounds: 10,
+        time: None,
+    }
+}
+
+/// Sweeps arms called a, b and so on.
+fn swept(bench: &Bench, plan: &Plan, scripts: Vec<Script<'_>>) -> (Swept, Told) {
+    let workload = Named(vec!["select".into()]);
+    let targets: Vec<Target> = ["a", "b", "c"].map(target).into();
+    let drivers: Vec<Scripted<'_>> = scripts.into_iter().map(|script| Scripted { bench, script }).collect();
+    let mut looks: Vec<Looks> = drivers.iter().map(|_| Looks::default()).collect();
+    let mut contenders: Vec<Contender<'_>> = (targets.iter().zip(&drivers).zip(&mut looks))
+        .map(|((target, driver), observer)| Contender { target, driver, workload: &workload, observer })
+        .collect();
+    let mut told = Told::default();
+    let swept = sweep(&mut contenders, plan, bench, &bench.stop, &mut told);
+    (swept, told)
+}
+
+fn steady(tps: f64) -> Script<'static> {
+    Box::new(move |clients, round| Ok(tps * clients as f64 * (1.0 + 0.001 * (round % 3) as f64)))
+}
+
+fn order(bench: &Bench) -> Vec<(String, usize)> {
+    bench.ran.borrow().iter().map(|one| (one.0.clone(), one.1)).collect()
+}
+
+#[test]
+fn arms_take_turns_and_turn_round() {
+    let bench = Bench::default();
+    let (swept, told) = swept(&bench, &plan(&[1, 8]), vec![steady(100.0), steady(150.0)]);
+    let names: Vec<String> = order(&bench).iter().map(|(arm, clients)| format!("{arm}{clients}")).collect();
+    assert_eq!(names, ["a1", "b1", "a8", "b8", "b1", "a1", "b8", "a8", "a1", "b1", "a8", "b8"]);
+    let seeds: Vec<u64> = bench.ran.borrow().iter().map(|one| one.2).collect();
+    assert_eq!((seeds[0], seeds[1], seeds[4], seeds[11]), (7, 7, 8, 9), "rounds of a pass draw alike");
+
+    assert_eq!(swept.missing, Vec::<String>::new());
+    assert_eq!(swept.noise.len(), 12);
+    let points: Vec<(&str, usize, usize)> =
+        swept.points.iter().map(|point| (point.arm.as_str(), point.clients, point.rounds.len())).collect();
+    assert_eq!(points, [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 3)]);
+    assert_eq!(swept.points[0].ratio, None);
+    let ratio = swept.points[3].ratio.unwrap();
+    assert!((ratio.value - 1.5).abs() < 1e-3 && ratio.contains(1.0) == Some(false), "{ratio:?}");
+    let round = &swept.points[2].rounds[1];
+    assert_eq!((round.pass, round.at, round.elapsed), (1, 70.0, 8.0));
+    assert!((round.tps - 800.8).abs() < 0.2 && (round.latency.p99 - 2.0).abs() < 0.01, "{round:?}");
+    assert_eq!((round.kinds[0].name.as_str(), round.kinds[0].done), ("select", 6_406));
+    assert_eq!((told.rounds.len(), told.notes.len()), (12, 0));
+}
+
+#[test]
+fn time_left_is_that_of_the_rounds_ahead() {
+    let bench = Bench::default();
+    let (_, told) = swept(&bench, &plan(&[1, 8]), vec![steady(100.0), steady(150.0)]);
+    let seen: Vec<(usize, usize, u64)> = told
+        .stages
+        .iter()
+        .map(|stage| (stage.rounds_done, stage.rounds_ahead, stage.left.unwrap().as_secs()))
+        .collect();
+    for (index, stage) in seen.iter().enumerate() {
+        assert_eq!(*stage, (index, 11 - index, 10 * (12 - index as u64)));
+    }
+}
+
+#[test]
+fn a_wide_point_is_measured_again_with_all_its_arms() {
+    let bench = Bench::default();
+    let wide: Script<'_> = Box::new(|clients, round| {
+        let off = if clients == 8 && round < 3 { [0.9, 1.0, 1.1][round] } else { 1.0 };
+        Ok(1_000.0 * off)
+    });
+    let (swept, _) = swept(&bench, &Plan { most_rounds: 40, ..plan(&[1, 8]) }, vec![steady(100.0), wide]);
+    let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
+    assert_eq!((rounds[0], rounds[1]), (3, 3), "what is narrow is left alone");
+    assert!(rounds[2] == rounds[3] && rounds[3] > 3 && rounds[3] < 40, "{rounds:?}");
+    let tps = swept.points[3].tps;
+    assert!((tps.high - tps.low) / tps.value <= 0.03, "{tps:?}");
+    assert_eq!(swept.missing, Vec::<String>::new());
+}
+
+#[test]
+fn a_point_that_stays_wide_is_said() {
+    let bench = Bench::default();
+    let mut random = Random::new(1, 1);
+    let values: Vec<f64> = (0..10).map(|_| 1_000.0 * (1.0 + 0.3 * random.unit())).collect();
+    let wide: Script<'_> = Box::new(move |_, round| Ok(values[round]));
+    let (swept, _) = swept(&bench, &plan(&[8]), vec![wide]);
+    assert_eq!(swept.points[0].rounds.len(), 10);
+    assert_eq!(swept.missing.len(), 1, "{:?}", swept.missing);
+    let line = &swept.missing[0];
+    assert!(
+        line.starts_with("a at 8 clients: the interval is ")
+            && line.ends_with("% wide after 10 rounds, 3.0% was wanted"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_arm_that_fails_is_left_out_there_and_others_go_on() {
+    let bench = Bench::default();
+    let failing: Script<'_> = Box::new(|clients, round| match (clients, round) {
+        (64, _) => Err("too many clients already".into()),
+        (8, 1) => Err("the connection was closed".into()),
+        _ => Ok(500.0),
+    });
+    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), failing]);
+    let expected = [
+        "b at 64 clients: too many clients already",
+        "b at 8 clients, from round 2 on: the connection was closed",
+    ];
+    assert_eq!(swept.missing, expected);
+    assert_eq!(told.notes, expected);
+    let points: Vec<(&str, usize, usize)> =
+        swept.points.iter().map(|point| (point.arm.as_str(), point.clients, point.rounds.len())).collect();
+    assert_eq!(points, [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 1), ("a", 64, 3)]);
+    assert_eq!(
+        bench.ran.borrow().iter().filter(|one| one.0 == "b" && one.1 == 64).count(),
+        1,
+        "it is tried once"
+    );
+}
+
+#[test]
+fn a_round_without_transactions_or_clients_is_a_failure() {
+    let load = Load { clients: 4, ..plan(&[4]).load };
+    let workload = Named(vec!["select".into()]);
+    let of = |measured: Measured, stopped| {
+        round::round(&workload, &load, &measured, Observed::default(), 0, Duration::ZERO, stopped)
+    };
+    let second = Duration::from_secs(1);
+    let mut none = measured(0, second);
+    assert_eq!(
+        of(none.clone(), false).unwrap_err(),
+        "no transaction was done: the round was too short for one"
+    );
+    none.errors =
+        vec![crate::drive::Errors { code: "42P01".into(), message: "no such table".into(), count: 9 }];
+    assert_eq!(of(none, false).unwrap_err(), "no transaction was done: 42P01: no such table");
+    let mut dead = measured(50, second);
+    dead.lost_clients = Some((4, "the server ended".into()));
+    assert_eq!(of(dead.clone(), false).unwrap_err(), "no client could go on: the server ended");
+    dead.lost_clients = Some((3, "the server ended".into()));
+    assert_eq!(of(dead, false).unwrap().tps, 50.0);
+}
+
+#[test]
+fn when_time_is_up_points_are_missing_and_pairs_whole() {
+    let bench = Bench::default();
+    let limited = Plan { time: Some(Duration::from_secs(70)), ..plan(&[1, 8]) };
+    let (swept, told) = swept(&bench, &limited, vec![steady(100.0), steady(150.0)]);
+    assert_eq!(bench.now.get().as_secs(), 60, "a seventh round would have had no pair");
+    assert_eq!(told.stages[0].left, Some(Duration::from_secs(70)));
+    let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
+    assert_eq!(rounds, [2, 2, 1, 1]);
+    assert!(
+        swept.missing.contains(&"a at 8 clients: one round gives no interval, for the time was up".into()),
+        "{:?}",
+        swept.missing
+    );
+
+    let bench = Bench::default();
+    let short = Plan { time: Some(Duration::from_secs(5)), ..plan(&[1, 8, 64]) };
+    let (swept, _) = super::tests::swept(&bench, &short, vec![steady(100.0), steady(150.0)]);
+    assert_eq!(swept.points.len(), 2, "the first point is measured in any case");
+    assert!(
+        swept.missing.contains(&"b was not measured at 8, 64 clients, for the time was up".into()),
+        "{:?}",
+        swept.missing
+    );
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured() {
+    let bench = Bench::default();
+    let stopping: Script<'_> = Box::new(|clients, round| {
+        if clients == 8 && round == 1 {
+            bench.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(100.0)
+    });
+    let (swept, _) = swept(&bench, &plan(&[1, 8, 64]), vec![stopping, steady(150.0)]);
+    let last = order(&bench).pop();
+    assert_eq!(
+        last,
+        Some(("a".into(), 8)),
+        "b came first in the second pass, and nothing began after the stop"
+    );
+    let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
+    assert_eq!(rounds, [2, 2, 2, 2, 1, 1]);
+    assert!(
+        swept.missing.iter().all(|line| line.ends_with(", for the run was stopped")),
+        "{:?}",
+        swept.missing
+    );
+    assert!(
+        swept.missing.iter().any(|line| line.starts_with("a at 64 clients: one round")),
+        "{:?}",
+        swept.missing
+    );
+}
+
+/// Runs in real time until it is told to stop.
+struct Real;
+
+impl Driver for Real {
+    fn run(&self, _: &Target, _: &dyn Workload, _: &Load, live: &Live) -> Result<Measured, String> {
+        let began = Instant::now();
+        for done in 0.. {
+            live.publish(0, done);
+            live.enter(if done < 10 { Phase::Warming } else { Phase::Measuring });
+            if live.is_stopped() || began.elapsed() > Duration::from_secs(60) {
+                live.enter(Phase::Over);
+                return Ok(measured(done, began.elapsed()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        unreachable!("it is told to stop")
+    }
+}
+
+#[test]
+fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
+    let (workload, target, stop) = (Named(vec!["select".into()]), target("a"), AtomicBool::new(false));
+    let (mut looks, mut told) = (Looks::default(), Told::default());
+    let (swept, took) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(1_500));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut contenders =
+            [Contender { target: &target, driver: &Real, workload: &workload, observer: &mut looks }];
+        let began = Instant::now();
+        (sweep(&mut contenders, &plan(&[1, 8]), &ThisMachine::begin(), &stop, &mut told), began.elapsed())
+    });
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    assert_eq!(swept.points.len(), 1, "the only round is kept though it was cut short");
+    let done = swept.points[0].rounds[0].kinds[0].done;
+    assert_eq!(swept.points[0].rounds[0].observed.calls, Some(3.0));
+    assert_eq!(looks.0[0], "begin 8 true");
+    assert_eq!(looks.0[looks.0.len() - 2..], ["end".to_string(), format!("seen {done}")]);
+    assert!(looks.0[1..looks.0.len() - 2].iter().all(|look| look == "tick"));
+    assert!(told.ticks.len() >= 2 && told.ticks.is_sorted(), "{:?}", told.ticks);
+    assert!(
+        swept.missing.contains(&"a was not measured at 8 clients, for the run was stopped".into()),
+        "{:?}",
+        swept.missing
+    );
+}
