@@ -14,6 +14,7 @@
 pub mod arm;
 pub mod client;
 pub mod drive;
+pub mod findings;
 pub mod observe;
 pub mod report;
 pub mod script;

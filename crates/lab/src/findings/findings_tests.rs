@@ -1,0 +1,215 @@
+//! Findings of constructed reports.
+
+use super::*;
+use crate::drive::{Errors, Protocol};
+use crate::observe::{CLIENT, RUNNING};
+use crate::report::{CpuSplit, KindCounts, Machine, Noise, Observed, Share, Switches, VERSION};
+use crate::stats::{estimate, ratio, test_noise};
+
+fn report(points: Vec<Point>) -> Report {
+    let (fits, _) = fits(&points);
+    Report {
+        version: VERSION,
+        began: "2026-01-01T00:00:00Z".into(),
+        command: Vec::new(),
+        machine: Machine::default(),
+        load: Vec::new(),
+        arms: Vec::new(),
+        points,
+        fits,
+        findings: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+/// A point of five rounds close to `tps`.
+fn point(arm: &str, clients: usize, tps: f64) -> Point {
+    let rounds = [0.99, 1.0, 1.01, 1.005, 0.995].map(|noise| tps * noise);
+    let mut point = test_noise::point(arm, clients, &rounds);
+    point.tps = estimate(&rounds);
+    point
+}
+
+fn curve(arm: &str, tps: &[(usize, f64)]) -> Vec<Point> {
+    tps.iter().map(|&(clients, tps)| point(arm, clients, tps)).collect()
+}
+
+fn share(name: &str, share: f64) -> Share {
+    Share { name: name.into(), share }
+}
+
+fn observe(point: &mut Point, observed: Observed) {
+    // The costly looks are there in the first round alone.
+    for round in &mut point.rounds[1..] {
+        round.observed = Observed { symbols: Vec::new(), calls: None, ..observed.clone() };
+    }
+    point.rounds[0].observed = observed;
+}
+
+/// Halves from 8 to 64 clients, with all that may grow.
+fn falling() -> Vec<Point> {
+    let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (16, 5_500.0), (64, 3_000.0)]);
+    let cpu = |user, kernel, idle: f64| {
+        Some(CpuSplit { client: 0.1, server_user: user, server_kernel: kernel, other: 0.0, idle })
+    };
+    let good = Observed {
+        cpu: cpu(0.7, 0.18, 0.02),
+        switches: Some(Switches { voluntary: 1.0, involuntary: 0.1 }),
+        calls: Some(4.0),
+        symbols: vec![share("s_lock", 0.04), share("hash_search", 0.2), share("futex_wait (kernel)", 0.05)],
+        waits: vec![share(RUNNING, 0.6), share(CLIENT, 0.37), share("LWLock:WALWrite", 0.03)],
+        unseen: Vec::new(),
+    };
+    let bad = Observed {
+        cpu: cpu(0.2, 0.3, 0.4),
+        switches: Some(Switches { voluntary: 3.5, involuntary: 0.15 }),
+        calls: Some(11.0),
+        symbols: vec![share("s_lock", 0.45), share("futex_wait (kernel)", 0.26), share("hash_search", 0.1)],
+        waits: vec![share("LWLock:WALWrite", 0.41), share(RUNNING, 0.5), share(CLIENT, 0.09)],
+        unseen: Vec::new(),
+    };
+    observe(&mut points[1], good);
+    observe(&mut points[3], bad);
+    points
+}
+
+fn says(findings: &[String], sentence: &str) {
+    assert!(findings.iter().any(|one| one == sentence), "not said: {sentence}\n{findings:#?}");
+}
+
+#[test]
+fn a_fall_is_told_with_what_grew() {
+    let findings = findings(&report(falling()));
+    for sentence in [
+        "throughput is highest with 8 clients, 6,000 transactions a second (5,940 to 6,060)",
+        "from 8 to 64 clients throughput halves, from 6,000 to 3,000 a second",
+        "with 64 clients 71% of server time is in s_lock and futex_wait (kernel), with 8 clients it was 9%",
+        "with 64 clients 41% of the sessions wait for LWLock:WALWrite, with 8 clients it was 3%",
+        "the kernel takes 60% of the server's CPU time with 64 clients, with 8 clients it was 20%",
+        "a transaction costs 3.50 voluntary context switches with 64 clients, with 8 clients it was 1.00",
+        "a transaction costs 11 system calls with 64 clients, with 8 clients it was 4.00",
+        "with 64 clients the CPUs are 40% idle: the server waits rather than computes",
+        "with 8 clients the CPUs are used up: 88% by the server, 10% by the load driver; more needs more CPUs, or less work for \
+         each transaction",
+    ] {
+        says(&findings, &format!("pg, select-only: {sentence}."));
+    }
+    assert!(!findings.iter().any(|one| one.contains("involuntary")), "0.05 more is none: {findings:#?}");
+}
+
+#[test]
+fn without_observations_only_the_curve_is_told() {
+    let points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 3_000.0)]);
+    let findings = findings(&report(points));
+    assert_eq!(findings.len(), 2, "{findings:#?}");
+    assert!(findings[1].contains("throughput halves"));
+}
+
+#[test]
+fn a_fall_inside_the_noise_is_none() {
+    let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 5_300.0)]);
+    assert!(findings(&report(points.clone())).iter().any(|one| one.contains("throughput falls by 12%")));
+    for (round, tps) in points[1].rounds.iter_mut().zip([4_000.0, 6_000.0, 8_000.0, 7_000.0, 5_000.0]) {
+        round.tps = tps;
+    }
+    points[1].tps = estimate(&points[1].rounds.iter().map(|round| round.tps).collect::<Vec<_>>());
+    let findings = findings(&report(points));
+    assert!(!findings.iter().any(|one| one.contains("falls")), "{findings:#?}");
+}
+
+#[test]
+fn growth_and_levels_are_told() {
+    let growing = findings(&report(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (64, 30_000.0)])));
+    says(
+        &growing,
+        "pg, select-only: throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a \
+                    second (29,700 to 30,300).",
+    );
+    let level = findings(&report(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (16, 7_100.0), (64, 6_900.0)])));
+    says(
+        &level,
+        "pg, select-only: throughput grows up to 8 clients and stays level up to 64 clients: 7,100 transactions a second \
+                  (7,029 to 7,171) at best.",
+    );
+    let single = findings(&report(curve("pg", &[(8, 7_000.0)])));
+    assert_eq!(single, ["pg, select-only: 7,000 transactions a second (6,930 to 7,070) with 8 clients."]);
+}
+
+#[test]
+fn arms_are_held_against_the_first() {
+    let mut points = curve("a", &[(1, 1_000.0), (8, 6_000.0), (64, 6_000.0)]);
+    let others = curve("b", &[(1, 1_800.0), (8, 6_010.0), (64, 3_000.0)]);
+    for (index, mut other) in others.into_iter().enumerate() {
+        // Not the same noise in both.
+        other
+            .rounds
+            .iter_mut()
+            .zip([1.004, 0.997, 0.992, 1.003, 1.01])
+            .for_each(|(round, noise)| round.tps *= noise);
+        other.ratio = Some(ratio(&points[index], &other));
+        points.push(other);
+    }
+    let findings = findings(&report(points));
+    let last = &findings[findings.len() - 1];
+    assert!(last.starts_with("b, select-only, against a: more with 1 client (1.8"), "{last}");
+    assert!(last.contains("; less with 64 clients (0.50 times, 0.50 to 0.5"), "{last}");
+    assert!(last.ends_with("; no difference outside the noise with 8 clients."), "{last}");
+}
+
+#[test]
+fn the_law_is_told_with_its_terms_or_its_doubts() {
+    let tps = |clients: usize| {
+        let n = clients as f64;
+        (clients, 1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.001 * n * (n - 1.0)))
+    };
+    let findings_of = |points| findings(&report(points));
+    let law = findings_of(curve("pg", &[1, 2, 4, 8, 16, 32, 64, 128].map(tps)));
+    let told = law.iter().find(|one| one.contains("scalability law")).unwrap();
+    assert!(told.contains("contention 2% (2% to 2%) and coherence 1.0e-3"), "{told}");
+    assert!(told.contains("its peak is at 31 (31 to 31) clients, with 1"), "{told}");
+    assert!(
+        told.contains("with 128 clients 95% of what so many could do is lost, 86% of that to coherence"),
+        "{told}"
+    );
+    let cliff = findings_of(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
+    let told = cliff.iter().find(|one| one.contains("scalability law")).unwrap();
+    assert!(told.contains("is not to be relied on here") && told.contains("it has another shape"), "{told}");
+}
+
+#[test]
+fn failures_are_told_with_the_error() {
+    let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
+    points[1].rounds[0].kinds = vec![KindCounts { name: "t".into(), done: 880, failed: 120, retried: 0 }];
+    points[1].rounds[0].errors = vec![
+        Errors { code: "40001".into(), message: "could not serialize".into(), count: 20 },
+        Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 100 },
+    ];
+    let findings = findings(&report(points));
+    says(
+        &findings,
+        "pg, select-only: 12% of the transactions failed with 8 clients, most often by 40P01 (deadlock detected).",
+    );
+}
+
+#[test]
+fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
+    let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
+    let mut simple = points.clone();
+    simple.iter_mut().for_each(|point| point.protocol = Protocol::Simple);
+    points.extend(simple);
+    let mut report = report(points);
+    assert_eq!(fits(&report.points).1.len(), 2, "two points carry no law, twice");
+    report.machine.noise =
+        (0..30).map(|at| Noise { at: f64::from(at), took: 20.0 + f64::from(at) }).collect();
+    let findings = findings(&report);
+    for protocol in ["prepared", "simple"] {
+        let grows = format!("pg, select-only, {protocol}: throughput still grows");
+        assert_eq!(findings.iter().filter(|one| one.starts_with(&grows)).count(), 1, "{findings:#?}");
+    }
+    assert!(findings.iter().any(|one| one.starts_with("The machine drifted")), "{findings:#?}");
+}
+
+#[test]
+fn an_empty_report_has_no_findings() {
+    assert_eq!(findings(&report(Vec::new())), Vec::<String>::new());
+}
