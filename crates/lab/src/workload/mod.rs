@@ -1,5 +1,7 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
+pub mod tpcc;
+
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::Client;
@@ -51,6 +53,36 @@ pub enum Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Before(pub Vec<String>);
 
+/// A workload as the original tools have it, for the drivers that run these.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Original {
+    /// pgbench's.
+    Pgbench {
+        /// Its scripts, in the order of [`Workload::kinds`], and their weights.
+        scripts: Vec<(PgbenchScript, u32)>,
+        /// Its `-s`, which builtin scripts read from the tables themselves.
+        scale: u64,
+        /// Its `-D`: names and values.
+        variables: Vec<(String, String)>,
+    },
+    /// sysbench's.
+    Sysbench {
+        /// The test, as `oltp_read_only`.
+        test: String,
+        /// Its options without dashes: names and values, as `tables` and `10`.
+        options: Vec<(String, String)>,
+    },
+}
+
+/// A script of pgbench.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PgbenchScript {
+    /// By its name, as `tpcb-like`.
+    Builtin(String),
+    /// The text of a script file.
+    Text(String),
+}
+
 /// A workload at a scale, for one kind of server.
 pub trait Workload: Sync {
     /// Its name on the command line.
@@ -71,6 +103,11 @@ pub trait Workload: Sync {
 
     /// What must hold whenever no client runs, and whether it does.
     fn check(&self, control: &mut Control, before: &Before) -> Result<Vec<Check>, Fault>;
+
+    /// How the original tool runs it; `None` where there is none.
+    fn original(&self) -> Option<Original> {
+        None
+    }
 
     /// All statements its clients run, by [`crate::client::StatementId`].
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;

@@ -1,0 +1,301 @@
+//! The initial data (4.3.3.1). Parts of it are made side by side, each from random numbers of its own, so that the same seed
+//! gives the same data with any number of threads.
+
+use super::random::{self, Text, digits, letters};
+use super::{CUSTOMERS, DISTRICTS, ITEMS, money, schema};
+use crate::arm::Target;
+use crate::arm::control::{Control, Fault, Progress, in_parallel};
+use crate::client::{Params, Random};
+
+/// Orders of a district whose customers have got them; the later ones are new orders.
+const DELIVERED: i64 = 2100;
+
+/// Parts of a warehouse.
+const PARTS: usize = 3;
+
+/// What all parts need to know.
+struct Load<'a> {
+    seed: u64,
+    /// The time of the load, which is the date of everything.
+    now: String,
+    progress: &'a Progress,
+}
+
+pub(super) fn load(
+    to: &Target,
+    warehouses: i64,
+    seed: u64,
+    threads: usize,
+    progress: &Progress,
+) -> Result<(), Fault> {
+    // Lines of an order are 5 to 15, so this is 10 on average.
+    let of_warehouse =
+        1 + DISTRICTS + ITEMS + DISTRICTS * (CUSTOMERS * (1 + 1 + 1 + 10) + CUSTOMERS - DELIVERED);
+    progress.set_total((ITEMS + warehouses * of_warehouse) as u64);
+    let mut control = Control::connect(to)?;
+    for statement in schema::before(to.dialect) {
+        control.execute(&statement)?;
+    }
+    let now = control.value("SELECT CAST(CURRENT_TIMESTAMP AS char(19))")?.unwrap_or_default();
+    let load = Load { seed, now, progress };
+    in_parallel(to, threads, 1 + PARTS * warehouses as usize, progress, |control, part| {
+        load.part(control, part)
+    })?;
+    for statement in schema::after(to.dialect) {
+        control.execute(&statement)?;
+    }
+    // Last of all: they are there when everything else is.
+    load.warehouses(&mut control, warehouses)
+}
+
+impl Load<'_> {
+    fn part(&self, control: &mut Control, part: usize) -> Result<(), Fault> {
+        let random = &mut Random::new(self.seed, part as u64);
+        let Some(part) = part.checked_sub(1) else { return self.items(control, random) };
+        let warehouse = (part / PARTS) as i64 + 1;
+        match part % PARTS {
+            0 => self.stock(control, random, warehouse),
+            1 => self.orders(control, random, warehouse),
+            _ => self.customers(control, random, warehouse),
+        }
+    }
+
+    fn rows(
+        &self,
+        control: &mut Control,
+        table: &str,
+        columns: &[&str],
+        mut numbers: impl Iterator<Item = i64>,
+        mut fill: impl FnMut(i64, &mut Params),
+    ) -> Result<(), Fault> {
+        let next = |row: &mut Params| numbers.next().map(|number| fill(number, row)).is_some();
+        control.load(table, columns, self.progress, next).map(drop)
+    }
+
+    fn items(&self, control: &mut Control, random: &mut Random) -> Result<(), Fault> {
+        let columns = ["i_id", "i_im_id", "i_name", "i_price", "i_data"];
+        self.rows(control, "item", &columns, 1..=ITEMS, |item, row| {
+            row.int(item);
+            row.int(random.between(1, 10_000));
+            row.text(letters::<24>(random, 14, 24).as_str());
+            money::push(row, random.between(100, 10_000));
+            row.text(random::goods(random).as_str());
+        })
+    }
+
+    fn stock(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
+        let columns = [
+            "s_i_id",
+            "s_w_id",
+            "s_quantity",
+            "s_dist_01",
+            "s_dist_02",
+            "s_dist_03",
+            "s_dist_04",
+            "s_dist_05",
+            "s_dist_06",
+            "s_dist_07",
+            "s_dist_08",
+            "s_dist_09",
+            "s_dist_10",
+            "s_ytd",
+            "s_order_cnt",
+            "s_remote_cnt",
+            "s_data",
+        ];
+        self.rows(control, "stock", &columns, 1..=ITEMS, |item, row| {
+            row.int(item);
+            row.int(warehouse);
+            row.int(random.between(10, 100));
+            for _ in 0..DISTRICTS {
+                row.text(letters::<24>(random, 24, 24).as_str());
+            }
+            for _ in ["ytd", "orders", "remote"] {
+                row.int(0);
+            }
+            row.text(random::goods(random).as_str());
+        })
+    }
+
+    /// The districts of a warehouse, their customers, and the payment that each has made.
+    fn customers(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
+        let columns = [
+            "d_id",
+            "d_w_id",
+            "d_name",
+            "d_street_1",
+            "d_street_2",
+            "d_city",
+            "d_state",
+            "d_zip",
+            "d_tax",
+            "d_ytd",
+            "d_next_o_id",
+        ];
+        self.rows(control, "district", &columns, 1..=DISTRICTS, |district, row| {
+            row.int(district);
+            row.int(warehouse);
+            row.text(letters::<10>(random, 6, 10).as_str());
+            address(random, row);
+            money::push_rate(row, random.between(0, 2000));
+            money::push(row, 30_000 * 100);
+            row.int(CUSTOMERS + 1);
+        })?;
+        let columns = [
+            "c_id",
+            "c_d_id",
+            "c_w_id",
+            "c_first",
+            "c_middle",
+            "c_last",
+            "c_street_1",
+            "c_street_2",
+            "c_city",
+            "c_state",
+            "c_zip",
+            "c_phone",
+            "c_since",
+            "c_credit",
+            "c_credit_lim",
+            "c_discount",
+            "c_balance",
+            "c_ytd_payment",
+            "c_payment_cnt",
+            "c_delivery_cnt",
+            "c_data",
+        ];
+        self.rows(control, "customer", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+            self.customer(random, warehouse, number, row);
+        })?;
+        let columns = ["h_c_id", "h_c_d_id", "h_c_w_id", "h_d_id", "h_w_id", "h_date", "h_amount", "h_data"];
+        self.rows(control, "history", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+            let district = number / CUSTOMERS + 1;
+            for value in [number % CUSTOMERS + 1, district, warehouse, district, warehouse] {
+                row.int(value);
+            }
+            row.text(&self.now);
+            money::push(row, 10 * 100);
+            row.text(letters::<24>(random, 12, 24).as_str());
+        })
+    }
+
+    fn customer(&self, random: &mut Random, warehouse: i64, number: i64, row: &mut Params) {
+        let customer = number % CUSTOMERS + 1;
+        row.int(customer);
+        row.int(number / CUSTOMERS + 1);
+        row.int(warehouse);
+        row.text(letters::<16>(random, 8, 16).as_str());
+        row.text("OE");
+        // Each name once, then as they come.
+        let name = if customer <= 1000 { customer - 1 } else { random::loaded_name(random) };
+        row.text(random::last_name(name).as_str());
+        address(random, row);
+        row.text(digits::<16>(random, 16).as_str());
+        row.text(&self.now);
+        row.text(if random.between(1, 10) == 1 { "BC" } else { "GC" });
+        money::push(row, 50_000 * 100);
+        money::push_rate(row, random.between(0, 5000));
+        row.verbatim("-10.00");
+        money::push(row, 10 * 100);
+        row.int(1);
+        row.int(0);
+        row.text(letters::<500>(random, 300, 500).as_str());
+    }
+
+    /// Orders of all districts, each customer having one, their lines, and which of them are new.
+    fn orders(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
+        let mut lines: Vec<i64> = (0..DISTRICTS * CUSTOMERS).map(|_| random.between(5, 15)).collect();
+        let mut customers: Vec<i64> = (1..=CUSTOMERS).collect();
+        let columns =
+            ["o_id", "o_d_id", "o_w_id", "o_c_id", "o_entry_d", "o_carrier_id", "o_ol_cnt", "o_all_local"];
+        self.rows(control, "orders", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+            let at = number % CUSTOMERS;
+            if at == 0 {
+                shuffle(random, &mut customers);
+            }
+            row.int(at + 1);
+            row.int(number / CUSTOMERS + 1);
+            row.int(warehouse);
+            row.int(customers[at as usize]);
+            row.text(&self.now);
+            if at < DELIVERED {
+                row.int(random.between(1, 10))
+            } else {
+                row.null()
+            }
+            row.int(lines[number as usize]);
+            row.int(1);
+        })?;
+        let columns = [
+            "ol_o_id",
+            "ol_d_id",
+            "ol_w_id",
+            "ol_number",
+            "ol_i_id",
+            "ol_supply_w_id",
+            "ol_delivery_d",
+            "ol_quantity",
+            "ol_amount",
+            "ol_dist_info",
+        ];
+        let numbers = lines
+            .drain(..)
+            .zip(0..)
+            .flat_map(|(count, number)| (1..=count).map(move |line| number * 16 + line));
+        self.rows(control, "order_line", &columns, numbers, |number, row| {
+            let (number, line) = (number / 16, number % 16);
+            let at = number % CUSTOMERS;
+            for value in
+                [at + 1, number / CUSTOMERS + 1, warehouse, line, random.between(1, ITEMS), warehouse]
+            {
+                row.int(value);
+            }
+            if at < DELIVERED {
+                row.text(&self.now)
+            } else {
+                row.null()
+            }
+            row.int(5);
+            money::push(row, if at < DELIVERED { 0 } else { random.between(1, 999_999) });
+            row.text(letters::<24>(random, 24, 24).as_str());
+        })?;
+        let new = (0..DISTRICTS * CUSTOMERS).filter(|number| number % CUSTOMERS >= DELIVERED);
+        self.rows(control, "new_order", &["no_o_id", "no_d_id", "no_w_id"], new, |number, row| {
+            row.int(number % CUSTOMERS + 1);
+            row.int(number / CUSTOMERS + 1);
+            row.int(warehouse);
+        })
+    }
+
+    /// All warehouses.
+    fn warehouses(&self, control: &mut Control, warehouses: i64) -> Result<(), Fault> {
+        let random = &mut Random::new(self.seed, u64::MAX);
+        let columns =
+            ["w_id", "w_name", "w_street_1", "w_street_2", "w_city", "w_state", "w_zip", "w_tax", "w_ytd"];
+        self.rows(control, "warehouse", &columns, 1..=warehouses, |warehouse, row| {
+            row.int(warehouse);
+            row.text(letters::<10>(random, 6, 10).as_str());
+            address(random, row);
+            money::push_rate(row, random.between(0, 2000));
+            money::push(row, 300_000 * 100);
+        })
+    }
+}
+
+/// Two streets, a city, a state and a zip code (4.3.2.7).
+fn address(random: &mut Random, row: &mut Params) {
+    for _ in ["street 1", "street 2", "city"] {
+        row.text(letters::<20>(random, 10, 20).as_str());
+    }
+    row.text(letters::<2>(random, 2, 2).as_str());
+    let mut zip: Text<9> = digits(random, 4);
+    zip.push("11111");
+    row.text(zip.as_str());
+}
+
+/// Puts values into a random order.
+pub(super) fn shuffle<T>(random: &mut Random, values: &mut [T]) {
+    for last in (1..values.len()).rev() {
+        values.swap(last, random.between(0, last as i64) as usize);
+    }
+}

@@ -1,0 +1,196 @@
+//! A terminal: deals cards from a shuffled deck (5.2.4.2), draws the inputs of the transaction on the card, and steps it.
+//!
+//! A transaction is a state machine with two parts: its inputs, which a repetition keeps, and where it is, which a repetition
+//! begins anew.
+
+use super::Kind;
+use super::delivery::Delivery;
+use super::load::shuffle;
+use super::new_order::NewOrder;
+use super::order_status::OrderStatus;
+use super::payment::Payment;
+use super::random;
+use super::statements::Sql;
+use super::stock_level::StockLevel;
+use crate::client::{Client, Params, Random, Reply, Step, Turn};
+
+/// Cards of each kind in a deck, which makes the shares of the mix exact: 10, 10, 1, 1 and 1 of 23.
+const DECK: [Kind; 23] = {
+    let mut deck = [Kind::NewOrder; 23];
+    let mut at = 10;
+    while at < 20 {
+        deck[at] = Kind::Payment;
+        at += 1;
+    }
+    deck[20] = Kind::OrderStatus;
+    deck[21] = Kind::Delivery;
+    deck[22] = Kind::StockLevel;
+    deck
+};
+
+/// Where a terminal stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Home {
+    pub(super) warehouse: i64,
+    /// Of its stock levels (2.8.1.1).
+    pub(super) district: i64,
+    pub(super) warehouses: i64,
+}
+
+impl Home {
+    /// Another warehouse than its own, where there is one.
+    pub(super) fn other(&self, random: &mut Random) -> i64 {
+        if self.warehouses == 1 {
+            return self.warehouse;
+        }
+        let drawn = random.between(1, self.warehouses - 1);
+        drawn + i64::from(drawn >= self.warehouse)
+    }
+}
+
+/// A transaction under way.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a terminal holds one, in place, and never allocates")]
+enum Work {
+    NewOrder(NewOrder),
+    Payment(Payment),
+    OrderStatus(OrderStatus),
+    Delivery(Delivery),
+    StockLevel(StockLevel),
+}
+
+/// What a transaction does next.
+pub(super) enum Next {
+    /// A step of its own.
+    Step(Step),
+    /// It is over.
+    Over,
+}
+
+impl From<Sql> for Next {
+    fn from(sql: Sql) -> Self {
+        Self::Step(sql.run())
+    }
+}
+
+impl Next {
+    /// What a transaction needs is not there.
+    pub(super) fn missing(what: &'static str) -> Self {
+        Self::Step(Step::Abort(what.into()))
+    }
+}
+
+/// A terminal.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    home: Home,
+    deck: [Kind; 23],
+    /// Cards dealt of it; all, before the first is shuffled.
+    dealt: usize,
+    work: Option<Work>,
+}
+
+impl Terminal {
+    pub(super) fn new(index: i64, warehouses: i64) -> Self {
+        let home =
+            Home { warehouse: index % warehouses + 1, district: index / warehouses % 10 + 1, warehouses };
+        Self { home, deck: DECK, dealt: DECK.len(), work: None }
+    }
+
+    fn deal(&mut self, random: &mut Random) -> Work {
+        if self.dealt == self.deck.len() {
+            shuffle(random, &mut self.deck);
+            self.dealt = 0;
+        }
+        let card = self.deck[self.dealt];
+        self.dealt += 1;
+        match card {
+            Kind::NewOrder => Work::NewOrder(NewOrder::draw(random, &self.home)),
+            Kind::Payment => Work::Payment(Payment::draw(random, &self.home)),
+            Kind::OrderStatus => Work::OrderStatus(OrderStatus::draw(random, &self.home)),
+            Kind::Delivery => Work::Delivery(Delivery::draw(random, &self.home)),
+            Kind::StockLevel => Work::StockLevel(StockLevel::draw(random, &self.home)),
+        }
+    }
+}
+
+impl Work {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NewOrder(_) => Kind::NewOrder,
+            Self::Payment(_) => Kind::Payment,
+            Self::OrderStatus(_) => Kind::OrderStatus,
+            Self::Delivery(_) => Kind::Delivery,
+            Self::StockLevel(_) => Kind::StockLevel,
+        }
+    }
+
+    fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
+        match self {
+            Self::NewOrder(work) => work.next(params, reply),
+            Self::Payment(work) => work.next(params, reply),
+            Self::OrderStatus(work) => work.next(params, reply),
+            Self::Delivery(work) => work.next(params, reply),
+            Self::StockLevel(work) => work.next(params, reply),
+        }
+    }
+
+    fn begin_again(&mut self) {
+        match self {
+            Self::NewOrder(work) => work.begin_again(),
+            Self::Payment(work) => work.begin_again(),
+            Self::OrderStatus(work) => work.begin_again(),
+            Self::Delivery(work) => work.begin_again(),
+            Self::StockLevel(work) => work.begin_again(),
+        }
+    }
+}
+
+impl Client for Terminal {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        if self.work.is_none() {
+            self.work = Some(self.deal(turn.random));
+        }
+        let Some(work) = &mut self.work else { unreachable!("dealt above") };
+        match work.next(turn.params, turn.reply) {
+            Next::Step(step) => step,
+            Next::Over => {
+                let kind = work.kind();
+                self.work = None;
+                Step::Done(kind as u8)
+            }
+        }
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        // A transaction fails by one of its statements, so there is one under way.
+        let kind = self.work.as_ref().map_or(Kind::NewOrder, Work::kind);
+        match &mut self.work {
+            Some(work) if again => work.begin_again(),
+            _ => self.work = None,
+        }
+        kind as u8
+    }
+}
+
+/// Which customer a transaction is about (2.5.1.2, 2.6.1.2): in 60 of 100 cases one is asked for by last name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Who {
+    Number(i64),
+    Name(i64),
+}
+
+impl Who {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        if random.between(1, 100) <= 60 {
+            Self::Name(random::asked_name(random))
+        } else {
+            Self::Number(random::customer(random))
+        }
+    }
+}
+
+/// Of the customers with a name, sorted by first name, the one in the middle, rounded up (2.5.2.2).
+pub(super) fn middle(reply: &Reply) -> Option<i64> {
+    reply.int(reply.rows().checked_sub(1)? / 2, 0)
+}
