@@ -1,11 +1,13 @@
 //! Drivers: what makes the load. The native one steps [`crate::client::Client`]s on a thread for each core; the others run
 //! the real pgbench or sysbench and read what they print.
 
+mod external;
 mod native;
 mod wire;
 mod wire_my;
 mod wire_pg;
 
+pub use external::{Pgbench, Sysbench};
 pub use native::Native;
 
 use std::time::Duration;

@@ -1,0 +1,40 @@
+//! The real pgbench and sysbench as drivers: their command lines from target and load, what they print as [`Measured`].
+//!
+//! What is counted begins and ends with what the tool itself reports, so its start and the connecting are left out. Its CPU
+//! time is that of its process between these two moments.
+
+mod pgbench;
+mod sysbench;
+mod tool;
+
+pub use pgbench::Pgbench;
+pub use sysbench::Sysbench;
+
+use std::time::Duration;
+
+use super::{Arrivals, Load, Pace};
+
+/// Whole seconds, which is what both tools know, at least `least`.
+fn seconds(time: Duration, least: u64) -> u64 {
+    (time.as_secs_f64().ceil() as u64).max(least)
+}
+
+/// The steady rate that a tool is told; `None` for a closed loop.
+fn rate(tool: &str, load: &Load) -> Result<Option<f64>, String> {
+    match load.pace {
+        Pace::Closed { think } if think.is_zero() => Ok(None),
+        Pace::Closed { .. } => {
+            Err(format!("{tool} can't think between transactions; take the native driver"))
+        }
+        Pace::Open { from, to, .. } if from != to => {
+            Err(format!("{tool} keeps one rate, it can't go from {from} to {to}; take the native driver"))
+        }
+        Pace::Open { arrivals: Arrivals::Even, .. } => Err(format!(
+            "{tool} spaces transactions by chance, not evenly; take Poisson arrivals or the native driver"
+        )),
+        Pace::Open { from, .. } => Ok(Some(from)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

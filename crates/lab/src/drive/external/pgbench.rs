@@ -1,0 +1,360 @@
+//! pgbench as the driver. How many transactions are done comes from its progress lines, one a second; latencies come from its
+//! log, of which only a share is written so that the log hardly weighs on what it measures.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::tool::{Event, Tool, between};
+use super::{rate, seconds};
+use crate::arm::{Address, Dialect, Target};
+use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
+use crate::workload::{Original, PgbenchScript, Workload};
+
+/// The driver.
+#[derive(Debug, Clone)]
+pub struct Pgbench {
+    /// The program; a bare name is looked for in PATH.
+    pub program: PathBuf,
+    /// The share of transactions whose latency is logged, above 0 and up to 1.
+    pub logged: f64,
+}
+
+impl Default for Pgbench {
+    fn default() -> Self {
+        Self { program: "pgbench".into(), logged: 0.1 }
+    }
+}
+
+impl Driver for Pgbench {
+    fn run(
+        &self,
+        to: &Target,
+        workload: &dyn Workload,
+        load: &Load,
+        live: &Live,
+    ) -> Result<Measured, String> {
+        let folder =
+            tempfile::tempdir().map_err(|error| format!("can't make a folder for pgbench's log: {error}"))?;
+        let plan = Plan::of(self, to, workload, load, folder.path())?;
+        let mut tool = Tool::start(&mut plan.command(&self.program), "postgresql-contrib")?;
+        let watched = Watched::of(&mut tool, &plan, live)?;
+        drop(tool);
+        plan.measured(&watched, folder.path())
+    }
+}
+
+/// What is to be run.
+struct Plan {
+    arguments: Vec<String>,
+    password: Option<String>,
+    kinds: usize,
+    /// Seconds before what is counted.
+    skipped: u64,
+    /// Seconds that are counted.
+    counted: u64,
+    logged: f64,
+    open: bool,
+}
+
+impl Plan {
+    fn of(
+        driver: &Pgbench,
+        to: &Target,
+        workload: &dyn Workload,
+        load: &Load,
+        folder: &Path,
+    ) -> Result<Self, String> {
+        let Some(Original::Pgbench { scripts, scale, variables }) = workload.original() else {
+            return Err(format!("{} is no workload of pgbench; take the native driver", workload.name()));
+        };
+        if to.dialect != Dialect::Postgres {
+            return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
+        }
+        let (skipped, counted) = (seconds(load.ramp + load.warmup, 1), seconds(load.measured, 1));
+        let mut arguments = vec!["-n".to_owned(), "--log".to_owned(), "--progress-timestamp".to_owned()];
+        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        add("--log-prefix", folder.join("log").display().to_string());
+        add("--sampling-rate", driver.logged.to_string());
+        add("-P", "1".to_owned());
+        // One second more: the last line comes before the end.
+        add("-T", (skipped + counted + 1).to_string());
+        add("-c", load.clients.to_string());
+        add("-j", load.threads.clamp(1, load.clients.max(1)).to_string());
+        add("-M", protocol(load.protocol).to_owned());
+        add("--random-seed", load.seed.to_string());
+        if load.tries != 1 {
+            add("--max-tries", load.tries.to_string());
+        }
+        let rate = rate("pgbench", load)?;
+        if let Some(rate) = rate {
+            add("-R", rate.to_string());
+        }
+        for (at, (script, weight)) in scripts.iter().enumerate() {
+            match script {
+                PgbenchScript::Builtin(name) => add("-b", format!("{name}@{weight}")),
+                PgbenchScript::Text(text) => {
+                    let file = folder.join(format!("script{at}"));
+                    fs::write(&file, text)
+                        .map_err(|error| format!("can't write {}: {error}", file.display()))?;
+                    add("-f", format!("{}@{weight}", file.display()));
+                }
+            }
+        }
+        // With builtin scripts only, pgbench counts the branches itself and warns about the option.
+        if scripts.iter().any(|(script, _)| matches!(script, PgbenchScript::Text(_))) {
+            add("-s", scale.to_string());
+        }
+        for (name, value) in variables {
+            add("-D", format!("{name}={value}"));
+        }
+        let (host, port) = match &to.address {
+            Address::Tcp(host, port) => (host.clone(), port.to_string()),
+            Address::Unix(socket) => {
+                let folder = socket.parent().unwrap_or(Path::new("/")).display().to_string();
+                (folder, socket.extension().map_or("5432".into(), |port| port.display().to_string()))
+            }
+        };
+        add("-h", host);
+        add("-p", port);
+        add("-U", to.user.clone());
+        arguments.push(to.database.clone());
+        let (password, kinds) = (to.password.clone(), scripts.len());
+        Ok(Self { arguments, password, kinds, skipped, counted, logged: driver.logged, open: rate.is_some() })
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.arguments).env("LC_ALL", "C");
+        if let Some(password) = &self.password {
+            command.env("PGPASSWORD", password);
+        }
+        command
+    }
+
+    /// Puts together what was watched and what was logged.
+    fn measured(&self, watched: &Watched, folder: &Path) -> Result<Measured, String> {
+        let (Some(first), Some(last)) = (watched.begun, watched.lines.last()) else {
+            return Err(watched.why_nothing());
+        };
+        let empty = || Kind { done: 0, failed: 0, retried: 0, latency: histogram() };
+        let mut kinds: Vec<Kind> = (0..self.kinds).map(|_| empty()).collect();
+        let mut lag = histogram();
+        let weight = (1.0 / self.logged).round() as u64;
+        for_each_logged(folder, self.open, &mut |one| {
+            if one.at <= first || one.at > last.at {
+                return;
+            }
+            if let Some(kind) = kinds.get_mut(one.script) {
+                kind.latency.saturating_record_n(one.latency * 1000, weight);
+                kind.done += 1;
+            }
+            if let Some(microseconds) = one.lag {
+                lag.saturating_record_n(microseconds * 1000, weight);
+            }
+        })?;
+        let total: u64 = watched.lines.iter().map(|line| line.done).sum();
+        share_out(total, &mut kinds);
+        // The lines don't say of which script these were.
+        kinds[0].failed = watched.lines.iter().map(|line| line.failed).sum();
+        kinds[0].retried = watched.lines.iter().map(|line| line.retried).sum();
+        Ok(Measured {
+            elapsed: Duration::from_secs_f64(last.at - first),
+            kinds,
+            seconds: watched.lines.iter().map(|line| line.done).collect(),
+            lag: self.open.then_some(lag),
+            unstarted: 0,
+            errors: Vec::new(),
+            lost_clients: watched.lost.clone(),
+            client_cpu: watched.cpu,
+        })
+    }
+}
+
+fn protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Simple => "simple",
+        Protocol::Extended => "extended",
+        Protocol::Prepared => "prepared",
+    }
+}
+
+/// Divides what was done among kinds in the shares of what was logged of each.
+fn share_out(total: u64, kinds: &mut [Kind]) {
+    let logged: u64 = kinds.iter().map(|kind| kind.done).sum();
+    let mut left = total;
+    for kind in kinds.iter_mut() {
+        kind.done = (total * kind.done).checked_div(logged).unwrap_or(0);
+        left -= kind.done;
+    }
+    // What rounding has left over, or everything where nothing was logged.
+    kinds[0].done += left;
+}
+
+/// What was seen while it ran.
+struct Watched {
+    /// When what is counted began, in seconds since 1970.
+    begun: Option<f64>,
+    lines: Vec<Progress>,
+    cpu: CpuTime,
+    lost: Option<(usize, String)>,
+    /// The first that it complained of: what follows is often only its consequence.
+    error: Option<String>,
+}
+
+impl Watched {
+    /// Reads its lines until all that counts is counted, the round is ended, or it ends.
+    fn of(tool: &mut Tool, plan: &Plan, live: &Live) -> Result<Self, String> {
+        let mut all =
+            Self { begun: None, lines: Vec::new(), cpu: CpuTime::default(), lost: None, error: None };
+        let (mut seen, mut before, mut done) = (0, None::<f64>, 0);
+        let mut start = CpuTime::default();
+        // The first line comes a second after all clients have connected.
+        let mut silent_since = Instant::now();
+        while !live.is_stopped() && all.lines.len() < plan.counted as usize {
+            let line = match tool.next(Duration::from_millis(20)) {
+                Event::Line(line) => line,
+                Event::Nothing if silent_since.elapsed() > SILENCE => {
+                    return Err(format!("pgbench says nothing for {} s", SILENCE.as_secs()));
+                }
+                Event::Nothing => continue,
+                Event::End => break,
+            };
+            silent_since = Instant::now();
+            let Some(progress) = Progress::of(&line, before) else {
+                all.note(line);
+                continue;
+            };
+            seen += 1;
+            before = Some(progress.at);
+            done += progress.done;
+            live.publish(0, done);
+            if seen == plan.skipped {
+                all.begun = before;
+                start = tool.cpu();
+                live.enter(Phase::Measuring);
+            } else if seen > plan.skipped {
+                all.cpu = between(start, tool.cpu());
+                all.lines.push(progress);
+            }
+        }
+        live.enter(Phase::Over);
+        Ok(all)
+    }
+
+    fn note(&mut self, line: String) {
+        let Some(error) = line.strip_prefix("pgbench: error: ") else { return };
+        if error.starts_with("client ") {
+            self.lost.get_or_insert_with(|| (0, error.to_owned())).0 += 1;
+        }
+        self.error.get_or_insert_with(|| error.to_owned());
+    }
+
+    fn why_nothing(&self) -> String {
+        match &self.error {
+            Some(error) => format!("pgbench: {error}"),
+            None => "pgbench ended before anything was measured".to_owned(),
+        }
+    }
+}
+
+/// How long it may say nothing: longer than thousands of connections take.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// A progress line.
+#[derive(Debug, PartialEq)]
+struct Progress {
+    /// Seconds since 1970.
+    at: f64,
+    done: u64,
+    failed: u64,
+    retried: u64,
+}
+
+impl Progress {
+    /// From `progress: 1763755000.123 s, 1234.5 tps, lat 0.809 ms stddev 0.123, 0 failed, 3 retried, 4 retries`; the time
+    /// before it is that of the line before.
+    fn of(line: &str, before: Option<f64>) -> Option<Self> {
+        let mut parts = line.strip_prefix("progress: ")?.split(", ");
+        let at: f64 = parts.next()?.strip_suffix(" s")?.parse().ok()?;
+        let rate: f64 = parts.next()?.strip_suffix(" tps")?.parse().ok()?;
+        let counts: Vec<&str> = parts.collect();
+        let count =
+            |what: &str| counts.iter().find_map(|part| part.strip_suffix(what)?.parse().ok()).unwrap_or(0);
+        // A line is of the time since the one before.
+        let done = rate * before.map_or(1.0, |before| at - before);
+        Some(Self { at, done: done.round() as u64, failed: count(" failed"), retried: count(" retries") })
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, PartialEq)]
+struct Logged {
+    script: usize,
+    /// Its end, in seconds since 1970.
+    at: f64,
+    /// In microseconds.
+    latency: u64,
+    /// In microseconds.
+    lag: Option<u64>,
+}
+
+impl Logged {
+    /// From `client transaction latency script second microsecond [lag] [retries]`; `None` for one that was not done.
+    fn of(line: &str, open: bool) -> Option<Self> {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, _, latency, script, second, microsecond, rest @ ..] = &fields[..] else { return None };
+        let microsecond: f64 = microsecond.parse().ok()?;
+        Some(Self {
+            script: script.parse().ok()?,
+            at: second.parse::<f64>().ok()? + microsecond / 1e6,
+            latency: latency.parse().ok()?,
+            lag: if open { rest.first()?.parse().ok() } else { None },
+        })
+    }
+}
+
+/// Reads all log files of a folder.
+fn for_each_logged(folder: &Path, open: bool, each: &mut dyn FnMut(Logged)) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("can't read pgbench's log: {error}");
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log.")) {
+            let text = fs::read_to_string(&path).map_err(failed)?;
+            text.lines().filter_map(|line| Logged::of(line, open)).for_each(&mut *each);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pgbench_prints_is_read() {
+        let line = "progress: 1763755001.250 s, 1000.4 tps, lat 0.809 ms stddev 0.123, 2 failed, 3 retried, 4 retries";
+        let read = Progress::of(line, Some(1_763_755_000.250)).unwrap();
+        assert_eq!(read, Progress { at: 1_763_755_001.250, done: 1000, failed: 2, retried: 4 });
+        let lagging = "progress: 5.000 s, 10.0 tps, lat 0.8 ms stddev 0.1, 0 failed, lag 0.1 ms, 3 skipped";
+        assert_eq!(Progress::of(lagging, Some(4.5)).unwrap().done, 5);
+        assert_eq!(Progress::of("pgbench: error: connection failed", None), None);
+        let open = Logged::of("3 17 1234 1 1763755001 250000 99 0", true).unwrap();
+        let expected = Logged { script: 1, at: 1_763_755_001.25, latency: 1234, lag: Some(99) };
+        assert_eq!(open, expected);
+        assert_eq!(Logged::of("3 17 failed 1 1763755001 250000", false), None);
+        assert_eq!(Logged::of("3 17 12", false), None);
+    }
+
+    #[test]
+    fn what_was_done_is_shared_out_completely() {
+        let kind = |done| Kind { done, failed: 0, retried: 0, latency: histogram() };
+        let mut kinds = [kind(1), kind(2), kind(0)];
+        share_out(100, &mut kinds);
+        assert_eq!(kinds.map(|kind| kind.done), [34, 66, 0]);
+        let mut none = [kind(0), kind(0)];
+        share_out(7, &mut none);
+        assert_eq!(none.map(|kind| kind.done), [7, 0]);
+    }
+}

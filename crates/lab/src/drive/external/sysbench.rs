@@ -1,0 +1,257 @@
+//! sysbench as the driver. It can't leave a warm-up out of its histogram, so that is a run of its own before what is
+//! counted, which gives latencies of all events, in steps of 1.9%.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::tool::{Event, Tool, between};
+use super::{rate, seconds};
+use crate::arm::{Address, Dialect, Target};
+use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
+use crate::workload::{Original, Workload};
+
+/// The driver.
+#[derive(Debug, Clone)]
+pub struct Sysbench {
+    /// The program; a bare name is looked for in PATH.
+    pub program: PathBuf,
+}
+
+impl Default for Sysbench {
+    fn default() -> Self {
+        Self { program: "sysbench".into() }
+    }
+}
+
+/// How long after its time it may still print.
+const GRACE: Duration = Duration::from_secs(120);
+
+impl Driver for Sysbench {
+    fn run(
+        &self,
+        to: &Target,
+        workload: &dyn Workload,
+        load: &Load,
+        live: &Live,
+    ) -> Result<Measured, String> {
+        let arguments = arguments(to, workload, load)?;
+        let start = |time: u64| {
+            let mut command = Command::new(&self.program);
+            command.args(&arguments).arg(format!("--time={time}")).arg("run");
+            Tool::start(&mut command, "sysbench")
+        };
+        if !(load.ramp + load.warmup).is_zero() {
+            let time = seconds(load.ramp + load.warmup, 1);
+            Watched::of(&mut start(time)?, time, live, false)?;
+        }
+        if live.is_stopped() {
+            return Err("ended before anything was measured".to_owned());
+        }
+        let time = seconds(load.measured, 1);
+        Watched::of(&mut start(time)?, time, live, true)?.measured()
+    }
+}
+
+/// Its arguments but for the time.
+fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<String>, String> {
+    let Some(Original::Sysbench { test, options }) = workload.original() else {
+        return Err(format!("{} is no workload of sysbench; take the native driver", workload.name()));
+    };
+    let statements = match load.protocol {
+        Protocol::Simple => "disable",
+        Protocol::Prepared => "auto",
+        Protocol::Extended => {
+            return Err("sysbench sends statements as text or prepared once, not parsed each time".to_owned());
+        }
+    };
+    let (driver, prefix) = match to.dialect {
+        Dialect::Postgres => ("pgsql", "pgsql"),
+        Dialect::Mysql => ("mysql", "mysql"),
+    };
+    let mut all = vec![test, format!("--db-driver={driver}"), format!("--db-ps-mode={statements}")];
+    let mut add = |name: &str, value: &str| all.push(format!("--{name}={value}"));
+    match &to.address {
+        Address::Tcp(host, port) => {
+            add(&format!("{prefix}-host"), host);
+            add(&format!("{prefix}-port"), &port.to_string());
+        }
+        Address::Unix(socket) if to.dialect == Dialect::Mysql => {
+            add("mysql-socket", &socket.display().to_string())
+        }
+        Address::Unix(socket) => {
+            let folder = socket.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+            add("pgsql-host", &folder);
+            add("pgsql-port", &socket.extension().map_or("5432".into(), |port| port.display().to_string()));
+        }
+    }
+    add(&format!("{prefix}-user"), &to.user);
+    add(&format!("{prefix}-password"), to.password.as_deref().unwrap_or_default());
+    add(&format!("{prefix}-db"), &to.database);
+    for (name, value) in &options {
+        add(name, value);
+    }
+    add("threads", &load.clients.to_string());
+    add("events", "0");
+    add("rand-seed", &load.seed.to_string());
+    add("report-interval", "1");
+    add("histogram", "on");
+    if let Some(rate) = rate("sysbench", load)? {
+        // Whole events only.
+        add("rate", &format!("{:.0}", rate.max(1.0)));
+    }
+    Ok(all)
+}
+
+/// What was seen while it ran.
+struct Watched {
+    seconds: Vec<u64>,
+    latency: Histogram<u64>,
+    done: Option<u64>,
+    elapsed: Option<Duration>,
+    ignored: u64,
+    cpu: CpuTime,
+    lost: Option<(usize, String)>,
+    failure: Option<String>,
+    stopped: bool,
+}
+
+impl Watched {
+    /// Reads its lines until it ends, or the round is ended.
+    fn of(tool: &mut Tool, time: u64, live: &Live, counted: bool) -> Result<Self, String> {
+        let mut all = Self {
+            seconds: Vec::new(),
+            latency: histogram(),
+            done: None,
+            elapsed: None,
+            ignored: 0,
+            cpu: CpuTime::default(),
+            lost: None,
+            failure: None,
+            stopped: false,
+        };
+        let until = Instant::now() + Duration::from_secs(time) + 2 * GRACE;
+        let (mut begun, mut started, mut over) = (tool.cpu(), Instant::now(), false);
+        loop {
+            match tool.next(Duration::from_millis(20)) {
+                Event::Line(line) if line.starts_with("Threads started!") => {
+                    (begun, started) = (tool.cpu(), Instant::now());
+                    if counted {
+                        live.enter(Phase::Measuring);
+                    }
+                }
+                Event::Line(line) => {
+                    all.read(&line);
+                    if counted {
+                        live.publish(0, all.seconds.iter().sum());
+                    }
+                    // What follows its time is only its report.
+                    over |= line.starts_with("Latency histogram");
+                }
+                Event::Nothing => {}
+                Event::End => break,
+            }
+            if !over {
+                all.cpu = between(begun, tool.cpu());
+            } else if counted {
+                live.enter(Phase::Over);
+            }
+            all.stopped = live.is_stopped();
+            if all.stopped {
+                all.elapsed = Some(started.elapsed());
+                break;
+            }
+            if Instant::now() > until {
+                return Err("sysbench does not end".to_owned());
+            }
+        }
+        if counted {
+            live.enter(Phase::Over);
+        }
+        if !all.stopped && !tool.end()?.success() && all.done.is_none() {
+            return Err(all.why_nothing());
+        }
+        Ok(all)
+    }
+
+    fn read(&mut self, line: &str) {
+        let line = line.trim();
+        if let Some(rate) = interval(line) {
+            self.seconds.push(rate.round() as u64);
+        } else if let Some((milliseconds, count)) = step(line) {
+            self.latency.saturating_record_n((milliseconds * 1e6) as u64, count);
+        } else if let Some(count) = number(line, "transactions:") {
+            self.done = Some(count as u64);
+        } else if let Some(count) = number(line, "ignored errors:") {
+            self.ignored = count as u64;
+        } else if let Some(seconds) = number(line, "total time:") {
+            self.elapsed = Some(Duration::from_secs_f64(seconds));
+        } else if let Some(option) = line.strip_prefix("invalid option: ") {
+            self.failure.get_or_insert_with(|| format!("this version does not know {option}"));
+        } else if let Some(fault) = line.strip_prefix("FATAL: ") {
+            let lost = self.lost.get_or_insert_with(|| (0, fault.to_owned()));
+            lost.0 += usize::from(fault.starts_with("Thread ") || fault.contains("unable to connect"));
+            self.failure.get_or_insert_with(|| fault.to_owned());
+        }
+    }
+
+    fn why_nothing(&self) -> String {
+        let why = self.failure.as_deref().unwrap_or("it ended before anything was measured");
+        format!("sysbench: {why}")
+    }
+
+    fn measured(self) -> Result<Measured, String> {
+        // Ended early, it prints no report, but its intervals have been counted.
+        let done = self.done.or(self.stopped.then(|| self.seconds.iter().sum()));
+        let (Some(done), Some(elapsed)) = (done, self.elapsed) else { return Err(self.why_nothing()) };
+        let kind = Kind { done, failed: 0, retried: self.ignored, latency: self.latency };
+        Ok(Measured {
+            elapsed,
+            kinds: vec![kind],
+            seconds: self.seconds,
+            lag: None,
+            unstarted: 0,
+            errors: Vec::new(),
+            lost_clients: self.lost.filter(|(count, _)| *count > 0),
+            client_cpu: self.cpu,
+        })
+    }
+}
+
+/// The rate of `[ 3s ] thds: 4 tps: 123.45 qps: ...`.
+fn interval(line: &str) -> Option<f64> {
+    let (_, rest) = line.strip_prefix('[')?.split_once(" tps: ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Milliseconds and count of a histogram's line, `0.118 |*****     12`.
+fn step(line: &str) -> Option<(f64, u64)> {
+    let (value, bar) = line.split_once('|')?;
+    Some((value.trim().parse().ok()?, bar.split_whitespace().next_back()?.parse().ok()?))
+}
+
+/// The first number after a title, `transactions:     1234   (123.40 per sec.)`.
+fn number(line: &str, title: &str) -> Option<f64> {
+    line.strip_prefix(title)?.split_whitespace().next()?.trim_end_matches('s').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sysbench_prints_is_read() {
+        let line = "[ 1s ] thds: 4 tps: 1234.56 qps: 24691.15 (r/w/o: 1/2/3) lat (ms,95%): 4.33 err/s: 0.00";
+        assert_eq!(interval(line), Some(1234.56));
+        assert_eq!(step("0.118 |****                                    12"), Some((0.118, 12)));
+        assert_eq!(step("value  ------------- distribution ------------- count"), None);
+        assert_eq!(
+            number("transactions:                        5071   (506.99 per sec.)", "transactions:"),
+            Some(5071.0)
+        );
+        assert_eq!(number("total time:                          10.0012s", "total time:"), Some(10.0012));
+        assert_eq!(number("queries:  5", "transactions:"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! The real tools against real servers: skipped with a plain word where either is not there.
+
+use super::*;
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
+use crate::client::Client;
+use crate::drive::{Driver, Live, Measured, Phase, Protocol};
+use crate::tests::target;
+use crate::workload::{Before, Check, Found, Original, PgbenchScript, Statement, Workload};
+
+/// What only its original runs.
+struct Only(Option<Original>, [String; 2]);
+
+impl Only {
+    fn new(original: Option<Original>) -> Self {
+        Self(original, ["one", "two"].map(str::to_owned))
+    }
+}
+
+impl Workload for Only {
+    fn name(&self) -> &str {
+        "only"
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.1
+    }
+
+    fn original(&self) -> Option<Original> {
+        self.0.clone()
+    }
+
+    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
+        unreachable!()
+    }
+
+    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
+        unreachable!()
+    }
+
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        unreachable!()
+    }
+
+    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        unreachable!()
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        unreachable!()
+    }
+
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        unreachable!()
+    }
+}
+
+fn load(pace: Pace) -> Load {
+    Load {
+        clients: 2,
+        threads: 1,
+        protocol: Protocol::Prepared,
+        pace,
+        ramp: Duration::ZERO,
+        warmup: Duration::from_secs(1),
+        measured: Duration::from_secs(2),
+        tries: 3,
+        seed: 7,
+    }
+}
+
+const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
+
+fn scripts(texts: &[(&str, u32)]) -> Only {
+    let scripts =
+        texts.iter().map(|(text, weight)| (PgbenchScript::Text((*text).to_owned()), *weight)).collect();
+    Only::new(Some(Original::Pgbench {
+        scripts,
+        scale: 1,
+        variables: vec![("x".to_owned(), "3".to_owned())],
+    }))
+}
+
+/// Runs, or says why it can't be tried here.
+fn run(
+    driver: &dyn Driver,
+    to: &Target,
+    workload: &Only,
+    load: &Load,
+) -> Option<Result<(Measured, Live), String>> {
+    let live = Live::new(1);
+    match driver.run(to, workload, load, &live) {
+        Err(error) if error.contains("is not installed") => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        result => Some(result.map(|measured| (measured, live))),
+    }
+}
+
+#[test]
+fn pgbench_measures_its_scripts() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench { logged: 0.5, ..Pgbench::default() };
+    let workload = scripts(&[("SELECT :x;", 3), ("SELECT :client_id;", 1)]);
+    let Some(run) = run(&driver, &to, &workload, &load(CLOSED)) else { return };
+    let (measured, live) = run.unwrap();
+    assert_eq!((measured.seconds.len(), live.phase()), (2, Phase::Over));
+    assert!((1.5..3.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
+    let done: Vec<u64> = measured.kinds.iter().map(|kind| kind.done).collect();
+    assert_eq!(done.iter().sum::<u64>(), measured.seconds.iter().sum::<u64>());
+    // Three of four are of the first script.
+    let share = done[0] as f64 / (done[0] + done[1]) as f64;
+    assert!((0.6..0.9).contains(&share), "{done:?}");
+    // Half are logged, and count twice.
+    let logged = measured.kinds[0].latency.len() as f64;
+    assert!((0.8..1.2).contains(&(logged / done[0] as f64)), "{logged} {done:?}");
+    let median = measured.kinds[0].latency.value_at_quantile(0.5);
+    assert!((1_000..1_000_000_000).contains(&median), "{median}");
+    assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none() && measured.lag.is_none());
+}
+
+#[test]
+fn pgbench_keeps_a_rate_and_tells_its_lag() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench { logged: 1.0, ..Pgbench::default() };
+    let pace = Pace::Open { from: 50.0, to: 50.0, arrivals: Arrivals::Poisson };
+    let Some(run) = run(&driver, &to, &scripts(&[("SELECT 1;", 1)]), &load(pace)) else { return };
+    let (measured, _) = run.unwrap();
+    assert!((40..180).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
+    let lag = measured.lag.unwrap();
+    assert!(lag.len() > 20, "{}", lag.len());
+}
+
+#[test]
+fn what_pgbench_cannot_do_is_said() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench::default();
+    let said =
+        |workload: &Only, load: &Load| run(&driver, &to, workload, load).map(|result| result.unwrap_err());
+    let fine = scripts(&[("SELECT 1;", 1)]);
+    if let Some(error) = said(&scripts(&[("SELECT * FROM lab_nowhere;", 1)]), &load(CLOSED)) {
+        assert!(error.starts_with("pgbench: ") && error.contains("lab_nowhere"), "{error}");
+    }
+    if let Some(error) = said(&scripts(&[("\\sett x 1", 1)]), &load(CLOSED)) {
+        assert!(error.starts_with("pgbench: ") && error.contains("sett"), "{error}");
+    }
+    let think = Pace::Closed { think: Duration::from_millis(1) };
+    assert!(said(&fine, &load(think)).unwrap().contains("can't think"));
+    let rising = Pace::Open { from: 1.0, to: 2.0, arrivals: Arrivals::Poisson };
+    assert!(said(&fine, &load(rising)).unwrap().contains("keeps one rate"));
+    assert!(said(&Only::new(None), &load(CLOSED)).unwrap().contains("no workload of pgbench"));
+    let missing = Pgbench { program: "/nowhere/pgbench".into(), ..driver };
+    let error = missing.run(&to, &fine, &load(CLOSED), &Live::new(1)).unwrap_err();
+    assert!(error.starts_with("/nowhere/pgbench is not installed"), "{error}");
+}
+
+fn sysbench_measures(dialect: Dialect) {
+    let Some(to) = target(dialect) else { return };
+    let options =
+        [("tables", "1"), ("table_size", "1000")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let test = "oltp_point_select".to_owned();
+    let workload = Only::new(Some(Original::Sysbench { test, options: options.to_vec() }));
+    let mut control = Control::connect(&to).unwrap();
+    control.execute("DROP TABLE IF EXISTS sbtest1").unwrap();
+    let Some(without) = run(&Sysbench::default(), &to, &workload, &load(CLOSED)) else { return };
+    assert!(without.unwrap_err().starts_with("sysbench: "));
+    control.execute("CREATE TABLE sbtest1 (id int PRIMARY KEY, k int, c char(120), pad char(60))").unwrap();
+    let Some(run) = run(&Sysbench::default(), &to, &workload, &load(CLOSED)) else { return };
+    let (measured, live) = run.unwrap();
+    let kind = &measured.kinds[0];
+    assert!(kind.done > 50, "{}", kind.done);
+    // Its histogram has every event of the time that is counted.
+    assert_eq!(kind.latency.len(), kind.done);
+    assert!((1.9..4.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
+    assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none());
+    assert_eq!(live.phase(), Phase::Over);
+    control.execute("DROP TABLE sbtest1").unwrap();
+}
+
+#[test]
+fn sysbench_measures_postgres() {
+    sysbench_measures(Dialect::Postgres);
+}
+
+#[test]
+fn sysbench_measures_mysql() {
+    sysbench_measures(Dialect::Mysql);
+}

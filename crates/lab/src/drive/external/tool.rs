@@ -1,0 +1,99 @@
+//! A tool that runs: its lines as they come, its CPU time, and its end, which comes with this value's at the latest.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use procfs::process::Process;
+
+use crate::drive::CpuTime;
+
+/// What a tool does.
+pub(super) enum Event {
+    /// It has printed a line, on either stream.
+    Line(String),
+    /// Nothing, for a while.
+    Nothing,
+    /// It has closed its output: it ends.
+    End,
+}
+
+/// A tool that runs. It is in a process group of its own: Ctrl-C reaches the lab, which ends it.
+pub(super) struct Tool {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Tool {
+    /// Starts it; `package` is what to install if it is not there.
+    pub(super) fn start(command: &mut Command, package: &str) -> Result<Self, String> {
+        let name = command.get_program().display().to_string();
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("{name} is not installed (package {package}); install it or take the native driver")
+            }
+            _ => format!("can't start {name}: {error}"),
+        })?;
+        let (sender, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            forward(output, sender.clone());
+        }
+        if let Some(errors) = child.stderr.take() {
+            forward(errors, sender);
+        }
+        Ok(Self { child, lines })
+    }
+
+    /// What it does next, within a while.
+    pub(super) fn next(&self, within: Duration) -> Event {
+        match self.lines.recv_timeout(within) {
+            Ok(line) => Event::Line(line),
+            Err(RecvTimeoutError::Timeout) => Event::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        }
+    }
+
+    /// CPU time it has used so far, all its threads together.
+    pub(super) fn cpu(&self) -> CpuTime {
+        let times = i32::try_from(self.child.id()).ok().and_then(|id| Process::new(id).ok()?.stat().ok());
+        let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+        times.map_or(CpuTime::default(), |times| CpuTime {
+            user: seconds(times.utime),
+            system: seconds(times.stime),
+        })
+    }
+
+    /// Waits for its end.
+    pub(super) fn end(&mut self) -> Result<ExitStatus, String> {
+        self.child.wait().map_err(|error| format!("can't wait for the driver: {error}"))
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        // Both fail where it has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends each line of a stream on; ends with the stream.
+fn forward(from: impl Read + Send + 'static, to: Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+            // Nobody listens any more once the tool is given up.
+            if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// CPU time from one moment to another.
+pub(super) fn between(from: CpuTime, to: CpuTime) -> CpuTime {
+    CpuTime { user: to.user - from.user, system: to.system - from.system }
+}
