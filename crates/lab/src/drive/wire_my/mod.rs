@@ -7,6 +7,8 @@
 mod answer;
 mod binary;
 mod packet;
+#[cfg(test)]
+mod tests;
 mod welcome;
 
 use crate::arm::{Address, Target};

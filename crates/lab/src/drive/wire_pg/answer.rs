@@ -101,8 +101,9 @@ fn row(body: &[u8], reply: &mut Reply) -> Option<()> {
 }
 
 fn names(body: &[u8], reply: &mut Reply) -> Option<()> {
+    let columns = count(body)?;
     let mut rest = &body[2..];
-    for _ in 0..count(body)? {
+    for _ in 0..columns {
         let end = rest.iter().position(|&byte| byte == 0)?;
         reply.name(std::str::from_utf8(&rest[..end]).unwrap_or_default());
         // Behind the name: table, column, type, its size and modifier, format.

@@ -5,6 +5,8 @@
 //! transaction is a copy of them and its values.
 
 mod answer;
+#[cfg(test)]
+mod tests;
 mod welcome;
 
 use crate::arm::Target;
