@@ -1,6 +1,10 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
+pub mod pgbench;
+pub mod sysbench;
+pub mod tables;
 pub mod tpcc;
+pub mod ycsb;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
@@ -83,7 +87,7 @@ pub enum PgbenchScript {
     Text(String),
 }
 
-/// A workload at a scale, for one kind of server.
+/// A workload at a scale.
 pub trait Workload: Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;
@@ -115,3 +119,6 @@ pub trait Workload: Sync {
     /// Client number `index` of `of`.
     fn client(&self, index: usize, of: usize) -> Box<dyn Client>;
 }
+
+#[cfg(test)]
+mod tests;

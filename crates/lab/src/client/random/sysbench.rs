@@ -51,6 +51,25 @@ impl Distribution {
         }
     }
 
+    /// sysbench's options for it: names and values.
+    pub fn options(self) -> Vec<(&'static str, String)> {
+        let kind = |name: &str| ("rand-type", name.to_owned());
+        match self {
+            Self::Uniform => vec![kind("uniform")],
+            Self::Gaussian { iterations } => {
+                vec![kind("gaussian"), ("rand-spec-iter", iterations.to_string())]
+            }
+            Self::Special { iterations, share, draws } => vec![
+                kind("special"),
+                ("rand-spec-iter", iterations.to_string()),
+                ("rand-spec-pct", share.to_string()),
+                ("rand-spec-res", draws.to_string()),
+            ],
+            Self::Pareto { h } => vec![kind("pareto"), ("rand-pareto-h", h.to_string())],
+            Self::Zipfian { exponent } => vec![kind("zipfian"), ("rand-zipfian-exp", exponent.to_string())],
+        }
+    }
+
     /// Over a range, ready to draw from.
     pub fn over(self, low: i64, high: i64) -> Keys {
         let zipf = match self {

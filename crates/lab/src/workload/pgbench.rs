@@ -1,0 +1,339 @@
+//! pgbench's workloads: its builtin scripts, script files, and the tables that `pgbench -i` makes.
+//!
+//! On MySQL's dialect the tables are the same without what MySQL lacks (fillfactor, vacuum), and END is COMMIT.
+
+use std::sync::Arc;
+
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
+use crate::client::{Client, Params, Random};
+use crate::script::{Program, ScriptClient, Settings, Source};
+
+use super::tables::{self, Table, Tables};
+use super::{Before, Check, Found, Original, PgbenchScript, Statement, Workload};
+
+/// Rows of pgbench_accounts for each unit of scale.
+const ACCOUNTS: u64 = 100_000;
+
+/// Rows of pgbench_tellers for each unit of scale.
+const TELLERS: u64 = 10;
+
+/// From this scale on accounts need a bigint.
+const BIGINT_SCALE: u32 = 20_000;
+
+/// The highest scale of pgbench.
+const SCALE_MAX: u32 = 21_474;
+
+/// The builtin scripts by name, as `pgbench --show-script` prints them.
+const BUILTINS: [(&str, &str); 3] = [
+    (
+        "tpcb-like",
+        "\\set aid random(1, 100000 * :scale)\n\
+         \\set bid random(1, 1 * :scale)\n\
+         \\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\n\
+         BEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
+         UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "simple-update",
+        "\\set aid random(1, 100000 * :scale)\n\
+         \\set bid random(1, 1 * :scale)\n\
+         \\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\n\
+         BEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "select-only",
+        "\\set aid random(1, 100000 * :scale)\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    ),
+];
+
+/// The builtin script of `name@weight`, where the name may be cut short as far as it stays clear.
+pub fn builtin(option: &str) -> Result<Source, String> {
+    let (name, weight) = Source::weighted(option)?;
+    let mut fitting = BUILTINS.iter().filter(|(builtin, _)| !name.is_empty() && builtin.starts_with(name));
+    match (fitting.next(), fitting.next()) {
+        (Some((name, text)), None) => Ok(Source { name: (*name).into(), text: (*text).into(), weight }),
+        (found, _) => {
+            let fault = if found.is_some() {
+                "more than one builtin script begins with"
+            } else {
+                "there is no builtin script"
+            };
+            Err(format!("{fault} '{name}': use tpcb-like, simple-update or select-only"))
+        }
+    }
+}
+
+/// The name of the builtin script that this is.
+fn builtin_name(source: &Source) -> Option<&'static str> {
+    BUILTINS.iter().find(|(name, text)| source.name == *name && source.text == *text).map(|(name, _)| *name)
+}
+
+/// The scale of the tables that are there; `None` if there are none.
+pub fn loaded_scale(control: &mut Control) -> Result<Option<u64>, Fault> {
+    tables::rows(control, "pgbench_branches")
+}
+
+/// A mix of builtin scripts and script files.
+#[derive(Debug)]
+pub struct PgBench {
+    name: String,
+    sources: Vec<Source>,
+    settings: Settings,
+    program: Arc<Program>,
+    scale: u32,
+    fillfactor: u8,
+    uses_tables: bool,
+    conserves: Conserves,
+}
+
+/// What the mix keeps equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conserves {
+    /// Changes of accounts, tellers, branches and history.
+    All,
+    /// Changes of accounts and history: simple-update leaves tellers and branches.
+    Accounts,
+    /// Nothing that is known: a script of somebody else.
+    Unknown,
+}
+
+/// What is summed up before and after.
+const SUMS: [(&str, &str); 4] = [
+    ("pgbench_history", "select sum(delta) from pgbench_history"),
+    ("pgbench_accounts", "select sum(abalance) from pgbench_accounts"),
+    ("pgbench_tellers", "select sum(tbalance) from pgbench_tellers"),
+    ("pgbench_branches", "select sum(bbalance) from pgbench_branches"),
+];
+
+impl PgBench {
+    /// Of these scripts, over tables of the settings' scale with pages filled to `fillfactor` percent (pgbench: 100). The
+    /// error is for who wrote the scripts or the command line.
+    pub fn new(sources: &[Source], settings: &Settings, fillfactor: u8) -> Result<Self, String> {
+        let scale = u32::try_from(settings.scale).ok().filter(|scale| (1..=SCALE_MAX).contains(scale));
+        let scale =
+            scale.ok_or_else(|| format!("scale {} is out of range: use 1 to {SCALE_MAX}", settings.scale))?;
+        if !(10..=100).contains(&fillfactor) {
+            return Err(format!("fillfactor {fillfactor} is out of range: use 10 to 100"));
+        }
+        let program = Arc::new(Program::new(sources, settings)?);
+        let conserves =
+            if sources.iter().all(|source| matches!(builtin_name(source), Some("tpcb-like" | "select-only")))
+            {
+                Conserves::All
+            } else if sources.iter().all(|source| builtin_name(source).is_some()) {
+                Conserves::Accounts
+            } else {
+                Conserves::Unknown
+            };
+        let uses_tables =
+            sources.iter().any(|source| SUMS.iter().any(|(table, _)| source.text.contains(table)));
+        let names: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+        Ok(Self {
+            name: names.join("+"),
+            sources: sources.to_vec(),
+            settings: settings.clone(),
+            program,
+            scale,
+            fillfactor,
+            uses_tables,
+            conserves,
+        })
+    }
+
+    fn sums(&self, control: &mut Control) -> Result<Vec<String>, Fault> {
+        let count = match self.conserves {
+            Conserves::All => 4,
+            Conserves::Accounts => 2,
+            Conserves::Unknown => 0,
+        };
+        SUMS[..count].iter().map(|(_, sql)| Ok(control.value(sql)?.unwrap_or_else(|| "0".into()))).collect()
+    }
+}
+
+impl Tables for PgBench {
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        let aid = if self.scale >= BIGINT_SCALE { "bigint" } else { "int" };
+        let scale = u64::from(self.scale);
+        let (filled, mtime) = match dialect {
+            Dialect::Postgres => (format!(" with (fillfactor={})", self.fillfactor), "timestamp"),
+            Dialect::Mysql => (String::new(), "datetime"),
+        };
+        let key = |column: &str| match dialect {
+            Dialect::Postgres => String::new(),
+            // The rows lie in the primary key's order: it has to be there before them.
+            Dialect::Mysql => format!(",primary key ({column})"),
+        };
+        let table = |name: &str, definition: String, columns: [&str; 4], rows: u64| Table {
+            name: name.into(),
+            create: format!("create table {name}({definition}"),
+            columns: columns[..if rows > 0 { 4 } else { 0 }].iter().map(|column| (*column).into()).collect(),
+            rows,
+        };
+        vec![
+            table(
+                "pgbench_history",
+                format!("tid int,bid int,aid    {aid},delta int,mtime {mtime},filler char(22))"),
+                [""; 4],
+                0,
+            ),
+            table(
+                "pgbench_tellers",
+                format!("tid int not null,bid int,tbalance int,filler char(84){}){filled}", key("tid")),
+                ["tid", "bid", "tbalance", "filler"],
+                TELLERS * scale,
+            ),
+            table(
+                "pgbench_accounts",
+                format!("aid    {aid} not null,bid int,abalance int,filler char(84){}){filled}", key("aid")),
+                ["aid", "bid", "abalance", "filler"],
+                ACCOUNTS * scale,
+            ),
+            table(
+                "pgbench_branches",
+                format!("bid int not null,bbalance int,filler char(88){}){filled}", key("bid")),
+                ["bid", "bbalance", "filler", ""],
+                scale,
+            ),
+        ]
+        .into_iter()
+        .map(|mut table| {
+            table.columns.retain(|column| !column.is_empty());
+            table
+        })
+        .collect()
+    }
+
+    fn row(&self, table: usize, number: u64, _: &mut Random, row: &mut Params) {
+        let number = number as i64;
+        row.int(number + 1);
+        match table {
+            // Accounts have an empty filler, which the type pads; the others have none.
+            2 => {
+                row.int(number / ACCOUNTS as i64 + 1);
+                row.int(0);
+                row.text("");
+            }
+            1 => {
+                row.int(number / TELLERS as i64 + 1);
+                row.int(0);
+                row.null();
+            }
+            _ => {
+                row.int(0);
+                row.null();
+            }
+        }
+    }
+
+    fn after_load(&self, dialect: Dialect) -> Vec<String> {
+        let names = ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
+        match dialect {
+            Dialect::Postgres => {
+                let vacuum = names.map(|name| format!("vacuum analyze {name}"));
+                let keys =
+                    [("pgbench_branches", "bid"), ("pgbench_tellers", "tid"), ("pgbench_accounts", "aid")];
+                let keys =
+                    keys.map(|(name, column)| format!("alter table {name} add primary key ({column})"));
+                vacuum.into_iter().chain(keys).collect()
+            }
+            Dialect::Mysql => names.map(|name| format!("analyze table {name}")).into(),
+        }
+    }
+}
+
+impl Workload for PgBench {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kinds(&self) -> &[String] {
+        self.program.kinds()
+    }
+
+    fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault> {
+        if self.uses_tables { tables::load(self, to, self.settings.seed, threads, progress) } else { Ok(()) }
+    }
+
+    fn found(&self, control: &mut Control) -> Result<Found, Fault> {
+        if !self.uses_tables {
+            return Ok(Found::Loaded);
+        }
+        match (tables::found(self, control)?, loaded_scale(control)?) {
+            (Found::Other(_), Some(scale)) if scale != u64::from(self.scale) => {
+                Ok(Found::Other(format!("pgbench's tables of scale {scale} instead of {}", self.scale)))
+            }
+            (found, _) => Ok(found),
+        }
+    }
+
+    fn prepare(&self, control: &mut Control) -> Result<Before, Fault> {
+        if self.uses_tables {
+            if control.dialect() == Dialect::Postgres {
+                control.execute("vacuum pgbench_branches")?;
+                control.execute("vacuum pgbench_tellers")?;
+            }
+            control.execute("truncate table pgbench_history")?;
+        }
+        self.sums(control).map(Before)
+    }
+
+    fn check(&self, control: &mut Control, before: &Before) -> Result<Vec<Check>, Fault> {
+        let after = self.sums(control)?;
+        let number = |text: &String| text.parse::<i128>().unwrap_or(0);
+        let changes: Vec<i128> =
+            after.iter().zip(&before.0).map(|(after, before)| number(after) - number(before)).collect();
+        let Some((history, balances)) = changes.split_first() else { return Ok(Vec::new()) };
+        let checks = balances.iter().zip(&SUMS[1..]).map(|(change, (table, _))| Check {
+            claim: format!("balances of {table} changed by what pgbench_history says"),
+            fault: (change != history).then(|| format!("by {change} instead of {history}")),
+        });
+        Ok(checks.collect())
+    }
+
+    fn original(&self) -> Option<Original> {
+        let script = |source: &Source| match builtin_name(source) {
+            Some(name) => (PgbenchScript::Builtin(name.into()), source.weight),
+            None => (PgbenchScript::Text(source.text.clone()), source.weight),
+        };
+        Some(Original::Pgbench {
+            scripts: self.sources.iter().map(script).collect(),
+            scale: self.scale.into(),
+            variables: self.settings.defines.clone(),
+        })
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        let mut statements = self.program.statements().to_vec();
+        if dialect == Dialect::Mysql {
+            for statement in &mut statements {
+                match statement.pieces.as_slice() {
+                    // MySQL prepares no BEGIN, and its END is none of a transaction.
+                    [only] if only.eq_ignore_ascii_case("begin;") => statement.preparable = false,
+                    [only] if only.eq_ignore_ascii_case("end;") => statement.pieces = vec!["COMMIT;".into()],
+                    _ => {}
+                }
+            }
+        }
+        statements
+    }
+
+    fn client(&self, index: usize, _: usize) -> Box<dyn Client> {
+        Box::new(ScriptClient::new(Arc::clone(&self.program), index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The builtin scripts and tables are pgbench's, the checks see what is wrong.
+
+use std::process::Command;
+
+use super::*;
+use crate::arm::Address;
+use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
+
+fn workload(options: &[&str], scale: i64) -> PgBench {
+    let sources: Vec<_> = options.iter().map(|option| builtin(option).unwrap()).collect();
+    PgBench::new(&sources, &Settings { defines: Vec::new(), scale, seed: 5 }, 100).unwrap()
+}
+
+#[test]
+fn builtins_are_named_as_pgbench_names_them() {
+    assert_eq!(builtin("tpcb@3").unwrap().weight, 3);
+    assert_eq!(builtin("select").unwrap().name, "select-only");
+    assert!(builtin("s").unwrap_err().starts_with("more than one builtin script begins with 's'"));
+    assert!(builtin("x").unwrap_err().starts_with("there is no builtin script 'x'"));
+    for (name, text) in BUILTINS {
+        let Ok(output) = Command::new("pgbench").arg(format!("--show-script={name}")).output() else {
+            eprintln!("skipped: pgbench is not installed");
+            return;
+        };
+        let shown = String::from_utf8(output.stderr).unwrap();
+        let (_, shown) = shown.split_once('\n').unwrap();
+        assert_eq!(shown.trim(), text.trim(), "{name}");
+    }
+}
+
+#[test]
+fn a_transaction_is_tpcb_s() {
+    let workload = workload(&["tpcb-like"], 3);
+    let mut driver = Driver::new(&workload, 0, 1);
+    let (sent, kind) = driver.transaction();
+    assert_eq!((sent.len(), kind), (7, 0));
+    assert!(sent[1].starts_with("UPDATE pgbench_accounts SET abalance = abalance + "), "{}", sent[1]);
+    assert_eq!((sent[0].as_str(), sent[6].as_str()), ("BEGIN;", "END;"));
+    let mysql = workload.statements(Dialect::Mysql);
+    assert_eq!(
+        (mysql[6].pieces[0].as_str(), mysql[0].preparable, mysql[6].preparable),
+        ("COMMIT;", false, true)
+    );
+    assert_eq!(workload.kinds(), ["tpcb-like"]);
+    let own = Source { name: "tpcb-like".into(), text: "SELECT :x;".into(), weight: 2 };
+    let settings = Settings { defines: vec![("x".into(), "1".into())], scale: 4, seed: 1 };
+    let mixed = PgBench::new(&[builtin("select").unwrap(), own], &settings, 90).unwrap();
+    let scripts = vec![
+        (PgbenchScript::Builtin("select-only".into()), 1),
+        (PgbenchScript::Text("SELECT :x;".into()), 2),
+    ];
+    let original = Original::Pgbench { scripts, scale: 4, variables: settings.defines.clone() };
+    assert_eq!(mixed.original(), Some(original));
+    assert!(
+        PgBench::new(&[builtin("tpcb").unwrap()], &Settings { defines: vec![], scale: 0, seed: 1 }, 100)
+            .is_err()
+    );
+    assert_allocates_nothing(&workload);
+    assert_allocates_nothing(&self::workload(&["select-only@2", "simple-update@3"], 100));
+}
+
+#[test]
+fn tables_are_those_of_pgbench() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "pgbench") else { continue };
+        let tpcb = workload(&["tpcb-like"], 1);
+        let mut control = scratch.control();
+        assert_eq!(tpcb.found(&mut control), Ok(Found::Nothing));
+        let spoil = "update pgbench_tellers set tbalance = tbalance + 1 where tid = 5";
+        assert_works(&scratch, &tpcb, Some(spoil));
+        let larger = workload(&["tpcb-like"], 2).found(&mut control).unwrap();
+        assert_eq!(larger, Found::Other("pgbench's tables of scale 1 instead of 2".into()));
+        assert_eq!(loaded_scale(&mut control), Ok(Some(1)));
+        assert_works(&scratch, &workload(&["simple-update", "select-only"], 1), None);
+        if dialect == Dialect::Postgres {
+            assert_eq!(shape(&mut control), pgbench_shape(&scratch));
+        }
+    }
+}
+
+/// Columns, keys, options and contents of the tables.
+fn shape(control: &mut Control) -> Vec<crate::arm::control::Row> {
+    let mut all = control
+        .query(
+            "select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, c.reloptions, \
+             (select pg_get_constraintdef(k.oid) from pg_constraint k where k.conrelid = c.oid and k.contype = 'p') \
+             from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 \
+             where c.relname like 'pgbench\\_%' and c.relkind = 'r' order by 1, a.attnum",
+        )
+        .unwrap();
+    for table in ["accounts", "tellers", "branches"] {
+        let balance = &table[..1];
+        let sql = format!(
+            "select count(*), sum(t.{balance}id), count(t.filler), sum(hashtext(t.filler || '.')) from pgbench_{table} t"
+        );
+        let sql = if table == "branches" {
+            sql
+        } else {
+            sql.replace(" from", ", sum(t.bid * t.{b}id::numeric) from").replace("{b}", balance)
+        };
+        all.extend(control.query(&sql).unwrap());
+    }
+    all
+}
+
+/// The same of what `pgbench -i` makes, in place of the lab's tables.
+fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
+    let mut command = Command::new("pgbench");
+    match &scratch.target.address {
+        Address::Tcp(host, port) => command.args(["-h", host, "-p", &port.to_string()]),
+        Address::Unix(socket) => {
+            let port = socket.extension().and_then(|port| port.to_str()).unwrap_or("5432");
+            command.arg("-h").arg(socket.parent().unwrap()).args(["-p", port])
+        }
+    };
+    command.args(["-q", "-i", "-U", &scratch.target.user, &scratch.target.database]);
+    command.env("PGPASSWORD", scratch.target.password.as_deref().unwrap_or_default());
+    match command.output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(_) => eprintln!("skipped: pgbench is not installed"),
+    }
+    shape(&mut scratch.control())
+}

@@ -1,0 +1,471 @@
+//! sysbench's OLTP workloads, with the statements, tables and options of the scripts that come with sysbench 1.0.
+//!
+//! What is not here: its options `secondary` and `pgsql_variant`, and the scripts that insert or delete only.
+
+use std::sync::Arc;
+
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
+use crate::client::random::sysbench::{Distribution, Keys};
+use crate::client::{Client, Params, Random, StatementId, Step, Turn};
+
+use super::tables::{self, Table, Tables};
+use super::{Before, Check, Found, Original, Statement, Wanted, Workload};
+
+/// Which of sysbench's scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oltp {
+    /// oltp_point_select.
+    PointSelect,
+    /// oltp_read_only.
+    ReadOnly,
+    /// oltp_read_write.
+    ReadWrite,
+    /// oltp_write_only.
+    WriteOnly,
+    /// oltp_update_index.
+    UpdateIndex,
+    /// oltp_update_non_index.
+    UpdateNonIndex,
+}
+
+impl Oltp {
+    /// All, with sysbench's names.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("oltp_point_select", Self::PointSelect),
+        ("oltp_read_only", Self::ReadOnly),
+        ("oltp_read_write", Self::ReadWrite),
+        ("oltp_write_only", Self::WriteOnly),
+        ("oltp_update_index", Self::UpdateIndex),
+        ("oltp_update_non_index", Self::UpdateNonIndex),
+    ];
+}
+
+/// sysbench's options of these scripts, by its names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// How many tables.
+    pub tables: u32,
+    /// Rows of each.
+    pub table_size: u32,
+    /// Rows that a range query reads.
+    pub range_size: u32,
+    /// Point queries of a transaction; oltp_point_select has one.
+    pub point_selects: u32,
+    /// Range queries of a transaction.
+    pub simple_ranges: u32,
+    /// Range queries with SUM.
+    pub sum_ranges: u32,
+    /// Range queries with ORDER BY.
+    pub order_ranges: u32,
+    /// Range queries with DISTINCT.
+    pub distinct_ranges: u32,
+    /// Updates of the indexed column.
+    pub index_updates: u32,
+    /// Updates of another column.
+    pub non_index_updates: u32,
+    /// Rows deleted and inserted again.
+    pub delete_inserts: u32,
+    /// Whether there are range queries at all.
+    pub range_selects: bool,
+    /// Whether the id is SERIAL or AUTO_INCREMENT.
+    pub auto_inc: bool,
+    /// Whether each statement is a transaction of its own.
+    pub skip_trx: bool,
+    /// Whether column k is indexed.
+    pub create_secondary: bool,
+    /// MySQL's storage engine.
+    pub mysql_storage_engine: String,
+    /// How row numbers are drawn.
+    pub rand_type: Distribution,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tables: 1,
+            table_size: 10_000,
+            range_size: 100,
+            point_selects: 10,
+            simple_ranges: 1,
+            sum_ranges: 1,
+            order_ranges: 1,
+            distinct_ranges: 1,
+            index_updates: 1,
+            non_index_updates: 1,
+            delete_inserts: 1,
+            range_selects: true,
+            auto_inc: true,
+            skip_trx: false,
+            create_secondary: true,
+            mysql_storage_engine: "innodb".into(),
+            rand_type: Distribution::DEFAULT,
+        }
+    }
+}
+
+/// The statements on a table, in the order of their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Query {
+    Point,
+    Simple,
+    Sum,
+    Order,
+    Distinct,
+    IndexUpdate,
+    NonIndexUpdate,
+    Delete,
+    Insert,
+}
+
+/// Their texts; T is the table's number, ? a parameter.
+const QUERIES: [(Query, &str); 9] = [
+    (Query::Point, "SELECT c FROM sbtestT WHERE id=?"),
+    (Query::Simple, "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ?"),
+    (Query::Sum, "SELECT SUM(k) FROM sbtestT WHERE id BETWEEN ? AND ?"),
+    (Query::Order, "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c"),
+    (Query::Distinct, "SELECT DISTINCT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c"),
+    (Query::IndexUpdate, "UPDATE sbtestT SET k=k+1 WHERE id=?"),
+    (Query::NonIndexUpdate, "UPDATE sbtestT SET c=? WHERE id=?"),
+    (Query::Delete, "DELETE FROM sbtestT WHERE id=?"),
+    (Query::Insert, "INSERT INTO sbtestT (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+];
+
+const BEGIN: StatementId = StatementId(0);
+const COMMIT: StatementId = StatementId(1);
+/// Of the first table's first query.
+const FIRST: u16 = 2;
+
+/// Most tables whose statements have numbers.
+const TABLES_MAX: u32 = (u16::MAX - FIRST) as u32 / QUERIES.len() as u32;
+
+/// Groups of 11 digits in column c, and in column pad.
+const GROUPS: [usize; 2] = [10, 5];
+
+/// One of sysbench's workloads.
+#[derive(Debug)]
+pub struct Sysbench {
+    kinds: [String; 1],
+    options: Options,
+    seed: u64,
+    plan: Arc<Plan>,
+}
+
+/// A transaction: what it does how often, each on a table of its own choice.
+#[derive(Debug)]
+struct Plan {
+    groups: Vec<(Query, u32)>,
+    transaction: bool,
+    tables: u32,
+    range_size: i64,
+    keys: Keys,
+}
+
+impl Sysbench {
+    /// The script of this kind. The error names the option that is out of range.
+    pub fn new(oltp: Oltp, options: Options, seed: u64) -> Result<Self, String> {
+        if !(1..=TABLES_MAX).contains(&options.tables) {
+            return Err(format!("tables {} is out of range: use 1 to {TABLES_MAX}", options.tables));
+        }
+        if options.table_size == 0 || options.table_size > i32::MAX as u32 {
+            return Err(format!("table_size {} is out of range: use 1 to {}", options.table_size, i32::MAX));
+        }
+        let reads = |point_selects: u32| {
+            let ranges = [
+                (Query::Simple, options.simple_ranges),
+                (Query::Sum, options.sum_ranges),
+                (Query::Order, options.order_ranges),
+                (Query::Distinct, options.distinct_ranges),
+            ];
+            let ranges = ranges.into_iter().filter(|_| options.range_selects);
+            std::iter::once((Query::Point, point_selects)).chain(ranges).collect::<Vec<_>>()
+        };
+        let writes = [
+            (Query::IndexUpdate, options.index_updates),
+            (Query::NonIndexUpdate, options.non_index_updates),
+            (Query::Delete, options.delete_inserts),
+        ];
+        let (groups, transaction) = match oltp {
+            Oltp::PointSelect => (vec![(Query::Point, 1)], false),
+            Oltp::ReadOnly => (reads(options.point_selects), true),
+            Oltp::ReadWrite => ([reads(options.point_selects), writes.into()].concat(), true),
+            Oltp::WriteOnly => (writes.into(), true),
+            Oltp::UpdateIndex => (writes[..1].into(), false),
+            Oltp::UpdateNonIndex => (writes[1..2].into(), false),
+        };
+        let plan = Plan {
+            groups: groups.into_iter().filter(|(_, times)| *times > 0).collect(),
+            transaction: transaction && !options.skip_trx,
+            tables: options.tables,
+            range_size: options.range_size.into(),
+            keys: options.rand_type.over(1, options.table_size.into()),
+        };
+        let name = Oltp::ALL.iter().find(|(_, kind)| *kind == oltp).map_or("", |(name, _)| name);
+        Ok(Self { kinds: [name.into()], options, seed, plan: Arc::new(plan) })
+    }
+}
+
+impl Tables for Sysbench {
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        let id = match (dialect, self.options.auto_inc) {
+            (Dialect::Postgres, true) => "SERIAL",
+            (Dialect::Mysql, true) => "INTEGER NOT NULL AUTO_INCREMENT",
+            (_, false) => "INTEGER NOT NULL",
+        };
+        let engine = match dialect {
+            Dialect::Postgres => String::new(),
+            Dialect::Mysql => format!(" /*! ENGINE = {} */", self.options.mysql_storage_engine),
+        };
+        let table = |number: u32| Table {
+            name: format!("sbtest{number}"),
+            create: format!(
+                "CREATE TABLE sbtest{number}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  \
+                 c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id)\n){engine}"
+            ),
+            columns: ["id", "k", "c", "pad"].map(String::from).into(),
+            rows: self.options.table_size.into(),
+        };
+        (1..=self.options.tables).map(table).collect()
+    }
+
+    fn row(&self, _: usize, number: u64, random: &mut Random, row: &mut Params) {
+        row.int(number as i64 + 1);
+        row.int(self.plan.keys.draw(random));
+        GROUPS.iter().for_each(|groups| digits(*groups, random, row));
+    }
+
+    fn after_load(&self, dialect: Dialect) -> Vec<String> {
+        let mut statements = Vec::new();
+        for number in 1..=self.options.tables {
+            if self.options.auto_inc && dialect == Dialect::Postgres {
+                // The rows brought their ids: the sequence goes on after them, as it would had it given them.
+                statements
+                    .push(format!("SELECT setval('sbtest{number}_id_seq', {})", self.options.table_size));
+            }
+            if self.options.create_secondary {
+                statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
+            }
+            // Not sysbench's own: otherwise the server does it at some time in the middle of a round.
+            statements.push(match dialect {
+                Dialect::Postgres => format!("VACUUM ANALYZE sbtest{number}"),
+                Dialect::Mysql => format!("ANALYZE TABLE sbtest{number}"),
+            });
+        }
+        statements
+    }
+}
+
+impl Workload for Sysbench {
+    fn name(&self) -> &str {
+        &self.kinds[0]
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault> {
+        tables::load(self, to, self.seed, threads, progress)
+    }
+
+    fn found(&self, control: &mut Control) -> Result<Found, Fault> {
+        tables::found(self, control)
+    }
+
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        Ok(Before::default())
+    }
+
+    fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        // Without transactions a client that ends between DELETE and INSERT leaves a row out.
+        if !self.plan.transaction {
+            return Ok(Vec::new());
+        }
+        let size = u64::from(self.options.table_size);
+        let check = |number: u32| {
+            let rows = tables::rows(control, &format!("sbtest{number}"))?;
+            Ok(Check {
+                claim: format!("sbtest{number} has as many rows as before"),
+                fault: (rows != Some(size)).then(|| format!("{} instead of {size}", rows.unwrap_or(0))),
+            })
+        };
+        (1..=self.options.tables).map(check).collect()
+    }
+
+    fn original(&self) -> Option<Original> {
+        let Options { rand_type, mysql_storage_engine, .. } = &self.options;
+        let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let numbers = [
+            ("tables", self.options.tables),
+            ("table_size", self.options.table_size),
+            ("range_size", self.options.range_size),
+            ("point_selects", self.options.point_selects),
+            ("simple_ranges", self.options.simple_ranges),
+            ("sum_ranges", self.options.sum_ranges),
+            ("order_ranges", self.options.order_ranges),
+            ("distinct_ranges", self.options.distinct_ranges),
+            ("index_updates", self.options.index_updates),
+            ("non_index_updates", self.options.non_index_updates),
+            ("delete_inserts", self.options.delete_inserts),
+        ];
+        let texts = [
+            ("range_selects", switch(self.options.range_selects)),
+            ("auto_inc", switch(self.options.auto_inc)),
+            ("skip_trx", switch(self.options.skip_trx)),
+            ("create_secondary", switch(self.options.create_secondary)),
+            ("mysql_storage_engine", mysql_storage_engine.clone()),
+        ];
+        let numbers = numbers.into_iter().map(|(name, value)| (name, value.to_string()));
+        let options = numbers.chain(texts).chain(rand_type.options());
+        let options = options.map(|(name, value)| (name.to_owned(), value)).collect();
+        Some(Original::Sysbench { test: self.kinds[0].clone(), options })
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        let statement = |text: &str, preparable: bool| Statement {
+            pieces: text.split('?').map(String::from).collect(),
+            preparable,
+            wanted: Wanted::Nothing,
+        };
+        // MySQL prepares no BEGIN.
+        let mut all = vec![statement("BEGIN", dialect == Dialect::Postgres), statement("COMMIT", true)];
+        for number in 1..=self.options.tables {
+            let table = format!("sbtest{number}");
+            all.extend(QUERIES.iter().map(|(_, text)| statement(&text.replace("sbtestT", &table), true)));
+        }
+        all
+    }
+
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        Box::new(SysbenchClient {
+            plan: Arc::clone(&self.plan),
+            random: None,
+            saved: None,
+            state: State::Begin,
+            table: 0,
+            inserted: None,
+        })
+    }
+}
+
+/// A client: where it is in its transaction.
+#[derive(Debug)]
+struct SysbenchClient {
+    plan: Arc<Plan>,
+    /// Its own, so that a repeated transaction draws the same.
+    random: Option<Random>,
+    /// As it was when the transaction began.
+    saved: Option<Random>,
+    state: State,
+    /// The group's table, from 0.
+    table: u16,
+    /// Id and k of the row that has been deleted.
+    inserted: Option<(i64, i64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Begin,
+    /// The transaction begins again with the same random numbers.
+    Again,
+    /// Group, and how often it has been done.
+    Group(usize, u32),
+    Done,
+}
+
+impl Client for SysbenchClient {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        let Self { plan, state, .. } = self;
+        if matches!(state, State::Begin | State::Again) {
+            let random = self.random.get_or_insert_with(|| turn.random.fork());
+            match (&*state, &self.saved) {
+                (State::Again, Some(saved)) => random.clone_from(saved),
+                _ => self.saved = Some(random.clone()),
+            }
+            self.inserted = None;
+            *state = State::Group(0, 0);
+            if plan.transaction {
+                return Step::Run(BEGIN);
+            }
+        }
+        let State::Group(group, times) = *state else {
+            *state = State::Begin;
+            return Step::Done(0);
+        };
+        let (Some((query, repeats)), Some(random)) = (plan.groups.get(group), &mut self.random) else {
+            *state = if plan.transaction { State::Done } else { State::Begin };
+            return if plan.transaction { Step::Run(COMMIT) } else { Step::Done(0) };
+        };
+        if times == 0 && self.inserted.is_none() {
+            self.table = random.between(0, i64::from(plan.tables) - 1) as u16;
+        }
+        let query = if self.inserted.is_some() { Query::Insert } else { *query };
+        fill(query, plan, random, &mut self.inserted, turn.params);
+        // A deleted row is inserted before the next is.
+        if self.inserted.is_none() {
+            *state = if times + 1 < *repeats {
+                State::Group(group, times + 1)
+            } else {
+                State::Group(group + 1, 0)
+            };
+        }
+        Step::Run(StatementId(FIRST + self.table * QUERIES.len() as u16 + query as u16))
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        self.state = if again { State::Again } else { State::Begin };
+        0
+    }
+}
+
+/// The parameters of a query; a DELETE notes what is to be inserted, an INSERT takes it.
+fn fill(
+    query: Query,
+    plan: &Plan,
+    random: &mut Random,
+    inserted: &mut Option<(i64, i64)>,
+    params: &mut Params,
+) {
+    let keys = &plan.keys;
+    match query {
+        Query::Point | Query::IndexUpdate => params.int(keys.draw(random)),
+        Query::Simple | Query::Sum | Query::Order | Query::Distinct => {
+            let id = keys.draw(random);
+            params.int(id);
+            params.int(id + plan.range_size - 1);
+        }
+        Query::NonIndexUpdate => {
+            digits(GROUPS[0], random, params);
+            params.int(keys.draw(random));
+        }
+        Query::Delete => {
+            let (id, k) = (keys.draw(random), keys.draw(random));
+            params.int(id);
+            *inserted = Some((id, k));
+        }
+        Query::Insert => {
+            let (id, k) = inserted.take().unwrap_or_default();
+            params.int(id);
+            params.int(k);
+            GROUPS.iter().for_each(|groups| digits(*groups, random, params));
+        }
+    }
+}
+
+/// Groups of 11 random digits with dashes between them.
+fn digits(groups: usize, random: &mut Random, params: &mut Params) {
+    let mut text = [b'-'; 12 * 10];
+    for group in text[..12 * groups].chunks_exact_mut(12) {
+        // 11 digits of one number: the last of 64 bits are even to a part in 10^8.
+        let mut number = random.bits();
+        for digit in &mut group[..11] {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+    let text = std::str::from_utf8(&text[..12 * groups - 1]).expect("digits and dashes are text");
+    params.text(text);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Transactions, options and tables are sysbench's.
+
+use super::*;
+use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
+
+fn workload(oltp: Oltp, change: impl FnOnce(&mut Options)) -> Sysbench {
+    let mut options = Options::default();
+    change(&mut options);
+    Sysbench::new(oltp, options, 3).unwrap()
+}
+
+/// The statements of a transaction with digits in quotes cut out, and ids too.
+fn statements(workload: &Sysbench) -> Vec<String> {
+    let (sent, _) = Driver::new(workload, 0, 1).transaction();
+    let plain = |text: String| {
+        text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<String>()
+    };
+    sent.into_iter().map(plain).collect()
+}
+
+#[test]
+fn transactions_are_those_of_the_scripts() {
+    let none = |_: &mut Options| {};
+    assert_eq!(statements(&workload(Oltp::PointSelect, none)), ["SELECT c FROM sbtest WHERE id="]);
+    assert_eq!(statements(&workload(Oltp::UpdateIndex, none)), ["UPDATE sbtest SET k=k+ WHERE id="]);
+    assert_eq!(
+        statements(&workload(Oltp::UpdateNonIndex, none)),
+        ["UPDATE sbtest SET c='---------' WHERE id="]
+    );
+    let reads: Vec<_> = std::iter::repeat_n("SELECT c FROM sbtest WHERE id=", 10)
+        .chain([
+            "SELECT c FROM sbtest WHERE id BETWEEN  AND ",
+            "SELECT SUM(k) FROM sbtest WHERE id BETWEEN  AND ",
+            "SELECT c FROM sbtest WHERE id BETWEEN  AND  ORDER BY c",
+            "SELECT DISTINCT c FROM sbtest WHERE id BETWEEN  AND  ORDER BY c",
+        ])
+        .collect();
+    let writes = vec![
+        "UPDATE sbtest SET k=k+ WHERE id=",
+        "UPDATE sbtest SET c='---------' WHERE id=",
+        "DELETE FROM sbtest WHERE id=",
+        "INSERT INTO sbtest (id, k, c, pad) VALUES (, , '---------', '----')",
+    ];
+    assert_eq!(statements(&workload(Oltp::ReadOnly, none)), [&["BEGIN"][..], &reads, &["COMMIT"]].concat());
+    assert_eq!(statements(&workload(Oltp::WriteOnly, none)), [&["BEGIN"][..], &writes, &["COMMIT"]].concat());
+    assert_eq!(
+        statements(&workload(Oltp::ReadWrite, none)),
+        [&["BEGIN"][..], &reads, &writes, &["COMMIT"]].concat()
+    );
+    let few = workload(Oltp::ReadWrite, |options| {
+        options.skip_trx = true;
+        options.range_selects = false;
+        options.point_selects = 0;
+        options.delete_inserts = 2;
+    });
+    assert_eq!(statements(&few), [&writes[..], &writes[2..]].concat());
+}
+
+#[test]
+fn a_row_comes_back_where_it_was_deleted_and_ranges_are_as_long_as_asked() {
+    let many = workload(Oltp::WriteOnly, |options| {
+        options.tables = 7;
+        options.delete_inserts = 3;
+    });
+    let mut driver = Driver::new(&many, 0, 1);
+    let mut tables = std::collections::BTreeSet::new();
+    for _ in 0..50 {
+        let (sent, _) = driver.transaction();
+        let pairs: Vec<_> = sent[3..9].chunks(2).collect();
+        for pair in pairs {
+            let (table, id) = pair[0].strip_prefix("DELETE FROM ").unwrap().split_once(" WHERE id=").unwrap();
+            assert!(
+                pair[1].starts_with(&format!("INSERT INTO {table} (id, k, c, pad) VALUES ({id}, ")),
+                "{pair:?}"
+            );
+            tables.insert(table.to_owned());
+        }
+    }
+    assert_eq!(tables.len(), 7, "{tables:?}");
+
+    let ranges = workload(Oltp::ReadOnly, |options| options.range_size = 20);
+    let (sent, _) = Driver::new(&ranges, 0, 1).transaction();
+    let (from, to) = sent[11].rsplit_once(" BETWEEN ").unwrap().1.split_once(" AND ").unwrap();
+    assert_eq!(to.parse::<i64>().unwrap() - from.parse::<i64>().unwrap(), 19);
+}
+
+#[test]
+fn a_repeated_transaction_makes_the_same_choices() {
+    let workload = workload(Oltp::ReadWrite, |_| {});
+    let mut driver = Driver::new(&workload, 0, 1);
+    let first = driver.transaction().0;
+    // Broken off in the middle, between DELETE and INSERT.
+    let begun: Vec<_> = (0..18).map(|_| driver.statement()).collect();
+    assert_ne!(first[..18], begun);
+    assert_eq!(driver.failed(true), 0);
+    let again = driver.transaction().0;
+    assert_eq!((again.len(), &again[..18]), (20, &begun[..]));
+    let begun: Vec<_> = (0..5).map(|_| driver.statement()).collect();
+    driver.failed(false);
+    let other = driver.transaction().0;
+    assert_eq!(other.len(), 20);
+    assert_ne!(other[..5], begun);
+}
+
+#[test]
+fn clients_allocate_nothing_and_options_are_checked() {
+    for (name, oltp) in Oltp::ALL {
+        let workload = workload(oltp, |options| options.tables = 3);
+        assert_eq!(workload.name(), name);
+        assert_allocates_nothing(&workload);
+    }
+    let with = |change: fn(&mut Options)| {
+        let mut options = Options::default();
+        change(&mut options);
+        Sysbench::new(Oltp::ReadOnly, options, 1).map(drop).unwrap_err()
+    };
+    assert!(with(|options| options.tables = 0).starts_with("tables 0 is out of range"));
+    assert!(with(|options| options.tables = 10_000).contains("use 1 to 7281"));
+    assert!(with(|options| options.table_size = 0).starts_with("table_size 0"));
+}
+
+#[test]
+fn tables_can_be_loaded_and_used() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "sysbench") else { continue };
+        let mut control = scratch.control();
+        let two = |oltp: Oltp| {
+            workload(oltp, |options| {
+                options.tables = 2;
+                options.table_size = 500;
+            })
+        };
+        assert_eq!(two(Oltp::ReadOnly).found(&mut control), Ok(Found::Nothing));
+        assert_works(&scratch, &two(Oltp::ReadWrite), Some("delete from sbtest2 where id = 7"));
+        let found = two(Oltp::ReadOnly).found(&mut control).unwrap();
+        assert_eq!(found, Found::Other("sbtest2 has 499 rows instead of 500".into()));
+        for (_, oltp) in Oltp::ALL {
+            assert_works(&scratch, &two(oltp), None);
+        }
+        let shape = control
+            .query("select count(distinct c), min(id), max(id), min(k) > 0, max(k) <= 500 from sbtest1")
+            .unwrap();
+        let yes = if dialect == Dialect::Postgres { "t" } else { "1" };
+        assert_eq!(shape[0], ["500", "1", "500", yes, yes].map(|value| Some(value.to_owned())));
+        // The next id that the table gives is a new one.
+        control.execute("insert into sbtest1 (k, c, pad) values (1, '', '')").unwrap();
+        assert_eq!(control.value("select max(id) from sbtest1"), Ok(Some("501".into())));
+    }
+}
+
+/// Its own sysbench knows every option, unless a newer one is asked for.
+#[test]
+fn the_original_is_called_with_the_same_options() {
+    let workload = workload(Oltp::ReadOnly, |options| {
+        options.tables = 3;
+        options.skip_trx = true;
+    });
+    let Some(Original::Sysbench { test, options }) = workload.original() else { panic!("sysbench has it") };
+    assert_eq!(test, "oltp_read_only");
+    for (name, value) in
+        [("tables", "3"), ("skip_trx", "on"), ("rand-type", "special"), ("rand-spec-res", "75")]
+    {
+        assert!(options.contains(&(name.into(), value.into())), "{name}: {options:?}");
+    }
+    let help = std::process::Command::new("sysbench").args([&test, "help"]).output();
+    let Ok(help) = help else { return eprintln!("skipped: sysbench is not installed") };
+    let help = String::from_utf8(help.stdout).unwrap();
+    for (name, _) in options.iter().filter(|(name, _)| !name.starts_with("rand-")) {
+        assert!(help.contains(&format!("--{name}")), "{name}: {help}");
+    }
+}

@@ -1,0 +1,434 @@
+//! YCSB's core workloads A to F over its table for SQL databases: `usertable` with `ycsb_key` and ten fields.
+//!
+//! Keys that clients insert are numbered in blocks of their own, one for each client ever made, so that nothing is shared
+//! while a round runs. The latest keys of a client are then its own inserts and the loaded ones, in YCSB's proportion: a
+//! client takes it that the others have inserted as many as it has.
+
+use std::sync::Arc;
+
+use sync::atomic::{AtomicU64, Ordering};
+
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
+use crate::client::random::ycsb::{Scrambled, Zipfian, hash};
+use crate::client::{Client, Params, Random, StatementId, Step, Turn};
+
+use super::tables::{self, Table, Tables};
+use super::{Before, Check, Found, Statement, Wanted, Workload};
+
+/// How keys are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyChoice {
+    /// Each alike.
+    Uniform,
+    /// A few much more often than the others, lying anywhere.
+    Zipfian,
+    /// Those inserted last most often.
+    Latest,
+}
+
+impl KeyChoice {
+    /// By YCSB's name (`requestdistribution`).
+    pub fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "uniform" => Ok(Self::Uniform),
+            "zipfian" => Ok(Self::Zipfian),
+            "latest" => Ok(Self::Latest),
+            _ => Err(format!("there is no choice of keys '{name}': use uniform, zipfian or latest")),
+        }
+    }
+}
+
+/// YCSB's options, by its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Records loaded (`recordcount`).
+    pub records: u64,
+    /// `fieldcount`.
+    pub field_count: u16,
+    /// Characters of a field (`fieldlength`).
+    pub field_length: usize,
+    /// Records of the longest scan (`maxscanlength`).
+    pub max_scan_length: u32,
+    /// `requestdistribution`, where it isn't the workload's own.
+    pub keys: Option<KeyChoice>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { records: 1000, field_count: 10, field_length: 100, max_scan_length: 100, keys: None }
+    }
+}
+
+/// What a client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    ReadModifyWrite,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Insert => "insert",
+            Self::Scan => "scan",
+            Self::ReadModifyWrite => "read-modify-write",
+        }
+    }
+}
+
+/// Operations and their shares in percent.
+type Mix = &'static [(Operation, i64)];
+
+/// The workloads, as YCSB's files workloada to workloadf have them.
+const MIXES: [(char, Mix, KeyChoice); 6] = [
+    ('a', &[(Operation::Read, 50), (Operation::Update, 50)], KeyChoice::Zipfian),
+    ('b', &[(Operation::Read, 95), (Operation::Update, 5)], KeyChoice::Zipfian),
+    ('c', &[(Operation::Read, 100)], KeyChoice::Zipfian),
+    ('d', &[(Operation::Read, 95), (Operation::Insert, 5)], KeyChoice::Latest),
+    ('e', &[(Operation::Scan, 95), (Operation::Insert, 5)], KeyChoice::Zipfian),
+    ('f', &[(Operation::Read, 50), (Operation::ReadModifyWrite, 50)], KeyChoice::Zipfian),
+];
+
+const READ: StatementId = StatementId(0);
+const SCAN: StatementId = StatementId(1);
+const INSERT: StatementId = StatementId(2);
+/// Of the first field.
+const UPDATE: u16 = 3;
+
+/// Numbers of a client's block of keys.
+const BLOCK: u64 = 1 << 32;
+
+/// One of YCSB's workloads.
+#[derive(Debug)]
+pub struct Ycsb {
+    name: String,
+    kinds: Vec<String>,
+    options: Options,
+    seed: u64,
+    plan: Arc<Plan>,
+    /// Blocks given out.
+    blocks: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Plan {
+    mix: Mix,
+    keys: KeyChoice,
+    options: Options,
+    scrambled: Scrambled,
+    /// Over the records loaded.
+    latest: Zipfian,
+}
+
+impl Ycsb {
+    /// Workload `letter`, a to f. The error names what is out of range.
+    pub fn new(letter: char, options: Options, seed: u64) -> Result<Self, String> {
+        let letter = letter.to_ascii_lowercase();
+        let (_, mix, keys) = MIXES
+            .into_iter()
+            .find(|(name, ..)| *name == letter)
+            .ok_or_else(|| format!("there is no YCSB workload '{letter}': use a to f"))?;
+        if options.records == 0 || options.records >= BLOCK {
+            return Err(format!("records {} is out of range: use 1 to {}", options.records, BLOCK - 1));
+        }
+        if !(1..=1000).contains(&options.field_count) || options.max_scan_length == 0 {
+            return Err("YCSB needs 1 to 1000 fields and scans of at least 1 record".into());
+        }
+        let plan = Plan {
+            mix,
+            keys: options.keys.unwrap_or(keys),
+            options,
+            scrambled: Scrambled::new(options.records),
+            latest: Zipfian::new(options.records),
+        };
+        Ok(Self {
+            name: format!("ycsb-{letter}"),
+            kinds: mix.iter().map(|(operation, _)| operation.name().to_owned()).collect(),
+            options,
+            seed,
+            plan: Arc::new(plan),
+            blocks: AtomicU64::new(0),
+        })
+    }
+
+    fn fields(&self) -> impl Iterator<Item = String> {
+        (0..self.options.field_count).map(|field| format!("FIELD{field}"))
+    }
+}
+
+impl Tables for Ycsb {
+    fn tables(&self, _: Dialect) -> Vec<Table> {
+        let fields: String = self.fields().map(|field| format!(", {field} TEXT")).collect();
+        vec![Table {
+            name: "usertable".into(),
+            create: format!("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY{fields})"),
+            columns: std::iter::once("YCSB_KEY".to_owned()).chain(self.fields()).collect(),
+            rows: self.options.records,
+        }]
+    }
+
+    fn row(&self, _: usize, number: u64, random: &mut Random, row: &mut Params) {
+        let mut scratch = String::new();
+        write_record(number, &self.options, random, row, &mut scratch);
+    }
+
+    fn after_load(&self, dialect: Dialect) -> Vec<String> {
+        vec![match dialect {
+            Dialect::Postgres => "VACUUM ANALYZE usertable".into(),
+            Dialect::Mysql => "ANALYZE TABLE usertable".into(),
+        }]
+    }
+}
+
+impl Workload for Ycsb {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault> {
+        tables::load(self, to, self.seed, threads, progress)
+    }
+
+    /// A table that an earlier run has inserted into counts as something else: its keys would be inserted again.
+    fn found(&self, control: &mut Control) -> Result<Found, Fault> {
+        tables::found(self, control)
+    }
+
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        Ok(Before::default())
+    }
+
+    fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        let (records, inserts) =
+            (self.options.records, self.plan.mix.iter().any(|(kind, _)| *kind == Operation::Insert));
+        let rows = tables::rows(control, "usertable")?.unwrap_or(0);
+        let holds = if inserts { rows >= records } else { rows == records };
+        let claim =
+            if inserts { "usertable has lost no record" } else { "usertable has as many records as before" };
+        Ok(vec![Check {
+            claim: claim.into(),
+            fault: (!holds).then(|| format!("{rows} instead of {records}")),
+        }])
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        let statement = |text: &str| Statement {
+            pieces: text.split('?').map(String::from).collect(),
+            preparable: true,
+            wanted: Wanted::Nothing,
+        };
+        let columns: Vec<_> = self.fields().collect();
+        let places = ",?".repeat(columns.len());
+        let mut all = vec![
+            statement("SELECT * FROM usertable WHERE YCSB_KEY = ?"),
+            statement("SELECT * FROM usertable WHERE YCSB_KEY >= ? ORDER BY YCSB_KEY LIMIT ?"),
+            statement(&format!("INSERT INTO usertable (YCSB_KEY,{}) VALUES(?{places})", columns.join(","))),
+        ];
+        all.extend(
+            columns
+                .iter()
+                .map(|field| statement(&format!("UPDATE usertable SET {field}=? WHERE YCSB_KEY = ?"))),
+        );
+        all
+    }
+
+    fn client(&self, _: usize, of: usize) -> Box<dyn Client> {
+        // Relaxed: the counter hands out numbers and nothing else.
+        let block = self.blocks.fetch_add(1, Ordering::Relaxed) + 1;
+        Box::new(YcsbClient {
+            latest: self.plan.latest,
+            plan: Arc::clone(&self.plan),
+            random: None,
+            saved: None,
+            inserted: 0,
+            clients: of.max(1) as u64,
+            block: block * BLOCK,
+            state: State::Begin,
+            kind: 0,
+            key: 0,
+            scratch: String::new(),
+        })
+    }
+}
+
+/// A client.
+#[derive(Debug)]
+struct YcsbClient {
+    plan: Arc<Plan>,
+    /// Its own, so that a repeated operation draws the same.
+    random: Option<Random>,
+    saved: Option<Random>,
+    /// Keys that it has inserted.
+    inserted: u64,
+    /// Over the records loaded and as many inserts of each client.
+    latest: Zipfian,
+    clients: u64,
+    /// The first number of its block.
+    block: u64,
+    state: State,
+    kind: u8,
+    /// Of the record that is read and then written.
+    key: u64,
+    scratch: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Begin,
+    /// The operation begins again with the same random numbers.
+    Again,
+    /// The record has been read and is to be written.
+    Write,
+    /// The insert is answered.
+    Inserted,
+    Done,
+}
+
+impl YcsbClient {
+    /// Chooses an operation, or goes back to where the last one began.
+    fn begin(&mut self, turn: Turn<'_>) -> Step {
+        let random = self.random.get_or_insert_with(|| turn.random.fork());
+        match (self.state, &self.saved) {
+            (State::Again, Some(saved)) => random.clone_from(saved),
+            _ => self.saved = Some(random.clone()),
+        }
+        let mut drawn = random.between(0, 99);
+        let chosen = self.plan.mix.iter().position(|(_, share)| {
+            drawn -= share;
+            drawn < 0
+        });
+        let kind = chosen.unwrap_or(0);
+        self.kind = kind as u8;
+        self.state = State::Done;
+        match self.plan.mix[kind].0 {
+            Operation::Insert => {
+                self.state = State::Inserted;
+                let number = self.block + self.inserted;
+                write_record(number, &self.plan.options, random, turn.params, &mut self.scratch);
+                Step::Run(INSERT)
+            }
+            Operation::Scan => {
+                self.choose_key();
+                write_key(self.key, turn.params, &mut self.scratch);
+                let longest = i64::from(self.plan.options.max_scan_length);
+                turn.params.int(self.random.as_mut().map_or(1, |random| random.between(1, longest)));
+                Step::Run(SCAN)
+            }
+            Operation::Update => {
+                self.choose_key();
+                self.update(turn.params)
+            }
+            operation => {
+                if operation == Operation::ReadModifyWrite {
+                    self.state = State::Write;
+                }
+                self.choose_key();
+                write_key(self.key, turn.params, &mut self.scratch);
+                Step::Run(READ)
+            }
+        }
+    }
+
+    /// Draws a record's number.
+    fn choose_key(&mut self) {
+        let (Some(random), records) = (&mut self.random, self.plan.options.records) else { return };
+        self.key = match self.plan.keys {
+            KeyChoice::Uniform => random.between(0, records as i64 - 1) as u64,
+            KeyChoice::Zipfian => self.plan.scrambled.draw(random),
+            KeyChoice::Latest => {
+                let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);
+                // All clients' inserts are its own, which it knows to be there.
+                if age < inserts {
+                    self.block + self.inserted - 1 - age / self.clients
+                } else {
+                    records - 1 - (age - inserts)
+                }
+            }
+        };
+    }
+
+    /// Writes one field of the chosen record.
+    fn update(&mut self, params: &mut Params) -> Step {
+        let (Some(random), options) = (&mut self.random, &self.plan.options) else {
+            return Step::Done(self.kind);
+        };
+        let field = random.between(0, i64::from(options.field_count) - 1) as u16;
+        write_field(options.field_length, random, params, &mut self.scratch);
+        write_key(self.key, params, &mut self.scratch);
+        Step::Run(StatementId(UPDATE + field))
+    }
+
+    /// Counts an insert. One that failed has taken its number all the same: nobody knows how far it came.
+    fn inserted(&mut self) {
+        self.inserted += 1;
+        self.latest.grow(self.clients);
+    }
+}
+
+impl Client for YcsbClient {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        match self.state {
+            State::Begin | State::Again => self.begin(turn),
+            State::Write => {
+                self.state = State::Done;
+                self.update(turn.params)
+            }
+            State::Inserted | State::Done => {
+                if self.state == State::Inserted {
+                    self.inserted();
+                }
+                self.state = State::Begin;
+                Step::Done(self.kind)
+            }
+        }
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        if self.state == State::Inserted && !again {
+            self.inserted();
+        }
+        self.state = if again { State::Again } else { State::Begin };
+        self.kind
+    }
+}
+
+/// Key and fields of a record.
+fn write_record(number: u64, options: &Options, random: &mut Random, row: &mut Params, scratch: &mut String) {
+    write_key(number, row, scratch);
+    (0..options.field_count).for_each(|_| write_field(options.field_length, random, row, scratch));
+}
+
+/// A record's key: its number's hash, so that neighbours in number are none in key (`insertorder=hashed`).
+fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
+    scratch.clear();
+    scratch.push_str("user");
+    scratch.push_str(itoa::Buffer::new().format(hash(number)));
+    to.text(scratch);
+}
+
+/// Random characters, ten of each 64 bits.
+fn write_field(length: usize, random: &mut Random, to: &mut Params, scratch: &mut String) {
+    const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    scratch.clear();
+    while scratch.len() < length {
+        let mut bits = random.bits();
+        for _ in 0..10.min(length - scratch.len()) {
+            scratch.push(CHARACTERS[(bits % 64) as usize].into());
+            bits /= 64;
+        }
+    }
+    to.text(scratch);
+}
+
+#[cfg(test)]
+mod tests;

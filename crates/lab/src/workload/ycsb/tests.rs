@@ -1,0 +1,123 @@
+//! Mixes, keys and the table are YCSB's.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
+
+fn workload(letter: char, keys: Option<KeyChoice>) -> Ycsb {
+    Ycsb::new(letter, Options { records: 200, keys, ..Options::default() }, 3).unwrap()
+}
+
+fn key(number: u64) -> String {
+    format!("'user{}'", hash(number))
+}
+
+#[test]
+fn mixes_are_those_of_the_workload_files() {
+    let expected = [
+        ('a', vec![("read", 50), ("update", 50)]),
+        ('b', vec![("read", 95), ("update", 5)]),
+        ('c', vec![("read", 100)]),
+        ('d', vec![("read", 95), ("insert", 5)]),
+        ('e', vec![("scan", 95), ("insert", 5)]),
+        ('F', vec![("read", 50), ("read-modify-write", 50)]),
+    ];
+    for (letter, shares) in expected {
+        let workload = workload(letter, None);
+        let mut driver = Driver::new(&workload, 0, 1);
+        let mut seen = vec![0; workload.kinds().len()];
+        for _ in 0..4000 {
+            let (sent, kind) = driver.transaction();
+            seen[kind as usize] += 1;
+            let verb = workload.kinds()[kind as usize].as_str();
+            let words: Vec<_> = sent.iter().map(|text| text.split(' ').next().unwrap()).collect();
+            match verb {
+                "read" | "scan" => assert_eq!(words, ["SELECT"]),
+                "insert" => assert_eq!(words, ["INSERT"]),
+                "update" => assert_eq!(words, ["UPDATE"]),
+                _ => {
+                    assert_eq!(words, ["SELECT", "UPDATE"]);
+                    assert_eq!(sent[0].rsplit_once("= ").unwrap().1, sent[1].rsplit_once("= ").unwrap().1);
+                }
+            }
+        }
+        for ((name, share), (kind, seen)) in shares.iter().zip(workload.kinds().iter().zip(&seen)) {
+            assert_eq!(name, kind);
+            assert!((seen - share * 40i32).abs() < 130, "{letter}: {name} {seen}");
+        }
+        assert_allocates_nothing(&workload);
+    }
+    assert!(Ycsb::new('g', Options::default(), 1).unwrap_err().contains("use a to f"));
+    assert!(Ycsb::new('a', Options { records: 0, ..Options::default() }, 1).is_err());
+    assert!(KeyChoice::named("hotspot").is_err() && KeyChoice::named("latest").is_ok());
+}
+
+#[test]
+fn keys_exist_when_they_are_read() {
+    for keys in [KeyChoice::Uniform, KeyChoice::Zipfian, KeyChoice::Latest] {
+        let workload = workload('d', Some(keys));
+        let mut present: BTreeSet<String> = (0..200).map(key).collect();
+        let mut drivers = [0, 1, 2].map(|index| Driver::new(&workload, index, 3));
+        let mut recent = 0;
+        for _ in 0..2000 {
+            for driver in &mut drivers {
+                let (sent, _) = driver.transaction();
+                if let Some(values) = sent[0].strip_prefix("INSERT INTO usertable (") {
+                    let (_, values) = values.split_once("VALUES(").unwrap();
+                    let (inserted, fields) = values.split_once(',').unwrap();
+                    assert!(present.insert(inserted.to_owned()), "{inserted} twice");
+                    assert_eq!(fields.split(',').filter(|field| field.len() >= 102).count(), 10);
+                } else {
+                    let read = sent[0].rsplit_once("= ").unwrap().1;
+                    assert!(present.contains(read), "{read}");
+                    recent += usize::from(!(0..200).any(|number| key(number) == read));
+                }
+            }
+        }
+        // Some 300 of the 500 keys at the end are inserted ones, and the latest are read most.
+        assert_eq!(keys == KeyChoice::Latest, recent > 2000, "{keys:?}: {recent}");
+    }
+}
+
+#[test]
+fn a_repeated_operation_makes_the_same_choices() {
+    let workload = workload('d', None);
+    let mut driver = Driver::new(&workload, 0, 1);
+    for _ in 0..500 {
+        let step = driver.next();
+        let kind = driver.failed(true);
+        let (sent, done) = driver.transaction();
+        assert_eq!(kind, done);
+        assert_eq!(step == Step::Run(INSERT), sent[0].starts_with("INSERT"));
+    }
+    // One that is given up has taken its key.
+    let mut keys = BTreeSet::new();
+    for round in 0..500 {
+        if driver.next() == Step::Run(INSERT) {
+            let key = driver.param(0);
+            assert!(keys.insert(key), "round {round}");
+        }
+        driver.failed(false);
+    }
+    assert!(keys.len() > 5);
+}
+
+#[test]
+fn the_table_can_be_loaded_and_used() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "ycsb") else { continue };
+        let mut control = scratch.control();
+        assert_eq!(workload('a', None).found(&mut control), Ok(Found::Nothing));
+        for letter in 'a'..='f' {
+            let spoil =
+                (letter == 'c').then_some("delete from usertable where ycsb_key = 'user6284781860667377211'");
+            assert_works(&scratch, &workload(letter, None), spoil);
+        }
+        let lengths = "select count(*), min(length(field0)), max(length(field9)) from usertable";
+        assert_eq!(
+            control.query(lengths).unwrap()[0],
+            ["200", "100", "100"].map(|value| Some(value.to_owned()))
+        );
+    }
+}
