@@ -215,7 +215,8 @@ impl Live {
 
 /// What makes the load.
 pub trait Driver {
-    /// Runs one round. An error means that nothing was measured; what happened to single clients is in [`Measured`].
+    /// Runs one round. An error means that nothing was measured, and doesn't name the arm, which whoever asked for it does;
+    /// what happened to single clients is in [`Measured`].
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
     -> Result<Measured, String>;
 }

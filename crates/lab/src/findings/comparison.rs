@@ -34,8 +34,9 @@ fn against(first: &str, group: &Group<'_>) -> Option<String> {
     ] {
         let points = of(wanted);
         if !points.is_empty() {
-            let counts: Vec<String> = points.iter().map(|(point, _)| clients(point.clients)).collect();
-            parts.push(format!("{how} {}", list(&counts)));
+            let counts: Vec<String> = points.iter().map(|(point, _)| point.clients.to_string()).collect();
+            let noun = if counts == ["1"] { "client" } else { "clients" };
+            parts.push(format!("{how} {} {noun}", list(&counts)));
         }
     }
     let name = group.name();

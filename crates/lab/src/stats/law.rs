@@ -29,6 +29,10 @@ const LEAST_POINTS: usize = 4;
 /// A point missed by more than this part makes the fit doubtful.
 const MISSED: f64 = 0.25;
 
+/// And so does a curve that explains less than this of how the points differ, where it also misses one by this part: of a
+/// level curve little is left to explain.
+const UNEXPLAINED: (f64, f64) = (0.8, 0.10);
+
 /// Throughput that grows so much faster than clients is no noise.
 const TOO_FAST: f64 = 1.05;
 
@@ -213,6 +217,11 @@ fn doubts(law: &Law, curve: &[(f64, f64)]) -> Vec<String> {
         doubts.push(format!(
             "the curve lies {percent:.0}% {side} what was measured at {clients} clients: it has another shape"
         ));
+    }
+    let explained = explained(law, curve);
+    if explained < UNEXPLAINED.0 && worst.is_some_and(|worst| worst.1.abs() > UNEXPLAINED.1) {
+        let percent = explained.max(0.0) * 100.0;
+        doubts.push(format!("it explains only {percent:.0}% of how the points differ"));
     }
     let most = curve[curve.len() - 1].0;
     if let Some(peak) = law.peak().filter(|peak| *peak > 2.0 * most) {

@@ -96,6 +96,19 @@ fn a_cliff_is_no_such_curve() {
 }
 
 #[test]
+fn points_without_order_are_not_explained() {
+    let tps = [1_000.0, 1_200.0, 950.0, 1_150.0, 1_000.0, 1_180.0];
+    let points: Vec<Point> =
+        STEPS.iter().zip(tps).map(|(&clients, tps)| point("a", clients, &[tps])).collect();
+    let doubts = fitted(&points).doubts;
+    assert!(doubts.iter().any(|doubt| doubt.starts_with("it explains only ")), "{doubts:?}");
+    // A level curve with little noise is what the law says of a single resource.
+    let level: Vec<Point> =
+        STEPS.iter().map(|&clients| point("a", clients, &[1_000.0 + (clients % 3) as f64])).collect();
+    assert_eq!(fitted(&level).doubts, Vec::<String>::new());
+}
+
+#[test]
 fn three_points_are_too_few() {
     let mut points = made(&Law { single: 100.0, contention: 0.1, coherence: 0.001 }, || 1.0);
     points.truncate(3);

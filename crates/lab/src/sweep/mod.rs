@@ -9,6 +9,7 @@
 //!    points and the other arms go on.
 //! 4. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
 
+mod missing;
 mod plan;
 mod progress;
 mod round;
@@ -28,6 +29,7 @@ use crate::workload::Workload;
 pub use progress::{Progress, Stage};
 pub use steps::steps;
 
+use missing::{Failure, Missing};
 use plan::Cells;
 
 /// An arm as the sweep drives it.
@@ -112,10 +114,10 @@ pub fn sweep(
     let began = machine.now();
     let cells = Cells::new(contenders, plan);
     let mut sweep =
-        Sweep { plan, machine, stop, progress, began, cells, noise: Vec::new(), missing: Vec::new() };
+        Sweep { plan, machine, stop, progress, began, cells, noise: Vec::new(), missing: Missing::default() };
     let why = sweep.passes(contenders);
-    sweep.missing.extend(sweep.cells.missing(plan, why));
-    Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing: sweep.missing }
+    let missing = sweep.missing.sentences(&sweep.cells, plan, why);
+    Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing }
 }
 
 /// Why a sweep ended.
@@ -138,7 +140,7 @@ struct Sweep<'a> {
     began: Duration,
     cells: Cells,
     noise: Vec<Noise>,
-    missing: Vec<String>,
+    missing: Missing,
 }
 
 impl Sweep<'_> {
@@ -188,8 +190,9 @@ impl Sweep<'_> {
             seed: self.plan.load.seed.wrapping_add(u64::from(pass)),
             ..self.plan.load.clone()
         };
-        // The costly looks come with an arm's first round at the point.
-        let deep = self.cells.point(row, arm).rounds.is_empty();
+        // The costly looks come with an arm's first round at the point; once more where it was over before they were.
+        let rounds = &self.cells.point(row, arm).rounds;
+        let deep = rounds.len() < 2 && rounds.iter().all(|round| round.observed.symbols.is_empty());
         let result = round::run(contender, &load, deep, self.stop, self.progress);
         self.cells.spent(self.machine.now() - at);
         let stopped = self.is_stopped();
@@ -200,12 +203,14 @@ impl Sweep<'_> {
             // Whatever a stopped round says of itself, it was stopped.
             Err(_) if stopped => {}
             Err(reason) => {
-                let rounds = self.cells.fail(row, arm);
-                let from =
-                    if rounds == 0 { String::new() } else { format!(", from round {} on", rounds + 1) };
-                let line = format!("{} at {}{from}: {reason}", stage.arm, clients(stage.clients));
-                self.progress.note(&line);
-                self.missing.push(line);
+                let failure = Failure {
+                    place: clients(stage.clients),
+                    after: self.cells.fail(row, arm),
+                    arm: stage.arm,
+                    reason,
+                };
+                self.progress.note(&failure.sentence());
+                self.missing.failures.push(failure);
             }
         }
     }
@@ -223,7 +228,7 @@ impl Sweep<'_> {
             let line =
                 format!("{} at {}: {lost} of them could not go on: {why}", point.arm, clients(point.clients));
             self.progress.note(&line);
-            self.missing.push(line);
+            self.missing.lost.push(line);
         }
         self.cells.add(row, arm, round);
         let point = self.cells.point(row, arm);

@@ -1,9 +1,9 @@
-//! The points of a sweep as a table of rows (numbers of clients) and arms: what is due next, what it costs, what is
-//! missing in the end.
+//! The points of a sweep as a table of rows (numbers of clients) and arms: what is due next, and what it
+//! costs.
 
 use std::time::Duration;
 
-use super::{Contender, End, Plan, clients, summarise};
+use super::{Contender, Plan, summarise};
 use crate::report::{Interval, Point, Round};
 
 /// All points.
@@ -14,14 +14,15 @@ pub(super) struct Cells {
     spent: (u32, Duration),
 }
 
-struct Cell {
-    point: Point,
-    failed: bool,
+/// A point, and whether its arm failed there.
+pub(super) struct Cell {
+    pub(super) point: Point,
+    pub(super) failed: bool,
 }
 
 impl Cell {
     /// Whether its interval is narrow enough; of an arm that failed nothing more is wanted.
-    fn is_done(&self, plan: &Plan) -> bool {
+    pub(super) fn is_done(&self, plan: &Plan) -> bool {
         self.failed || width(&self.point.tps).is_some_and(|width| width <= plan.width)
     }
 
@@ -42,7 +43,7 @@ impl Cell {
 }
 
 /// How wide an interval is, as a part of its value.
-fn width(interval: &Interval) -> Option<f64> {
+pub(super) fn width(interval: &Interval) -> Option<f64> {
     interval.bounds().map(|(low, high)| (high - low) / interval.value)
 }
 
@@ -142,40 +143,10 @@ impl Cells {
         }
     }
 
-    /// What is missing at the sweep's end: points without rounds, and those whose interval is too wide.
-    pub(super) fn missing(&self, plan: &Plan, end: End) -> Vec<String> {
-        let why = match end {
-            End::Done => "",
-            End::Time => ", for the time was up",
-            End::Stopped => ", for the run was stopped",
-        };
-        let mut lines = Vec::new();
-        let arms = self.rows.first().map_or(0, Vec::len);
-        for arm in 0..arms {
-            let cells = || self.rows.iter().map(|row| &row[arm]);
-            let unmeasured: Vec<String> = cells()
-                .filter(|cell| !cell.failed && cell.point.rounds.is_empty())
-                .map(|cell| cell.point.clients.to_string())
-                .collect();
-            if !unmeasured.is_empty() {
-                let name = &self.rows[0][arm].point.arm;
-                lines.push(format!("{name} was not measured at {} clients{why}", unmeasured.join(", ")));
-            }
-            for cell in cells().filter(|cell| !cell.point.rounds.is_empty() && !cell.is_done(plan)) {
-                let point = &cell.point;
-                let rounds = point.rounds.len();
-                let wanted = plan.width * 100.0;
-                let head = format!("{} at {}", point.arm, clients(point.clients));
-                lines.push(match width(&point.tps) {
-                    Some(width) => format!(
-                        "{head}: the interval is {:.1}% wide after {rounds} rounds, {wanted:.1}% was wanted{why}",
-                        width * 100.0
-                    ),
-                    None => format!("{head}: one round gives no interval{why}"),
-                });
-            }
-        }
-        lines
+    /// The cells of each arm.
+    pub(super) fn arms(&self) -> impl Iterator<Item = Vec<&Cell>> {
+        let count = self.rows.first().map_or(0, Vec::len);
+        (0..count).map(|arm| self.rows.iter().map(|row| &row[arm]).collect())
     }
 
     pub(super) fn into_points(self) -> Vec<Point> {

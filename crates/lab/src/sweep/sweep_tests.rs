@@ -257,11 +257,8 @@ fn a_point_that_stays_wide_is_said() {
     assert_eq!(swept.points[0].rounds.len(), 10);
     assert_eq!(swept.missing.len(), 1, "{:?}", swept.missing);
     let line = &swept.missing[0];
-    assert!(
-        line.starts_with("a at 8 clients: the interval is ")
-            && line.ends_with("% wide after 10 rounds, 3.0% was wanted"),
-        "{line}"
-    );
+    assert!(line.starts_with("a has intervals wider than the 3.0% that were wanted, by clients: "), "{line}");
+    assert!(line.ends_with("% with 8 after 10 rounds"), "{line}");
 }
 
 #[test]
@@ -287,6 +284,15 @@ fn an_arm_that_fails_is_left_out_there_and_others_go_on() {
         1,
         "it is tried once"
     );
+}
+
+#[test]
+fn an_arm_that_never_works_is_said_once() {
+    let bench = Bench::default();
+    let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
+    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), gone]);
+    assert_eq!(swept.missing, ["b at 1 client, 8 clients, 64 clients: no such database"]);
+    assert_eq!(told.notes.len(), 3, "each as it happens");
 }
 
 #[test]
@@ -322,7 +328,10 @@ fn when_time_is_up_points_are_missing_and_pairs_whole() {
     let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
     assert_eq!(rounds, [2, 2, 1, 1]);
     assert!(
-        swept.missing.contains(&"a at 8 clients: one round gives no interval, for the time was up".into()),
+        swept
+            .missing
+            .iter()
+            .any(|line| line.ends_with("unknown with 8 after a single round, for the time was up")),
         "{:?}",
         swept.missing
     );
@@ -362,7 +371,7 @@ fn a_stop_keeps_what_was_measured() {
         swept.missing
     );
     assert!(
-        swept.missing.iter().any(|line| line.starts_with("a at 64 clients: one round")),
+        swept.missing.iter().any(|line| line.contains("by clients: unknown with 64 after a single round")),
         "{:?}",
         swept.missing
     );

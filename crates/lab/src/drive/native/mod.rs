@@ -56,13 +56,12 @@ impl Driver for Native {
         live: &Live,
     ) -> Result<Measured, String> {
         let statements = workload.statements(to.dialect);
-        let measured = raise_file_limit(load.clients).and_then(|()| match to.dialect {
+        raise_file_limit(load.clients).and_then(|()| match to.dialect {
             Dialect::Postgres => {
                 run_over(&Postgres::new(to, &statements, load.protocol), to, workload, load, live)
             }
             Dialect::Mysql => run_over(&Mysql::new(to, &statements, load.protocol), to, workload, load, live),
-        });
-        measured.map_err(|why| format!("{}: {why}", to.arm))
+        })
     }
 }
 

@@ -279,7 +279,7 @@ fn set_up_errors_say_what_to_do() {
     let prepares = Fake::new(|asked| if asked.tag == b'P' { Act::Error(b"42P01") } else { Act::Row });
     let error = run(&prepares.target, &point(), &load(1, 1, 100)).unwrap_err();
     assert!(error.contains("preparing `SELECT v FROM lab_native WHERE k = $1`"), "{error}");
-    assert!(error.starts_with("fake: ") && error.ends_with("load the workload's tables first"), "{error}");
+    assert!(error.ends_with("load the workload's tables first"), "{error}");
 
     let full = Fake::new(|asked| if asked.connection >= 5 { Act::Fatal(b"53300") } else { Act::Row });
     let error = run(&full.target, &point(), &load(9, 1, 100)).unwrap_err();

@@ -1,0 +1,87 @@
+//! What a sweep was asked for and did not measure, or not well enough, and why.
+
+use super::plan::{Cell, Cells, width};
+use super::{End, Plan};
+
+/// What went wrong on the way.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    pub(super) failures: Vec<Failure>,
+    /// Points with clients that could not go on: a sentence each.
+    pub(super) lost: Vec<String>,
+}
+
+/// A point at which an arm failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) arm: String,
+    /// Its clients.
+    pub(super) place: String,
+    /// So many rounds that went well.
+    pub(super) after: usize,
+    pub(super) reason: String,
+}
+
+impl Failure {
+    pub(super) fn sentence(&self) -> String {
+        let Self { arm, place, after, reason } = self;
+        let from = if *after == 0 { String::new() } else { format!(", from round {} on", after + 1) };
+        format!("{arm} at {place}{from}: {reason}")
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.arm, self.after, &self.reason) == (&other.arm, other.after, &other.reason)
+    }
+}
+
+impl Missing {
+    /// All of it, at the sweep's end, a sentence for what has one reason.
+    pub(super) fn sentences(self, cells: &Cells, plan: &Plan, end: End) -> Vec<String> {
+        let mut alike: Vec<Failure> = Vec::new();
+        for failure in self.failures {
+            match alike.iter_mut().find(|one| one.is_like(&failure)) {
+                Some(one) => one.place = format!("{}, {}", one.place, failure.place),
+                None => alike.push(failure),
+            }
+        }
+        let mut sentences: Vec<String> = alike.iter().map(Failure::sentence).collect();
+        sentences.extend(self.lost);
+        let why = match end {
+            End::Done => "",
+            End::Time => ", for the time was up",
+            End::Stopped => ", for the run was stopped",
+        };
+        for arm in cells.arms() {
+            sentences.extend(unmeasured(&arm).map(|sentence| sentence + why));
+            sentences.extend(too_wide(&arm, plan).map(|sentence| sentence + why));
+        }
+        sentences
+    }
+}
+
+fn unmeasured(arm: &[&Cell]) -> Option<String> {
+    let cells: Vec<&&Cell> = arm.iter().filter(|cell| !cell.failed && cell.point.rounds.is_empty()).collect();
+    let counts: Vec<String> = cells.iter().map(|cell| cell.point.clients.to_string()).collect();
+    Some(format!("{} was not measured at {} clients", cells.first()?.point.arm, counts.join(", ")))
+}
+
+fn too_wide(arm: &[&Cell], plan: &Plan) -> Option<String> {
+    let wide: Vec<&&Cell> =
+        arm.iter().filter(|cell| !cell.point.rounds.is_empty() && !cell.is_done(plan)).collect();
+    let word = |cell: &&&Cell| {
+        let point = &cell.point;
+        match width(&point.tps) {
+            Some(width) => {
+                format!("{:.1}% with {} after {} rounds", width * 100.0, point.clients, point.rounds.len())
+            }
+            None => format!("unknown with {} after a single round", point.clients),
+        }
+    };
+    let words: Vec<String> = wide.iter().map(word).collect();
+    let wanted = plan.width * 100.0;
+    let arm = &wide.first()?.point.arm;
+    Some(format!(
+        "{arm} has intervals wider than the {wanted:.1}% that were wanted, by clients: {}",
+        words.join(", ")
+    ))
+}
