@@ -8,6 +8,8 @@ mod bulk;
 mod fault;
 
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
@@ -18,7 +20,7 @@ use crate::client::{Params, Reply};
 pub use bulk::{Progress, in_parallel};
 pub use fault::Fault;
 
-/// How long a server may take to answer a connection.
+/// How long a server may take to accept a connection, and then to admit it.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// A row of a result: its values as text, `None` for a NULL.
@@ -46,6 +48,17 @@ impl Control {
 
     /// Connects to another database of the target's server: one that is surely there, to make the target's own.
     pub fn connect_to(to: &Target, database: &str) -> Result<Self, Fault> {
+        let (sender, receiver) = channel();
+        let (target, name) = (to.clone(), database.to_owned());
+        // On a thread, which is given up: neither library has a limit for a server that accepts and then says nothing, as
+        // one does that speaks another protocol.
+        thread::spawn(move || sender.send(Self::open(&target, &name)));
+        let silent = || Fault::unreachable(&format!("it does not answer as a {:?} server does", to.dialect));
+        let opened = receiver.recv_timeout(2 * CONNECT).unwrap_or_else(|_| Err(silent()));
+        opened.map_err(|fault| fault.at(to, database))
+    }
+
+    fn open(to: &Target, database: &str) -> Result<Self, Fault> {
         let link = match to.dialect {
             Dialect::Postgres => postgres_config(to, database)
                 .connect(postgres::NoTls)
@@ -55,7 +68,7 @@ impl Control {
                 .map(|conn| Link::Mysql(Box::new(conn)))
                 .map_err(|error| Fault::of_mysql(&error)),
         };
-        link.map(Self).map_err(|fault| fault.at(to, database))
+        link.map(Self)
     }
 
     /// What the server speaks.

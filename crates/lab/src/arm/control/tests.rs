@@ -59,3 +59,21 @@ fn rows_go_in_and_out_of_postgres() {
 fn rows_go_in_and_out_of_mysql() {
     does_all(Dialect::Mysql);
 }
+
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mute =
+        |scheme: &str| crate::arm::url::parse("test", &format!("{scheme}://u@127.0.0.1:{port}/d")).unwrap();
+    let targets = [mute("postgres"), mute("mysql")];
+    std::thread::scope(|scope| {
+        for target in &targets {
+            scope.spawn(|| {
+                let error = Control::connect(target).unwrap_err().to_string();
+                let expected = format!("can't reach the server at 127.0.0.1:{port}: it does not answer");
+                assert!(error.starts_with(&expected), "{error}");
+            });
+        }
+    });
+}
