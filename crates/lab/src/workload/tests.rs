@@ -1,5 +1,7 @@
 //! What the workloads' tests share: clients stepped without a server, and databases of their own on a real one.
 
+mod driven;
+
 use crate::arm::Dialect;
 use crate::arm::Target;
 use crate::arm::control::{Control, Progress};
