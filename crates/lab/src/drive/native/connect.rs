@@ -264,7 +264,7 @@ impl<W: Wire> Attempt<W> {
                     ));
                 }
                 Ok(_) => (),
-                Err(Errno::AGAIN) => return Ok(Advance::Going(self)),
+                Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going(self)),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(broken(error)),
             }

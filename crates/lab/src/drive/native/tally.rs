@@ -58,9 +58,11 @@ impl Tally {
         }
     }
 
-    /// A transaction due at `due` begins.
+    /// A transaction due at `due` begins; one that begins when the time is over counts as never begun.
     pub(super) fn begun(&mut self, due: u64, now: u64) {
-        if self.counts(now)
+        if now >= self.until {
+            self.unstarted(due, self.until);
+        } else if now >= self.from
             && let Some(lag) = &mut self.lag
         {
             lag.saturating_record(now - due);
@@ -184,6 +186,7 @@ mod tests {
         tally.done(1, SECOND - 5, SECOND + 5);
         tally.done(1, SECOND, 2 * SECOND);
         tally.begun(SECOND, SECOND + 9);
+        tally.begun(SECOND, 4 * SECOND);
         tally.unstarted(2 * SECOND, 3 * SECOND);
         tally.unstarted(SECOND / 2, 3 * SECOND);
         tally.failed(0, true, 2 * SECOND);
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
         assert_eq!(measured.kinds[1].latency.min(), 10);
         assert_eq!(measured.seconds, [1, 1]);
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, 1));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (3, 2));
     }
 
     #[test]
