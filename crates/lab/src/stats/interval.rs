@@ -39,6 +39,17 @@ pub fn estimate(values: &[f64]) -> Interval {
     Interval { value, low: low.min(value), high: high.max(value) }
 }
 
+/// The same of values above zero whose noise grows with them, as that of throughput does: the interval is that of their
+/// logarithms, so that it can't reach below zero. Other values are left out of it.
+pub fn estimate_positive(values: &[f64]) -> Interval {
+    let value = median(values);
+    let logs: Vec<f64> = values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
+    match estimate(&logs).bounds() {
+        Some((low, high)) => Interval { value, low: low.exp().min(value), high: high.exp().max(value) },
+        None => Interval::alone(value),
+    }
+}
+
 /// Student's interval of the mean.
 fn of_few(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
@@ -111,6 +122,20 @@ mod tests {
             let interval = estimate(&vec![7.0; count]);
             assert_eq!((interval.value, interval.bounds()), (7.0, Some((7.0, 7.0))));
         }
+    }
+
+    #[test]
+    fn positive_values_have_positive_bounds() {
+        let far = [5_573.0, 4_433.0, 19_264.0];
+        assert!(estimate(&far).low < 0.0);
+        let interval = estimate_positive(&far);
+        assert!(interval.low > 0.0 && interval.low < 4_433.0 && interval.high > 19_264.0, "{interval:?}");
+        let (close, plain) = (estimate_positive(&[99.0, 100.0, 101.0]), estimate(&[99.0, 100.0, 101.0]));
+        assert!(
+            (close.low - plain.low).abs() < 0.1 && (close.high - plain.high).abs() < 0.1,
+            "{close:?} {plain:?}"
+        );
+        assert_eq!(estimate_positive(&[5.0, 0.0]).bounds(), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod trend;
 pub(crate) mod test_noise;
 
 pub use drift::drift;
-pub use interval::{estimate, median};
+pub use interval::{estimate, estimate_positive, median};
 pub use law::fit;
 pub use ratio::{Verdict, ratio, verdict};
 pub use trend::{Trend, trend};

@@ -23,7 +23,7 @@ use crate::arm::Target;
 use crate::drive::{Driver, Load};
 use crate::observe::Observe;
 use crate::report::{Interval, Noise, Point, Round};
-use crate::stats::{estimate, ratio};
+use crate::stats::{estimate_positive, ratio};
 use crate::workload::Workload;
 
 pub use progress::{Progress, Stage};
@@ -270,7 +270,7 @@ fn clients(count: usize) -> String {
 /// The median of a point's rounds with its interval, and its ratio to the first arm's rounds of the same passes.
 fn summarise(point: &mut Point, first: Option<&Point>) {
     let tps: Vec<f64> = point.rounds.iter().map(|round| round.tps).collect();
-    point.tps = estimate(&tps);
+    point.tps = estimate_positive(&tps);
     point.ratio = first.map(|first| ratio(first, point)).filter(|ratio: &Interval| ratio.value.is_finite());
 }
 
