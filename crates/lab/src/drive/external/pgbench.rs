@@ -240,6 +240,12 @@ impl Watched {
             }
         }
         live.enter(Phase::Over);
+        // It keeps the last of its log to itself until it ends, which is a second later.
+        let over = Instant::now();
+        while !live.is_stopped()
+            && over.elapsed() < END
+            && !matches!(tool.next(Duration::from_millis(20)), Event::End)
+        {}
         Ok(all)
     }
 
@@ -258,6 +264,9 @@ impl Watched {
         }
     }
 }
+
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(20);
 
 /// How long it may say nothing: longer than thousands of connections take.
 const SILENCE: Duration = Duration::from_secs(120);

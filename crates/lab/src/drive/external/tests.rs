@@ -129,7 +129,9 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
     let (measured, _) = run.unwrap();
     assert!((40..180).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
     let lag = measured.lag.unwrap();
-    assert!(lag.len() > 20, "{}", lag.len());
+    // All are logged, so few that the log is written only at its end.
+    let logged = lag.len().abs_diff(measured.kinds[0].done);
+    assert!(logged < 10, "{} {:?}", lag.len(), measured.kinds[0].done);
 }
 
 #[test]
