@@ -20,6 +20,7 @@ pub mod report;
 pub mod script;
 pub mod stats;
 pub mod sweep;
+pub mod view;
 pub mod workload;
 
 #[cfg(test)]

@@ -30,6 +30,17 @@ pub enum Protocol {
     Prepared,
 }
 
+impl Protocol {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Extended => "extended",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
 /// When transactions begin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {

@@ -5,7 +5,23 @@
 //! 2. A report may hold anything: no arms, no points, points without rounds, numbers that are none (NaN). Every output
 //!    shows the rest and leaves a dash where there is no number.
 
+pub mod compare;
+pub(crate) mod figures;
+pub mod groups;
+mod html;
+mod markdown;
 pub(crate) mod number;
+#[cfg(test)]
+pub(crate) mod samples;
+pub mod sheets;
+mod store;
+mod terminal;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::table;
 
 use crate::arm::Dialect;
 use crate::drive::{CpuTime, Errors, Protocol};
@@ -39,8 +55,7 @@ impl Interval {
         (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
     }
 
-    /// Whether `value` lies within the bounds: of a ratio and 1, that there is no difference outside the noise. `None`
-    /// where no bounds are known.
+    /// Whether `value` lies within the bounds; `None` where no bounds are known.
     pub fn contains(&self, value: f64) -> Option<bool> {
         self.bounds().map(|(low, high)| low <= value && value <= high)
     }
@@ -195,6 +210,8 @@ pub struct Round {
     pub seconds: Vec<u64>,
     /// Errors by code.
     pub errors: Vec<Errors>,
+    /// Transactions that were due and never begun (open loop).
+    pub unstarted: u64,
     /// Clients that could not go on, and why the first could not.
     pub lost_clients: Option<(usize, String)>,
     /// The driver's own CPU time.

@@ -136,6 +136,7 @@ pub(super) fn round(
         lag: measured.lag.as_ref().map(latency),
         seconds: measured.seconds.clone(),
         errors: measured.errors.clone(),
+        unstarted: measured.unstarted,
         lost_clients: measured.lost_clients.clone(),
         client_cpu: measured.client_cpu,
         observed,

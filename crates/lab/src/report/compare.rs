@@ -1,0 +1,285 @@
+//! Two stored runs, point by point.
+//!
+//! What differs between the machines comes first, since it may explain all the rest. Arms are matched by name; where each
+//! run has but one, those two are. Rounds of two runs lie too far apart to be paired, so that a ratio's bounds come from
+//! both runs' own: the distances of each side add up as independent ones do, on logarithms (recovered variances, after
+//! Zou and Donner 2008).
+
+use super::groups::{Group, groups};
+use super::sheets::{Block, Sheet};
+use super::{Arm, Interval, Point, Report, figures, terminal};
+use crate::stats::{Verdict, verdict};
+
+/// What two runs have in common, and what not.
+#[derive(Debug, Clone, Default)]
+pub struct Comparison {
+    /// How the machines differ, a line each.
+    pub machines: Vec<String>,
+    /// What else was changed: servers, settings, load.
+    pub changes: Vec<String>,
+    /// Points that both have, in the first one's order.
+    pub series: Vec<Series>,
+    /// Points that only one has, a line for each arm and workload.
+    pub unmatched: Vec<String>,
+}
+
+/// One arm's points of one workload in both runs.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Workload, protocol and arm.
+    pub title: String,
+    /// By rising clients.
+    pub pairs: Vec<Pair>,
+}
+
+/// One point in both runs.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// Connections.
+    pub clients: usize,
+    /// Transactions a second in the first run and in the second.
+    pub tps: [Interval; 2],
+    /// The second's over the first's.
+    pub ratio: Interval,
+    /// The 99th percentile of latency in both, in milliseconds.
+    pub p99: [f64; 2],
+    /// Transactions given up in both.
+    pub failed: [u64; 2],
+}
+
+/// Holds the second run against the first.
+pub fn compare(first: &Report, second: &Report) -> Comparison {
+    let mut all = Comparison::default();
+    changes("", &first.machine.facts, &second.machine.facts, &mut all.machines);
+    changes("load: ", &first.load, &second.load, &mut all.changes);
+    for arm in &first.arms {
+        if let Some(other) = second.arms.iter().find(|other| other.name == partner(first, second, &arm.name))
+        {
+            arm_changes(arm, other, &mut all.changes);
+        }
+    }
+    let others = groups(second);
+    let mut matched: Vec<&Point> = Vec::new();
+    for group in groups(first) {
+        let same = |other: &&Group<'_>| other.workload == group.workload && other.protocol == group.protocol;
+        let other = others.iter().find(same);
+        for arm in &group.arms {
+            let mut pairs = Vec::new();
+            let mut alone = Vec::new();
+            for point in group.line(arm) {
+                match other.and_then(|other| other.point(partner(first, second, arm), point.clients)) {
+                    Some(with) => {
+                        matched.push(with);
+                        pairs.push(pair(point, with));
+                    }
+                    None => alone.push(point.clients.to_string()),
+                }
+            }
+            let title = format!("{}, {arm}", group.title());
+            only("first", &title, &alone, &mut all.unmatched);
+            if !pairs.is_empty() {
+                all.series.push(Series { title, pairs });
+            }
+        }
+    }
+    for group in &others {
+        for arm in &group.arms {
+            let line = group.line(arm).into_iter();
+            let alone = line.filter(|point| !matched.iter().any(|one| std::ptr::eq(*one, *point)));
+            let alone: Vec<_> = alone.map(|point| point.clients.to_string()).collect();
+            only("second", &format!("{}, {arm}", group.title()), &alone, &mut all.unmatched);
+        }
+    }
+    all
+}
+
+/// What the arm of the first run is called in the second one.
+fn partner<'a>(first: &Report, second: &'a Report, arm: &'a str) -> &'a str {
+    match (&first.arms[..], &second.arms[..]) {
+        ([_], [other]) => &other.name,
+        _ => arm,
+    }
+}
+
+fn pair(point: &Point, with: &Point) -> Pair {
+    Pair {
+        clients: point.clients,
+        tps: [point.tps, with.tps],
+        ratio: ratio(&point.tps, &with.tps),
+        p99: [point.latency().p99, with.latency().p99],
+        failed: [point.failures().failed, with.failures().failed],
+    }
+}
+
+/// `to` over `from`, as independent measurements.
+fn ratio(from: &Interval, to: &Interval) -> Interval {
+    let value = to.value / from.value;
+    let (Some((from_low, from_high)), Some((to_low, to_high))) = (from.bounds(), to.bounds()) else {
+        return Interval::alone(value);
+    };
+    let below = (to.value / to_low).ln().hypot((from_high / from.value).ln());
+    let above = (to_high / to.value).ln().hypot((from.value / from_low).ln());
+    Interval { value, low: value * (-below).exp(), high: value * above.exp() }
+}
+
+fn arm_changes(from: &Arm, to: &Arm, lines: &mut Vec<String>) {
+    let name = match from.name == to.name {
+        true => format!("{}: ", from.name),
+        false => format!("{} and {}: ", from.name, to.name),
+    };
+    if from.server != to.server {
+        lines.push(format!("{name}server: {} became {}", from.server, to.server));
+    }
+    changes(&name, &from.settings, &to.settings, lines);
+}
+
+fn changes(what: &str, from: &[(String, String)], to: &[(String, String)], lines: &mut Vec<String>) {
+    let find = |all: &[(String, String)], name: &str| {
+        all.iter().find(|(one, _)| one == name).map(|(_, value)| value.clone())
+    };
+    for (name, value) in from {
+        match find(to, name) {
+            Some(other) if other == *value => {}
+            Some(other) => lines.push(format!("{what}{name}: {value} became {other}")),
+            None => lines.push(format!("{what}{name}: {value} in the first only")),
+        }
+    }
+    for (name, value) in to.iter().filter(|(name, _)| find(from, name).is_none()) {
+        lines.push(format!("{what}{name}: {value} in the second only"));
+    }
+}
+
+fn only(which: &str, title: &str, clients: &[String], lines: &mut Vec<String>) {
+    if !clients.is_empty() {
+        lines.push(format!("{title}: {} clients in the {which} only", clients.join(", ")));
+    }
+}
+
+impl Comparison {
+    /// As text, at most `width` columns wide.
+    pub fn table(&self, width: usize) -> String {
+        let mut text = String::new();
+        terminal::list("The machines differ:", &self.machines, width, &mut text);
+        terminal::list("Changed:", &self.changes, width, &mut text);
+        for series in &self.series {
+            terminal::write(&series.sheet(), width, &mut text);
+        }
+        terminal::list("Without a partner:", &self.unmatched, width, &mut text);
+        text.push_str(&self.conclusion());
+        text.push('\n');
+        text
+    }
+
+    /// How many points became faster, slower, or neither.
+    fn conclusion(&self) -> String {
+        let pairs = || self.series.iter().flat_map(|series| &series.pairs);
+        let count = |what| pairs().filter(|pair| verdict(&pair.ratio) == what).count();
+        let (faster, slower) = (count(Verdict::More), count(Verdict::Less));
+        let (none, unknown) = (count(Verdict::None), count(Verdict::Unknown));
+        let all = pairs().count();
+        let mut text = format!("Of {all} points {faster} became faster, {slower} slower, {none} neither");
+        if unknown > 0 {
+            text.push_str(&format!("; of {unknown} too few rounds are known to tell"));
+        }
+        text.push('.');
+        text
+    }
+}
+
+impl Series {
+    fn sheet(&self) -> Sheet {
+        let block = |name: &str, heads: &[&str], row: &dyn Fn(&Pair) -> Vec<String>| Block {
+            name: name.into(),
+            heads: heads.iter().map(|head| head.to_string()).collect(),
+            rows: self.pairs.iter().map(row).collect(),
+        };
+        let run = |at: usize| {
+            move |pair: &Pair| {
+                let tps = &pair.tps[at];
+                let (p99, failed) = (figures::number(pair.p99[at]), pair.failed[at].to_string());
+                vec![figures::number(tps.value), figures::spread(tps), p99, failed]
+            }
+        };
+        let heads = ["tps", "±", "p99", "failed"];
+        let change = |pair: &Pair| {
+            let within = |(low, high)| format!("{} to {}", figures::factor(low), figures::factor(high));
+            vec![figures::ratio(&pair.ratio), pair.ratio.bounds().map_or(figures::NONE.into(), within)]
+        };
+        Sheet {
+            title: self.title.clone(),
+            key: "clients".into(),
+            keys: self.pairs.iter().map(|pair| pair.clients.to_string()).collect(),
+            blocks: vec![
+                block("first", &heads, &run(0)),
+                block("second", &heads, &run(1)),
+                block("second to first", &["ratio", "between"], &change),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{samples, tests::golden};
+
+    fn faster(by: f64) -> Report {
+        let mut report = samples::two_arms();
+        for point in &mut report.points {
+            let Interval { value, low, high } = point.tps;
+            let by = if point.clients > 8 { by } else { 1.0 };
+            point.tps = Interval { value: value * by, low: low * by, high: high * by };
+        }
+        report
+    }
+
+    #[test]
+    fn what_differs_between_machines_comes_first() {
+        let first = samples::two_arms();
+        let mut second = faster(1.3);
+        second.machine.facts[1].1 = "64".into();
+        second.arms[1].settings[0].1 = "4GB".into();
+        second.load.pop();
+        second.points.retain(|point| point.arm != "pg18" || point.clients < 200);
+        let mut new = second.points[0].clone();
+        new.clients = 512;
+        second.points.push(new);
+        let text = compare(&first, &second).table(100);
+        assert!(text.starts_with("The machines differ:\n- cores: 2 became 64\n"), "{text}");
+        golden("compare", &text);
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself_and_noise_is_no_difference() {
+        let first = samples::two_arms();
+        let same = compare(&first, &first);
+        assert!(same.machines.is_empty() && same.changes.is_empty() && same.unmatched.is_empty());
+        assert!(same.conclusion().starts_with("Of 18 points 0 became faster, 0 slower, 18 neither."));
+        let slower = compare(&faster(1.3), &first);
+        assert_eq!(slower.conclusion(), "Of 18 points 0 became faster, 10 slower, 8 neither.");
+        let single = samples::one_point();
+        let unknown = compare(&single, &single).conclusion();
+        assert!(unknown.ends_with("of 1 too few rounds are known to tell."), "{unknown}");
+    }
+
+    #[test]
+    fn two_arms_of_other_names_are_held_against_each_other_where_there_are_no_others() {
+        let first = samples::one_point();
+        let mut second = first.clone();
+        second.arms[0].name = "patched".into();
+        second.points[0].arm = "patched".into();
+        let both = compare(&first, &second);
+        assert_eq!((both.series.len(), both.unmatched.len()), (1, 0));
+        assert!(compare(&samples::nothing(), &first).table(80).starts_with("Without a partner:"));
+    }
+
+    #[test]
+    fn bounds_of_a_ratio_hold_the_truth_as_often_as_those_of_its_parts() {
+        let from = Interval { value: 100.0, low: 97.0, high: 104.0 };
+        let to = Interval { value: 200.0, low: 192.0, high: 206.0 };
+        let both = ratio(&from, &to);
+        assert!((both.low - 1.890).abs() < 0.001 && (both.high - 2.087).abs() < 0.001, "{both:?}");
+        let back = ratio(&to, &from);
+        assert!((back.low - 1.0 / both.high).abs() < 1e-9 && (back.high - 1.0 / both.low).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,238 @@
+//! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
+
+use super::{CpuSplit, Fit, Latency, Point, Report, Share, Switches};
+use crate::drive::Protocol;
+use crate::stats;
+
+/// All points of one workload and protocol.
+#[derive(Debug)]
+pub struct Group<'a> {
+    report: &'a Report,
+    /// Name of the workload.
+    pub workload: &'a str,
+    /// How statements were sent.
+    pub protocol: Protocol,
+    /// Clients that any arm was measured with, rising.
+    pub clients: Vec<usize>,
+    /// Arms that have points here, in the report's order.
+    pub arms: Vec<&'a str>,
+}
+
+/// A report's groups, in the order they were first measured.
+pub fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for point in &report.points {
+        let same = |group: &Group<'_>| group.workload == point.workload && group.protocol == point.protocol;
+        let at = match groups.iter().position(same) {
+            Some(at) => at,
+            None => {
+                groups.push(Group::new(report, point));
+                groups.len() - 1
+            }
+        };
+        let group = &mut groups[at];
+        group.clients.push(point.clients);
+        if !group.arms.contains(&point.arm.as_str()) {
+            group.arms.push(&point.arm);
+        }
+    }
+    for group in &mut groups {
+        group.clients.sort_unstable();
+        group.clients.dedup();
+        group.arms.sort_by_key(|arm| report.arm_number(arm));
+    }
+    groups
+}
+
+impl Report {
+    /// An arm's place; past the end for a name that isn't among the arms.
+    pub(crate) fn arm_number(&self, name: &str) -> usize {
+        self.arms.iter().position(|arm| arm.name == name).unwrap_or(self.arms.len())
+    }
+}
+
+impl<'a> Group<'a> {
+    /// Of this point's kind, still without any.
+    fn new(report: &'a Report, like: &'a Point) -> Self {
+        Self {
+            report,
+            workload: &like.workload,
+            protocol: like.protocol,
+            clients: Vec::new(),
+            arms: Vec::new(),
+        }
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> String {
+        format!("{}, {}", self.workload, self.protocol.name())
+    }
+
+    /// An arm's point with so many clients.
+    pub fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
+        self.points().find(|point| point.arm == arm && point.clients == clients)
+    }
+
+    /// An arm's points by rising clients.
+    pub fn line(&self, arm: &str) -> Vec<&'a Point> {
+        self.clients.iter().filter_map(|clients| self.point(arm, *clients)).collect()
+    }
+
+    /// All its points, as they were measured.
+    pub fn points(&self) -> impl Iterator<Item = &'a Point> + use<'a> {
+        let (workload, protocol) = (self.workload, self.protocol);
+        self.report
+            .points
+            .iter()
+            .filter(move |point| point.workload == workload && point.protocol == protocol)
+    }
+
+    /// An arm's fitted curve.
+    pub fn fit(&self, arm: &str) -> Option<&'a Fit> {
+        let here =
+            |fit: &&Fit| fit.arm == arm && fit.workload == self.workload && fit.protocol == self.protocol;
+        self.report.fits.iter().find(here)
+    }
+
+    /// An arm's point with most transactions a second, and the lowest one with more clients than that, where there is one.
+    pub fn best_and_worst(&self, arm: &str) -> Option<(&'a Point, Option<&'a Point>)> {
+        let line = self.line(arm);
+        let measured = || line.iter().copied().filter(|point| point.tps.value.is_finite());
+        let best = measured().max_by(|a, b| a.tps.value.total_cmp(&b.tps.value))?;
+        let beyond = measured().filter(|point| point.clients > best.clients);
+        Some((best, beyond.min_by(|a, b| a.tps.value.total_cmp(&b.tps.value))))
+    }
+}
+
+/// How often something went wrong at a point, over all rounds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Transactions given up.
+    pub failed: u64,
+    /// Transactions begun again.
+    pub retried: u64,
+    /// Errors of statements.
+    pub errors: u64,
+    /// Clients that could not go on.
+    pub lost_clients: u64,
+}
+
+impl Point {
+    /// The rounds' medians.
+    pub fn latency(&self) -> Latency {
+        self.medians(|round| Some(round.latency)).unwrap_or(Latency::NONE)
+    }
+
+    /// The rounds' medians of how late transactions began (open loop).
+    pub fn lag(&self) -> Option<Latency> {
+        self.medians(|round| round.lag)
+    }
+
+    fn medians(&self, of: impl Fn(&super::Round) -> Option<Latency>) -> Option<Latency> {
+        let all: Vec<Latency> = self.rounds.iter().filter_map(of).collect();
+        let one = |of: fn(&Latency) -> f64| median(all.iter().map(of)).unwrap_or(f64::NAN);
+        (!all.is_empty()).then(|| Latency {
+            mean: one(|all| all.mean),
+            p50: one(|all| all.p50),
+            p90: one(|all| all.p90),
+            p95: one(|all| all.p95),
+            p99: one(|all| all.p99),
+            p999: one(|all| all.p999),
+            max: one(|all| all.max),
+        })
+    }
+
+    /// Over all rounds.
+    pub fn failures(&self) -> Failures {
+        let mut sum = Failures::default();
+        for round in &self.rounds {
+            for kind in &round.kinds {
+                sum.failed = sum.failed.saturating_add(kind.failed);
+                sum.retried = sum.retried.saturating_add(kind.retried);
+            }
+            for errors in &round.errors {
+                sum.errors = sum.errors.saturating_add(errors.count);
+            }
+            let lost = round.lost_clients.as_ref().map_or(0, |(clients, _)| *clients as u64);
+            sum.lost_clients = sum.lost_clients.saturating_add(lost);
+        }
+        sum
+    }
+
+    /// The rounds' mean, so that the shares still add up.
+    pub fn cpu(&self) -> Option<CpuSplit> {
+        let all: Vec<CpuSplit> = self.rounds.iter().filter_map(|round| round.observed.cpu).collect();
+        let mean = |of: fn(&CpuSplit) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        (!all.is_empty()).then(|| CpuSplit {
+            client: mean(|all| all.client),
+            server_user: mean(|all| all.server_user),
+            server_kernel: mean(|all| all.server_kernel),
+            other: mean(|all| all.other),
+            idle: mean(|all| all.idle),
+        })
+    }
+
+    /// Context switches of the server for each transaction: the rounds' medians.
+    pub fn switches(&self) -> Option<Switches> {
+        let seen = || self.rounds.iter().filter_map(|round| round.observed.switches);
+        let voluntary = median(seen().map(|one| one.voluntary))?;
+        Some(Switches { voluntary, involuntary: median(seen().map(|one| one.involuntary))? })
+    }
+
+    /// System calls of the server for each transaction: the rounds' median.
+    pub fn calls(&self) -> Option<f64> {
+        median(self.rounds.iter().filter_map(|round| round.observed.calls))
+    }
+
+    /// The driver's own CPU time for each transaction, in microseconds: the rounds' median.
+    pub fn client_cpu(&self) -> Option<f64> {
+        let each = self.rounds.iter().map(|round| {
+            let cpu = round.client_cpu.user + round.client_cpu.system;
+            cpu / (round.tps * round.elapsed) * 1e6
+        });
+        median(each)
+    }
+
+    /// Top symbols of the server: the mean of the rounds that saw any, greatest first.
+    pub fn symbols(&self) -> Vec<Share> {
+        self.shares(|round| &round.observed.symbols)
+    }
+
+    /// What sessions waited for: the mean of the rounds that saw any, greatest first.
+    pub fn waits(&self) -> Vec<Share> {
+        self.shares(|round| &round.observed.waits)
+    }
+
+    fn shares(&self, of: impl Fn(&super::Round) -> &Vec<Share>) -> Vec<Share> {
+        let seen: Vec<_> = self.rounds.iter().map(of).filter(|shares| !shares.is_empty()).collect();
+        let mut sums: Vec<Share> = Vec::new();
+        for one in seen.iter().copied().flatten().filter(|one| one.share.is_finite()) {
+            match sums.iter_mut().find(|sum| sum.name == one.name) {
+                Some(sum) => sum.share += one.share,
+                None => sums.push(one.clone()),
+            }
+        }
+        for sum in &mut sums {
+            sum.share /= seen.len() as f64;
+        }
+        sums.sort_by(|a, b| b.share.total_cmp(&a.share));
+        sums
+    }
+}
+
+impl Latency {
+    const NONE: Self = Self {
+        mean: f64::NAN,
+        p50: f64::NAN,
+        p90: f64::NAN,
+        p95: f64::NAN,
+        p99: f64::NAN,
+        p999: f64::NAN,
+        max: f64::NAN,
+    };
+}
+
+/// Of those that are numbers; `None` without any.
+fn median(of: impl Iterator<Item = f64>) -> Option<f64> {
+    Some(stats::median(&of.collect::<Vec<_>>())).filter(|median| median.is_finite())
+}

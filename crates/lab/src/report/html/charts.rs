@@ -1,0 +1,333 @@
+//! The plots of one workload.
+
+use super::axis::Axis;
+use super::figures;
+use super::markup::Markup;
+use super::plot::{self, Bar, Dot, Frame, Line};
+use crate::report::groups::Group;
+use crate::report::{Latency, Point, Report};
+
+/// Values that lines are drawn of: one of a point, if it has it.
+type Of<'a> = &'a dyn Fn(&Group<'_>, &Point) -> Option<f64>;
+
+/// One of a point's latencies, in milliseconds.
+type Percentile = fn(&Latency) -> f64;
+
+/// Draws a workload's plots; ids begin with `id`.
+pub(super) struct Charts<'a> {
+    pub report: &'a Report,
+    pub group: &'a Group<'a>,
+    pub id: String,
+}
+
+impl Charts<'_> {
+    /// All of them.
+    pub fn draw(&self, page: &mut Markup) {
+        self.legend(page);
+        page.element("div", &[("class", &"plots two")], |page| {
+            self.throughput(page);
+            self.efficiency(page);
+        });
+        page.leaf("h3", &[], "Latency");
+        self.legend(page);
+        page.element("div", &[("class", &"plots")], |page| self.latency(page));
+        if self.group.points().any(|point| point.cpu().is_some()) {
+            page.leaf("h3", &[], "Where the machine's CPU time went");
+            legend_of_parts(page);
+            page.element("div", &[("class", &"plots")], |page| self.cpu(page));
+        }
+        self.costs(page);
+        self.seconds(page);
+    }
+
+    /// Of many arms, once for all plots below a heading; fewer are named at each plot.
+    fn legend(&self, page: &mut Markup) {
+        let lines = self.lines(&|_, _| None);
+        if lines.len() > LEGENDS {
+            legend_of_arms(page, &lines);
+        }
+    }
+
+    fn throughput(&self, page: &mut Markup) {
+        let curves = self.group.arms.iter().any(|arm| self.group.fit(arm).is_some());
+        let x = Axis::clients(&self.group.clients);
+        let mut lines = self.lines(&|_, point| Some(point.tps.value));
+        for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
+            for (dot, point) in line.runs.iter_mut().flatten().zip(self.group.line(arm)) {
+                dot.bounds = point.tps.bounds();
+            }
+            if let Some(fit) = self.group.fit(arm) {
+                line.curve = x.samples(60).map(|clients| (clients, fit.tps(clients))).collect();
+            }
+        }
+        let more = if curves { "; dashed: the fitted curve" } else { "" };
+        let caption = format!("Transactions a second against clients{more}");
+        let highest = lines.iter().flat_map(|line| line.runs.iter().flatten());
+        let highest = highest.flat_map(|dot| [dot.y].into_iter().chain(dot.bounds.map(|(_, high)| high)));
+        let y = Axis::from_zero(highest);
+        self.figure(page, "tps", &caption, ("clients", "tps"), (x, y), &lines);
+    }
+
+    fn efficiency(&self, page: &mut Markup) {
+        let fewest = self.group.clients.first().copied().unwrap_or(1);
+        let lines = self.lines(&|group, point| {
+            let one = group.point(&point.arm, fewest)?;
+            Some(point.tps.value / point.clients as f64 / (one.tps.value / one.clients as f64))
+        });
+        let caption = format!("Efficiency: tps of each client, relative to {}", figures::clients(fewest));
+        let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
+        self.figure(page, "efficiency", &caption, ("clients", "efficiency"), axes, &lines);
+    }
+
+    /// A plot for each percentile, all with the same axis, so that arms are told apart and plots can be compared.
+    fn latency(&self, page: &mut Markup) {
+        let all: [(&str, Percentile); 3] =
+            [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
+        let plots: Vec<_> =
+            all.iter().map(|(name, of)| (name, self.lines(&|_, point| Some(of(&point.latency()))))).collect();
+        let y = Axis::logarithmic(plots.iter().flat_map(|(_, lines)| values(lines)));
+        for (name, lines) in &plots {
+            let caption = format!("Latency {name} against clients, ms");
+            let axes = (Axis::clients(&self.group.clients), y.clone());
+            self.figure(page, name, &caption, ("clients", "ms"), axes, lines);
+        }
+    }
+
+    fn costs(&self, page: &mut Markup) {
+        let switches: Of<'_> = &|_, point| point.switches().map(|one| one.voluntary + one.involuntary);
+        let calls: Of<'_> = &|_, point| point.calls();
+        let all = [("switches", "Context switches", switches), ("calls", "System calls", calls)];
+        let seen: Vec<_> = all
+            .into_iter()
+            .map(|(id, name, of)| (id, name, self.lines(of)))
+            .filter(|one| any(&one.2))
+            .collect();
+        if seen.is_empty() {
+            return;
+        }
+        page.leaf("h3", &[], "What a transaction asks of the kernel");
+        self.legend(page);
+        page.element("div", &[("class", &"plots two")], |page| {
+            for (id, name, lines) in seen {
+                let caption = format!("{name} of the server for each transaction");
+                let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
+                self.figure(page, id, &caption, ("clients", "each"), axes, &lines);
+            }
+        });
+    }
+
+    fn cpu(&self, page: &mut Markup) {
+        for (at, arm) in self.group.arms.iter().enumerate() {
+            let bar = |point: &Point| -> Option<Bar> {
+                let cpu = point.cpu()?;
+                let parts = vec![cpu.server_user, cpu.server_kernel, cpu.client, cpu.other, cpu.idle];
+                Some((point.clients.to_string(), parts))
+            };
+            let bars: Vec<Bar> = self.group.line(arm).into_iter().filter_map(bar).collect();
+            if bars.is_empty() {
+                continue;
+            }
+            let mut y = Axis::from_zero([1.0].into_iter());
+            y.ticks = y.ticks.into_iter().map(|(value, _)| (value, figures::percent(value))).collect();
+            let frame = Frame {
+                title: format!("CPU time, {arm}"),
+                description: format!(
+                    "Stacked bars: shares of the machine's CPU time, from the bottom {}, at {} numbers of clients. {}",
+                    PARTS.join(", "),
+                    bars.len(),
+                    self.below()
+                ),
+                id: format!("{}-cpu{at}", self.id),
+                x_name: "clients",
+                y_name: "share",
+                x: Axis::unmarked(),
+                y,
+            };
+            page.element("figure", &[], |page| {
+                page.leaf("figcaption", &[], arm);
+                plot::stacks(page, &frame, &PARTS, &bars);
+            });
+        }
+    }
+
+    /// Where any arm is best, and with most clients; the others to be opened.
+    fn seconds(&self, page: &mut Markup) {
+        let clients = &self.group.clients;
+        let seen = |clients: &&usize| {
+            self.group.points().any(|point| {
+                point.clients == **clients && point.rounds.iter().any(|round| round.seconds.len() > 1)
+            })
+        };
+        let mut rest: Vec<usize> = clients.iter().filter(seen).copied().collect();
+        if rest.is_empty() {
+            return;
+        }
+        let bests = self.group.arms.iter().filter_map(|arm| self.group.best_and_worst(arm));
+        let bests: Vec<usize> = bests.map(|(best, _)| best.clients).collect();
+        let most = rest.last().copied();
+        let telling = |one: &usize| bests.contains(one) || Some(*one) == most;
+        let shown: Vec<usize> = rest.iter().copied().filter(telling).collect();
+        rest.retain(|one| !shown.contains(one));
+        page.leaf("h3", &[], "Throughput over the seconds of all rounds");
+        self.legend(page);
+        page.element("div", &[("class", &"plots")], |page| {
+            shown.iter().for_each(|clients| self.seconds_at(page, *clients));
+        });
+        if !rest.is_empty() {
+            page.element("details", &[], |page| {
+                page.leaf("summary", &[], "With other numbers of clients");
+                page.element("div", &[("class", &"plots")], |page| {
+                    rest.iter().for_each(|clients| self.seconds_at(page, *clients));
+                });
+            });
+        }
+    }
+
+    fn seconds_at(&self, page: &mut Markup, clients: usize) {
+        let mut longest = 0;
+        let line = |(at, arm): (usize, &&str)| {
+            let mut line = self.line(at, arm);
+            line.marked = false;
+            let mut second = 0;
+            for round in self.group.point(arm, clients).map_or(&[][..], |point| &point.rounds) {
+                let dot = |(at, done): (usize, &u64)| Dot {
+                    x: (second + at) as f64,
+                    y: *done as f64,
+                    bounds: None,
+                };
+                line.runs.push(round.seconds.iter().enumerate().map(dot).collect());
+                second += round.seconds.len();
+            }
+            longest = longest.max(second);
+            line
+        };
+        let lines: Vec<_> = self.group.arms.iter().enumerate().map(line).collect();
+        let axes = (Axis::seconds(longest), Axis::from_zero(values(&lines)));
+        let caption = format!("{}: transactions in each second", figures::clients(clients));
+        self.figure(
+            page,
+            &format!("s{clients}"),
+            &caption,
+            ("seconds counted, rounds apart", "tps"),
+            axes,
+            &lines,
+        );
+    }
+
+    fn figure(
+        &self,
+        page: &mut Markup,
+        id: &str,
+        caption: &str,
+        (x_name, y_name): (&str, &str),
+        (x, y): (Axis, Axis),
+        lines: &[Line],
+    ) {
+        let frame = Frame {
+            title: format!("{caption}: {}", self.group.title()),
+            description: format!("{} {}", describe(lines), self.below()),
+            id: format!("{}-{id}", self.id),
+            x_name,
+            y_name,
+            x,
+            y,
+        };
+        page.element("figure", &[], |page| {
+            page.leaf("figcaption", &[], caption);
+            if lines.len() <= LEGENDS {
+                legend_of_arms(page, lines);
+            }
+            match any(lines) {
+                true => frame.lines(page, lines),
+                false => page.leaf("p", &[("class", &"faint")], "No numbers."),
+            }
+        });
+    }
+
+    fn below(&self) -> &'static str {
+        "All numbers are in the tables below the plots."
+    }
+
+    fn line(&self, at: usize, arm: &str) -> Line {
+        let number = self.report.arm_number(arm);
+        let style = if number < self.report.arms.len() { number } else { number + at };
+        Line { style, name: arm.to_string(), runs: Vec::new(), curve: Vec::new(), marked: true }
+    }
+
+    fn lines(&self, of: Of<'_>) -> Vec<Line> {
+        let line = |(at, arm): (usize, &&str)| {
+            let mut line = self.line(at, arm);
+            let dot = |point: &&Point| Dot {
+                x: point.clients as f64,
+                y: of(self.group, point).unwrap_or(f64::NAN),
+                bounds: None,
+            };
+            line.runs.push(self.group.line(arm).iter().map(dot).collect());
+            line
+        };
+        self.group.arms.iter().enumerate().map(line).collect()
+    }
+}
+
+/// Up to so many arms are named at each plot.
+const LEGENDS: usize = 3;
+
+/// From the bottom.
+const PARTS: [&str; 5] = ["server, own code", "server, kernel", "client", "other", "idle"];
+
+fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
+    lines
+        .iter()
+        .flat_map(|line| line.runs.iter().flatten())
+        .map(|dot| dot.y)
+        .filter(|value| value.is_finite())
+}
+
+fn any(lines: &[Line]) -> bool {
+    values(lines).next().is_some()
+}
+
+/// Each line's first, highest and last value, in words.
+fn describe(lines: &[Line]) -> String {
+    let one = |line: &Line| {
+        let dots: Vec<_> = line.runs.iter().flatten().filter(|dot| dot.y.is_finite()).collect();
+        let text = |dot: &Dot| format!("{} at {}", figures::number(dot.y), figures::number(dot.x));
+        let (first, last) = (dots.first()?, dots.last()?);
+        let highest = dots.iter().max_by(|a, b| a.y.total_cmp(&b.y))?;
+        Some(format!("{}: from {} to {}, highest {}.", line.name, text(first), text(last), text(highest)))
+    };
+    lines.iter().filter_map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn legend_of_arms(page: &mut Markup, lines: &[Line]) {
+    page.element("ul", &[("class", &"legend")], |page| {
+        for line in lines {
+            page.element("li", &[], |page| {
+                let class = format!("line a{}", line.style % plot::STYLES);
+                let view: [(&str, &dyn std::fmt::Display); 3] =
+                    [("class", &class), ("viewBox", &"-12 -6 24 12"), ("aria-hidden", &"true")];
+                page.element("svg", &view, |svg| {
+                    svg.empty("path", &[("d", &"M-12 0H12")]);
+                    if line.marked {
+                        svg.empty("path", &[("class", &"mark"), ("d", &plot::mark(line.style))]);
+                    }
+                });
+                page.leaf("span", &[], &line.name);
+            });
+        }
+    });
+}
+
+fn legend_of_parts(page: &mut Markup) {
+    page.element("ul", &[("class", &"legend")], |page| {
+        for (at, part) in PARTS.iter().enumerate() {
+            page.element("li", &[], |page| {
+                page.element("svg", &[("viewBox", &"0 0 24 12"), ("aria-hidden", &"true")], |svg| {
+                    let class = format!("cpu{at}");
+                    svg.empty("rect", &[("class", &class), ("width", &"24"), ("height", &"12")]);
+                });
+                page.leaf("span", &[], part);
+            });
+        }
+    });
+}

@@ -1,0 +1,122 @@
+//! Tables: a sheet's blocks stand beside each other where there is room, below each other where there isn't.
+
+use super::figures;
+use super::markup::Markup;
+use super::plot;
+use crate::report::Report;
+use crate::report::groups::Group;
+use crate::report::sheets::{self, Block, Shares, Sheet};
+
+/// How many shares are drawn of an arm.
+const MOST: usize = 12;
+
+/// A sheet under its title.
+pub(super) fn sheet(page: &mut Markup, sheet: &Sheet) {
+    page.leaf("h3", &[], &sheet.title);
+    page.element("div", &[("class", &"sheet")], |page| {
+        for block in &sheet.blocks {
+            // What scrolls must be reachable by keyboard.
+            let of = if block.name.is_empty() { &sheet.title } else { &block.name };
+            let region: [(&str, &dyn std::fmt::Display); 3] =
+                [("tabindex", &"0"), ("role", &"region"), ("aria-label", of)];
+            page.element("div", &region, |page| table(page, sheet, block));
+        }
+    });
+}
+
+fn table(page: &mut Markup, sheet: &Sheet, block: &Block) {
+    let class = if sheet.is_words() { "words" } else { "numbers" };
+    page.element("table", &[("class", &class)], |page| {
+        if !block.name.is_empty() {
+            page.leaf("caption", &[], &block.name);
+        }
+        page.element("thead", &[], |page| {
+            page.element("tr", &[], |page| {
+                for head in std::iter::once(&sheet.key).chain(&block.heads) {
+                    page.leaf("th", &[("scope", &"col")], head);
+                }
+            });
+        });
+        page.element("tbody", &[], |page| {
+            for (key, row) in sheet.keys.iter().zip(&block.rows) {
+                page.element("tr", &[], |page| {
+                    page.leaf("th", &[("scope", &"row")], key);
+                    for (head, cell) in block.heads.iter().zip(row) {
+                        let bad = if cell.starts_with(sheets::BROKEN) { "bad" } else { "" };
+                        page.element("td", &[("data-head", head)], |page| {
+                            page.leaf("span", &[("class", &bad)], cell);
+                        });
+                    }
+                });
+            }
+        });
+    });
+}
+
+/// Each arm's greatest shares at its best point, and at its worst one beyond, as bars.
+pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what: Shares) {
+    let seen = |arm: &&&str| group.line(arm).iter().any(|point| !what.of(point).is_empty());
+    let arms: Vec<&str> = group.arms.iter().filter(seen).copied().collect();
+    if arms.is_empty() {
+        return;
+    }
+    page.leaf(
+        "h3",
+        &[],
+        format!("{}, at the best point and at the worst one with more clients", what.title()),
+    );
+    page.element("div", &[("class", &"plots")], |page| {
+        for arm in arms {
+            page.element("figure", &[], |page| shift(page, report, group, arm, what));
+        }
+    });
+}
+
+fn shift(page: &mut Markup, report: &Report, group: &Group<'_>, arm: &str, what: Shares) {
+    page.leaf("figcaption", &[], arm);
+    let points = match group.best_and_worst(arm) {
+        Some((best, Some(worst))) => vec![best, worst],
+        Some((best, None)) => vec![best],
+        None => Vec::new(),
+    };
+    let rows = sheets::shares(&points, what, MOST);
+    if rows.is_empty() {
+        page.leaf("p", &[("class", &"faint")], "Not seen at these points.");
+        return;
+    }
+    let greatest = rows.iter().flat_map(|(_, shares)| shares).flatten().fold(0.0, |a: f64, b| a.max(*b));
+    let class = format!("bars a{}", report.arm_number(arm) % plot::STYLES);
+    page.element("table", &[("class", &class)], |page| {
+        page.element("thead", &[], |page| {
+            page.element("tr", &[], |page| {
+                page.leaf("th", &[("scope", &"col")], what.key());
+                for (point, which) in points.iter().zip(["best", "worst"]) {
+                    page.leaf(
+                        "th",
+                        &[("scope", &"col")],
+                        format!("{which}: {}", figures::clients(point.clients)),
+                    );
+                }
+            });
+        });
+        page.element("tbody", &[], |page| {
+            for (name, shares) in &rows {
+                page.element("tr", &[], |page| {
+                    page.leaf("th", &[("scope", &"row")], name);
+                    for (share, which) in shares.iter().zip(["best", "worst"]) {
+                        page.element("td", &[("class", &which)], |page| bar(page, *share, greatest));
+                    }
+                });
+            }
+        });
+    });
+}
+
+fn bar(page: &mut Markup, share: Option<f64>, greatest: f64) {
+    page.text(share.map_or(figures::NONE.into(), figures::percent));
+    let length =
+        share.map(|share| share / greatest * 100.0).filter(|length| *length > 0.0 && *length <= 100.0);
+    if let Some(length) = length {
+        page.leaf("span", &[("class", &"bar"), ("style", &format!("width: {length:.1}%"))], "");
+    }
+}

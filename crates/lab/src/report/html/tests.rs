@@ -1,0 +1,192 @@
+//! That the page is sound HTML whatever the report holds, and what a browser makes of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use scraper::{Html, Selector};
+
+use super::html;
+use crate::report::{Report, samples, tests::any_report};
+
+/// Faults of a page: what a strict parser complains of, what would be fetched or run, and numbers that are none.
+fn faults(page: &str) -> Vec<String> {
+    let parsed = Html::parse_document(page);
+    let mut faults: Vec<String> = parsed.errors.iter().map(|error| error.to_string()).collect();
+    let every = Selector::parse("*").expect("a selector");
+    for element in parsed.select(&every) {
+        let name = element.value().name();
+        if ["script", "img", "iframe", "object", "embed", "base", "form"].contains(&name) {
+            faults.push(format!("a {name}"));
+        }
+        for (key, value) in element.value().attrs() {
+            if key.starts_with("on") || ["src", "srcset", "action"].contains(&key) {
+                faults.push(format!("{name} has {key}"));
+            }
+            if key == "href" && !value.starts_with('#') && value != "data:," {
+                faults.push(format!("{name} leads to {value}"));
+            }
+            let drawn = ["x", "y", "x1", "x2", "y1", "y2", "width", "height", "d", "transform", "viewBox"];
+            if drawn.contains(&key) && (value.contains("NaN") || value.contains("inf")) {
+                faults.push(format!("{name} has {key}={value}"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
+    for report in [samples::two_arms(), samples::six_arms(), samples::one_point(), samples::nothing()] {
+        let page = html(&report);
+        assert_eq!(faults(&page), Vec::<String>::new());
+        let parsed = Html::parse_document(&page);
+        let select = |what: &str| parsed.select(&Selector::parse(what).unwrap()).collect::<Vec<_>>();
+        for plot in select("svg[role=img]") {
+            for id in plot.value().attr("aria-labelledby").unwrap().split(' ') {
+                let named: Vec<_> = select(&format!("[id='{id}']"));
+                assert_eq!(named.len(), 1, "{id}");
+                assert!(named[0].text().collect::<String>().len() > 10, "{id}");
+            }
+        }
+        assert_eq!(select("svg[role=img]").is_empty(), report.points.is_empty());
+        for point in &report.points {
+            let tps = crate::report::figures::number(point.tps.value);
+            assert!(select("td").iter().any(|cell| cell.text().collect::<String>() == tps), "{tps}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_report_makes_the_page_unsound(report in any_report()) {
+        let found = faults(&html(&report));
+        prop_assert!(found.is_empty(), "{:?}", found);
+    }
+}
+
+/// The browser, where there is one.
+fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    names.into_iter().find(|name| {
+        let quiet = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        quiet.is_ok_and(|status| status.success())
+    })
+}
+
+/// Runs it on a page in `folder`; what it prints on standard output.
+fn browse(browser: &str, folder: &Path, page: &Path, arguments: &[String]) -> String {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+        .arg("--disable-dev-shm-usage")
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .args(arguments)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("the browser starts");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    assert!(!errors.contains("CONSOLE"), "the page has the browser complain: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// How the page is laid out at a width, measured by a script that only the test adds to it.
+fn overflow(browser: &str, folder: &Path, report: &Report, width: usize) -> String {
+    const PROBE: &str = "<script>addEventListener('load', () => {
+        const wide = document.documentElement.clientWidth, out = [];
+        document.querySelectorAll('body *').forEach(one => {
+            const box = one.getBoundingClientRect();
+            const scrolls = one.closest('.sheet > div') || one.closest('details:not([open])');
+            if (box.width && box.right > wide + 1 && !scrolls) out.push(one.tagName + ':' + one.textContent.slice(0, 40));
+        });
+        document.querySelectorAll('svg[role=img]').forEach(svg => {
+            const box = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')].map(one => one.getBoundingClientRect());
+            texts.forEach((a, at) => {
+                if (a.width && (a.left < box.left - 4 || a.right > box.right + 4)) out.push('cut label in ' + svg.textContent.slice(0, 40));
+                texts.slice(at + 1).forEach(b => {
+                    const over = a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+                    if (a.width && b.width && over) out.push('labels overlap in ' + svg.textContent.slice(0, 40));
+                });
+            });
+        });
+        if (document.documentElement.scrollWidth > wide) out.push('the page scrolls sideways');
+        document.title = 'PROBE' + JSON.stringify(out) + 'END';
+    });</script></head>";
+    let page = html(report).replacen("</head>", PROBE, 1).replacen(
+        "default-src 'none'",
+        "script-src 'unsafe-inline'",
+        1,
+    );
+    // A window can't be made as narrow as a phone: the page is shown in a frame of that width instead.
+    let inner = folder.join("inner.html");
+    std::fs::write(&inner, page).unwrap();
+    let outer = folder.join("outer.html");
+    let frame = format!(
+        "<!DOCTYPE html><body><iframe id=f width={width} height=800 src=inner.html></iframe><script>\
+         onload = () => setTimeout(() => document.body.append(document.getElementById('f').contentDocument.title), 200)\
+         </script>"
+    );
+    std::fs::write(&outer, frame).unwrap();
+    let arguments = [
+        "--dump-dom",
+        "--virtual-time-budget=5000",
+        "--allow-file-access-from-files",
+        "--window-size=1400,900",
+    ];
+    let dom = browse(browser, folder, &outer, &arguments.map(String::from));
+    let start = dom.find("PROBE").unwrap_or_else(|| panic!("the probe has not run: {dom}"));
+    let end = dom[start..].find("END").expect("the probe's end") + start;
+    dom[start + 5..end].to_string()
+}
+
+/// Where pictures are kept to be looked at: `LAB_PICTURES`, or a folder that goes with the test.
+fn pictures(temporary: &Path) -> PathBuf {
+    std::env::var_os("LAB_PICTURES").map_or(temporary.to_path_buf(), PathBuf::from)
+}
+
+#[test]
+fn a_browser_shows_pages_on_a_phone_on_a_desk_and_in_print() {
+    let Some(browser) = chromium() else {
+        println!("skipped: there is no chromium here");
+        return;
+    };
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    let kept = pictures(folder);
+    let reports = [
+        ("two", samples::two_arms()),
+        ("six", samples::six_arms()),
+        ("one", samples::one_point()),
+        ("none", samples::nothing()),
+    ];
+    for (name, report) in reports {
+        for width in [390, 1280] {
+            assert_eq!(overflow(browser, folder, &report, width), "[]", "{name} at {width}");
+        }
+        let page = kept.join(format!("{name}.html"));
+        std::fs::write(&page, html(&report)).unwrap();
+        let picture = kept.join(format!("{name}-1280.png"));
+        let arguments = [format!("--screenshot={}", picture.display()), "--window-size=1280,3000".into()];
+        browse(browser, folder, &page, &arguments);
+        assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+        // As above, in a frame of a phone's width.
+        let phone = kept.join(format!("{name}-phone.html"));
+        let frame = "<!DOCTYPE html><body style=margin:0><iframe style=border:0 width=390 height=4000 src="
+            .to_string();
+        std::fs::write(&phone, format!("{frame}{name}.html></iframe>")).unwrap();
+        let picture = kept.join(format!("{name}-390.png"));
+        let arguments = [format!("--screenshot={}", picture.display()), "--window-size=500,4000".into()];
+        browse(browser, folder, &phone, &arguments);
+        assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+        let print = kept.join(format!("{name}.pdf"));
+        browse(
+            browser,
+            folder,
+            &page,
+            &[format!("--print-to-pdf={}", print.display()), "--no-pdf-header-footer".into()],
+        );
+        assert!(std::fs::read(&print).unwrap().starts_with(b"%PDF"));
+    }
+}

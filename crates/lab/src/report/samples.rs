@@ -1,0 +1,219 @@
+//! Reports made up for tests: what a run would have stored, from curves with a little noise that is the same each time.
+
+use super::*;
+
+/// An arm's behaviour.
+struct Curve {
+    name: &'static str,
+    single: f64,
+    contention: f64,
+    coherence: f64,
+}
+
+/// Two arms of one workload, the second twice as slow and past its peak at 64 clients, with everything observed.
+pub(crate) fn two_arms() -> Report {
+    let curves = [
+        Curve { name: "allcore", single: 16_000.0, contention: 0.03, coherence: 0.000_01 },
+        Curve { name: "pg18", single: 11_000.0, contention: 0.08, coherence: 0.001_5 },
+    ];
+    with(&curves, "select-only", &[1, 2, 4, 8, 16, 32, 64, 128, 256])
+}
+
+/// Six arms with long names that end differently, up to 1,000 clients.
+pub(crate) fn six_arms() -> Report {
+    let names = [
+        "postgres-18-on-the-big-machine shared_buffers=1GB",
+        "postgres-18-on-the-big-machine shared_buffers=4GB",
+        "postgres-18-on-the-big-machine shared_buffers=16GB",
+        "maria",
+        "ein-Server-mit-einem-Namen-ohne-jede-Leerstelle-darin-der-nicht-enden-will",
+        "a<b> & \"c\"",
+    ];
+    let curve = |(at, name): (usize, &&'static str)| Curve {
+        name,
+        single: 9_000.0 + 1_500.0 * at as f64,
+        contention: 0.02 * at as f64,
+        coherence: 0.000_1 * at as f64,
+    };
+    let curves: Vec<_> = names.iter().enumerate().map(curve).collect();
+    with(&curves, "oltp_read_write", &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1000])
+}
+
+/// One arm at one point, measured once, nothing observed.
+pub(crate) fn one_point() -> Report {
+    let curves = [Curve { name: "pg", single: 900.0, contention: 0.0, coherence: 0.0 }];
+    let mut report = with(&curves, "tpcc", &[8]);
+    report.fits.clear();
+    let point = &mut report.points[0];
+    point.rounds.truncate(1);
+    point.tps = Interval::alone(point.rounds[0].tps);
+    let observed = &mut point.rounds[0].observed;
+    *observed = Observed {
+        unseen: vec!["the server runs elsewhere: its CPU time is not seen".into()],
+        ..Default::default()
+    };
+    point.checks = vec![
+        Check { claim: "d_next_o_id - 1 = max(o_id)".into(), fault: None },
+        Check {
+            claim: "w_ytd = sum(d_ytd)".into(),
+            fault: Some("warehouse 3: 300012.50 and 300000.00".into()),
+        },
+    ];
+    report.missing = vec!["16 clients: interrupted".into()];
+    report
+}
+
+/// Nothing at all.
+pub(crate) fn nothing() -> Report {
+    let mut report = with(&[], "select-only", &[]);
+    report.missing = vec!["arm pg18: can't connect to 127.0.0.1:5432: connection refused".into()];
+    report.findings.clear();
+    report
+}
+
+fn with(curves: &[Curve], workload: &str, clients: &[usize]) -> Report {
+    let arm = |curve: &Curve| Arm {
+        name: curve.name.into(),
+        dialect: Dialect::Postgres,
+        server: "PostgreSQL 18.0 (Debian 18.0-1) on x86_64-pc-linux-gnu".into(),
+        settings: pairs(&[("shared_buffers", "1GB"), ("synchronous_commit", "on")]),
+    };
+    let mut report = Report {
+        version: VERSION,
+        began: "2026-03-14T15:09:26Z".into(),
+        command: ["allcore", "bench", "--clients", "1..256"].map(String::from).to_vec(),
+        machine: Machine {
+            facts: pairs(&[("CPU", "AMD EPYC 9654 96-Core Processor"), ("cores", "2"), ("kernel", "Linux 6.12")]),
+            noise: (0..9).map(|at| Noise { at: f64::from(at) * 30.0, took: 10.0 + 0.05 * f64::from(at % 3) }).collect(),
+        },
+        load: pairs(&[("driver", "native"), ("counted", "3 rounds of 10 s"), ("seed", "42")]),
+        arms: curves.iter().map(arm).collect(),
+        points: Vec::new(),
+        fits: curves.iter().map(|curve| fit(curve, workload)).collect(),
+        findings: vec!["pg18: from 16 to 256 clients throughput falls from 54321 to 12345; 71% of server time is in s_lock.".into()],
+        missing: Vec::new(),
+    };
+    for clients in clients {
+        for curve in curves {
+            let first = report.points.iter().find(|one| one.clients == *clients && one.arm == curves[0].name);
+            let first = first.map(|one| one.tps.value);
+            report.points.push(point(curve, workload, *clients, first));
+        }
+    }
+    report
+}
+
+fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+fn around(value: f64, by: f64) -> Interval {
+    Interval { value, low: value * (1.0 - by), high: value * (1.0 + by) }
+}
+
+fn fit(curve: &Curve, workload: &str) -> Fit {
+    let peak = (curve.coherence > 0.0).then(|| ((1.0 - curve.contention) / curve.coherence).sqrt());
+    let mut fit = Fit {
+        arm: curve.name.into(),
+        workload: workload.into(),
+        protocol: Protocol::Prepared,
+        single: around(curve.single, 0.02),
+        contention: around(curve.contention, 0.1),
+        coherence: around(curve.coherence, 0.2),
+        peak: None,
+        explained: 0.987,
+        doubts: Vec::new(),
+    };
+    fit.peak = peak.map(|clients| Peak { clients: around(clients, 0.15), tps: fit.tps(clients) });
+    fit
+}
+
+fn point(curve: &Curve, workload: &str, clients: usize, first: Option<f64>) -> Point {
+    // Points lie around the curve, not on it.
+    let off = 1.0 + 0.06 * ((clients as f64).ln() * 2.0 + curve.single).sin();
+    let tps = fit(curve, workload).tps(clients as f64) * off;
+    let wobble = |pass: u32| 1.0 + 0.01 * (f64::from(pass) - 1.0) * (1.0 + (clients % 5) as f64 / 4.0);
+    Point {
+        arm: curve.name.into(),
+        workload: workload.into(),
+        protocol: Protocol::Prepared,
+        clients,
+        tps: around(tps, 0.01 + 0.01 * (clients % 5) as f64 / 4.0),
+        ratio: first.map(|first| around(tps / first, 0.03)),
+        rounds: (0..3).map(|pass| round(pass, clients, tps * wobble(pass), curve)).collect(),
+        checks: vec![Check { claim: "balances add up".into(), fault: None }],
+    }
+}
+
+fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
+    let n = clients as f64;
+    let mean = n / tps * 1e3;
+    let busy = n / (n + 1.5);
+    let kernel = 0.15 + curve.coherence * 40.0;
+    let share = |name: &str, share: f64| Share { name: name.into(), share };
+    let spin = (n / 400.0 * curve.contention * 12.0).min(0.7);
+    Round {
+        pass,
+        at: f64::from(pass) * 300.0 + n,
+        elapsed: 10.0,
+        tps,
+        kinds: vec![KindCounts {
+            name: workload_kind(),
+            done: (tps * 10.0) as u64,
+            failed: (clients / 200) as u64,
+            retried: 0,
+        }],
+        latency: Latency {
+            mean,
+            p50: mean * 0.9,
+            p90: mean * 1.3,
+            p95: mean * 1.6,
+            p99: mean * 3.1,
+            p999: mean * 9.0,
+            max: mean * 40.0,
+        },
+        lag: None,
+        seconds: (0..10)
+            .map(|second| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64)
+            .collect(),
+        errors: (clients > 200)
+            .then(|| Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 3 })
+            .into_iter()
+            .collect(),
+        unstarted: 0,
+        lost_clients: None,
+        client_cpu: CpuTime { user: 2.1, system: 3.3 },
+        observed: Observed {
+            cpu: Some(CpuSplit {
+                client: 0.2 * busy,
+                server_user: (0.75 - kernel) * busy,
+                server_kernel: kernel * busy,
+                other: 0.05 * busy,
+                idle: 1.0 - busy,
+            }),
+            switches: Some(Switches { voluntary: 2.0 / n.sqrt(), involuntary: 0.01 * n.sqrt() }),
+            calls: Some(2.0 + 3.0 / n),
+            symbols: vec![
+                share("s_lock", spin),
+                share("hash_search_with_hash_value", 0.11 * (1.0 - spin)),
+                share(
+                    "std::collections::hash::map::HashMap<K,V,S>::get_or_insert_with_a_long_name::{{closure}}",
+                    0.07,
+                ),
+                share("AllocSetAlloc", 0.06),
+                share("LWLockAttemptLock", 0.02 + spin / 5.0),
+                share("__memmove_avx_unaligned_erms", 0.04),
+            ],
+            waits: vec![
+                share("running", 0.9 - spin),
+                share("LWLock:BufferMapping", spin),
+                share("Client:ClientRead", 0.1),
+            ],
+            unseen: Vec::new(),
+        },
+    }
+}
+
+fn workload_kind() -> String {
+    "transaction".into()
+}

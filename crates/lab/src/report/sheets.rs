@@ -1,0 +1,450 @@
+//! A report as tables of text: what the terminal, Markdown and HTML all show, each in its own dress.
+//!
+//! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (an arm each, mostly), so that an output
+//! with little room can put the blocks below each other and repeat the keys.
+
+use super::figures::{self, NONE};
+use super::groups::Group;
+use super::{Latency, Point, Report, Share};
+
+/// How a check that failed begins.
+pub(crate) const BROKEN: &str = "BROKEN";
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sheet {
+    /// What it shows.
+    pub title: String,
+    /// Over the keys.
+    pub key: String,
+    /// One for each row.
+    pub keys: Vec<String>,
+    /// The columns beside the keys.
+    pub blocks: Vec<Block>,
+}
+
+/// Columns that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Over all of them; may be empty.
+    pub name: String,
+    /// Over each.
+    pub heads: Vec<String>,
+    /// For each key a cell for each head.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    fn of_points(
+        title: &str,
+        group: &Group<'_>,
+        heads: &[&str],
+        cells: impl Fn(&Point) -> Vec<String>,
+    ) -> Self {
+        let heads: Vec<String> = heads.iter().map(|head| head.to_string()).collect();
+        let block = |arm: &&str| {
+            let row = |clients: &usize| match group.point(arm, *clients) {
+                Some(point) => cells(point),
+                None => vec![NONE.into(); heads.len()],
+            };
+            Block {
+                name: arm.to_string(),
+                heads: heads.clone(),
+                rows: group.clients.iter().map(row).collect(),
+            }
+        };
+        Self {
+            title: title.into(),
+            key: "clients".into(),
+            keys: group.clients.iter().map(usize::to_string).collect(),
+            blocks: group.arms.iter().map(block).collect(),
+        }
+    }
+
+    /// Whether its cells are sentences or names rather than numbers in narrow columns.
+    pub fn is_words(&self) -> bool {
+        self.key != "clients"
+    }
+
+    /// With one unnamed block; `rows` begin with their key. `None` without rows.
+    fn plain(title: &str, key: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Option<Self> {
+        if rows.is_empty() {
+            return None;
+        }
+        let mut keys = Vec::new();
+        let mut cells = Vec::new();
+        for mut row in rows {
+            cells.push(row.split_off(1));
+            keys.extend(row);
+        }
+        let heads = heads.iter().map(|head| head.to_string()).collect();
+        let blocks = vec![Block { name: String::new(), heads, rows: cells }];
+        Some(Self { title: title.into(), key: key.into(), keys, blocks })
+    }
+}
+
+/// Transactions a second with their bounds, and each arm's ratio to the first one.
+pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
+    let mut sheet = Sheet::of_points("Transactions a second", group, &["tps", "±", "ratio"], |point| {
+        let ratio = point.ratio.as_ref().map_or(NONE.into(), figures::ratio);
+        vec![figures::number(point.tps.value), figures::spread(&point.tps), ratio]
+    });
+    let first = report.arms.first().map(|arm| arm.name.as_str());
+    for block in sheet.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
+        block.heads.pop();
+        block.rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+    sheet
+}
+
+/// Each arm's best point, what it keeps of that with most clients, and its ratio to the first arm there; `None` without
+/// numbers.
+pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
+    let row = |arm: &&str| {
+        let (best, _) = group.best_and_worst(arm)?;
+        let last = group.line(arm).into_iter().rfind(|point| point.tps.value.is_finite())?;
+        let kept = figures::factor(last.tps.value / best.tps.value);
+        let mut row = vec![
+            arm.to_string(),
+            figures::bounded(&best.tps, figures::number),
+            best.clients.to_string(),
+            figures::number(best.latency().p99),
+            format!("{kept} at {}", last.clients),
+        ];
+        if report.arms.len() > 1 {
+            row.push(best.ratio.as_ref().map_or(NONE.into(), figures::ratio));
+        }
+        Some(row)
+    };
+    let heads = ["best tps", "at clients", "p99 there, ms", "keeps", "ratio there"];
+    let heads = if report.arms.len() > 1 { &heads[..] } else { &heads[..4] };
+    let rows = group.arms.iter().filter_map(row).collect();
+    Sheet::plain(&format!("{}: best points", group.title()), "arm", heads, rows)
+}
+
+/// The latencies one looks at first.
+pub fn latency(group: &Group<'_>) -> Sheet {
+    Sheet::of_points("Latency, ms", group, &["p50", "p95", "p99"], |point| {
+        let Latency { p50, p95, p99, .. } = point.latency();
+        [p50, p95, p99].map(figures::number).to_vec()
+    })
+}
+
+/// The other latencies.
+pub fn more_latency(group: &Group<'_>) -> Sheet {
+    Sheet::of_points("Latency, ms: the rest", group, &["mean", "p90", "p99.9", "max"], |point| {
+        let Latency { mean, p90, p999, max, .. } = point.latency();
+        [mean, p90, p999, max].map(figures::number).to_vec()
+    })
+}
+
+/// How late transactions began; `None` in a closed loop.
+pub fn lag(group: &Group<'_>) -> Option<Sheet> {
+    let open = group.points().any(|point| point.lag().is_some());
+    let heads = ["p50", "p95", "p99", "never begun"];
+    open.then(|| {
+        Sheet::of_points("Begun later than due, ms", group, &heads, |point| {
+            let unstarted: u64 =
+                point.rounds.iter().fold(0, |sum, round| sum.saturating_add(round.unstarted));
+            let lag = point.lag().map_or([NONE.to_string(), NONE.into(), NONE.into()], |lag| {
+                [lag.p50, lag.p95, lag.p99].map(figures::number)
+            });
+            lag.into_iter().chain([unstarted.to_string()]).collect()
+        })
+    })
+}
+
+/// What went wrong, with those numbers of clients with which anything did; `None` where nothing did.
+pub fn failures(group: &Group<'_>) -> Option<Sheet> {
+    let heads = ["failed", "retried", "errors", "lost clients"];
+    let mut sheet = Sheet::of_points("Failures, over all rounds", group, &heads, |point| {
+        let all = point.failures();
+        [all.failed, all.retried, all.errors, all.lost_clients].map(|count| count.to_string()).to_vec()
+    });
+    let blocks = &sheet.blocks;
+    let kept: Vec<usize> = (0..sheet.keys.len())
+        .filter(|at| blocks.iter().flat_map(|block| &block.rows[*at]).any(|cell| cell != "0" && cell != NONE))
+        .collect();
+    sheet.keys = kept.iter().map(|at| sheet.keys[*at].clone()).collect();
+    for block in &mut sheet.blocks {
+        block.rows = kept.iter().map(|at| block.rows[*at].clone()).collect();
+    }
+    (!kept.is_empty()).then_some(sheet)
+}
+
+/// Errors by code, where there were any.
+pub fn errors(group: &Group<'_>) -> Option<Sheet> {
+    let mut rows: Vec<(String, usize, &str, &str, u64)> = Vec::new();
+    for point in group.points() {
+        for error in point.rounds.iter().flat_map(|round| &round.errors) {
+            let same = |row: &&mut (String, usize, &str, &str, u64)| {
+                row.0 == point.arm && row.1 == point.clients && row.2 == error.code
+            };
+            match rows.iter_mut().find(same) {
+                Some(row) => row.4 = row.4.saturating_add(error.count),
+                None => {
+                    rows.push((point.arm.clone(), point.clients, &error.code, &error.message, error.count))
+                }
+            }
+        }
+        let lost = point.rounds.iter().filter_map(|round| round.lost_clients.as_ref());
+        for (clients, why) in lost {
+            rows.push((point.arm.clone(), point.clients, "lost clients", why, *clients as u64));
+        }
+    }
+    let row = |(arm, clients, code, message, count): (String, usize, &str, &str, u64)| {
+        vec![arm, clients.to_string(), code.into(), count.to_string(), message.into()]
+    };
+    let rows = rows.into_iter().map(row).collect();
+    Sheet::plain("Errors", "arm", &["clients", "code", "count", "first message"], rows)
+}
+
+/// Where the machine's CPU time went; `None` where nobody looked.
+pub fn cpu(group: &Group<'_>) -> Option<Sheet> {
+    let seen = group.points().any(|point| point.cpu().is_some());
+    let heads = ["client", "server user", "server kernel", "other", "idle"];
+    seen.then(|| {
+        Sheet::of_points("The machine's CPU time", group, &heads, |point| match point.cpu() {
+            Some(cpu) => [cpu.client, cpu.server_user, cpu.server_kernel, cpu.other, cpu.idle]
+                .map(figures::percent)
+                .to_vec(),
+            None => vec![NONE.into(); heads.len()],
+        })
+    })
+}
+
+/// What a transaction cost the server's kernel and the driver.
+pub fn costs(group: &Group<'_>) -> Sheet {
+    let heads = ["voluntary switches", "involuntary switches", "system calls", "driver's CPU, µs"];
+    Sheet::of_points("Each transaction's switches, calls and driver's time", group, &heads, |point| {
+        let switches = point.switches();
+        let all = [
+            switches.map(|one| one.voluntary),
+            switches.map(|one| one.involuntary),
+            point.calls(),
+            point.client_cpu(),
+        ];
+        all.map(figures::maybe).to_vec()
+    })
+}
+
+/// Which shares a sheet or a plot is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shares {
+    /// Top symbols of the server.
+    Symbols,
+    /// What sessions waited for.
+    Waits,
+}
+
+impl Shares {
+    pub(crate) fn of(self, point: &Point) -> Vec<Share> {
+        match self {
+            Self::Symbols => point.symbols(),
+            Self::Waits => point.waits(),
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Symbols => "Top symbols of the server",
+            Self::Waits => "What sessions waited for",
+        }
+    }
+
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Symbols => "symbol",
+            Self::Waits => "wait",
+        }
+    }
+}
+
+/// An arm's shares at some of its points: names down, greatest anywhere first, at most `most` of them, and the points'
+/// shares in their order. A share that was not among those seen is `None`.
+pub fn shares(points: &[&Point], what: Shares, most: usize) -> Vec<(String, Vec<Option<f64>>)> {
+    let all: Vec<Vec<Share>> = points.iter().map(|point| what.of(point)).collect();
+    let mut names: Vec<(&str, f64)> = Vec::new();
+    for one in all.iter().flatten() {
+        match names.iter_mut().find(|(name, _)| *name == one.name) {
+            Some((_, greatest)) => *greatest = greatest.max(one.share),
+            None => names.push((&one.name, one.share)),
+        }
+    }
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    names.truncate(most);
+    let at =
+        |name: &str, shares: &Vec<Share>| shares.iter().find(|one| one.name == name).map(|one| one.share);
+    let row = |(name, _): (&str, f64)| {
+        (name.to_string(), all.iter().map(|shares| at(name, shares)).collect::<Vec<Option<f64>>>())
+    };
+    names.into_iter().map(row).collect()
+}
+
+/// An arm's shares at all its points; `None` where nobody looked.
+pub fn shares_sheet(group: &Group<'_>, arm: &str, what: Shares) -> Option<Sheet> {
+    let mut line = group.line(arm);
+    line.retain(|point| !what.of(point).is_empty());
+    let heads: Vec<String> = line.iter().map(|point| point.clients.to_string()).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let text = |share: &Option<f64>| share.map_or(NONE.into(), figures::percent);
+    let rows = shares(&line, what, usize::MAX).into_iter();
+    let rows = rows.map(|(name, row)| std::iter::once(name).chain(row.iter().map(text)).collect()).collect();
+    Sheet::plain(&format!("{} by clients, {arm}", what.title()), what.key(), &heads, rows)
+}
+
+/// Every round; `None` without any.
+pub fn rounds(group: &Group<'_>) -> Option<Sheet> {
+    let mut rows = Vec::new();
+    for arm in &group.arms {
+        for point in group.line(arm) {
+            for round in &point.rounds {
+                let numbers = [
+                    round.at,
+                    round.elapsed,
+                    round.tps,
+                    round.latency.p50,
+                    round.latency.p95,
+                    round.latency.p99,
+                    round.latency.max,
+                ];
+                let texts = [arm.to_string(), point.clients.to_string(), round.pass.to_string()];
+                rows.push(texts.into_iter().chain(numbers.map(figures::number)).collect());
+            }
+        }
+    }
+    let heads = ["clients", "pass", "at, s", "counted, s", "tps", "p50, ms", "p95, ms", "p99, ms", "max, ms"];
+    Sheet::plain("Every round", "arm", &heads, rows)
+}
+
+/// By kind of transaction, over all rounds; `None` where a workload has but one kind.
+pub fn kinds(group: &Group<'_>) -> Option<Sheet> {
+    let mut rows: Vec<(&str, usize, &str, [u64; 3])> = Vec::new();
+    let mut mixed = false;
+    for arm in &group.arms {
+        for point in group.line(arm) {
+            for round in &point.rounds {
+                mixed |= round.kinds.len() > 1;
+                for kind in &round.kinds {
+                    let counts = [kind.done, kind.failed, kind.retried];
+                    let same = |row: &&mut (&str, usize, &str, [u64; 3])| {
+                        row.0 == *arm && row.1 == point.clients && row.2 == kind.name
+                    };
+                    match rows.iter_mut().find(same) {
+                        Some(row) => (0..3).for_each(|at| row.3[at] = row.3[at].saturating_add(counts[at])),
+                        None => rows.push((arm, point.clients, &kind.name, counts)),
+                    }
+                }
+            }
+        }
+    }
+    let row = |(arm, clients, kind, counts): (&str, usize, &str, [u64; 3])| {
+        let texts = [arm.to_string(), clients.to_string(), kind.to_string()];
+        texts.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    };
+    let rows = if mixed { rows.into_iter().map(row).collect() } else { Vec::new() };
+    Sheet::plain("By kind of transaction", "arm", &["clients", "kind", "done", "failed", "retried"], rows)
+}
+
+/// The fitted curves; `None` without any.
+pub fn fits(group: &Group<'_>) -> Option<Sheet> {
+    let row = |arm: &&str| {
+        let fit = group.fit(arm)?;
+        let peak = fit.peak.as_ref();
+        Some(vec![
+            arm.to_string(),
+            figures::bounded(&fit.single, figures::number),
+            figures::bounded(&fit.contention, figures::small),
+            figures::bounded(&fit.coherence, figures::small),
+            peak.map_or("none".into(), |peak| figures::bounded(&peak.clients, figures::number)),
+            peak.map_or(NONE.into(), |peak| figures::number(peak.tps)),
+            figures::number(fit.explained),
+        ])
+    };
+    let heads = ["tps of one client", "contention", "coherence", "peak at clients", "tps there", "R²"];
+    Sheet::plain("Universal scalability law", "arm", &heads, group.arms.iter().filter_map(row).collect())
+}
+
+/// Why fitted curves are not to be relied on.
+pub fn doubts(group: &Group<'_>) -> Vec<String> {
+    let of = |arm: &&str| {
+        let doubts = group.fit(arm).map(|fit| fit.doubts.clone()).unwrap_or_default();
+        doubts.into_iter().map(move |doubt| format!("{arm}: {doubt}")).collect::<Vec<_>>()
+    };
+    group.arms.iter().flat_map(of).collect()
+}
+
+/// What must hold after the runs, each once for an arm, and where it didn't; `None` where nothing was checked.
+pub fn checks(group: &Group<'_>) -> Option<Sheet> {
+    let mut rows = Vec::new();
+    for arm in &group.arms {
+        let line = group.line(arm);
+        let all: Vec<_> =
+            line.iter().flat_map(|point| point.checks.iter().map(|check| (point.clients, check))).collect();
+        let mut claims: Vec<&str> = Vec::new();
+        for (_, check) in &all {
+            if !claims.contains(&check.claim.as_str()) {
+                claims.push(&check.claim);
+            }
+        }
+        for claim in claims {
+            let of_claim = || all.iter().filter(|(_, check)| check.claim == claim);
+            let mut row = |clients: String, outcome: String| {
+                rows.push(vec![arm.to_string(), claim.to_string(), clients, outcome]);
+            };
+            let holds: Vec<_> = of_claim().filter(|(_, check)| check.fault.is_none()).collect();
+            if !holds.is_empty() {
+                let clients: Vec<_> = holds.iter().map(|(clients, _)| clients.to_string()).collect();
+                row(clients.join(", "), "holds".into());
+            }
+            for (clients, check) in of_claim() {
+                if let Some(fault) = &check.fault {
+                    row(clients.to_string(), format!("{BROKEN}: {fault}"));
+                }
+            }
+        }
+    }
+    Sheet::plain("Checks", "arm", &["what must hold", "clients", "whether it does"], rows)
+}
+
+/// Checks that failed, a line each.
+pub fn broken_checks(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for point in &report.points {
+        for check in &point.checks {
+            let Some(fault) = &check.fault else { continue };
+            lines.push(format!(
+                "{} at {}, {}: {}: {fault}",
+                point.workload,
+                figures::clients(point.clients),
+                point.arm,
+                check.claim
+            ));
+        }
+    }
+    lines
+}
+
+/// What is missing: what was asked for and not measured, and what observers could not see.
+pub fn missing(report: &Report) -> Vec<String> {
+    let mut lines = report.missing.clone();
+    for point in &report.points {
+        for unseen in point.rounds.iter().flat_map(|round| &round.observed.unseen) {
+            let line = format!("{}: {unseen}", point.arm);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was never asked.
+pub fn noise(report: &Report) -> Option<String> {
+    let took = || report.machine.noise.iter().map(|noise| noise.took).filter(|took| took.is_finite());
+    let least = took().min_by(f64::total_cmp)?;
+    let most = took().max_by(f64::total_cmp)?;
+    let apart = figures::percent(most / least - 1.0);
+    let (least, most) = (figures::number(least), figures::number(most));
+    Some(format!("a fixed loop took {least} to {most} ms over the run ({apart} apart)"))
+}

@@ -1,0 +1,64 @@
+//! The stored form: JSON with a version, which other versions refuse.
+
+use super::{Report, VERSION};
+
+impl Report {
+    /// As it is stored.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a report has text keys only");
+        text.push('\n');
+        text
+    }
+
+    /// From what [`Report::to_json`] gave. The error is a line for whoever named the file: what is wrong and what to do.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        /// All that versions have in common.
+        #[derive(serde::Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let none = |error| format!("this is no stored run of allcore bench: {error}");
+        let Versioned { version } = serde_json::from_str(text).map_err(none)?;
+        if version != VERSION {
+            return Err(format!(
+                "this run was stored in version {version}, and this program reads version {VERSION}: \
+                 use the one that wrote it, or measure again"
+            ));
+        }
+        serde_json::from_str(text).map_err(|error| format!("this stored run is damaged: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples;
+
+    #[test]
+    fn a_stored_run_is_read_as_it_was_and_other_versions_are_refused_by_a_plain_line() {
+        let report = samples::two_arms();
+        let text = report.to_json();
+        let again = Report::from_json(&text).unwrap();
+        assert_eq!(again.to_json(), text);
+        assert_eq!(again.points.len(), report.points.len());
+
+        let other = text.replacen(&format!("\"version\": {VERSION}"), "\"version\": 4711", 1);
+        let refused = Report::from_json(&other).unwrap_err();
+        assert!(refused.contains("version 4711") && refused.contains("measure again"), "{refused}");
+        let cut = Report::from_json(&text[..text.len() / 2]).unwrap_err();
+        assert!(cut.starts_with("this is no stored run"), "{cut}");
+        let hollow = Report::from_json(&format!("{{\"version\": {VERSION}}}")).unwrap_err();
+        assert!(hollow.starts_with("this stored run is damaged: missing field"), "{hollow}");
+        assert!(!hollow.contains('\n') && !refused.contains('\n') && !cut.contains('\n'));
+    }
+
+    #[test]
+    fn numbers_that_are_none_stay_none() {
+        let mut report = samples::two_arms();
+        report.points[0].tps.value = f64::INFINITY;
+        report.points[0].rounds[0].latency.p99 = f64::NAN;
+        let again = Report::from_json(&report.to_json()).unwrap();
+        assert!(again.points[0].tps.value.is_nan());
+        assert!(again.points[0].rounds[0].latency.p99.is_nan());
+    }
+}

@@ -1,0 +1,170 @@
+//! The table one reads at the end of a run: no line is wider than the terminal, unless a single column is.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::Report;
+use super::groups::groups;
+use super::sheets::{self, Block, Sheet};
+
+/// Names are cut in the middle to this many columns, since those of varied arms begin alike.
+const NAME_MAX: usize = 30;
+
+/// The report as text, at most `width` columns wide.
+pub fn table(report: &Report, width: usize) -> String {
+    let mut text = String::new();
+    for group in groups(report) {
+        text.push_str(&format!("{}\n\n", plain(&group.title())));
+        let all = [
+            Some(sheets::throughput(&group, report)),
+            Some(sheets::latency(&group)),
+            sheets::lag(&group),
+            sheets::failures(&group),
+            sheets::fits(&group),
+        ];
+        for sheet in all.into_iter().flatten() {
+            write(&sheet, width, &mut text);
+        }
+        list("Mind the curves:", &sheets::doubts(&group), width, &mut text);
+    }
+    if report.points.is_empty() {
+        text.push_str("Nothing was measured.\n\n");
+    }
+    list("Broken checks:", &sheets::broken_checks(report), width, &mut text);
+    list("Findings:", &report.findings, width, &mut text);
+    list("Missing:", &sheets::missing(report), width, &mut text);
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+pub(super) fn list(title: &str, lines: &[String], width: usize, text: &mut String) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(title);
+    text.push('\n');
+    let options = textwrap::Options::new(width.max(20)).initial_indent("- ").subsequent_indent("  ");
+    for line in lines {
+        text.push_str(&textwrap::fill(&plain(line), &options));
+        text.push('\n');
+    }
+    text.push('\n');
+}
+
+/// Without what would move the cursor or change colours.
+fn plain(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
+}
+
+pub(super) fn write(sheet: &Sheet, width: usize, text: &mut String) {
+    text.push_str(&format!("{}\n", plain(&sheet.title)));
+    let keys = Column::new(&sheet.key, &sheet.keys.iter().map(String::as_str).collect::<Vec<_>>());
+    let blocks: Vec<Columns> = sheet.blocks.iter().flat_map(Columns::of).collect();
+    let mut rest = &blocks[..];
+    while !rest.is_empty() {
+        let mut fit = 0;
+        let mut used = keys.width;
+        while fit < rest.len() && (fit == 0 || used + 3 + rest[fit].width <= width) {
+            used += 3 + rest[fit].width;
+            fit += 1;
+        }
+        lines(&keys, &rest[..fit], text);
+        rest = &rest[fit..];
+    }
+}
+
+/// Blocks side by side.
+fn lines(keys: &Column, blocks: &[Columns], text: &mut String) {
+    let mut line = |first: &str, cells: Vec<String>| {
+        let joined = std::iter::once(pad(first, keys.width, keys.left)).chain(cells).collect::<Vec<_>>();
+        text.push_str(joined.join(" | ").trim_end());
+        text.push('\n');
+    };
+    if blocks.iter().any(|block| !block.name.is_empty()) {
+        line("", blocks.iter().map(|block| pad(&block.name, block.width, true)).collect());
+    }
+    line(&keys.head, blocks.iter().map(|block| block.row(|column| &column.head)).collect());
+    for at in 0..keys.cells.len() {
+        line(&keys.cells[at], blocks.iter().map(|block| block.row(|column| &column.cells[at])).collect());
+    }
+    text.push('\n');
+}
+
+struct Columns {
+    name: String,
+    columns: Vec<Column>,
+    width: usize,
+}
+
+impl Columns {
+    /// A block without a name may be divided anywhere.
+    fn of(block: &Block) -> Vec<Self> {
+        let all = 0..block.heads.len();
+        match block.name.is_empty() {
+            true => all.map(|at| Self::new(block, at..at + 1)).collect(),
+            false => vec![Self::new(block, all)],
+        }
+    }
+
+    fn new(block: &Block, columns: std::ops::Range<usize>) -> Self {
+        let name = short(&block.name);
+        let cells = |at: usize| block.rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>();
+        let columns: Vec<_> = columns.map(|at| Column::new(&block.heads[at], &cells(at))).collect();
+        let inner =
+            columns.iter().map(|column| column.width).sum::<usize>() + 2 * columns.len().saturating_sub(1);
+        let width = inner.max(name.width());
+        Self { name, columns, width }
+    }
+
+    fn row<'a>(&'a self, of: impl Fn(&'a Column) -> &'a String) -> String {
+        let cells: Vec<_> =
+            self.columns.iter().map(|column| pad(of(column), column.width, column.left)).collect();
+        pad(&cells.join("  "), self.width, true)
+    }
+}
+
+struct Column {
+    head: String,
+    cells: Vec<String>,
+    width: usize,
+    /// Whether it holds words, which begin at the left.
+    left: bool,
+}
+
+impl Column {
+    fn new(head: &str, cells: &[&str]) -> Self {
+        let cells: Vec<String> = cells.iter().map(|cell| short(cell)).collect();
+        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(head.width());
+        let number =
+            |cell: &String| cell.starts_with(|one: char| one.is_ascii_digit() || "±-–".contains(one));
+        let left = cells.iter().any(|cell| !cell.is_empty() && !number(cell) && cell != "no difference");
+        Self { head: head.to_string(), cells, width, left }
+    }
+}
+
+fn pad(text: &str, width: usize, left: bool) -> String {
+    let fill = " ".repeat(width.saturating_sub(text.width()));
+    if left { format!("{text}{fill}") } else { format!("{fill}{text}") }
+}
+
+/// Cut in the middle where it is longer than [`NAME_MAX`].
+fn short(text: &str) -> String {
+    let text = plain(text);
+    if text.width() <= NAME_MAX {
+        return text;
+    }
+    let half = NAME_MAX / 2;
+    let part = |chars: &mut dyn Iterator<Item = char>| {
+        let mut part = String::new();
+        for one in chars {
+            if part.width() + one.to_string().width() >= half {
+                break;
+            }
+            part.push(one);
+        }
+        part
+    };
+    let head = part(&mut text.chars());
+    let tail: String = part(&mut text.chars().rev()).chars().rev().collect();
+    format!("{head}…{tail}")
+}
