@@ -1,6 +1,7 @@
-//! The `allcore` command: serve a data folder, check one, set passwords.
+//! The `allcore` command: serve a data folder, check one, set passwords, measure servers.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod logger;
 mod passwords;
@@ -26,6 +27,9 @@ enum Verb {
     /// Serve a data folder to PostgreSQL clients
     #[command(long_about = SERVE_HELP)]
     Serve(Box<settings::ServeSettings>),
+    /// Measure servers side by side: where each stops scaling, and why
+    #[command(long_about = BENCH_HELP)]
+    Bench(Box<lab::options::Bench>),
     /// Verify every page, tree and index of a data folder whose server is down
     #[command(long_about = CHECK_HELP)]
     Check {
@@ -61,6 +65,19 @@ SIGTERM and SIGINT (Ctrl-C) stop the server cleanly: open statements are cancell
 last checkpoint is written, so that the next start has nothing to recover. kill -9 loses nothing that was \
 acknowledged either; the next start recovers it from the log.";
 
+const BENCH_HELP: &str = "\
+Measure servers that speak PostgreSQL's or MySQL's protocol, side by side, over a sweep of clients: throughput and latency \
+with their confidence, the point where each stops scaling, and what holds it there.
+
+  allcore bench --arm a=serve --arm pg=serve-postgres --workload select-only --clients 1..256 --html report.html
+  allcore bench --arm old=postgres://bench@db1/bench --arm new=postgres://bench@db2/bench --workload tpcc --scale 20
+  allcore bench compare monday.json tuesday.json
+
+Arms take turns round by round, so that a drifting machine favours none. The table goes to standard output, progress to \
+standard error. Ctrl-C ends the run with what it has measured. Exit status 0 when all was measured, 3 when something is \
+missing or the data is not as it must be, 130 after Ctrl-C, 1 when nothing could be measured, 2 when the command line is \
+wrong.";
+
 const CHECK_HELP: &str = "\
 Verify every page, tree and index of a data folder whose server is down.
 
@@ -74,13 +91,15 @@ Set the password of a user, for servers started with --auth scram.
 Only a SCRAM-SHA-256 verifier is kept, never the password. A running server takes the change for the next login.";
 
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let outcome = match Arguments::parse().verb {
-        Verb::Serve(settings) => serve::run(*settings),
-        Verb::Check { data } => check::run(&data),
-        Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
+        Verb::Serve(settings) => serve::run(*settings).map(done),
+        Verb::Bench(options) => bench::run(&options),
+        Verb::Check { data } => check::run(&data).map(done),
+        Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin).map(done),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(fault) => {
             // One line, whatever the fault's own text holds.
             eprintln!("allcore: {}", fault.trim().replace('\n', "; "));

@@ -1,5 +1,6 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
+pub mod named;
 pub mod pgbench;
 pub mod sysbench;
 pub mod tables;

@@ -1,0 +1,276 @@
+//! The command line of `allcore bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::drive::{Arrivals, Pace, Protocol};
+
+/// `allcore bench`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Bench {
+    /// What to do with stored runs; without it, a run is made.
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+    /// The run.
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+/// What is done with stored runs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Hold a stored run against an earlier one, point by point
+    Compare {
+        /// The earlier run, written by --json
+        first: PathBuf,
+        /// The later one
+        second: PathBuf,
+    },
+}
+
+/// What a run consists of.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// A server: NAME=postgres://..., NAME=mysql://..., or one the lab starts itself on an empty folder:
+    /// 'NAME=serve:--cores 2', 'NAME=serve-postgres:shared_buffers=1GB', NAME=serve-mariadb. May be given several times;
+    /// the others are held against the first
+    #[arg(long = "arm", value_name = "NAME=SERVER", required = true)]
+    pub arms: Vec<String>,
+    /// Make several arms of one that the lab starts, which differ in this setting only: shared_buffers=1GB,4GB (with
+    /// several such arms ARM:shared_buffers=1GB,4GB)
+    #[arg(long, value_name = "SETTING=A,B,...")]
+    pub vary: Vec<String>,
+    /// What the clients do
+    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS)]
+    pub workload: String,
+    /// A script for pgbench instead of a workload; several, with weights, make a mix
+    #[arg(long, short, value_name = "SCRIPT[@WEIGHT]", conflicts_with = "workload")]
+    pub file: Vec<String>,
+    /// A variable of the scripts
+    #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file")]
+    pub define: Vec<String>,
+    /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C
+    #[arg(long, short, value_name = "NUMBER", default_value_t = 10)]
+    pub scale: u32,
+    /// sysbench's tables
+    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    pub tables: u32,
+    /// Rows of each of sysbench's tables, or YCSB's records
+    #[arg(long, value_name = "ROWS", default_value_t = 100_000)]
+    pub table_size: u32,
+    /// How YCSB's keys are chosen: uniform, zipfian or latest (each of its workloads has its own)
+    #[arg(long, value_name = "HOW")]
+    pub keys: Option<String>,
+    /// Load the tables anew even if they are there; what is there in another size is only replaced with this
+    #[arg(long)]
+    pub reload: bool,
+
+    /// Connections of each point: a range in sensible steps, a list, or both mixed
+    #[arg(long, short, value_name = "LIST", default_value = "1..64")]
+    pub clients: String,
+    /// What makes the load
+    #[arg(long, value_enum, default_value_t = DriverName::Native)]
+    pub driver: DriverName,
+    /// How statements are sent
+    #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared)]
+    pub protocol: ProtocolName,
+    /// Threads of the driver (as many as cores)
+    #[arg(long, short = 'j', value_name = "NUMBER")]
+    pub threads: Option<usize>,
+    /// Transactions a second over all clients, whether or not the server keeps up, or a rate that rises over each round:
+    /// 500..5000. Latency counts from when a transaction was due
+    #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think")]
+    pub rate: Option<(f64, f64)>,
+    /// How the transactions of a rate are spaced
+    #[arg(long, value_enum, default_value_t = ArrivalsName::Poisson)]
+    pub arrivals: ArrivalsName,
+    /// Pause of a client between two transactions
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
+    pub think: Duration,
+    /// How often a transaction is tried that a deadlock or a serialization failure ends
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub tries: u32,
+
+    /// What is counted of a round
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s")]
+    pub round: Duration,
+    /// Before it, not counted
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub warmup: Duration,
+    /// Before that, over which the clients begin one after the other
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
+    pub ramp: Duration,
+    /// Rounds of a point: at least and at most
+    #[arg(long, value_name = "LEAST..MOST", value_parser = rounds, default_value = "3..10")]
+    pub rounds: (u32, u32),
+    /// A point is done when its interval is at most so wide, in percent of its median
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
+    pub width: f64,
+    /// No round begins that would end later
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Of all random numbers
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Give client and servers CPUs of their own: by itself, or as in 'client=0-1;server=2-7'
+    #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
+    pub pin: Option<String>,
+
+    /// Store the run, for `compare` and other programs
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the report as one HTML page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// The workloads there are.
+const WORKLOADS: &str = "\
+What the clients do:
+  tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
+  oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
+  oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size)
+  ycsb-a ... ycsb-f   YCSB's workloads (--table-size, --keys)
+  tpcc   TPC-C's full mix (--scale warehouses)
+Tables, data and statements are the originals'; what is not there is loaded.";
+
+/// What makes the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DriverName {
+    /// The lab's own: a thread a core, thousands of connections, any workload
+    Native,
+    /// The real pgbench, which must be installed
+    Pgbench,
+    /// The real sysbench, which must be installed
+    Sysbench,
+}
+
+/// How statements are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProtocolName {
+    /// As text with the values in it
+    Simple,
+    /// Parsed, bound and executed each time
+    Extended,
+    /// Prepared once for each connection
+    Prepared,
+}
+
+/// How the transactions of a rate are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArrivalsName {
+    /// Evenly
+    Even,
+    /// By chance, as those of many users
+    Poisson,
+}
+
+impl RunOptions {
+    /// How statements are sent.
+    pub fn protocol(&self) -> Protocol {
+        match self.protocol {
+            ProtocolName::Simple => Protocol::Simple,
+            ProtocolName::Extended => Protocol::Extended,
+            ProtocolName::Prepared => Protocol::Prepared,
+        }
+    }
+
+    /// When transactions begin.
+    pub fn pace(&self) -> Pace {
+        let arrivals = match self.arrivals {
+            ArrivalsName::Even => Arrivals::Even,
+            ArrivalsName::Poisson => Arrivals::Poisson,
+        };
+        match self.rate {
+            Some((from, to)) => Pace::Open { from, to, arrivals },
+            None => Pace::Closed { think: self.think },
+        }
+    }
+}
+
+/// `5s`, `500ms`, `2m`, or seconds alone.
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time: write 500ms, 5s or 2m");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let value: f64 = digits.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
+}
+
+/// `500` or `500..5000`.
+fn rate(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && rate.is_finite());
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    number(from)
+        .zip(number(to))
+        .ok_or_else(|| format!("'{text}' is no rate: write 500, or 500..5000 for one that rises"))
+}
+
+/// `3..10`, or `5` for exactly so many.
+fn rounds(text: &str) -> Result<(u32, u32), String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    match (least.trim().parse(), most.trim().parse()) {
+        (Ok(least), Ok(most)) if (1..=most).contains(&least) => Ok((least, most)),
+        _ => Err(format!("'{text}' is no number of rounds: write 3..10, or 5 for exactly five")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    fn read(words: &[&str]) -> Result<Bench, String> {
+        let words = std::iter::once("bench").chain(words.iter().copied());
+        <Line as clap::Parser>::try_parse_from(words)
+            .map(|line| line.bench)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_run_and_a_comparison_are_told_apart() {
+        let run =
+            read(&["--arm", "a=serve", "--rate", "10..20", "--rounds", "4", "--round", "500ms"]).unwrap();
+        assert!(run.verb.is_none());
+        assert_eq!(run.run.rounds, (4, 4));
+        assert_eq!(run.run.round, Duration::from_millis(500));
+        let open = Pace::Open { from: 10.0, to: 20.0, arrivals: Arrivals::Poisson };
+        assert_eq!(run.run.pace(), open);
+        let compare = read(&["compare", "a.json", "b.json"]).unwrap();
+        assert!(matches!(compare.verb, Some(Verb::Compare { .. })));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let faults: [(&[&str], &str); 7] = [
+            (&[], "--arm"),
+            (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
+            (&["--arm", "a=serve", "--round=-5s"], "is no time"),
+            (&["--arm", "a=serve", "--rate", "0"], "is no rate"),
+            (&["--arm", "a=serve", "--rounds", "5..3"], "is no number of rounds"),
+            (&["--arm", "a=serve", "--rate", "5", "--think", "1s"], "--think"),
+            (&["--arm", "a=serve", "-w", "tpcc", "--file", "x.sql"], "--file"),
+        ];
+        for (words, expected) in faults {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
