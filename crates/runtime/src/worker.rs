@@ -5,7 +5,7 @@
 //! Everything here is touched by this worker's thread alone. What must hold:
 //!
 //! 1. The loop sleeps only when no fiber is ready, no session waits to be served and no mail lies there.
-//! 2. Every turn polls, so a fiber that yields for ever starves nobody.
+//! 2. Every turn polls and ends: a fiber that yields for ever, or a client that sends for ever, starves nobody.
 //! 3. The number of fibers is bounded by need: a session that waits for its client has none.
 
 use std::cell::{Cell, RefCell};
@@ -219,7 +219,8 @@ impl Worker {
     }
 
     fn serve_sessions(&self) {
-        while self.net.has_ready() {
+        self.net.begin_serving();
+        while self.net.has_due() {
             let Some(fiber) = self.take_fiber() else { return };
             self.run_job(fiber, Job::Serve);
         }

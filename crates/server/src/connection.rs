@@ -367,6 +367,10 @@ impl Live {
                 Err(other) => return Err(other),
             }
             wire.flush_if_large()?;
+            // Whoever sends many statements at once has others wait no longer than whoever sends a long one.
+            if matches!(kind, b'Q' | b'S' | b'P') && !wire.input().is_empty() {
+                runtime::fiber::safe_point();
+            }
         }
     }
 

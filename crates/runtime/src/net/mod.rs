@@ -83,6 +83,8 @@ pub(crate) struct Net {
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
     ready: RefCell<VecDeque<Rc<Session>>>,
+    /// So many of them are served in this turn.
+    due: Cell<usize>,
     /// This turn's replies that are not sent yet.
     outbox: RefCell<Outbox>,
     listeners: RefCell<Vec<Option<Rc<Listening>>>>,
@@ -102,6 +104,7 @@ impl Net {
             slots: RefCell::default(),
             free: RefCell::default(),
             ready: RefCell::default(),
+            due: Cell::new(0),
             outbox: RefCell::default(),
             listeners: RefCell::default(),
             draining: Cell::new(false),
@@ -184,15 +187,18 @@ impl Net {
     /// The session to be served next. When all those received for have been, the replies so far are sent, and what the
     /// next sessions were sent is received.
     fn next_ready(&self) -> Option<Rc<Session>> {
+        if !self.has_due() {
+            return None;
+        }
         if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_served())
             && self.ready.borrow().len() + self.outbox.borrow().len() > 1
-            && self.has_ready()
         {
             batch.exchange(worker::here(), &self.outbox.borrow(), &self.ready.borrow());
             self.outbox.borrow_mut().clear(self);
         }
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
+        self.due.set(self.due.get() - 1);
         Some(session)
     }
 
@@ -223,6 +229,17 @@ impl Net {
         !self.ready.borrow().is_empty()
     }
 
+    /// Those that are ready now are served in this turn. Who is ready again before its end (a client may send faster than
+    /// it is served) waits for the next, so that what else the loop has to do gets its turn.
+    pub(crate) fn begin_serving(&self) {
+        self.due.set(self.ready.borrow().len());
+    }
+
+    /// Whether any are left to be served in this turn.
+    pub(crate) fn has_due(&self) -> bool {
+        self.due.get() > 0
+    }
+
     /// A listener has connections.
     pub(crate) fn accept(&self, worker: &Worker, token: u64) {
         let listening = self.listeners.borrow().get(token as usize).cloned().flatten();
@@ -245,6 +262,7 @@ impl Net {
     pub(crate) fn close_all(&self) {
         self.listeners.borrow_mut().clear();
         self.ready.borrow_mut().clear();
+        self.due.set(0);
         self.slots.borrow_mut().clear();
     }
 }

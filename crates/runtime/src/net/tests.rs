@@ -19,6 +19,8 @@ use crate::{FileIo, Runtime, fiber};
 struct Echo {
     closed: Arc<AtomicUsize>,
     wakes: usize,
+    /// It is ready again whenever it is served.
+    restless: bool,
 }
 
 impl Serve for Echo {
@@ -30,6 +32,9 @@ impl Serve for Echo {
             }
             Err(Interrupted(_)) => self.wakes += 1,
             Ok(()) => {}
+        }
+        if self.restless {
+            io.wake_handle().wake();
         }
         while io.input().len() >= 5 {
             let len = u32::from_le_bytes(io.input()[..4].try_into().unwrap()) as usize + 4;
@@ -45,6 +50,10 @@ impl Serve for Echo {
                 b's' => std::thread::sleep(Duration::from_millis(20)), // the core stands still
                 b'x' => panic!("expected: a session panics"),
                 b'q' => return Next::Close,
+                b'r' => {
+                    self.restless = true;
+                    io.wake_handle().wake();
+                }
                 b'w' => {
                     let raised = io.interrupt().clone();
                     crate::timer::after(Duration::from_millis(5), move || raised.raise(Reason::IdleTimeout));
@@ -91,7 +100,7 @@ fn serve(way: FileIo, cores: usize, address: Address) -> Server {
     let count = closed.clone();
     let accept = move |accepted: &Accepted| -> Option<Box<dyn Serve>> {
         (accepted.sessions < 3000)
-            .then(|| Box::new(Echo { closed: count.clone(), wakes: 0 }) as Box<dyn Serve>)
+            .then(|| Box::new(Echo { closed: count.clone(), wakes: 0, restless: false }) as Box<dyn Serve>)
     };
     let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
     Server { runtime, listener, closed }
@@ -120,6 +129,7 @@ both_ways! {
     shutdown_ends_idle_waiting_and_blocked_sessions,
     many_full_sockets_keep_their_order,
     a_reply_does_not_wait_for_another_session_of_its_round,
+    a_session_that_is_always_ready_starves_nobody,
 }
 
 fn tcp() -> Address {
@@ -325,6 +335,19 @@ fn a_reply_does_not_wait_for_another_session_of_its_round(way: FileIo) {
     for replied in [1, 3, 5] {
         expect(&mut clients[replied], &message(b'e', 7));
     }
+}
+
+/// As with a client that sends faster than it is served: others are served, fibers go on, mail and timers come.
+fn a_session_that_is_always_ready_starves_nobody(way: FileIo) {
+    let server = serve(way, 1, tcp());
+    let (mut first, mut other) = (server.connect(), server.connect());
+    exchange(&mut other, &message(b'e', 1));
+    exchange(&mut first, &message(b'r', 1));
+    exchange(&mut other, &message(b'e', 1));
+    exchange(&mut other, &message(b'p', 1));
+    exchange(&mut server.connect(), &message(b'e', 1));
+    assert_eq!(server.runtime.call(0, || 1), 1);
+    exchange(&mut first, &message(b'e', 5));
 }
 
 fn an_idle_session_is_woken_by_its_interrupt(way: FileIo) {
