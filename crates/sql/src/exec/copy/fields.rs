@@ -57,23 +57,17 @@ pub(super) fn find(bytes: &[u8], from: usize, a: u8, b: u8) -> usize {
     at
 }
 
-/// Whether one of two bytes is there: looked for in sixteen at a time, without a branch.
+/// Whether one of two bytes is there: looked for in sixteen at a time, each time without a branch.
 pub(super) fn has_either(bytes: &[u8], a: u8, b: u8) -> bool {
-    const WIDTH: usize = 16;
-    let mut found = [0u8; WIDTH];
-    let mut note = |chunk: &[u8; WIDTH]| {
-        for (found, byte) in found.iter_mut().zip(chunk) {
-            *found |= u8::from(*byte == a) | u8::from(*byte == b);
-        }
-    };
+    fn is_in(chunk: &[u8; 16], a: u8, b: u8) -> bool {
+        chunk.iter().fold(0, |found, byte| found | u8::from(*byte == a) | u8::from(*byte == b)) != 0
+    }
     let (chunks, rest) = bytes.as_chunks();
-    chunks.iter().for_each(&mut note);
     match bytes.last_chunk() {
         // The last ones once more, together with the rest.
-        Some(last) => note(last),
-        None => return rest.contains(&a) || rest.contains(&b),
+        Some(last) => is_in(last, a, b) || chunks.iter().any(|chunk| is_in(chunk, a, b)),
+        None => rest.contains(&a) || rest.contains(&b),
     }
-    found != [0; WIDTH]
 }
 
 impl Fields {
