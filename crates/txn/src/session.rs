@@ -345,6 +345,12 @@ impl Inner {
         }
     }
 
+    /// Whether it may have seen more than what is on disk: without a look at what others write.
+    #[inline]
+    fn has_seen_more(&self) -> bool {
+        self.seen.get() > self.snapshot.get().durable
+    }
+
     #[inline]
     fn depend_on_commit(&self, lsn: Lsn) {
         if lsn > self.seen.get() {
@@ -496,9 +502,11 @@ impl TxnSession {
         self.state().lock_timeout.set(limit)
     }
 
-    /// Waits until everything this session has seen is on disk: before a reply that shows it, outside of a transaction.
+    /// Waits until everything this session has seen is on disk: before anything of it is shown, within a transaction too.
+    #[inline]
     pub fn wait_seen(&self) -> Result<(), Error> {
-        self.state().wait_seen()
+        let state = self.state();
+        if state.has_seen_more() { state.wait_seen() } else { Ok(()) }
     }
 
     /// The visible version of `key`: its payload is put into `row`.

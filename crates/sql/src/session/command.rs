@@ -343,6 +343,7 @@ impl Session {
         if !skip {
             client.columns(&columns, &[]);
         }
+        self.environment.before_showing()?;
         let mut given = 0;
         while count.is_none_or(|count| given < count) {
             let Some(kept) = &mut portal.kept else { break };

@@ -74,6 +74,14 @@ impl SessionEnvironment {
         }
     }
 
+    /// Before the client is told what was read. Others give their rows up before their commits are on disk: until they
+    /// are, a crash would make untrue what the client was shown. As with a commit, `synchronous_commit` says whether
+    /// that is waited for.
+    #[inline]
+    pub fn before_showing(&self) -> Result<(), SqlError> {
+        if self.table.synchronous { self.txn.wait_seen().map_err(from_txn) } else { Ok(()) }
+    }
+
     /// DISCARD ALL: forgets currval and a seed.
     pub fn discard(&mut self) {
         *self.sequences.borrow_mut() = Sequences::default();

@@ -245,6 +245,7 @@ impl Session {
     ) -> Result<Executed, SqlError> {
         let mut given = 0;
         if let Some(kept) = &mut portal.kept {
+            self.environment.before_showing()?;
             while given < limit {
                 let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
                 if sent.is_none() {
@@ -294,6 +295,7 @@ impl Session {
             }
             given += 1;
             if gives {
+                environment.before_showing()?;
                 client.row(row, &statement.columns, environment)?;
             }
             Ok(Flow::More)
@@ -304,6 +306,10 @@ impl Session {
             self.environment.pending.get_mut().clear();
         }
         run?;
+        if gives {
+            // That there are no more rows is shown, too.
+            self.environment.before_showing()?;
+        }
         if !self.environment.pending.get_mut().is_empty() {
             self.apply_pending(client)?;
         }

@@ -315,6 +315,12 @@ impl Session {
 
     /// An error happened: what was done is taken back, and a block is failed.
     pub fn fail(&mut self) {
+        self.take_back_failed();
+        // An error may tell of others' rows. The wait for the log does not fail.
+        let _ = self.environment.before_showing();
+    }
+
+    fn take_back_failed(&mut self) {
         match self.block.stage {
             Stage::Explicit => self.block.stage = Stage::Failed,
             Stage::Idle | Stage::Implicit | Stage::Failed => return self.take_back_implicit(),

@@ -54,7 +54,7 @@ impl Inner {
         };
         // Failed before anything was appended: the transaction is still open, to be rolled back.
         committed?;
-        let durable = if sync { self.wait_seen() } else { Ok(()) };
+        let durable = if sync && self.has_seen_more() { self.wait_seen() } else { Ok(()) };
         self.unlock_tables();
         self.reset();
         durable
@@ -94,6 +94,7 @@ impl Inner {
     }
 
     /// Waits until everything this session has seen is on disk.
+    #[cold]
     pub(super) fn wait_seen(&self) -> Result<(), Error> {
         let wal = &self.engine.store.wal;
         let seen = self.seen.get();

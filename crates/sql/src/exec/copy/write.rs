@@ -29,6 +29,7 @@ pub(crate) fn copy_out<'s>(
     cx.query(root, statement.registers, &statement.output, &mut |row| {
         writer.row(row, environment);
         rows += 1;
+        environment.before_showing()?;
         client.copy_out(&writer.out)?;
         writer.out.clear();
         Ok(Flow::More)
