@@ -40,7 +40,10 @@ pub fn function<'a>(
         "pg_get_constraintdef" => {
             let wanted = oid(0);
             let pretty = matches!(arguments.get(1), Some(Datum::Bool(true)));
-            give(catalog.tables().find_map(|table| text::constraint(catalog, table, wanted, pretty)))
+            let visible = |oid| visible(environment, catalog, oid);
+            give(
+                catalog.tables().find_map(|table| text::constraint(catalog, table, wanted, pretty, &visible)),
+            )
         }
         "pg_get_userbyid" => {
             let role = catalog.roles.iter().find(|role| role.oid == oid(0));

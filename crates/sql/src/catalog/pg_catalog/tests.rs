@@ -99,9 +99,12 @@ fn definitions_are_written_back() {
         index(20_003),
         "CREATE UNIQUE INDEX mixed_order ON public.\"Mixed\" USING btree (\"order\" DESC, c NULLS FIRST)"
     );
-    let constraint = |oid| text::constraint(&catalog, &table, oid, false).expect("a constraint");
+    let constraint = |oid| text::constraint(&catalog, &table, oid, false, &|_| true).expect("a constraint");
     assert_eq!(constraint(20_002), "PRIMARY KEY (a)");
     assert_eq!(constraint(20_004), "CHECK ((a > 0))");
-    assert_eq!(text::constraint(&catalog, &table, 20_004, true).expect("a constraint"), "CHECK (a > 0)");
+    let pretty = text::constraint(&catalog, &table, 20_004, true, &|_| true);
+    assert_eq!(pretty.expect("a constraint"), "CHECK (a > 0)");
     assert_eq!(constraint(20_005), "FOREIGN KEY (c) REFERENCES \"Mixed\"(a) ON DELETE CASCADE");
+    let elsewhere = text::constraint(&catalog, &table, 20_005, false, &|_| false).expect("a constraint");
+    assert_eq!(elsewhere, "FOREIGN KEY (c) REFERENCES public.\"Mixed\"(a) ON DELETE CASCADE");
 }

@@ -73,8 +73,15 @@ fn index_keys(table: &Table, index: &Index) -> Vec<String> {
     index.columns.iter().map(key).collect()
 }
 
-/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it can do without.
-pub(super) fn constraint(catalog: &Catalog, table: &Table, oid: u32, pretty: bool) -> Option<String> {
+/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it can do without. A
+/// referenced table that is not `visible` by its bare name is named with its schema.
+pub(super) fn constraint(
+    catalog: &Catalog,
+    table: &Table,
+    oid: u32,
+    pretty: bool,
+    visible: &dyn Fn(u32) -> bool,
+) -> Option<String> {
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint == oid) {
         return Some(format!("PRIMARY KEY ({})", columns(table, &key.columns)));
     }
@@ -89,12 +96,15 @@ pub(super) fn constraint(catalog: &Catalog, table: &Table, oid: u32, pretty: boo
             false => format!("CHECK (({}))", check.text),
         });
     }
-    table.foreign_keys.iter().find(|key| key.oid == oid).map(|key| foreign_key(catalog, table, key))
+    table.foreign_keys.iter().find(|key| key.oid == oid).map(|key| foreign_key(catalog, table, key, visible))
 }
 
-fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> String {
+fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn Fn(u32) -> bool) -> String {
     let mut text = format!("FOREIGN KEY ({}) REFERENCES ", columns(table, &key.columns));
     if let Some(parent) = catalog.table(key.parent) {
+        if !visible(parent.oid) {
+            text += &format!("{}.", quoted(catalog.schema_name(parent.schema)));
+        }
         text += &format!("{}({})", quoted(&parent.name), columns(parent, &key.parent_columns));
     }
     for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
