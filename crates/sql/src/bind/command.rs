@@ -115,7 +115,7 @@ impl Binder<'_> {
             // Whoever is told that it was done would rely on it.
             NodeEnum::CommentStmt(_) => Err(self.unsupported("COMMENT", 0)),
             NodeEnum::GrantStmt(_) | NodeEnum::GrantRoleStmt(_) | NodeEnum::AlterDefaultPrivilegesStmt(_) => {
-                Err(self.unsupported("GRANT and REVOKE", 0))
+                Err(self.unsupported("GRANT or REVOKE", 0))
             }
             NodeEnum::ReindexStmt(reindex) => self.reindex(reindex),
             // Nothing can be listened to, so nothing is left to be heard: connection pools say this at each return.

@@ -8,14 +8,13 @@ use pg_query::protobuf::{
     Node, ObjectType, RenameStmt, SortByDir, SortByNulls,
 };
 
-use super::command::option_text;
 use super::modify::relation;
 use super::{Binder, inner, strings};
 use crate::catalog::{Column, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
-    Identity, IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
+    IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
 };
 use crate::types::Type;
 
@@ -50,7 +49,10 @@ impl Binder<'_> {
                 let options = self.sequence_options(&alter.options)?;
                 Ok(Command::AlterSequence { name, if_exists: alter.missing_ok, options })
             }
-            NodeEnum::AlterObjectSchemaStmt(alter) if alter.object_type == ObjectType::ObjectTable as i32 => {
+            NodeEnum::AlterObjectSchemaStmt(alter)
+                if [ObjectType::ObjectTable as i32, ObjectType::ObjectSequence as i32]
+                    .contains(&alter.object_type) =>
+            {
                 let name = self.qualified(relation(alter.relation.as_ref())?)?;
                 let actions = vec![AlterAction::SetSchema(alter.newschema.clone())];
                 Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
@@ -69,7 +71,7 @@ impl Binder<'_> {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
         if !create.inh_relations.is_empty() || create.partspec.is_some() || create.partbound.is_some() {
-            return Err(self.unsupported("inheritance and partitioning", range.location));
+            return Err(self.unsupported("inheritance or partitioning", range.location));
         }
         if create.of_typename.is_some() {
             return Err(self.unsupported("CREATE TABLE OF", range.location));
@@ -186,6 +188,7 @@ impl Binder<'_> {
             not_null: serial.is_some() || definition.is_not_null,
             default: None,
             sequence: serial.map(|type_| OwnedSequence {
+                name: None,
                 options: SequenceOptions { type_: Some(type_), ..SequenceOptions::default() },
                 identity: None,
             }),
@@ -211,12 +214,10 @@ impl Binder<'_> {
                 Ok(ConstrType::ConstrNotnull) => column.not_null = true,
                 Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, &column)?,
                 Ok(ConstrType::ConstrIdentity) => {
-                    let identity =
-                        if constraint.generated_when == "a" { Identity::Always } else { Identity::ByDefault };
-                    let mut options = self.sequence_options(&constraint.options)?;
-                    options.type_ = options.type_.or(Some(column.type_));
+                    let mut owned = self.identity(constraint)?;
+                    owned.options.type_ = owned.options.type_.or(Some(column.type_));
                     column.not_null = true;
-                    column.sequence = Some(OwnedSequence { options, identity: Some(identity) });
+                    column.sequence = Some(owned);
                 }
                 Ok(ConstrType::ConstrGenerated) => {
                     return Err(self.unsupported("a generated column", constraint.location));
@@ -254,7 +255,11 @@ impl Binder<'_> {
                 binder.assigned(value, &draft, -1)
             })
         })?;
-        crate::parse::expression_text(expression)
+        let sequence = |name: &str| match self.catalog().relation_named(self.context.search_path, name) {
+            Some(crate::catalog::Relation::Sequence(sequence)) => Some(sequence.oid),
+            _ => None,
+        };
+        crate::parse::stored::numbered_sequences(&crate::parse::expression_text(expression)?, &sequence)
     }
 
     fn constraint(
@@ -291,7 +296,7 @@ impl Binder<'_> {
             Ok(ConstrType::ConstrForeign) => {
                 let parent = relation(constraint.pktable.as_ref())?;
                 if !matches!(constraint.fk_matchtype.as_str(), "" | "s") {
-                    return Err(self.unsupported("MATCH FULL and MATCH PARTIAL", constraint.location));
+                    return Err(self.unsupported("MATCH FULL or PARTIAL", constraint.location));
                 }
                 if !constraint.fk_del_set_cols.is_empty() {
                     return Err(self.unsupported("SET NULL of single columns", constraint.location));
@@ -433,6 +438,14 @@ impl Binder<'_> {
             }
             (Ok(Kind::AtSetNotNull), _) => AlterAction::SetNotNull { column: name, not_null: true },
             (Ok(Kind::AtDropNotNull), _) => AlterAction::SetNotNull { column: name, not_null: false },
+            (Ok(Kind::AtAddIdentity), Some(NodeEnum::Constraint(constraint))) => {
+                AlterAction::AddIdentity { column: name, owned: self.identity(constraint)? }
+            }
+            (Ok(Kind::AtSetIdentity), Some(NodeEnum::List(list))) => {
+                let (identity, options) = self.identity_options(&list.items)?;
+                AlterAction::SetIdentity { column: name, identity, options }
+            }
+            (Ok(Kind::AtDropIdentity), _) => AlterAction::DropIdentity { column: name, if_exists },
             (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
                 let type_name =
                     column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
@@ -512,61 +525,6 @@ impl Binder<'_> {
         }
         let cascade = drop.behavior == DropBehavior::DropCascade as i32;
         Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade })
-    }
-
-    fn sequence_options(&self, nodes: &[Node]) -> Result<SequenceOptions, SqlError> {
-        let mut options = SequenceOptions::default();
-        for node in nodes {
-            let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            let number = || -> Result<i64, SqlError> {
-                option_text(option).parse().map_err(|_| {
-                    self.error(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        format!("value \"{}\" is out of range for type bigint", option_text(option)),
-                        option.location,
-                    )
-                })
-            };
-            let optional = || option.arg.as_ref().map(|_| number()).transpose();
-            match option.defname.as_str() {
-                "as" => {
-                    if let Some(NodeEnum::TypeName(name)) = option.arg.as_deref().map(inner).transpose()? {
-                        options.type_ = Some(self.type_name(name)?);
-                    }
-                }
-                "increment" => options.increment = Some(number()?),
-                "minvalue" => options.minimum = Some(optional()?),
-                "maxvalue" => options.maximum = Some(optional()?),
-                "start" => options.start = Some(number()?),
-                "restart" => options.restart = Some(optional()?),
-                "cache" => options.cache = Some(number()?),
-                "cycle" => options.cycle = Some(self.option_bool(option)?),
-                "owned_by" => options.owned_by = self.sequence_owner(option)?,
-                other => return Err(self.unsupported(&format!("sequence option {other}"), option.location)),
-            }
-        }
-        Ok(options)
-    }
-
-    fn sequence_owner(&self, option: &pg_query::protobuf::DefElem) -> Result<Option<(u32, u32)>, SqlError> {
-        let Some(NodeEnum::List(list)) = option.arg.as_deref().map(inner).transpose()? else {
-            return Ok(None);
-        };
-        let (schema, table, column) = match *strings(&list.items).as_slice() {
-            ["none"] => return Ok(None),
-            [table, column] => (None, table, column),
-            [schema, table, column] => (Some(schema), table, column),
-            _ => return Err(self.error(SqlState::SYNTAX_ERROR, "invalid OWNED BY option", option.location)),
-        };
-        match self.catalog().relation(self.context.search_path, schema, table) {
-            Some(crate::catalog::Relation::Table(table)) => {
-                let position = self.named_column(&table, column, -1)?;
-                Ok(Some((table.oid, position as u32)))
-            }
-            _ => {
-                Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist")))
-            }
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod names;
 mod order;
 mod query;
 mod select;
+mod sequence;
 mod set;
 #[cfg(test)]
 mod tests;

@@ -298,6 +298,16 @@ impl Catalog {
         implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
     }
 
+    /// What a possibly qualified name stands for, written as SQL writes it.
+    #[must_use]
+    pub fn relation_named(&self, path: &[String], written: &str) -> Option<Relation> {
+        match split_name(written).as_slice() {
+            [name] => self.relation(path, None, name),
+            [schema, name] => self.relation(path, Some(schema), name),
+            _ => None,
+        }
+    }
+
     /// The schema new objects go to: the first of the path that exists.
     #[must_use]
     pub fn creation_schema(&self, path: &[String]) -> Option<&Arc<Schema>> {
@@ -332,4 +342,19 @@ impl Catalog {
         let sequences = self.sequences.values().flat_map(|sequence| [sequence.oid, sequence.counter]);
         tables.chain(sequences).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
     }
+}
+
+/// The parts of a dotted name, unquoted and folded.
+fn split_name(name: &str) -> Vec<String> {
+    let (mut parts, mut part, mut quoted) = (Vec::new(), String::new(), false);
+    for c in name.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(std::mem::take(&mut part)),
+            _ if quoted => part.push(c),
+            _ => part.extend(c.to_lowercase()),
+        }
+    }
+    parts.push(part);
+    parts
 }

@@ -87,7 +87,7 @@ pub struct Column {
     pub type_: Type,
     /// NOT NULL, by its own declaration or as part of the primary key.
     pub not_null: bool,
-    /// DEFAULT as SQL text; a sequence column's reads `nextval('...'::regclass)`.
+    /// DEFAULT as SQL text. Sequences go by their OID, `nextval('20001'::regclass)`: they may be renamed.
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY.
     #[serde(with = "IdentityOption")]

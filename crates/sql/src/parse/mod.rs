@@ -5,6 +5,7 @@
 //! sees the text, so that no text can overflow that stack.
 
 mod depth;
+pub mod stored;
 #[cfg(test)]
 mod tests;
 

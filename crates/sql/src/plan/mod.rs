@@ -16,6 +16,7 @@
 mod command;
 mod modify;
 mod scan;
+mod sequence;
 mod written;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub use command::*;
 pub use modify::*;
 pub use scan::*;
+pub use sequence::*;
 
 use crate::expr::Expr;
 use crate::types::Type;

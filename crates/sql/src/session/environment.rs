@@ -111,33 +111,12 @@ impl SessionEnvironment {
 
     /// A relation by a possibly qualified, possibly quoted name.
     fn relation(&self, name: &str) -> Option<Relation> {
-        let parts = split_name(name);
-        let (schema, name) = match parts.as_slice() {
-            [name] => (None, name),
-            [schema, name] => (Some(schema.as_str()), name),
-            _ => return None,
-        };
-        self.catalog.relation(&self.table.search_path, schema, name)
+        self.catalog.relation_named(&self.table.search_path, name)
     }
 }
 
 fn no_relation(oid: u32) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
-}
-
-/// The parts of a dotted name, unquoted and folded.
-fn split_name(name: &str) -> Vec<String> {
-    let (mut parts, mut part, mut quoted) = (Vec::new(), String::new(), false);
-    for c in name.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(std::mem::take(&mut part)),
-            _ if quoted => part.push(c),
-            _ => part.extend(c.to_lowercase()),
-        }
-    }
-    parts.push(part);
-    parts
 }
 
 impl Environment for SessionEnvironment {

@@ -1,6 +1,7 @@
 //! Rows of `pg_catalog`.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
+use super::text::quoted;
 use super::{Rows, System, array, int2, letter, oid, text, views, yes};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Type, TypeKind, Value, oid as types, registry};
@@ -273,7 +274,7 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("oid", oid(number)),
                 ("adrelid", oid(table.oid)),
                 ("adnum", int2(position + 1)),
-                ("adbin", text(shown_default(default))),
+                ("adbin", text(shown_default(catalog, default))),
             ]);
         }
     }
@@ -550,11 +551,16 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
     }
 }
 
-/// A default as PostgreSQL writes it back: value functions in capitals, sequences of the search path by their bare name.
-fn shown_default(default: &str) -> String {
+/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of public by their bare name.
+pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
     match default {
         "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
         | "session_user" => default.to_ascii_uppercase(),
-        other => other.replace("nextval('public.", "nextval('"),
+        other => crate::parse::stored::named_sequences(other, &|oid| {
+            let (schema, name) = catalog.relation_name(oid)?;
+            let name = quoted(name);
+            let bare = schema == super::super::PUBLIC;
+            Some(if bare { name } else { format!("{}.{name}", quoted(catalog.schema_name(schema))) })
+        }),
     }
 }

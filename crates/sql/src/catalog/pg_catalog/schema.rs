@@ -93,7 +93,8 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
             let identity = column.identity.map_or(Value::Null, |identity| {
                 text(if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" })
             });
-            let default = column.default.clone().filter(|_| column.identity.is_none());
+            let default = column.default.as_deref().filter(|_| column.identity.is_none());
+            let default = default.map(|default| super::relations::shown_default(catalog, default));
             rows.add(vec![
                 ("table_catalog", text(&catalog.database.name)),
                 ("table_schema", text(catalog.schema_name(table.schema))),

@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, exists, missing, quoted, retype, sequence, skipping};
+use super::{constraint, exists, identity, missing, quoted, retype, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
@@ -78,19 +78,24 @@ fn act(
             drop_constraint(session, table, name, (*if_exists, *cascade), client)
         }
         AlterAction::SetDefault { column, default } => {
-            let at = table.column(column).ok_or_else(|| no_column(column))?;
+            let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
+            identity::refuse_default(table, at, default.is_none())?;
             table.columns[at].default.clone_from(default);
             Ok(())
+        }
+        AlterAction::AddIdentity { column, owned } => identity::add(session, table, column, owned),
+        AlterAction::SetIdentity { column, identity, options } => {
+            identity::set(session, table, column, *identity, options)
+        }
+        AlterAction::DropIdentity { column, if_exists } => {
+            identity::remove(session, table, (column, *if_exists), client)
         }
         AlterAction::SetNotNull { column, not_null } => set_not_null(session, table, column, *not_null),
         AlterAction::SetType { column, type_, using } => {
             retype::set_type(session, table, column, *type_, using.as_deref())
         }
         AlterAction::Rename(name) => {
-            if session.environment.catalog.relation_in(table.schema, name).is_some() {
-                let message = format!("relation \"{name}\" already exists");
-                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-            }
+            free_name(session, table.schema, name)?;
             table.name.clone_from(name);
             Ok(())
         }
@@ -100,17 +105,18 @@ fn act(
                 let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
             }
-            if !table.checks.is_empty() {
-                return Err(SqlError::unsupported("renaming a column of a table with check constraints"));
-            }
             table.columns[at].name.clone_from(to);
+            for check in &mut table.checks {
+                check.text = crate::parse::stored::bare_columns(&check.text, Some((from, to)))?;
+            }
+            // Each must still say what it said.
+            let catalog = Arc::clone(&session.environment.catalog);
+            planner::row_checks(&catalog, &Arc::new(table.clone()))
+                .map_err(|_| SqlError::unsupported("renaming a column of such a check constraint"))?;
             Ok(())
         }
         AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
-        AlterAction::SetSchema(name) => {
-            table.schema = session.lock_schema(Some(name))?;
-            Ok(())
-        }
+        AlterAction::SetSchema(name) => set_schema(session, table, name),
         AlterAction::Validate(name) if table.has_constraint(name) => Ok(()),
         AlterAction::Validate(name) => Err(no_constraint(table, name)),
         AlterAction::NoEffect => Ok(()),
@@ -262,7 +268,7 @@ fn set_not_null(
     column: &str,
     not_null: bool,
 ) -> Result<(), SqlError> {
-    let at = table.column(column).ok_or_else(|| no_column(column))?;
+    let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
     let primary = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(at as u32)));
     if !not_null && primary {
         let message = format!("column \"{column}\" is in a primary key");
@@ -286,6 +292,43 @@ fn set_not_null(
     }
     table.columns[at].not_null = not_null;
     Ok(())
+}
+
+/// SET SCHEMA: the table's indexes lie in its schema, the sequences it owns go along.
+fn set_schema(session: &mut Session, table: &mut Table, name: &str) -> Result<(), SqlError> {
+    let (old, new) = (table.schema, session.lock_schema(Some(name))?);
+    move_to(session, (&mut table.schema, new), &table.name)?;
+    let primary = table.primary_key.iter().map(|key| &key.name);
+    for index in primary.chain(table.indexes.iter().map(|index| &index.name)) {
+        move_to(session, (&mut { old }, new), index)?;
+    }
+    let catalog = Arc::clone(&session.environment.catalog);
+    for owned in catalog.sequences().filter(|sequence| sequence.owner.is_some_and(|(of, _)| of == table.oid))
+    {
+        let Some(mut owned) = sequence::locked(session, owned.oid)? else { continue };
+        move_to(session, (&mut owned.schema, new), &owned.name)?;
+        session.define(Change::PutSequence(Arc::new(owned)))?;
+    }
+    Ok(())
+}
+
+/// Changes the schema of a relation, when nothing there has its name.
+fn move_to(session: &Session, (schema, new): (&mut u32, u32), name: &str) -> Result<(), SqlError> {
+    let catalog = &session.environment.catalog;
+    if *schema != new && catalog.relation_in(new, name).is_some() {
+        let message =
+            format!("relation \"{name}\" already exists in schema \"{}\"", catalog.schema_name(new));
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    *schema = new;
+    Ok(())
+}
+
+fn free_name(session: &Session, schema: u32, name: &str) -> Result<(), SqlError> {
+    if session.environment.catalog.relation_in(schema, name).is_none() {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
 }
 
 fn rename_constraint(table: &mut Table, from: &str, to: &str) -> Result<(), SqlError> {
@@ -319,10 +362,7 @@ fn rename_index(
     let mut table = session.definition(table)?;
     for action in actions {
         let AlterAction::Rename(name) = action else { continue };
-        if session.environment.catalog.relation_in(table.schema, name).is_some() {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
+        free_name(session, table.schema, name)?;
         let primary = table.primary_key.iter_mut().filter(|key| key.oid == index).map(|key| &mut key.name);
         let others = table.indexes.iter_mut().filter(|other| other.oid == index).map(|other| &mut other.name);
         for place in primary.chain(others) {
@@ -344,9 +384,21 @@ fn alter_sequence(
     };
     for action in actions {
         match action {
-            AlterAction::Rename(name) => sequence.name.clone_from(name),
+            AlterAction::Rename(name) => {
+                free_name(session, sequence.schema, name)?;
+                sequence.name.clone_from(name);
+            }
             AlterAction::SetSchema(name) => {
-                sequence.schema = session.lock_schema(Some(name))?;
+                let schema = session.lock_schema(Some(name))?;
+                if let Some(owner) =
+                    sequence.owner.and_then(|(table, _)| session.environment.catalog.table(table))
+                {
+                    let detail =
+                        format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, owner.name);
+                    let message = "cannot move an owned sequence into another schema";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
+                }
+                move_to(session, (&mut sequence.schema, schema), &sequence.name)?;
             }
             AlterAction::NoEffect => {}
             _ => {

@@ -156,7 +156,9 @@ fn check(
     if !new {
         verify_check(session, table, &name, text)?;
     }
-    table.checks.push(CheckConstraint { oid: session.shared.new_oid(), name, text: text.to_owned() });
+    // By bare names it outlives the table's own name.
+    let text = crate::parse::stored::bare_columns(text, None)?;
+    table.checks.push(CheckConstraint { oid: session.shared.new_oid(), name, text });
     Ok(())
 }
 

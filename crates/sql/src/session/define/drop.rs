@@ -7,7 +7,7 @@ use txn::{TableLock, Wait};
 use super::super::Session;
 use super::super::client::Client;
 use super::{alter, sequence, skipping};
-use crate::catalog::{Change, ForeignKey, Relation, Table};
+use crate::catalog::{Change, Column, ForeignKey, Relation, Sequence, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -152,25 +152,7 @@ fn object(
             }
         }
         (Some(Relation::Sequence(found)), ObjectKind::Sequence) => {
-            if let Some((table, column)) = found.owner
-                && let Some(owner) = session.environment.catalog.table(table).cloned()
-            {
-                if !cascade {
-                    let message =
-                        format!("cannot drop sequence {} because other objects depend on it", found.name);
-                    let default = format!(
-                        "default value for column {} of table {} depends on sequence {}",
-                        owner.columns[column as usize].name, owner.name, found.name
-                    );
-                    return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                        .with_detail(default)
-                        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-                }
-                session.lock_definition(owner.oid, TableLock::AccessExclusive)?;
-                let mut owner = session.definition(owner.oid)?;
-                owner.columns[column as usize].default = None;
-                session.define(Change::PutTable(Arc::new(owner)))?;
-            }
+            forget_defaults(session, &found, cascade)?;
             sequence::forget(session, &found)
         }
         (Some(Relation::Index(table, index)), ObjectKind::Index) => drop_index(session, table.oid, index),
@@ -179,6 +161,49 @@ fn object(
         (Some(_), ObjectKind::Index) => Err(wrong("an index")),
         (Some(_), _) => Err(wrong("a view")),
     }
+}
+
+/// Takes a sequence out of the defaults that read it; an error without `cascade` when there are any.
+fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) -> Result<(), SqlError> {
+    let reads = format!("val('{}'::regclass", sequence.oid);
+    let reading = |column: &Column| column.default.as_ref().is_some_and(|default| default.contains(&reads));
+    let catalog = Arc::clone(&session.environment.catalog);
+    if let Some((table, column)) = sequence.owner
+        && let Some(table) = catalog.table(table)
+        && let Some(column) = table.columns.get(column as usize).filter(|column| column.identity.is_some())
+    {
+        let what = format!("column {} of table {}", column.name, table.name);
+        let message = format!("cannot drop sequence {} because {what} requires it", sequence.name);
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_hint(format!("You can drop {what} instead.")));
+    }
+    let mut readers: Vec<_> =
+        catalog.tables().filter(|table| table.columns.iter().any(reading)).cloned().collect();
+    readers.sort_by_key(|table| table.oid);
+    if !cascade && !readers.is_empty() {
+        let detail = readers.iter().flat_map(|table| {
+            table.columns.iter().filter(|column| reading(column)).map(|column| {
+                format!(
+                    "default value for column {} of table {} depends on sequence {}",
+                    column.name, table.name, sequence.name
+                )
+            })
+        });
+        let detail: Vec<String> = detail.collect();
+        let message = format!("cannot drop sequence {} because other objects depend on it", sequence.name);
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_detail(detail.join("\n"))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    for reader in readers {
+        session.lock_definition(reader.oid, TableLock::AccessExclusive)?;
+        let mut table = session.definition(reader.oid)?;
+        for column in table.columns.iter_mut().filter(|column| reading(column)) {
+            column.default = None;
+        }
+        session.define(Change::PutTable(Arc::new(table)))?;
+    }
+    Ok(())
 }
 
 /// Drops an index; false when somebody else has, or its table.

@@ -8,6 +8,7 @@ mod alter;
 mod constraint;
 mod create;
 mod drop;
+mod identity;
 mod reindex;
 mod retype;
 mod sequence;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::create::no_column;
+use super::identity::missing;
 use super::{alter, constraint, quoted, sequence};
 use crate::catalog::{Change, ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
@@ -23,7 +23,7 @@ pub(super) fn set_type(
     type_: Type,
     using: Option<&str>,
 ) -> Result<(), SqlError> {
-    let at = table.column(column).ok_or_else(|| no_column(column))?;
+    let at = table.column(column).ok_or_else(|| missing(table, column))?;
     let before = Expr::column(0, table.columns[at].type_);
     if using.is_none() && functions::cast(before, type_, CastContext::Assignment).is_err() {
         let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');

@@ -7,7 +7,6 @@ use txn::{TableLock, Wait};
 use super::super::Session;
 use super::super::client::Client;
 use super::{default_name, exists, missing, skipping};
-use crate::catalog::pg_catalog::quoted;
 use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -42,17 +41,34 @@ pub(super) fn own(
     column: usize,
     owned: &OwnedSequence,
 ) -> Result<(), SqlError> {
-    let base = default_name(&table.name, &[&table.columns[column].name], "seq");
-    let name = session.free_name(table.schema, &base);
+    let name = match &owned.name {
+        Some(name) => own_name(session, table, name)?,
+        None => {
+            let base = default_name(&table.name, &[&table.columns[column].name], "seq");
+            session.free_name(table.schema, &base)
+        }
+    };
     let mut options = owned.options.clone();
     options.type_ = options.type_.or(Some(Type::new(table.columns[column].type_.oid)));
     options.owned_by = Some((table.oid, column as u32));
     let sequence = defined(session, table.schema, name, &options)?;
-    let schema = session.environment.catalog.schema_name(table.schema);
-    let full = format!("{}.{}", quoted(schema), quoted(&sequence.name));
-    table.columns[column].default = Some(format!("nextval('{}'::regclass)", full.replace('\'', "''")));
+    table.columns[column].default = Some(format!("nextval('{}'::regclass)", sequence.oid));
     table.columns[column].not_null = true;
     session.define(Change::PutSequence(Arc::new(sequence)))
+}
+
+/// The name a column's sequence was given: free, and in the table's schema.
+fn own_name(session: &Session, table: &Table, name: &QualifiedName) -> Result<String, SqlError> {
+    let catalog = &session.environment.catalog;
+    if name.schema.as_deref().is_some_and(|schema| schema != catalog.schema_name(table.schema)) {
+        let message = "sequence must be in same schema as table it is linked to";
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+    }
+    if catalog.relation_in(table.schema, &name.name).is_some() {
+        let message = format!("relation \"{}\" already exists", name.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    Ok(name.name.clone())
 }
 
 /// A new sequence by its options.
@@ -181,7 +197,7 @@ pub(super) fn alter(
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     session.refresh_catalog();
-    let mut sequence = loop {
+    let sequence = loop {
         let found = match session.find_relation(name) {
             Some(Relation::Sequence(found)) => found,
             Some(_) => {
@@ -200,6 +216,16 @@ pub(super) fn alter(
             break locked;
         }
     };
+    change(session, sequence, options)?;
+    Ok("ALTER SEQUENCE")
+}
+
+/// Gives a locked sequence new options.
+pub(super) fn change(
+    session: &mut Session,
+    mut sequence: Sequence,
+    options: &SequenceOptions,
+) -> Result<(), SqlError> {
     apply(&mut sequence, options, false)?;
     if let Some(restart) = options.restart {
         let value = restart.unwrap_or(sequence.start);
@@ -214,8 +240,7 @@ pub(super) fn alter(
         }
         restart_at(session, &mut sequence, value);
     }
-    session.define(Change::PutSequence(Arc::new(sequence)))?;
-    Ok("ALTER SEQUENCE")
+    session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
 /// Gives a sequence that is being changed a new counter that begins at a value.

@@ -1,0 +1,202 @@
+//! Expressions that the catalog keeps as text, edited so that they outlive the names in them.
+//!
+//! A stored text is one that [`super::expression_text`] wrote. What is replaced is found in the text's own parse tree;
+//! all else stays as it is, to the letter.
+
+use std::ops::Range;
+
+use pg_query::protobuf::a_const::Val;
+use pg_query::protobuf::{AConst, ColumnRef, Node};
+use pg_query::{NodeEnum, NodeRef};
+
+use crate::bind::strings;
+use crate::catalog::pg_catalog::quoted;
+use crate::error::SqlError;
+
+const SELECT: &str = "SELECT ";
+
+/// A part of a text and what comes in its place.
+type Edit = (Range<usize>, String);
+
+/// The text with its columns by their bare names, `from` renamed to `to`: so it holds whatever the table is called.
+///
+/// # Errors
+/// When the text cannot be parsed.
+pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String, SqlError> {
+    let mut edit = |node: NodeRef<'_>, text: &str| {
+        let NodeRef::ColumnRef(column) = node else { return None };
+        let name = last_name(column)?;
+        let name = renamed.filter(|(from, _)| *from == name).map_or(name, |(_, to)| to);
+        let start = usize::try_from(column.location).ok()?;
+        Some((start..end_of_name(text, start)?, quoted(name)))
+    };
+    runtime::fiber::on_worker_stack(|| edited(text, &mut edit))
+}
+
+/// The text with the sequences that nextval, currval and setval name by constants given by their OIDs, as `found` gives
+/// them: so it holds whatever the sequences are called, and whatever the search path is.
+///
+/// # Errors
+/// When the text cannot be parsed.
+pub fn numbered_sequences(text: &str, found: &dyn Fn(&str) -> Option<u32>) -> Result<String, SqlError> {
+    edited(text, &mut |node, text| {
+        let NodeRef::FuncCall(call) = node else { return None };
+        let function = strings(&call.funcname).last().copied()?;
+        if !matches!(function, "nextval" | "currval" | "setval") {
+            return None;
+        }
+        let (constant, cast) = match call.args.first()?.node.as_ref()? {
+            NodeEnum::AConst(constant) => (constant, "::regclass"),
+            NodeEnum::TypeCast(cast) => {
+                let type_ = strings(&cast.type_name.as_ref()?.names).last().copied()?;
+                match cast.arg.as_deref()?.node.as_ref()? {
+                    NodeEnum::AConst(constant) if type_ == "regclass" => (constant, ""),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let AConst { val: Some(Val::Sval(name)), location, .. } = constant else { return None };
+        let oid = found(&name.sval)?;
+        let start = usize::try_from(*location).ok()?;
+        Some((start..end_of_literal(text, start)?, format!("'{oid}'{cast}")))
+    })
+}
+
+/// The text with each `nextval('OID'::regclass)` showing the name that `named` gives.
+pub fn named_sequences(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("val('") {
+        let (before, after) = rest.split_at(at + "val('".len());
+        shown.push_str(before);
+        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        rest = after;
+        if after[digits..].starts_with("'::regclass")
+            && let Some(name) = after[..digits].parse().ok().and_then(named)
+        {
+            shown.push_str(&name.replace('\'', "''"));
+            rest = &after[digits..];
+        }
+    }
+    shown + rest
+}
+
+/// Replaces parts of a text, each found by `edit` at a node of its tree.
+fn edited(text: &str, edit: &mut dyn FnMut(NodeRef<'_>, &str) -> Option<Edit>) -> Result<String, SqlError> {
+    let mut text = format!("{SELECT}{text}");
+    let parsed = super::parse(&text)?;
+    let mut edits = Vec::new();
+    for statement in &parsed {
+        walk(&statement.node, &mut |node| edits.extend(edit(node, &text)));
+    }
+    edits.sort_by_key(|(range, _)| range.start);
+    for (range, new) in edits.into_iter().rev() {
+        text.replace_range(range, &new);
+    }
+    Ok(text.split_off(SELECT.len()))
+}
+
+/// Visits every node of an expression: the parser's own walk, and what it does not enter.
+fn walk(node: &NodeEnum, visit: &mut dyn FnMut(NodeRef<'_>)) {
+    for (node, ..) in node.nodes() {
+        visit(node);
+        let mut enter = |inner: Option<&Node>| {
+            if let Some(inner) = inner.and_then(|inner| inner.node.as_ref()) {
+                walk(inner, visit);
+            }
+        };
+        match node {
+            NodeRef::AArrayExpr(array) => array.elements.iter().for_each(|element| enter(Some(element))),
+            NodeRef::AIndirection(part) => {
+                enter(part.arg.as_deref());
+                part.indirection.iter().for_each(|index| enter(Some(index)));
+            }
+            NodeRef::AIndices(indices) => {
+                enter(indices.lidx.as_deref());
+                enter(indices.uidx.as_deref());
+            }
+            NodeRef::CollateClause(collate) => enter(collate.arg.as_deref()),
+            _ => {}
+        }
+    }
+}
+
+fn last_name(column: &ColumnRef) -> Option<&str> {
+    match column.fields.last()?.node.as_ref()? {
+        NodeEnum::String(name) => Some(&name.sval),
+        _ => None,
+    }
+}
+
+/// Where the dotted name that begins at `start` ends.
+fn end_of_name(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = start;
+    loop {
+        if *bytes.get(at)? == b'"' {
+            at = end_of_quotes(bytes, at, b'"')?;
+        } else {
+            let part = bytes[at..].iter();
+            at += part.take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | 128..)).count();
+        }
+        if bytes.get(at) != Some(&b'.') {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// Where the plain literal that begins at `start` ends.
+fn end_of_literal(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (bytes.get(start) == Some(&b'\'')).then(|| end_of_quotes(bytes, start, b'\''))?
+}
+
+/// Behind the quote that ends what the one at `start` begins; two are one inside.
+fn end_of_quotes(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| *b == quote)? + 1;
+        if bytes.get(at) != Some(&quote) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_lose_their_table_and_take_new_names() {
+        let text =
+            "t.a > 0 AND (s.t.\"B c\" = ANY (ARRAY[t.b, a]) OR b COLLATE \"C\" LIKE 't.a''t.b%') AND tb";
+        let bare = "a > 0 AND (\"B c\" = ANY (ARRAY[b, a]) OR b COLLATE \"C\" LIKE 't.a''t.b%') AND tb";
+        assert_eq!(bare_columns(text, None).unwrap(), bare);
+        let renamed = "a > 0 AND (\"B c\" = ANY (ARRAY[\"order\", a]) OR \"order\" COLLATE \"C\" LIKE 't.a''t.b%') AND tb";
+        assert_eq!(bare_columns(text, Some(("b", "order"))).unwrap(), renamed);
+        assert_eq!(bare_columns("v[a] > length(a)", Some(("a", "z"))).unwrap(), "v[z] > length(z)");
+        assert_eq!(bare_columns("'é' <> tä.ä", Some(("ä", "B"))).unwrap(), "'é' <> \"B\"");
+    }
+
+    #[test]
+    fn sequences_go_by_number_and_come_back_by_name() {
+        let found = |name: &str| (name == "it's" || name == "q").then_some(7);
+        let stored = |text: &str| numbered_sequences(text, &found).unwrap();
+        assert_eq!(stored("nextval('q')"), "nextval('7'::regclass)");
+        assert_eq!(stored("nextval('it''s'::regclass) + 1"), "nextval('7'::regclass) + 1");
+        assert_eq!(stored("setval('q', nextval('q'))"), "setval('7'::regclass, nextval('7'::regclass))");
+        for text in ["nextval('other')", "upper('q')", "nextval('q'::text::regclass)", "'nextval(''q'')'"] {
+            assert_eq!(stored(text), text);
+        }
+        let named = |oid| (oid == 7).then(|| "s.\"it's\"".to_owned());
+        assert_eq!(
+            named_sequences("nextval('7'::regclass) + 1", &named),
+            "nextval('s.\"it''s\"'::regclass) + 1"
+        );
+        assert_eq!(named_sequences("nextval('8'::regclass)", &named), "nextval('8'::regclass)");
+        assert_eq!(named_sequences("upper('7') || 'val('''", &named), "upper('7') || 'val('''");
+    }
+}
