@@ -6,8 +6,9 @@
 
 mod common;
 
-use common::{Server, SmallDisk};
+use common::{Server, SmallDisk, skip};
 use postgres::error::SqlState;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -162,6 +163,69 @@ fn killed_at_random_moments() {
     assert!(!acknowledged.is_empty());
 }
 
+/// Rows of [`churn`] that are there altogether or not at all, and rows that each round of it adds.
+const CHURNED: i64 = 600;
+const ADDED: i64 = 200;
+
+fn set_up_churn(server: &Server) {
+    // More than the pool holds, so that pages are read and evicted all the time.
+    server.psql(
+        "create table churned (id int primary key, note text not null);
+         create index churned_note on churned (note);
+         create table grown (id bigint primary key, filler text not null);
+         insert into grown select i, repeat('g', 1000) from generate_series(1, 12000) i",
+    );
+}
+
+/// Trees that split from the root on and merge back to a single leaf, and a file that grows, until `stop` or until the
+/// server is gone; gives the last row that is known to be added behind `last`.
+fn churn(server: &Server, stop: &AtomicBool, last: i64) -> i64 {
+    let Ok(mut client) = server.try_connect() else { return last };
+    let mut last = last;
+    while !stop.load(Ordering::Relaxed) {
+        let statements = [
+            format!(
+                "insert into churned select i, repeat('n', 500) || i from generate_series(1, {CHURNED}) i"
+            ),
+            "delete from churned".to_owned(),
+            "vacuum churned".to_owned(),
+            "select count(*) from grown where filler = ''".to_owned(),
+            format!(
+                "insert into grown select i, repeat('g', 1000) from generate_series({}, {}) i",
+                last + 1,
+                last + ADDED
+            ),
+        ];
+        for statement in statements {
+            if let Err(e) = client.batch_execute(&statement) {
+                assert!(e.is_closed() || e.code().is_none(), "{statement}: {e}: {:?}", e.code());
+                return last;
+            }
+        }
+        last += ADDED;
+    }
+    // The last round may have been cut short.
+    let _ = client.batch_execute("delete from churned");
+    last
+}
+
+/// What must hold of [`churn`]'s tables after every recovery; gives the last row added.
+fn verify_churn(server: &Server, last: i64, context: &str) -> i64 {
+    let mut client = server.connect();
+    let mut count = |sql: &str| client.query_one(sql, &[]).unwrap().get::<_, i64>(0);
+    let churned = count("select count(*) from churned");
+    assert!(churned == 0 || churned == CHURNED, "{churned} rows are left of a statement: {context}");
+    assert_eq!(count("select count(*) from churned where note >= ''"), churned, "{context}");
+    let grown = count("select count(*) from grown where filler = repeat('g', 1000)");
+    assert!(
+        grown == last || grown == last + ADDED,
+        "{last} rows were acknowledged, {grown} are there: {context}"
+    );
+    assert_eq!(count("select max(id) from grown"), grown, "{context}");
+    client.batch_execute("delete from churned").unwrap();
+    grown
+}
+
 #[test]
 fn killed_at_stop_points() {
     let points = [
@@ -171,6 +235,15 @@ fn killed_at_stop_points() {
         ("log.flush.after_write", 40),
         ("btree.split.latched", 3),
         ("btree.split.logged", 3),
+        ("btree.root_split.logged", 1),
+        ("btree.merge.latched", 3),
+        ("btree.merge.logged", 3),
+        ("btree.merge.logged", 70),
+        ("btree.collapse.logged", 1),
+        ("storage.space.grown", 1),
+        ("storage.load.read", 60),
+        ("storage.evict.chosen", 300),
+        ("storage.evict.before_free", 300),
         ("storage.evict.before_write", 5),
         ("storage.writer.after_write", 5),
         ("checkpoint.begin", 1),
@@ -178,38 +251,73 @@ fn killed_at_stop_points() {
         ("checkpoint.before_control", 1),
         ("checkpoint.after_control", 1),
     ];
+    let mut server = Server::start(&["--buffers", "8MiB"]);
+    set_up(&server);
+    set_up_churn(&server);
+    let next = AtomicU64::new(1);
+    let mut acknowledged = Vec::new();
+    let mut last = 12_000;
     for (point, nth) in points {
-        let mut server = Server::start(&["--buffers", "8MiB"]);
-        set_up(&server);
-        let next = AtomicU64::new(1);
-        let quiet = AtomicBool::new(false);
+        let context = format!("{point}@{nth}");
+        println!("{context}");
         server.stop();
         server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{nth}")));
         server.launch_unready();
         let deadline = Instant::now() + Duration::from_secs(120);
-        let mut acknowledged = Vec::new();
-        while !server.wait_end(Duration::from_millis(1)) {
-            assert!(Instant::now() < deadline, "{point} was never reached");
-            let stop = &quiet;
-            stop.store(false, Ordering::Relaxed);
+        let status = loop {
+            if let Some(status) = server.end_status(Duration::from_millis(1)) {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "{context} was never reached");
+            let stop = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     std::thread::sleep(Duration::from_millis(400));
                     stop.store(true, Ordering::Relaxed);
                 });
-                acknowledged.extend(workload(&server, &next, stop, 7));
+                scope.spawn(|| last = churn(&server, &stop, last));
+                acknowledged.extend(workload(&server, &next, &stop, 7));
                 // Checkpoints come with time or volume; a test asks for one.
                 if let Ok(mut client) = server.try_connect() {
                     let _ = client.batch_execute("checkpoint");
                 }
             });
-        }
+        };
+        assert_eq!(status.signal(), Some(9), "{context}: {}", server.log());
         server.environment("ALLCORE_STOP", None);
         server.launch();
-        verify(&server, &acknowledged, point);
+        verify(&server, &acknowledged, &context);
+        last = verify_churn(&server, last, &context);
         server.stop();
         server.check();
+        server.launch();
     }
+    assert!(acknowledged.len() > points.len() && last > 12_000);
+}
+
+/// A read that fails is that statement's misfortune: the page is there for the next one.
+#[test]
+fn a_page_that_cannot_be_read_fails_one_statement() {
+    let mut server = Server::start(&["--buffers", "8MiB"]);
+    set_up_churn(&server);
+    server.stop();
+    server.environment("ALLCORE_STOP", Some("storage.pages.read=fail:5@300"));
+    server.launch();
+    let mut client = server.connect();
+    let mut failed = Vec::new();
+    for round in 0..2 {
+        for id in (1..12_000_i64).step_by(20) {
+            match client.query_one("select length(filler) from grown where id = $1", &[&id]) {
+                Ok(row) => assert_eq!(row.get::<_, i32>(0), 1000),
+                Err(error) => failed.push((round, id, error.code().cloned())),
+            }
+        }
+    }
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].2, Some(SqlState::IO_ERROR));
+    server.environment("ALLCORE_STOP", None);
+    server.stop();
+    server.check();
 }
 
 /// Transfers until the server ends by itself; gives how, and the ids acknowledged.
@@ -283,7 +391,7 @@ fn a_disk_that_breaks_down_loses_nothing_acknowledged() {
     std::fs::create_dir(server.data()).unwrap();
     let disk = match SmallDisk::mount(&server.data(), 400) {
         Ok(disk) => disk,
-        Err(why) => return println!("skipped: no small disk can be mounted here: {why}"),
+        Err(why) => return skip(&format!("no small disk can be mounted here: {why}")),
     };
     server.launch();
     set_up(&server);

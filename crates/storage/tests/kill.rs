@@ -193,6 +193,8 @@ fn what_was_acknowledged_survives_a_kill_at_any_point() {
     for stop in [
         "log.flush.before_write=kill@40",
         "log.flush.after_write=kill@300",
+        "recovery.undo=kill@1",
+        "recovery.undo=kill@1",
         "checkpoint.begin=kill@2",
         "checkpoint.pages_written=kill@2",
         "checkpoint.before_control=kill@2",

@@ -236,9 +236,7 @@ impl Wal {
     /// Appends a commit record. `committed(lsn)` runs once the record is filled and before `filled()` can pass it, so
     /// that whoever takes a snapshot at or after `lsn` finds what it stored. Room: [`Wal::ensure_reserved`].
     pub fn append_commit(&self, txn: u64, prev: Lsn, committed: impl FnOnce(Lsn)) -> Lsn {
-        let lsn = self.append_plain(Kind::Commit, TxnLink { txn, prev, compensation: None }, &[], committed);
-        sync::stop::point("log.commit.appended");
-        lsn
+        self.append_plain(Kind::Commit, TxnLink { txn, prev, compensation: None }, &[], committed)
     }
 
     /// Appends the record that ends a transaction which was rolled back. Room: [`Wal::ensure_reserved`].

@@ -39,21 +39,35 @@ fn a_fault_is_the_error_asked_for_at_the_hit_asked_for() {
 }
 
 #[test]
-fn every_point_in_the_source_is_listed() {
+fn every_point_is_listed_and_used_by_a_test() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut folders: Vec<_> = vec![crates.to_path_buf()];
+    let (mut there, mut tests) = (Vec::new(), String::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("stop/tests.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                for call in text.split("stop::point(\"").skip(1).chain(text.split("stop::fault(\"").skip(1)) {
-                    let name = call.split('"').next().unwrap();
-                    assert!(NAMES.contains(&name), "{}: {name} is not in sync::stop::NAMES", path.display());
-                }
+                continue;
+            }
+            if path.extension().is_none_or(|kind| kind != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            if path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests") {
+                tests.push_str(&text);
+                continue;
+            }
+            for call in text.split("stop::point(\"").skip(1).chain(text.split("stop::fault(\"").skip(1)) {
+                let name = call.split('"').next().unwrap();
+                assert!(NAMES.contains(&name), "{}: {name} is not in sync::stop::NAMES", path.display());
+                there.push(name.to_owned());
             }
         }
+    }
+    for name in NAMES.iter().filter(|name| !name.starts_with("sync.test")) {
+        assert!(there.iter().any(|point| point == name), "{name} is listed and nowhere");
+        let used = [format!("\"{name}\""), format!("{name}=")].iter().any(|written| tests.contains(written));
+        assert!(used, "no test uses {name}");
     }
 }
