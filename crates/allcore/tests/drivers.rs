@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Server, allcore, certificate, succeed};
+use common::{Server, allcore, certificate, skip, succeed};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn prepared(name: &str) -> Option<PathBuf> {
     let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(target).join("drivers");
     let ready = drivers.join(format!("{name}.ready")).exists();
     if !ready {
-        println!("skipped: the drivers of {name} are not here (scripts/drivers.sh fetches them)");
+        skip(&format!("the drivers of {name} are not here (scripts/drivers.sh fetches them)"));
     }
     ready.then_some(drivers)
 }

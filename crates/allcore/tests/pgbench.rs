@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Server, certificate, succeed};
+use common::{Server, certificate, io_uring_refused, skip, succeed};
 
 fn check_sums(server: &Server) {
     let sums = "select (select sum(abalance) from pgbench_accounts) = (select sum(tbalance) from pgbench_tellers)
@@ -34,13 +34,18 @@ fn every_script_in_every_mode(server: &Server) {
 
 #[test]
 fn all_scripts_and_modes_with_io_uring() {
-    let server = Server::start(&["--file-io", "auto"]);
+    if let Some(refused) = io_uring_refused() {
+        return skip(&format!("the kernel refuses io_uring here: {refused}"));
+    }
+    let server = Server::start(&["--file-io", "io_uring"]);
+    assert!(server.log().contains("file I/O by IoUring"), "{}", server.log());
     every_script_in_every_mode(&server);
 }
 
 #[test]
 fn all_scripts_and_modes_with_io_threads() {
     let server = Server::start(&["--file-io", "threads"]);
+    assert!(server.log().contains("file I/O by Threads"), "{}", server.log());
     every_script_in_every_mode(&server);
 }
 

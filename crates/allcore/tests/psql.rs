@@ -1,42 +1,103 @@
-//! psql scripts: what its backslash commands show, COPY both ways, errors with their position, cancelling.
+//! psql scripts, over TCP, TLS and a Unix socket: what its backslash commands show, COPY both ways, errors with their
+//! position, transactions.
+//!
+//! What reads or writes at length runs over each way; the many short questions take the ways in turn.
 #![allow(missing_docs)]
 
 mod common;
 
-use common::{Server, text};
+use common::{Server, certificate, text};
+use std::cell::Cell;
+use std::path::PathBuf;
 use std::process::Stdio;
+use tempfile::TempDir;
 
-fn shows(server: &Server, script: &str) -> String {
-    let mut command = server.client("psql");
-    command.args(["-X", "-q", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    std::io::Write::write_all(child.stdin.as_mut().unwrap(), script.as_bytes()).unwrap();
-    drop(child.stdin.take());
-    text(&child.wait_with_output().unwrap())
+/// A way from the client to the server.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Tcp,
+    Tls,
+    Socket,
+}
+
+const WAYS: [Way; 3] = [Way::Tcp, Way::Tls, Way::Socket];
+
+/// A server that can be reached by every way.
+struct Served {
+    server: Server,
+    certificate: PathBuf,
+    turn: Cell<usize>,
+    /// Holds the certificate.
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start() -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = certificate(folder.path());
+        let arguments = ["--tls-cert", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+        Served { server: Server::start(&arguments), certificate, turn: Cell::new(0), _folder: folder }
+    }
+
+    /// What psql says to a script, by the next way.
+    fn shows(&self, script: &str) -> String {
+        let turn = self.turn.replace(self.turn.get() + 1);
+        self.shows_over(WAYS[turn % WAYS.len()], script)
+    }
+
+    fn shows_over(&self, way: Way, script: &str) -> String {
+        let mut command = match way {
+            Way::Socket => self.server.socket_client("psql"),
+            Way::Tcp | Way::Tls => self.server.client("psql"),
+        };
+        match way {
+            Way::Tls => command.env("PGSSLMODE", "verify-ca").env("PGSSLROOTCERT", &self.certificate),
+            Way::Tcp | Way::Socket => command.env("PGSSLMODE", "disable"),
+        };
+        command.args(["-X", "-q", "-f", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), script.as_bytes()).unwrap();
+        drop(child.stdin.take());
+        text(&child.wait_with_output().unwrap())
+    }
+}
+
+#[test]
+fn each_way_is_the_one_that_is_meant() {
+    let served = Served::start();
+    for way in WAYS {
+        let said = served.shows_over(way, "\\conninfo\nselect 6 * 7 as answer;\n");
+        assert!(said.contains("    42\n"), "{way:?}: {said}");
+        let (tls, socket) =
+            (said.contains("SSL connection (protocol: TLSv1.3"), said.contains("via socket in"));
+        assert_eq!((tls, socket), (matches!(way, Way::Tls), matches!(way, Way::Socket)), "{said}");
+    }
 }
 
 #[test]
 fn backslash_commands_describe_what_is_there() {
-    let server = Server::start(&[]);
+    let served = Served::start();
+    let server = &served.server;
     server.psql(
         "create table customers (id serial primary key, name varchar(40) not null, since date default current_date);
          create unique index customers_name on customers (name);
          create table orders (id bigint primary key, customer int references customers (id), total numeric(10, 2));
          create index on orders (customer);",
     );
-    let databases = shows(&server, "\\l\n");
+    let databases = served.shows("\\l\n");
     assert!(
         databases.contains("postgres") && databases.contains("template1") && !databases.contains("ERROR"),
         "{databases}"
     );
-    let tables = shows(&server, "\\dt\n");
+    let tables = served.shows("\\dt\n");
     assert!(
         tables.contains("public | customers | table | postgres") && tables.contains("(2 rows)"),
         "{tables}"
     );
-    let all = shows(&server, "\\d\n");
+    let all = served.shows("\\d\n");
     assert!(all.contains("customers_id_seq | sequence") && all.contains("(3 rows)"), "{all}");
-    let one = shows(&server, "\\d customers\n");
+    let one = served.shows("\\d customers\n");
     for line in [
         "id     | integer               |           | not null | nextval('customers_id_seq'::regclass)",
         "name   | character varying(40) |           | not null |",
@@ -47,18 +108,19 @@ fn backslash_commands_describe_what_is_there() {
     ] {
         assert!(one.contains(line), "no line {line:?} in:\n{one}");
     }
-    let two = shows(&server, "\\d orders\n");
+    let two = served.shows("\\d orders\n");
     for line in
         ["total    | numeric(10,2) |", "\"orders_customer_idx\" btree (customer)", "Foreign-key constraints:"]
     {
         assert!(two.contains(line), "no line {line:?} in:\n{two}");
     }
     assert!(
-        shows(&server, "\\set QUIET off\n\\d nothing\n")
+        served
+            .shows("\\set QUIET off\n\\d nothing\n")
             .contains("Did not find any relation named \"nothing\".")
     );
     for sized in ["\\d+\n", "\\dt+\n", "\\di+\n", "\\ds+\n", "\\l+\n"] {
-        let said = shows(&server, sized);
+        let said = served.shows(sized);
         assert!(said.contains("bytes |") || said.contains("kB |"), "{sized}{said}");
     }
     server.psql("insert into orders select n, null, n from generate_series(1, 20000) n");
@@ -71,21 +133,23 @@ fn backslash_commands_describe_what_is_there() {
         "pg_relation_size(1::oid) is null",
         "pg_database_size('postgres') > pg_total_relation_size('orders')",
     ] {
-        let said = shows(&server, &format!("select {holds} as holds;\n"));
+        let said = served.shows(&format!("select {holds} as holds;\n"));
         assert!(said.contains("t\n") && said.contains("holds"), "{holds}: {said}");
     }
     for quiet in ["\\di\n", "\\ds\n", "\\dn\n", "\\du\n", "\\d+ customers\n", "\\df\n", "\\dv\n"] {
-        let said = shows(&server, quiet);
+        let said = served.shows(quiet);
         assert!(!said.contains("ERROR"), "{quiet}{said}");
     }
 }
 
 #[test]
 fn copy_in_and_out() {
-    let server = Server::start(&[]);
-    let said = shows(
-        &server,
-        "create table t (id int primary key, note text, amount numeric);
+    let served = Served::start();
+    let server = &served.server;
+    for way in WAYS {
+        let said = served.shows_over(
+            way,
+            "create table t (id int primary key, note text, amount numeric);
 copy t from stdin;
 1\tone\\ttab\t1.50
 2\t\\N\t-3
@@ -98,29 +162,31 @@ id,note,amount
 copy t to stdout;
 copy (select id, note from t where id > 2 order by id) to stdout with (format csv, header, null 'none');
 ",
-    );
-    let expected = "1\tone\\ttab\t1.50\n2\t\\N\t-3\n3\ta \"quoted\" one\t0.1\n4\t\\N\t\\N\n\
+        );
+        let expected = "1\tone\\ttab\t1.50\n2\t\\N\t-3\n3\ta \"quoted\" one\t0.1\n4\t\\N\t\\N\n\
                     id,note\n3,\"a \"\"quoted\"\" one\"\n4,none\n";
-    assert_eq!(said, expected);
-    let said = shows(&server, "copy t from stdin;\n5\tfive\t5\nsix\tsix\t6\n\\.\nselect count(*) from t;\n");
-    assert!(said.contains("invalid input syntax for type integer: \"six\""), "{said}");
-    assert!(said.contains("COPY t, line 2, column id: \"six\""), "{said}");
-    assert!(said.contains("     4\n"), "a failed COPY leaves nothing: {said}");
-    let folder = server.folder.path().display();
-    let said = shows(
-        &server,
-        &format!(
+        assert_eq!(said, expected);
+        let said = served
+            .shows_over(way, "copy t from stdin;\n5\tfive\t5\nsix\tsix\t6\n\\.\nselect count(*) from t;\n");
+        assert!(said.contains("invalid input syntax for type integer: \"six\""), "{said}");
+        assert!(said.contains("COPY t, line 2, column id: \"six\""), "{said}");
+        assert!(said.contains("     4\n"), "a failed COPY leaves nothing: {said}");
+        let folder = server.folder.path().display();
+        let said = served.shows_over(way, &format!(
             "\\copy t to '{folder}/t.bin' binary\ncreate table u (id int primary key, note text, amount numeric);\n\\copy u from '{folder}/t.bin' binary\nselect count(*), sum(amount) from u;\n"
         ),
     );
-    assert!(said.contains("4 | -1.40"), "{said}");
+        assert!(said.contains("4 | -1.40"), "{said}");
+        server.psql("drop table t, u");
+    }
 }
 
 #[test]
 fn errors_show_code_and_position() {
-    let server = Server::start(&[]);
+    let served = Served::start();
+    let server = &served.server;
     server.psql("create table t (id int primary key, v int not null)");
-    let said = |sql: &str| shows(&server, &format!("\\set VERBOSITY verbose\n{sql};\n"));
+    let said = |sql: &str| served.shows(&format!("\\set VERBOSITY verbose\n{sql};\n"));
     for (sql, code, pointed) in [
         ("select * form t", "42601", "form"),
         ("select nothing from t", "42703", "nothing"),
@@ -147,10 +213,11 @@ fn errors_show_code_and_position() {
 
 #[test]
 fn transactions_from_a_script() {
-    let server = Server::start(&[]);
-    let said = shows(
-        &server,
-        "create table t (id int primary key);
+    let served = Served::start();
+    for way in WAYS {
+        let said = served.shows_over(
+            way,
+            "create table t (id int primary key);
 begin;
 insert into t values (1);
 savepoint a;
@@ -167,9 +234,11 @@ rollback;
 select string_agg(id::text, ',' order by id) from t;
 select * from gone;
 ",
-    );
-    assert!(said.contains("duplicate key value violates unique constraint \"t_pkey\""), "{said}");
-    assert!(said.contains("DETAIL:  Key (id)=(1) already exists."), "{said}");
-    assert!(said.contains(" 1,2\n"), "{said}");
-    assert!(said.contains("relation \"gone\" does not exist"), "{said}");
+        );
+        assert!(said.contains("duplicate key value violates unique constraint \"t_pkey\""), "{said}");
+        assert!(said.contains("DETAIL:  Key (id)=(1) already exists."), "{said}");
+        assert!(said.contains(" 1,2\n"), "{said}");
+        assert!(said.contains("relation \"gone\" does not exist"), "{said}");
+        served.server.psql("drop table t");
+    }
 }

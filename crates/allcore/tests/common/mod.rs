@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, reason = "each test file uses its own part")]
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -226,6 +227,15 @@ impl Server {
         }
     }
 
+    /// Waits until a statement of this session stands: it is under way at one look after another, each of which takes a
+    /// new session far longer than the statement would need if nothing were in its way.
+    pub fn wait_standing(&self, pid: i32) {
+        self.wait_active(pid);
+        for _ in 0..5 {
+            self.wait_active(pid);
+        }
+    }
+
     /// `allcore check` on the data folder of a server that is down: its output, which must say all is well.
     pub fn check(&self) -> String {
         assert!(self.child.is_none(), "check wants the server down");
@@ -313,6 +323,18 @@ pub fn text(output: &Output) -> String {
 pub fn has(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
+}
+
+/// Why the kernel refuses io_uring, asked without any code of the server: by system call 425, io_uring_setup.
+pub fn io_uring_refused() -> Option<String> {
+    let script = r#"my $p = "\0" x 120; exit 0 if syscall(425, 8, $p) >= 0; die "$!\n""#;
+    run(Command::new("perl").args(["-e", script])).err()
+}
+
+/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that succeeds. `make test`
+/// repeats these lines at its end.
+pub fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }
 
 /// A certificate for localhost signed by itself, and its key.

@@ -113,7 +113,11 @@ macro_rules! both_ways {
             $(#[test] fn $name() { super::$name(crate::FileIo::Threads); })*
         }
         mod ring {
-            $(#[test] fn $name() { super::$name(crate::FileIo::Auto); })*
+            $(#[test] fn $name() {
+                if !crate::tests::ring_refused() {
+                    super::$name(crate::FileIo::IoUring);
+                }
+            })*
         }
     };
 }
