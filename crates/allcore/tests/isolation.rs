@@ -5,7 +5,6 @@ mod common;
 
 use common::{Server, pid};
 use postgres::error::SqlState;
-use std::time::Duration;
 
 fn fixture() -> Server {
     let server = Server::start(&[]);
@@ -42,10 +41,11 @@ fn read_committed_sees_each_commit_and_rechecks_a_changed_row() {
     assert_eq!(value(&mut one, 1), 11);
     // A lost update cannot happen: the second writer waits and adds to what the first one left.
     one.batch_execute("update t set v = v + 100 where id = 1").unwrap();
+    let number = pid(&mut two);
     let waiter = std::thread::spawn(move || {
         two.execute("update t set v = v + 1000 where id = 1 and v < 500", &[]).unwrap()
     });
-    std::thread::sleep(Duration::from_millis(200));
+    server.wait_standing(number);
     assert!(!waiter.is_finished(), "the second writer must wait");
     one.batch_execute("commit").unwrap();
     assert_eq!(waiter.join().unwrap(), 1);
@@ -53,8 +53,10 @@ fn read_committed_sees_each_commit_and_rechecks_a_changed_row() {
     // A row that no longer qualifies after the wait is left alone.
     let mut two = server.connect();
     one.batch_execute("begin; update t set v = 0 where id = 2").unwrap();
+    let number = pid(&mut two);
     let waiter = std::thread::spawn(move || two.execute("update t set v = 7 where v = 20", &[]).unwrap());
-    std::thread::sleep(Duration::from_millis(200));
+    server.wait_standing(number);
+    assert!(!waiter.is_finished(), "the second writer must wait");
     one.batch_execute("commit").unwrap();
     assert_eq!(waiter.join().unwrap(), 0);
     assert_eq!(value(&mut one, 2), 0);
@@ -90,9 +92,9 @@ fn a_row_found_by_null_in_an_index_is_rechecked() {
         let explained = two.query(&format!("explain {statement}"), &[]).unwrap();
         let explained: Vec<String> = explained.iter().map(|row| row.get(0)).collect();
         assert!(explained.iter().any(|line| line.contains("t_v_w_idx")), "{statement}: {explained:?}");
-        let text = statement.to_owned();
+        let (text, number) = (statement.to_owned(), pid(&mut two));
         let waiter = std::thread::spawn(move || two.batch_execute(&text).unwrap());
-        std::thread::sleep(Duration::from_millis(200));
+        server.wait_standing(number);
         assert!(!waiter.is_finished(), "{statement} must wait");
         one.batch_execute("commit").unwrap();
         waiter.join().unwrap();
@@ -144,12 +146,13 @@ fn a_deadlock_has_one_victim() {
     let (mut one, mut two) = (server.connect(), server.connect());
     one.batch_execute("begin; update t set v = v + 1 where id = 1").unwrap();
     two.batch_execute("begin; update t set v = v + 1 where id = 2").unwrap();
+    let number = pid(&mut two);
     let other = std::thread::spawn(move || {
         let outcome = two.batch_execute("update t set v = v + 1 where id = 1");
         let _ = two.batch_execute("commit");
         outcome
     });
-    std::thread::sleep(Duration::from_millis(100));
+    server.wait_standing(number);
     let mine = one.batch_execute("update t set v = v + 1 where id = 2");
     let _ = one.batch_execute("commit");
     let outcomes = [mine, other.join().unwrap()];

@@ -66,6 +66,7 @@ fn a_writer_that_waited_goes_on_from_the_newest_value() {
     let mut server = fixture();
     let (mut one, mut two, mut three) = (server.connect(), server.connect(), server.connect());
     one.batch_execute("begin; update w set body = repeat('first ', 3000) where id = 1").unwrap();
+    let numbers = [pid(&mut two), pid(&mut three)];
     let waiter = std::thread::spawn(move || {
         let sql = "update w set body = body || repeat('second', 1000), n = length(body) where id = 1 and length(body) > 10";
         let count = two.execute(sql, &[]).unwrap();
@@ -78,9 +79,9 @@ fn a_writer_that_waited_goes_on_from_the_newest_value() {
         let row = three.query_one("select body from w where id = 1 for update", &[]).unwrap();
         row.get::<_, String>(0)
     });
-    std::thread::sleep(Duration::from_millis(300));
+    numbers.iter().for_each(|number| server.wait_standing(*number));
     one.batch_execute("commit; begin; update w set n = 1 where id = 2").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    server.wait_standing(numbers[0]);
     one.batch_execute("commit").unwrap();
     let (first, second) = ("first ".repeat(3000), "second".repeat(1000));
     assert_eq!(waiter.join().unwrap(), (1, 0));

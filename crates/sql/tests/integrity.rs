@@ -3,24 +3,12 @@
 
 mod common;
 
-use std::time::Duration;
-
-use common::{Folder, fails, rows, run};
+use common::{Folder, behind, fails, rows, run};
 use sql::database::Database;
 use sql::embedded::EmbeddedSession;
 
 fn session(database: &Database, core: usize) -> EmbeddedSession {
     database.session("postgres", core).expect("a session")
-}
-
-/// Runs `waits` in a session of its own while `first` holds a lock, which then commits.
-fn behind<R: Send>(first: &mut EmbeddedSession, waits: impl FnOnce() -> R + Send) -> R {
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(waits);
-        std::thread::sleep(Duration::from_millis(200));
-        run(first, "COMMIT");
-        waiting.join().expect("no panic")
-    })
 }
 
 #[test]
@@ -31,22 +19,24 @@ fn commands_that_waited_for_a_definition_see_it() {
     run(&mut one, "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t VALUES (0, 'x')");
     let rewrite = "BEGIN; ALTER TABLE t ADD COLUMN c int DEFAULT 7; TRUNCATE t";
     run(&mut one, rewrite);
-    behind(&mut one, || two.copy_in("COPY t (a, b) FROM STDIN", b"1\tone\n2\ttwo\n").expect("copies"));
+    behind(&database, &mut one, || {
+        two.copy_in("COPY t (a, b) FROM STDIN", b"1\tone\n2\ttwo\n").expect("copies")
+    });
     assert_eq!(rows(&mut one, "SELECT * FROM t ORDER BY a"), ["1|one|7", "2|two|7"]);
     run(&mut one, "BEGIN; ALTER TABLE t DROP COLUMN b; ALTER TABLE t ALTER a TYPE bigint");
-    behind(&mut one, || run(&mut two, "CREATE TABLE u AS SELECT * FROM t"));
+    behind(&database, &mut one, || run(&mut two, "CREATE TABLE u AS SELECT * FROM t"));
     assert_eq!(rows(&mut one, "SELECT * FROM u ORDER BY a"), ["1|7", "2|7"]);
     run(&mut one, "BEGIN; TRUNCATE t; INSERT INTO t VALUES (9, 9)");
-    let held = behind(&mut one, || {
+    let held = behind(&database, &mut one, || {
         run(&mut two, "DECLARE held CURSOR WITH HOLD FOR SELECT * FROM t");
         rows(&mut two, "FETCH ALL FROM held")
     });
     assert_eq!(held, ["9|9"]);
     run(&mut one, "BEGIN; TRUNCATE t; INSERT INTO t SELECT n, n FROM generate_series(1, 500) n");
-    behind(&mut one, || run(&mut two, "VACUUM ANALYZE t"));
+    behind(&database, &mut one, || run(&mut two, "VACUUM ANALYZE t"));
     assert_eq!(rows(&mut one, "SELECT count(*), sum(c) FROM t"), ["500|125250"]);
     run(&mut one, "BEGIN; TRUNCATE t");
-    behind(&mut one, || run(&mut two, "EXPLAIN ANALYZE INSERT INTO t VALUES (1, 1)"));
+    behind(&database, &mut one, || run(&mut two, "EXPLAIN ANALYZE INSERT INTO t VALUES (1, 1)"));
     assert_eq!(rows(&mut one, "SELECT * FROM t"), ["1|1"]);
     drop((one, two));
     database.shutdown().expect("closes");

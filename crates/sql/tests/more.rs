@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
-
-use common::{Folder, fails, rows, run};
+use common::{Folder, behind, fails, rows, run};
 
 #[test]
 fn tables_are_altered() {
@@ -120,12 +118,8 @@ fn concurrent_changes_meet() {
     run(&mut other, "SET statement_timeout = 0");
     // A row that no longer qualifies once the other transaction has committed is left alone.
     run(&mut s, "UPDATE t SET n = -1 WHERE a = 1");
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| run(&mut other, "UPDATE t SET n = 7 WHERE n >= 0").tags);
-        std::thread::sleep(Duration::from_millis(100));
-        run(&mut s, "COMMIT");
-        assert_eq!(waiting.join().expect("no panic"), ["UPDATE 1"]);
-    });
+    let tags = behind(&database, &mut s, || run(&mut other, "UPDATE t SET n = 7 WHERE n >= 0").tags);
+    assert_eq!(tags, ["UPDATE 1"]);
     assert_eq!(rows(&mut s, "SELECT n FROM t ORDER BY a"), ["-1", "7"]);
     run(&mut s, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM t");
     run(&mut other, "UPDATE t SET n = 8 WHERE a = 2");

@@ -349,12 +349,14 @@ fn deleting_a_row_of_ones_own_waits_for_key_share_and_not_for_those_who_wait() {
         let a = engine.session().unwrap();
         a.alone(|| (a.put("k", "0"), a.put("l", "0")));
         let b = engine.session().unwrap();
-        let deleting = aside(engine, |s| {
+        let shared = Rc::new(Cell::new(false));
+        let is_shared = Rc::clone(&shared);
+        let deleting = aside(engine, move |s| {
             s.start(ReadCommitted);
             s.set("k", "1");
             s.set("l", "1");
             s.statement_start().unwrap();
-            fiber::sleep(Duration::from_millis(20));
+            until(|| is_shared.get());
             let removed = (s.remove("l"), s.remove("k"));
             s.commit(true).unwrap();
             removed
@@ -362,6 +364,7 @@ fn deleting_a_row_of_ones_own_waits_for_key_share_and_not_for_those_who_wait() {
         until(|| engine.locks().len() == 1);
         b.start(ReadCommitted);
         assert_eq!(lock(&b, "k", RowLock::KeyShare, Wait::Block), Ok(Some("0".to_owned())));
+        shared.set(true);
         let waiting = aside(engine, |s| {
             s.start(ReadCommitted);
             let outcome = lock(s, "l", RowLock::Update, Wait::Block);

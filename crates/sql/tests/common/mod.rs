@@ -73,15 +73,38 @@ pub fn waits(database: &Database, sql: &str) -> JoinHandle<Result<Answer, SqlErr
     let mut other = database.session("postgres", 1).expect("a session");
     let text = sql.to_owned();
     let waiter = std::thread::spawn(move || other.run(&text));
-    let start = Instant::now();
-    while database.locks().iter().all(|lock| lock.granted) {
-        if waiter.is_finished() {
-            panic!("{sql} does not wait: {:?}", waiter.join().map(|done| done.map(|answer| answer.texts)));
-        }
-        assert!(start.elapsed() < LONG, "{sql} neither ends nor waits");
-        std::thread::yield_now();
+    if !comes_to_wait(database, &|| waiter.is_finished()) {
+        panic!("{sql} does not wait: {:?}", waiter.join().map(|done| done.map(|answer| answer.texts)));
     }
     waiter
+}
+
+/// Waits until somebody waits for a lock, or until who should is finished: false.
+#[track_caller]
+fn comes_to_wait(database: &Database, finished: &dyn Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while database.locks().iter().all(|lock| lock.granted) {
+        if finished() {
+            return false;
+        }
+        assert!(start.elapsed() < LONG, "it neither ends nor waits");
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// Runs `waits`, which must come to wait for a lock that `first` holds; `first` commits then.
+pub fn behind<R: Send>(
+    database: &Database,
+    first: &mut EmbeddedSession,
+    waits: impl FnOnce() -> R + Send,
+) -> R {
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(waits);
+        assert!(comes_to_wait(database, &|| waiting.is_finished()), "it does not wait");
+        run(first, "COMMIT");
+        waiting.join().expect("no panic")
+    })
 }
 
 /// How a session of [`waits`] ended: its SQLSTATE.

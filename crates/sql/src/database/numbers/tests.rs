@@ -146,8 +146,12 @@ fn one_changes_a_sequence_after_another() {
     last(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
     last(&mut s, "BEGIN; ALTER SEQUENCE s INCREMENT 10");
     let waiting = std::thread::spawn(move || last(&mut old, "ALTER SEQUENCE s MAXVALUE 15; COMMIT"));
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!waiting.is_finished());
+    let start = Instant::now();
+    while database.locks().iter().all(|lock| lock.granted) {
+        assert!(!waiting.is_finished(), "it does not wait for the first one");
+        assert!(start.elapsed() < Duration::from_secs(60), "it neither ends nor waits");
+        std::thread::yield_now();
+    }
     last(&mut s, "COMMIT");
     waiting.join().expect("is next");
     assert_eq!(last(&mut s, "SELECT nextval('s'); SELECT nextval('s')"), "11");
