@@ -38,14 +38,14 @@ fn all_scripts_and_modes_with_io_uring() {
         return skip(&format!("the kernel refuses io_uring here: {refused}"));
     }
     let server = Server::start(&["--file-io", "io_uring"]);
-    assert!(server.log().contains("file I/O by IoUring"), "{}", server.log());
+    assert!(server.log().contains("file I/O by io_uring"), "{}", server.log());
     every_script_in_every_mode(&server);
 }
 
 #[test]
 fn all_scripts_and_modes_with_io_threads() {
     let server = Server::start(&["--file-io", "threads"]);
-    assert!(server.log().contains("file I/O by Threads"), "{}", server.log());
+    assert!(server.log().contains("file I/O by threads"), "{}", server.log());
     every_script_in_every_mode(&server);
 }
 

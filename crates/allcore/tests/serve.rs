@@ -99,7 +99,7 @@ fn settings_come_from_the_command_line_the_environment_and_a_file() {
         &[("ALLCORE_FILE_IO", "threads"), ("ALLCORE_BUFFERS", "64MiB")],
     );
     let log = server.log();
-    for fact in ["1 cores", "file I/O by Threads", "buffers: 16 MiB", "at most 7", "listening on 127.0.0.1:"]
+    for fact in ["1 cores", "file I/O by threads", "buffers: 16 MiB", "at most 7", "listening on 127.0.0.1:"]
     {
         assert!(log.contains(fact), "no word of {fact} in:\n{log}");
     }

@@ -286,10 +286,14 @@ impl Database {
             RegionKind::Transparent => "transparent huge pages",
             RegionKind::Ordinary => "ordinary pages",
         };
+        let file_io = match facts.file_io {
+            runtime::FileIo::IoUring => "io_uring",
+            runtime::FileIo::Auto | runtime::FileIo::Threads => "threads",
+        };
         let inheritance = self.store().inheritance();
         vec![
-            format!("{} cores ({} pinned), {} NUMA nodes", facts.cores, facts.pinned, facts.numa_nodes),
-            format!("file I/O by {:?}{}", facts.file_io, refused.unwrap_or_default()),
+            format!("{} cores ({} pinned), NUMA nodes: {}", facts.cores, facts.pinned, facts.numa_nodes),
+            format!("file I/O by {file_io}{}", refused.unwrap_or_default()),
             match facts.batched {
                 0 => "each send and receive is a system call".to_owned(),
                 batched => format!("sends and receives of many sessions go together on {batched} cores"),
