@@ -14,6 +14,7 @@ use std::time::Duration;
 use sync::SpinLock;
 use sync::atomic::{AtomicU8, Ordering};
 
+use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
 use crate::timer;
@@ -71,6 +72,8 @@ impl std::error::Error for Interrupted {}
 pub struct Interrupt {
     pending: AtomicU8,
     parked: SpinLock<Option<Waker>>,
+    /// What the session's fiber waits for, for those who ask: see [`crate::awaited`].
+    awaited: AtomicU8,
     /// Wakes the session when no fiber serves it.
     session: OnceLock<WakeHandle>,
 }
@@ -121,6 +124,20 @@ impl Interrupt {
     pub fn is_pending(&self) -> bool {
         // Relaxed: a look; taking acquires.
         self.pending.load(Ordering::Relaxed) != 0
+    }
+
+    /// What the session waits for now, as far as it has said so.
+    pub fn awaited(&self) -> Option<Awaited> {
+        // Relaxed: information only.
+        Awaited::from_code(self.awaited.load(Ordering::Relaxed))
+    }
+
+    /// Says what the session waits for; what it waited for before, to be put back.
+    pub(crate) fn set_awaited(&self, code: u8) -> u8 {
+        // Relaxed: information only. Only the session's own fiber writes here.
+        let before = self.awaited.load(Ordering::Relaxed);
+        self.awaited.store(code, Ordering::Relaxed);
+        before
     }
 
     /// Whether a reason is pending that ends the session.

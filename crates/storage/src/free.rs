@@ -7,6 +7,7 @@
 //! A fiber that finds no frame asks its core's page writer and parks; the writer wakes one waiter for each frame it
 //! frees, or fails them all when it has gone round often enough without freeing any.
 
+use runtime::awaited::{self, Awaited};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use sync::{PerCore, SpinLock, WaitQueue};
 
@@ -240,10 +241,11 @@ impl FreeFrames {
     /// Parks until there may be a frame on this core; an error when the page writer has given up since `failures`.
     pub(crate) fn wait(&self, core: usize, failures: u64) -> Result<(), Error> {
         let own = self.cores.get(core);
-        own.waiters.wait_until(|| {
+        let there = || {
             self.ask(core);
             self.len(core) > 0 || self.failures(core) != failures
-        });
+        };
+        awaited::during(Awaited::FreeFrame, || own.waiters.wait_until(there));
         if self.len(core) == 0 && self.failures(core) != failures {
             return Err(own.failure.lock().clone().unwrap_or(Error::NoFrames));
         }

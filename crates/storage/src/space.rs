@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 
+use runtime::awaited::{self, Awaited};
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{WaitQueue, park, stop};
 
@@ -148,12 +149,13 @@ impl Numbers {
             // Acquire: what the last grower did is seen.
             if self.growing.swap(true, Ordering::Acquire) {
                 // Acquire: as above.
-                self.grown.wait_until(|| !self.growing.load(Ordering::Acquire));
+                let grown = || !self.growing.load(Ordering::Acquire);
+                awaited::during(Awaited::DataFileExtend, || self.grown.wait_until(grown));
             } else {
                 let _turn = Growing(self);
                 // Somebody may have grown the file, or given a number back, since the look above.
                 if self.free.is_exhausted() {
-                    grow()?;
+                    awaited::during(Awaited::DataFileExtend, &grow)?;
                 }
             }
         }

@@ -14,6 +14,7 @@ pub mod racy;
 pub mod slot;
 pub mod stop;
 
+mod caption;
 mod counter;
 mod cursor;
 mod padded;
@@ -23,6 +24,7 @@ mod version;
 mod wait;
 mod work;
 
+pub use caption::Caption;
 pub use counter::ShardedCounter;
 pub use cursor::{BatchCursor, Claim, Position};
 pub use padded::{CachePadded, PerCore};

@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use sync::{BatchCursor, SpinLock, VersionLatch, WaitQueue};
+use sync::{BatchCursor, Caption, SpinLock, VersionLatch, WaitQueue};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     model_within(3, check);
@@ -52,6 +52,19 @@ fn version_latch_readers_see_whole_changes() {
                 assert_eq!(seen.0, seen.1);
             }
         }
+        thread.join().unwrap();
+    });
+}
+
+/// A caption is read whole, as it was before a change or after it.
+#[test]
+fn captions_are_read_whole() {
+    model(|| {
+        let caption = Arc::new(Caption::default());
+        let writer = caption.clone();
+        let thread = thread::spawn(move || writer.write("aaaaaaaaaaaa"));
+        let seen = caption.read();
+        assert!(matches!(seen.as_str(), "" | "aaaaaaaaaaaa"), "{seen}");
         thread.join().unwrap();
     });
 }

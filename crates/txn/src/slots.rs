@@ -226,6 +226,8 @@ impl Slots {
     /// Gives a slot back; nothing of its session may be left in it.
     pub fn free(&self, slot: u32) {
         self.get(slot).set_txid(0);
+        // Relaxed: information only.
+        self.get(slot).label.store(0, Ordering::Relaxed);
         self.free.lock().push(slot);
     }
 

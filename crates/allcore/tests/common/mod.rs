@@ -221,7 +221,12 @@ impl Server {
     /// Waits until the session of this number runs a statement: a cancel that came earlier would be forgotten.
     pub fn wait_active(&self, pid: i32) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.psql(&format!("select state from pg_stat_activity where pid = {pid}")) != "active" {
+        // For a while: that it was active may have been its Parse.
+        let running = format!(
+            "select state = 'active' and clock_timestamp() - state_change > interval '10 ms'
+             from pg_stat_activity where pid = {pid}"
+        );
+        while self.psql(&running) != "t" {
             assert!(Instant::now() < deadline, "session {pid} runs nothing");
             std::thread::sleep(Duration::from_millis(20));
         }

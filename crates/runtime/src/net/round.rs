@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::batch;
 use super::session::Session;
 use super::{Net, Next, Peer, Serve, WakeHandle};
+use crate::awaited::{self, Awaited};
 use crate::fiber::{self, Fiber};
 use crate::interrupt::Interrupt;
 use crate::timer;
@@ -333,7 +334,10 @@ impl SessionIo<'_> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.flush()?;
-                    self.wait_for_socket(Interrupt::is_pending, |session| session.readable.get())?;
+                    let readable = |session: &Session| session.readable.get();
+                    awaited::during(Awaited::ClientRead, || {
+                        self.wait_for_socket(Interrupt::is_pending, readable)
+                    })?;
                 }
                 Err(error) => {
                     self.session.dead.set(true);
@@ -365,7 +369,8 @@ impl SessionIo<'_> {
         self.session.send_or_keep(worker, self.output);
         self.output.clear();
         while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
-            self.wait_for_socket(Interrupt::is_ending, |session| session.unsent.borrow().is_empty())?;
+            let sent = |session: &Session| session.unsent.borrow().is_empty();
+            awaited::during(Awaited::ClientWrite, || self.wait_for_socket(Interrupt::is_ending, sent))?;
         }
         if self.session.dead.get() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }

@@ -1,11 +1,14 @@
-//! What each session is doing, for `pg_stat_activity`: one cache line a session, written by plain stores without a lock
-//! or a fence, read without stopping anybody. A reader may see a state a moment old; each field is whole by itself.
+//! What each session is doing, for `pg_stat_activity`: one cache line a session and the text of its statement, written by
+//! plain stores without a lock, read without stopping anybody. A reader may see a state a moment old; each field is
+//! whole by itself. What a session waits for stands with its interrupt, where its fiber says so.
 
+use runtime::awaited::Awaited;
 use runtime::interrupt::{Interrupt, Reason};
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
+use sync::{CachePadded, Caption, SpinLock};
 
 /// What a session does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,10 +46,21 @@ struct Slot {
     started: AtomicU64,
     transaction: AtomicU64,
     statement: AtomicU64,
+    /// When the state last changed, by the monotonic clock of the core's turn: it is at hand.
+    changed: AtomicU64,
+    /// Kept for the next session that has the slot.
+    texts: OnceLock<Box<Texts>>,
+}
+
+/// A session's texts.
+#[derive(Default)]
+struct Texts {
+    query: Caption,
+    application: Caption,
 }
 
 /// One session as it was seen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Activity {
     /// Its number.
     pub session: u32,
@@ -58,8 +72,16 @@ pub struct Activity {
     pub started: i64,
     /// When its transaction began (microseconds since 2000), 0 outside.
     pub transaction: i64,
-    /// When its statement began.
+    /// When its statement, or the last one, began; 0 before the first.
     pub statement: i64,
+    /// When its state last changed (microseconds since 2000), as of the turn of the core's loop in which it did.
+    pub changed: i64,
+    /// The text of its statement, or of the last one: its first 1024 bytes.
+    pub query: String,
+    /// Its `application_name`.
+    pub application: String,
+    /// What it waits for.
+    pub awaited: Option<Awaited>,
 }
 
 /// The sessions' slots.
@@ -81,6 +103,8 @@ pub(crate) struct Seat {
     slot: u32,
     /// The session's number.
     pub session: u32,
+    /// The number of the plan whose text is shown; 0 for a text that is no plan's.
+    shown: Cell<u64>,
 }
 
 impl Board {
@@ -115,9 +139,13 @@ impl Board {
         let at = &self.slots[slot as usize];
         at.database.store(database, Ordering::Relaxed); // each field stands for itself
         at.started.store(crate::session::clock() as u64, Ordering::Relaxed);
+        at.changed.store(runtime::time::now(), Ordering::Relaxed);
+        let texts = at.texts.get_or_init(Box::default);
+        texts.query.write("");
+        texts.application.write("");
         at.session.store(session, Ordering::Relaxed);
         self.interrupts.lock().insert(session, Arc::clone(interrupt));
-        Some(Seat { board: Arc::clone(self), slot, session })
+        Some(Seat { board: Arc::clone(self), slot, session, shown: Cell::new(0) })
     }
 
     /// Interrupts the session of this number; false when there is none.
@@ -128,20 +156,37 @@ impl Board {
 
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
+        let awaited: HashMap<u32, Awaited> = {
+            let interrupts = self.interrupts.lock();
+            interrupts.iter().filter_map(|(session, one)| Some((*session, one.awaited()?))).collect()
+        };
+        let (wall, now) = (crate::session::clock(), runtime::time::precise());
         let seen = |slot: &CachePadded<Slot>| {
             let session = slot.session.load(Ordering::Relaxed); // a moment old is good enough
-            (session != 0).then(|| Activity {
+            let texts = slot.texts.get().filter(|_| session != 0)?;
+            let state = match slot.state.load(Ordering::Relaxed) {
+                1 => State::Active,
+                2 => State::InTransaction,
+                3 => State::Failed,
+                _ => State::Idle,
+            };
+            let statement = slot.statement.load(Ordering::Relaxed) as i64;
+            let ago = now.saturating_sub(slot.changed.load(Ordering::Relaxed)) / 1000;
+            Some(Activity {
                 session,
                 database: slot.database.load(Ordering::Relaxed),
-                state: match slot.state.load(Ordering::Relaxed) {
-                    1 => State::Active,
-                    2 => State::InTransaction,
-                    3 => State::Failed,
-                    _ => State::Idle,
-                },
+                state,
                 started: slot.started.load(Ordering::Relaxed) as i64,
                 transaction: slot.transaction.load(Ordering::Relaxed) as i64,
-                statement: slot.statement.load(Ordering::Relaxed) as i64,
+                statement,
+                // A turn begins before the statements that are run in it.
+                changed: (wall - ago as i64).max(statement),
+                query: texts.query.read(),
+                application: texts.application.read(),
+                awaited: match state {
+                    State::Active => awaited.get(&session).copied(),
+                    _ => Some(Awaited::ClientRead),
+                },
             })
         };
         self.slots.iter().filter_map(seen).collect()
@@ -152,7 +197,23 @@ impl Seat {
     /// What the session does from now on. Only its own core writes here.
     #[inline]
     pub fn state(&self, state: State) {
-        self.slot().state.store(state as u32, Ordering::Relaxed); // shown, never decided by
+        let slot = self.slot();
+        slot.state.store(state as u32, Ordering::Relaxed); // shown, never decided by
+        slot.changed.store(runtime::time::now(), Ordering::Relaxed);
+    }
+
+    /// Shows the text of a statement. That of a plan, which has a number of its own, is not written again while it is shown.
+    #[inline]
+    pub fn query(&self, plan: u64, text: &str) {
+        if plan == 0 || self.shown.replace(plan) != plan {
+            self.shown.set(plan);
+            self.texts().query.write(text);
+        }
+    }
+
+    /// Shows its `application_name`.
+    pub fn application(&self, name: &str) {
+        self.texts().application.write(name);
     }
 
     /// When its transaction began; 0 when it has ended.
@@ -173,6 +234,10 @@ impl Seat {
         sync::prefetch(self.slot());
     }
 
+    fn texts(&self) -> &Texts {
+        self.slot().texts.get().expect("made with the seat")
+    }
+
     fn slot(&self) -> &Slot {
         &self.board.slots[self.slot as usize]
     }
@@ -184,6 +249,7 @@ impl Drop for Seat {
         slot.session.store(0, Ordering::Relaxed); // the free list's lock orders its reuse
         slot.state.store(0, Ordering::Relaxed);
         slot.transaction.store(0, Ordering::Relaxed);
+        slot.statement.store(0, Ordering::Relaxed);
         self.board.interrupts.lock().remove(&self.session);
         self.board.free.lock().slots.push(self.slot);
     }

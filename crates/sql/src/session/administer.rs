@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use runtime::interrupt::Reason;
+use runtime::awaited::{self, Awaited};
+use runtime::interrupt::{self, Reason};
 
 use super::environment::SessionEnvironment;
 use crate::error::SqlError;
@@ -26,7 +27,7 @@ impl SessionEnvironment {
                     // Bounded by more than any server runs; not a number is no time.
                     let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, 1e9) };
                     let time = Duration::from_secs_f64(seconds);
-                    runtime::interrupt::sleep(time)
+                    awaited::during(Awaited::Sleep, || interrupt::sleep(time))
                         .map(|()| Datum::Text(""))
                         .map_err(|interrupted| from_txn(interrupted.into()))
                 }

@@ -27,6 +27,7 @@ impl Session {
         let Body::Command(command) = &statement.body else {
             return Err(SqlError::internal("a query where a command was expected"));
         };
+        self.note_time();
         match &**command {
             Command::Begin { modes, tag } => {
                 self.begin(*modes, client)?;
@@ -318,7 +319,7 @@ impl Session {
             uses: Vec::new(),
             first_parameter: None,
         };
-        let planned = Planned { text: "".into(), types: [].into(), compiled: Some(compiled) };
+        let planned = Planned::new("", &[], Some(compiled));
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);

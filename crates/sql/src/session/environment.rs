@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use runtime::awaited::Awaited;
 use txn::{TableLock, TxnSession, Wait};
 
 use super::settings::SettingsTable;
-use crate::catalog::pg_catalog::{Activity, Setting, System};
+use crate::catalog::pg_catalog::{Activity, Lock, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
@@ -298,13 +299,18 @@ impl System for SessionEnvironment {
             pid: seen.session as i32,
             database: (seen.database, name(seen.database)),
             user: self.user.clone(),
-            application: String::new(),
+            application: seen.application.clone(),
             state: seen.state.as_str(),
-            query: String::new(),
+            query: seen.query.clone(),
             started: (seen.started, time(seen.transaction), time(seen.statement)),
-            waits: None,
+            changed: seen.changed,
+            waits: seen.awaited.map(Awaited::names),
         };
         sessions.iter().map(activity).collect()
+    }
+
+    fn locks(&self) -> Vec<Lock> {
+        super::locks::list(self)
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {

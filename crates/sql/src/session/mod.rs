@@ -13,6 +13,7 @@ mod client;
 mod command;
 mod define;
 mod environment;
+mod locks;
 mod plans;
 mod portal;
 mod rows;
@@ -78,6 +79,7 @@ impl Session {
             return Err(no_database(&definitions.entry().name));
         }
         let txn = shared.engine.session().map_err(from_txn)?;
+        txn.set_label(seat.session);
         Ok(Session {
             environment: SessionEnvironment::new(shared, definitions, txn, user, seat.session),
             shared: Arc::clone(shared),
@@ -94,6 +96,7 @@ impl Session {
     /// Runs a query string of the simple protocol: any number of statements, in one implicit transaction unless they
     /// say otherwise. On an error the rest is skipped; the status is updated. Ends with everything a ReadyForQuery needs.
     pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
+        self.seat.query(0, text);
         self.seat.state(State::Active);
         // The simple protocol's statement replaces the unnamed ones of the extended protocol.
         self.unnamed = None;
@@ -116,6 +119,8 @@ impl Session {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
+        self.seat.query(0, text);
+        self.seat.state(State::Active);
         let planned = self.plan_text(text, types)?;
         self.check_allowed(&planned)?;
         match name {
@@ -222,7 +227,8 @@ impl Session {
             _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
         };
         let done = match &taken.planned {
-            Some(_) => {
+            Some(planned) => {
+                self.seat.query(planned.number, &planned.text);
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
                 self.run_portal(&mut taken, limit, client)
             }
@@ -281,7 +287,9 @@ impl Session {
 
     /// Sets a setting from the startup packet.
     pub fn startup_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        self.environment.table.set_initial(name, value)
+        self.environment.table.set_initial(name, value)?;
+        self.show_application();
+        Ok(())
     }
 
     /// The settings clients are told of at start (ParameterStatus): (name, value).
@@ -293,7 +301,11 @@ impl Session {
     /// The settings of [`Session::reported_settings`] that changed since the client was last told: (name, value).
     #[inline]
     pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
-        self.environment.table.take_changed()
+        let changed = self.environment.table.take_changed();
+        if changed.iter().any(|(name, _)| *name == "application_name") {
+            self.show_application();
+        }
+        changed
     }
 
     /// How long the session may idle now before it is ended, given its state and settings.
@@ -337,6 +349,11 @@ impl Session {
     fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {
         let portal = if name.is_empty() { Some(&self.current) } else { self.portals.get(name) };
         portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
+    }
+
+    /// Shows others the session's `application_name`.
+    fn show_application(&self) {
+        self.seat.application(self.environment.table.get("application_name").unwrap_or_default());
     }
 
     /// Shows that the session waits for its client.

@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sync::atomic::{AtomicU64, Ordering};
+
 use crate::normalize::{Normalized, Template};
 use crate::planner::Compiled;
 
@@ -24,6 +26,8 @@ pub(super) struct Scope {
 
 /// A compiled statement with what it was compiled from.
 pub(super) struct Planned {
+    /// Tells it from any other plan of the process.
+    pub number: u64,
     /// The text.
     pub text: Arc<str>,
     /// Declared parameter types.
@@ -33,6 +37,14 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    /// A plan, under a number of its own.
+    pub fn new(text: &str, types: &[u32], compiled: Option<Compiled>) -> Planned {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: numbers differ, that is all. Taken where a plan is made, which costs far more.
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Planned { number, text: text.into(), types: types.into(), compiled }
+    }
+
     /// The generation the plan was made against.
     pub fn generation(&self) -> Option<u64> {
         self.compiled.as_ref().map(|compiled| compiled.statement.generation)

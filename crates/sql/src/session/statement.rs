@@ -365,12 +365,10 @@ impl Session {
 
     /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale.
     pub(super) fn lock_tables(&mut self, statement: &Statement) -> Result<bool, SqlError> {
+        self.note_time();
         if self.status() == b'I' {
             self.ensure_transaction();
-        } else {
-            self.environment.statement_time = clock();
         }
-        self.seat.statement(self.environment.statement_time);
         for (table, lock) in &statement.locks {
             self.environment.txn.lock_table(*table, *lock, txn::Wait::Block).map_err(from_txn)?;
         }
@@ -385,6 +383,14 @@ impl Session {
                 self.environment.catalog.generation == statement.generation
             }
         })
+    }
+
+    /// When a statement within a block began; the first statement of a transaction begins with it.
+    pub(super) fn note_time(&mut self) {
+        if self.status() != b'I' {
+            self.environment.statement_time = clock();
+            self.seat.statement(self.environment.statement_time);
+        }
     }
 
     /// What set_config() asked for.
@@ -496,7 +502,7 @@ impl Session {
                 false => error,
             }
         })?;
-        Ok(Arc::new(Planned { text: text.into(), types: request.parameters.into(), compiled }))
+        Ok(Arc::new(Planned::new(text, request.parameters, compiled)))
     }
 
     /// Starts the statement's time limit, if there is one.

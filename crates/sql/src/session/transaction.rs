@@ -168,6 +168,7 @@ impl Session {
         table.formats.transaction_time = now;
         self.environment.statement_time = now;
         self.seat.transaction(now);
+        self.seat.statement(now);
         self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
         self.block.queried = false;
         self.block.seen = None;

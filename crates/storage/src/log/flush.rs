@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use runtime::awaited::{self, Awaited};
 use runtime::file::{AlignedBuf, File};
 use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
 use sync::{CachePadded, PerCore, SpinLock};
@@ -84,7 +85,7 @@ impl Wal {
             self.enter_list(lsn);
             // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in `stop_leading`.
             if self.durable() < lsn && self.flush.active.load(Ordering::Relaxed) {
-                sync::park::park();
+                awaited::during(Awaited::WalWrite, sync::park::park);
             }
         }
         Ok(())
@@ -189,7 +190,7 @@ impl Wal {
             return;
         }
         sync::stop::point("log.flush.before_write");
-        let end = self.write_blocks(tools, from, filled);
+        let end = awaited::during(Awaited::WalSync, || self.write_blocks(tools, from, filled));
         sync::stop::point("log.flush.after_write");
         // Release: who sees it sees what the callback and the waiters need of this flush.
         self.durable.store(end, Ordering::Release);

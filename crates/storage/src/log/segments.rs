@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use runtime::awaited::{self, Awaited};
 use runtime::file::{self, AlignedBuf, File, OpenOptions};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{SpinLock, WaitQueue};
@@ -246,7 +247,8 @@ impl Wal {
         self.make_segments();
         // Acquire: the failure is seen with the count.
         let turned = || segments.turns.load(Ordering::Acquire) != before;
-        segments.changed.wait_until(|| segments.ready_end() >= end || turned());
+        let made = || segments.ready_end() >= end || turned();
+        awaited::during(Awaited::WalInit, || segments.changed.wait_until(made));
         let failure = segments.failure.lock().clone();
         match failure {
             Some(failure) if segments.ready_end() < end => Err(failure),

@@ -3,6 +3,7 @@
 //! A load takes a frame, enters it as being loaded into, reads, and enters the page ([`Loading`]). It ends in whatever
 //! way: those who wait for the page would wait for ever otherwise.
 
+use runtime::awaited::{self, Awaited};
 use sync::atomic::{AtomicU32, Ordering};
 use sync::{WaitQueue, stop};
 
@@ -113,7 +114,8 @@ impl Pool {
             }
             if now.is_loading() {
                 // Acquire: as above.
-                self.load_queue(page_no).wait_until(|| !Entry(entry.load(Ordering::Acquire)).is_loading());
+                let loaded = || !Entry(entry.load(Ordering::Acquire)).is_loading();
+                awaited::during(Awaited::BufferIo, || self.load_queue(page_no).wait_until(loaded));
                 continue;
             }
             let frame = match spare.take() {
@@ -162,7 +164,7 @@ impl Pool {
         let mut reads: Vec<(PageNo, &mut [u8])> =
             loads.iter_mut().map(|loading| (loading.page_no, loading.bytes())).collect();
         self.counters.reads.add(1);
-        let filled = self.file(first).read_many(&mut reads);
+        let filled = awaited::during(Awaited::DataFileRead, || self.file(first).read_many(&mut reads));
         stop::point("storage.load.read");
         for (mut loading, filled) in loads.into_iter().zip(filled) {
             let page_no = loading.page_no;
@@ -178,7 +180,7 @@ impl Pool {
     fn read_page(&self, page_no: PageNo, bytes: &mut [u8], on_damage: OnDamage) -> Result<(), Error> {
         let file = self.file(page_no);
         let found = if page_no.index() < file.pages() {
-            file.read(page_no, bytes)?;
+            awaited::during(Awaited::DataFileRead, || file.read(page_no, bytes))?;
             page::verify(bytes, page_no)
         } else {
             Err(Damage::NeverWritten)

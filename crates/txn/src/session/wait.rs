@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use runtime::awaited::{self, Awaited};
 use runtime::timer::{self, TimerId};
 use runtime::{fiber, interrupt};
 use storage::Lsn;
@@ -77,6 +78,15 @@ impl Drop for Alarm {
     }
 }
 
+/// What who waits for a lock is said to wait for.
+fn kind(tag: TagRef<'_>) -> Awaited {
+    match tag {
+        TagRef::Row(..) => Awaited::Tuple,
+        TagRef::Table(_) => Awaited::Relation,
+        TagRef::Advisory(..) => Awaited::Advisory,
+    }
+}
+
 impl Inner {
     /// Takes a lock that is given up when the transaction ends.
     pub(super) fn lock_tag(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
@@ -103,7 +113,8 @@ impl Inner {
             Request::Refused => Ok((Acquired::Refused, None)),
             Request::Queued { tag: own, first } => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
-                let waited = self.block(|| locks.leave(tag, self.number, slots));
+                let waited =
+                    awaited::during(kind(tag), || self.block(|| locks.leave(tag, self.number, slots)));
                 slot.end_wait();
                 if waited.is_err() && slot.is_granted() {
                     // Granted while it was giving up.
@@ -163,7 +174,8 @@ impl Inner {
             }
         }
         slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));
-        let waited = self.block(|| owner_slot.leave_end(self.number));
+        let leave = || owner_slot.leave_end(self.number);
+        let waited = awaited::during(Awaited::TransactionId, || self.block(leave));
         slot.end_wait();
         waited
     }

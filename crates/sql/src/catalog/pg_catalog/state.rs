@@ -18,6 +18,10 @@ pub trait System {
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
     }
+    /// The locks held and awaited, for pg_locks.
+    fn locks(&self) -> Vec<Lock> {
+        Vec::new()
+    }
     /// The last value of a sequence, if it has given one.
     fn sequence_value(&self, _sequence: u32) -> Option<i64> {
         None
@@ -54,6 +58,40 @@ pub struct Activity {
     pub query: String,
     /// Times in microseconds since 2000-01-01 UTC: session, transaction and statement begun.
     pub started: (i64, Option<i64>, Option<i64>),
+    /// When its state last changed.
+    pub changed: i64,
     /// What it waits for: type and name.
     pub waits: Option<(&'static str, &'static str)>,
+}
+
+/// What a row of pg_locks is on.
+#[derive(Debug, Clone, Copy)]
+pub enum Locked {
+    /// A table, index or sequence, by its OID.
+    Relation(u32),
+    /// A row of the relation of this OID, 0 for one of another database.
+    Row(u32),
+    /// An object of a class that is no relation, by their OIDs.
+    Object(u32, u32),
+    /// The end of a transaction.
+    Transaction(u64),
+    /// An advisory lock: key and class.
+    Advisory(u64, u16),
+}
+
+/// A row of pg_locks.
+#[derive(Debug, Clone)]
+pub struct Lock {
+    /// The session's number, None for the engine's own.
+    pub pid: Option<i32>,
+    /// The OID of the session's database, where that is known.
+    pub database: Option<u32>,
+    /// What it is on.
+    pub on: Locked,
+    /// The mode, as PostgreSQL names it.
+    pub mode: &'static str,
+    /// Held, or awaited.
+    pub granted: bool,
+    /// Held without an entry in the table of locks.
+    pub fast_path: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::super::{BOOTSTRAP_ROLE, Catalog};
 use super::relations::indexes_of;
-use super::{Rows, System, oid, text, yes};
+use super::{Locked, Rows, System, int2, oid, text, yes};
 use crate::types::Value;
 
 pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
@@ -63,11 +63,45 @@ pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) {
             ("backend_start", Value::Timestamptz(started)),
             ("xact_start", time(transaction)),
             ("query_start", time(statement)),
+            ("state_change", Value::Timestamptz(session.changed)),
             ("wait_event_type", session.waits.map_or(Value::Null, |(kind, _)| text(kind))),
             ("wait_event", session.waits.map_or(Value::Null, |(_, name)| text(name))),
             ("state", text(session.state)),
             ("query", text(session.query)),
             ("backend_type", text("client backend")),
         ]);
+    }
+}
+
+pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) {
+    for lock in system.locks() {
+        let own = lock.database.map_or(Value::Null, oid);
+        let (kind, database, rest) = match lock.on {
+            Locked::Relation(relation) => ("relation", own, vec![("relation", oid(relation))]),
+            Locked::Row(relation) => {
+                ("tuple", own, vec![("relation", if relation == 0 { Value::Null } else { oid(relation) })])
+            }
+            Locked::Object(class, object) => {
+                ("object", own, vec![("classid", oid(class)), ("objid", oid(object)), ("objsubid", int2(0))])
+            }
+            Locked::Transaction(txid) => {
+                ("transactionid", Value::Null, vec![("transactionid", oid(txid as u32))])
+            }
+            Locked::Advisory(key, class) => {
+                let (high, low) = (oid((key >> 32) as u32), oid(key as u32));
+                let keys = vec![("classid", high), ("objid", low), ("objsubid", int2(usize::from(class)))];
+                ("advisory", own, keys)
+            }
+        };
+        let mut row = vec![
+            ("locktype", text(kind)),
+            ("database", database),
+            ("pid", lock.pid.map_or(Value::Null, Value::Int4)),
+            ("mode", text(lock.mode)),
+            ("granted", yes(lock.granted)),
+            ("fastpath", yes(lock.fast_path)),
+        ];
+        row.extend(rest);
+        rows.add(row);
     }
 }

@@ -1,0 +1,120 @@
+//! What a session waits for, said by its fiber where it is about to park and shown to those who ask.
+//!
+//! It is kept with the session's interrupt, which any core may look at: two stores by the session's own fiber, on the way
+//! into a wait and out of it, and nothing where it doesn't wait. Names are PostgreSQL's where it has the same wait.
+
+use crate::fiber;
+
+/// A wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Awaited {
+    /// A transaction that wrote a row, to end.
+    TransactionId = 1,
+    /// A row's lock.
+    Tuple = 2,
+    /// A table's lock.
+    Relation = 3,
+    /// An advisory lock.
+    Advisory = 4,
+    /// A page being read.
+    DataFileRead = 5,
+    /// A page that somebody else is reading.
+    BufferIo = 6,
+    /// A frame the page writer has to make free.
+    FreeFrame = 7,
+    /// A data file being made longer.
+    DataFileExtend = 8,
+    /// The log being written and made durable.
+    WalSync = 9,
+    /// Somebody else who makes the log durable.
+    WalWrite = 10,
+    /// A segment of the log being made.
+    WalInit = 11,
+    /// Data from the client.
+    ClientRead = 12,
+    /// The client to take data.
+    ClientWrite = 13,
+    /// A time to pass.
+    Sleep = 14,
+}
+
+impl Awaited {
+    const ALL: [Awaited; 14] = [
+        Awaited::TransactionId,
+        Awaited::Tuple,
+        Awaited::Relation,
+        Awaited::Advisory,
+        Awaited::DataFileRead,
+        Awaited::BufferIo,
+        Awaited::FreeFrame,
+        Awaited::DataFileExtend,
+        Awaited::WalSync,
+        Awaited::WalWrite,
+        Awaited::WalInit,
+        Awaited::ClientRead,
+        Awaited::ClientWrite,
+        Awaited::Sleep,
+    ];
+
+    pub(crate) fn from_code(code: u8) -> Option<Awaited> {
+        Awaited::ALL.into_iter().find(|awaited| *awaited as u8 == code)
+    }
+
+    /// Its kind and name, as pg_stat_activity shows them.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Awaited::TransactionId => ("Lock", "transactionid"),
+            Awaited::Tuple => ("Lock", "tuple"),
+            Awaited::Relation => ("Lock", "relation"),
+            Awaited::Advisory => ("Lock", "advisory"),
+            Awaited::DataFileRead => ("IO", "DataFileRead"),
+            Awaited::BufferIo => ("IPC", "BufferIo"),
+            Awaited::FreeFrame => ("IPC", "FreeFrame"),
+            Awaited::DataFileExtend => ("IO", "DataFileExtend"),
+            Awaited::WalSync => ("IO", "WalSync"),
+            Awaited::WalWrite => ("LWLock", "WALWrite"),
+            Awaited::WalInit => ("IO", "WalInitWrite"),
+            Awaited::ClientRead => ("Client", "ClientRead"),
+            Awaited::ClientWrite => ("Client", "ClientWrite"),
+            Awaited::Sleep => ("Timeout", "PgSleep"),
+        }
+    }
+}
+
+/// Puts back what was said before, in whatever way the wait ends.
+struct Until(u8);
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        say(self.0);
+    }
+}
+
+/// Runs `wait`, in which the running fiber's session waits for this. A fiber without a session says nothing.
+pub fn during<R>(awaited: Awaited, wait: impl FnOnce() -> R) -> R {
+    let _until = Until(say(awaited as u8));
+    wait()
+}
+
+/// Says what the running fiber's session waits for; gives what it said before.
+fn say(code: u8) -> u8 {
+    let Some((_, fiber)) = fiber::current() else { return 0 };
+    // SAFETY: kept alive by the fiber's `interrupt_owner` or by the session it serves; both are changed together with
+    // the pointer, on this thread, and the reference is not kept.
+    let interrupt = unsafe { fiber.local.interrupt.get().as_ref() };
+    interrupt.map_or(0, |interrupt| interrupt.set_awaited(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_stands_for_one_wait() {
+        for awaited in Awaited::ALL {
+            assert_eq!(Awaited::from_code(awaited as u8), Some(awaited));
+        }
+        assert_eq!(Awaited::from_code(0), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! What pg_locks shows: the engine's locks in PostgreSQL's terms, gathered when somebody asks.
+//!
+//! A table's lock of a mode is a row, as is each that is waited for. A row's lock is there (`tuple`) while it is held
+//! explicitly or waited for; a row that is merely written stands for itself, and whoever waits for its writer waits for
+//! that transaction (`transactionid`).
+
+use std::collections::HashMap;
+
+use txn::{LockInfo, LockedObject};
+
+use super::environment::SessionEnvironment;
+use crate::catalog::pg_catalog::{Lock, Locked, table_by_oid};
+
+/// PostgreSQL's names of the modes, in the order of [`txn::TableLock`].
+const TABLE_MODES: [&str; 8] = [
+    "AccessShareLock",
+    "RowShareLock",
+    "RowExclusiveLock",
+    "ShareUpdateExclusiveLock",
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+];
+/// The same of rows, as PostgreSQL maps their modes to those of tables: in the order of [`txn::RowLock`], and the deletion
+/// of a version of the transaction's own.
+const ROW_MODES: [&str; 5] =
+    ["AccessShareLock", "RowShareLock", "ExclusiveLock", "AccessExclusiveLock", "AccessExclusiveLock"];
+/// The same of advisory locks.
+const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
+/// The OID of `pg_namespace`.
+const PG_NAMESPACE: u32 = 2615;
+
+/// All locks held and awaited.
+pub(super) fn list(session: &SessionEnvironment) -> Vec<Lock> {
+    let databases: HashMap<u32, u32> =
+        session.shared.board.list().iter().map(|seen| (seen.session, seen.database)).collect();
+    let rows_of: HashMap<u32, u32> =
+        session.catalog.tables().flat_map(|table| table.trees().map(|tree| (tree.id, table.oid))).collect();
+    let mut locks = Vec::new();
+    for info in session.shared.engine.locks() {
+        let (on, modes) = described(session, &rows_of, &info);
+        let held = modes.iter().enumerate().filter(|(mode, _)| info.modes >> mode & 1 != 0);
+        locks.extend(held.map(|(_, mode)| Lock {
+            pid: (info.session != 0).then_some(info.session as i32),
+            database: databases.get(&info.session).copied(),
+            on,
+            mode,
+            granted: info.granted,
+            fast_path: info.fast_path,
+        }));
+    }
+    locks
+}
+
+fn described(
+    session: &SessionEnvironment,
+    rows_of: &HashMap<u32, u32>,
+    info: &LockInfo,
+) -> (Locked, &'static [&'static str]) {
+    match &info.object {
+        LockedObject::Table(oid) if is_schema(session, *oid) => {
+            (Locked::Object(PG_NAMESPACE, *oid), &TABLE_MODES)
+        }
+        LockedObject::Table(oid) => (Locked::Relation(*oid), &TABLE_MODES),
+        LockedObject::Row(tree, _) => {
+            (Locked::Row(rows_of.get(tree).copied().unwrap_or_default()), &ROW_MODES)
+        }
+        LockedObject::Transaction(txid) => (Locked::Transaction(*txid), &TABLE_MODES),
+        LockedObject::Advisory(key, class) => (Locked::Advisory(*key, *class), &ADVISORY_MODES),
+    }
+}
+
+/// Schemas are locked by their OIDs, as tables are.
+fn is_schema(session: &SessionEnvironment, oid: u32) -> bool {
+    table_by_oid(oid).is_none() && session.catalog.schema_by_oid(oid).is_some()
+}
