@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// Descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
+/// The port in the Unix socket's name where no TCP address says another.
+const DEFAULT_PORT: u16 = 5432;
 /// How long a client may take to log in.
 const LOGIN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -46,6 +48,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
             FileIoKind::Threads => runtime::FileIo::Threads,
         },
         max_connections,
+        given: given(&settings, &addresses, tls.is_some()),
         ..sql::database::Options::default()
     };
     // Before the first thread is there, so that every thread leaves these signals to this one.
@@ -90,7 +93,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
 /// Where to listen, in the runtime's words.
 fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let mut addresses = Vec::new();
-    let mut port = 5432;
+    let mut port = DEFAULT_PORT;
     let default = [DEFAULT_LISTEN.to_owned()];
     let named = if settings.listen.is_empty() { &default[..] } else { &settings.listen };
     for text in named.iter().filter(|text| *text != "none") {
@@ -110,6 +113,22 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
         return Err("nowhere to listen: name a --listen address or a --socket-dir".to_owned());
     }
     Ok(addresses)
+}
+
+/// What SHOW tells of where the server listens.
+fn given(settings: &ServeSettings, addresses: &[Address], tls: bool) -> Vec<(&'static str, String)> {
+    let tcp = |address: &Address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix { .. } => None,
+    };
+    let hosts: Vec<String> = addresses.iter().filter_map(tcp).map(|one| one.ip().to_string()).collect();
+    let folder = settings.socket_dir.as_ref().map(|folder| folder.display().to_string());
+    vec![
+        ("listen_addresses", hosts.join(", ")),
+        ("port", addresses.iter().filter_map(tcp).last().map_or(DEFAULT_PORT, |one| one.port()).to_string()),
+        ("unix_socket_directories", folder.unwrap_or_default()),
+        ("ssl", if tls { "on" } else { "off" }.to_owned()),
+    ]
 }
 
 /// Cores to use: what was said, or all there are. More workers than processors would only wait for each other.

@@ -1,4 +1,5 @@
-//! What one session sees of others: pg_stat_activity and pg_locks, while they run, wait and idle.
+//! What one session sees of others and of the server: pg_stat_activity and pg_locks while sessions run, wait and idle, and
+//! the settings that say what the server is.
 #![allow(missing_docs, reason = "a test")]
 
 mod common;
@@ -33,8 +34,7 @@ fn statements_and_waits_are_seen() {
     server.psql("create table t (id int primary key, v int); insert into t values (1, 10), (2, 20)");
     let (mut watcher, mut holder) = (server.connect(), server.connect());
     let (mut second, mut third) = (server.connect(), server.connect());
-    let (own, held, waits, queues) =
-        (pid(&mut watcher), pid(&mut holder), pid(&mut second), pid(&mut third));
+    let (own, held, waits, queues) = (pid(&mut watcher), pid(&mut holder), pid(&mut second), pid(&mut third));
     becomes(&mut watcher, &about(own), &format!("active|-|-|{}", about(own)));
 
     let change = "begin; update t set v = v + 1 where id = 1";
@@ -139,4 +139,32 @@ fn a_long_statement_is_shown_as_far_as_there_is_room() {
     becomes(&mut watcher, &query, &format!("select '{}", "x".repeat(1014)));
     other.batch_execute(&format!("select '{}é'", "x".repeat(1013))).unwrap();
     becomes(&mut watcher, &query, &format!("select '{}é", "x".repeat(1013)));
+}
+
+#[test]
+fn settings_tell_what_the_server_is() {
+    let server = Server::start(&["--buffers", "96MiB", "--max-connections", "77"]);
+    let folder = server.data().parent().unwrap().display().to_string();
+    let expected = [
+        ("shared_buffers", "96MB".to_owned()),
+        ("max_connections", "77".to_owned()),
+        ("port", server.port.to_string()),
+        ("listen_addresses", "127.0.0.1".to_owned()),
+        ("unix_socket_directories", folder.clone()),
+        ("data_directory", format!("{folder}/data")),
+        ("ssl", "off".to_owned()),
+        ("max_wal_size", "1GB".to_owned()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(server.psql(&format!("show {name}")), value, "{name}");
+        assert_eq!(server.psql(&format!("select current_setting('{name}')")), value, "{name}");
+        assert_eq!(server.psql(&format!("select setting from pg_settings where name = '{name}'")), value);
+    }
+    // What there is not has no value.
+    let mut client = server.connect();
+    for name in ["wal_level", "effective_cache_size", "update_process_title", "io_method"] {
+        let refused = client.batch_execute(&format!("show {name}")).unwrap_err();
+        assert_eq!(refused.code(), Some(&postgres::error::SqlState::UNDEFINED_OBJECT), "{name}");
+        assert_eq!(server.psql(&format!("select count(*) from pg_settings where name = '{name}'")), "0");
+    }
 }

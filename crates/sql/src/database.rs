@@ -10,6 +10,7 @@ mod activity;
 mod autovacuum;
 mod check;
 mod garbage;
+mod given;
 mod numbers;
 mod settling;
 pub(crate) mod system;
@@ -31,6 +32,7 @@ use txn::{Engine, Isolation, TxnSession};
 pub use activity::{Activity, State};
 pub(crate) use activity::{Board, Seat};
 pub use check::{CheckProgress, CheckReport};
+pub(crate) use given::Given;
 pub(crate) use numbers::Counter;
 pub(crate) use settling::Settling;
 use settling::Unsettled;
@@ -55,6 +57,9 @@ pub struct Options {
     pub max_connections: usize,
     /// Time between two looks at which trees are to be vacuumed.
     pub autovacuum_pause: Duration,
+    /// What only the caller can say of the server, as settings to SHOW: `port`, `listen_addresses`,
+    /// `unix_socket_directories`, `ssl`.
+    pub given: Vec<(&'static str, String)>,
 }
 
 impl Default for Options {
@@ -66,6 +71,7 @@ impl Default for Options {
             file_io: runtime::FileIo::Auto,
             max_connections: 1 << 14,
             autovacuum_pause: Duration::from_secs(1),
+            given: Vec::new(),
         }
     }
 }
@@ -212,6 +218,8 @@ pub(crate) struct Shared {
     pub runtime: Arc<Runtime>,
     pub engine: Arc<Engine>,
     pub board: Arc<Board>,
+    /// Settings that say what the server is.
+    pub given: Arc<Given>,
     databases: SpinLock<Vec<Arc<Definitions>>>,
     next_oid: AtomicU32,
     next_tree: AtomicU32,
@@ -244,7 +252,8 @@ impl Database {
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
         let frames =
             (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
-        let opened = runtime.call(0, || open_shared(path, &runtime, frames, options.max_connections));
+        let opened =
+            runtime.call(0, || open_shared(path, &runtime, frames, options.max_connections, options.given));
         match opened {
             Ok(shared) => {
                 autovacuum::start(&shared, options.autovacuum_pause);
@@ -361,6 +370,7 @@ fn open_shared(
     runtime: &Arc<Runtime>,
     frames: usize,
     max_connections: usize,
+    mut given: Given,
 ) -> Result<Arc<Shared>, OpenError> {
     let options = StoreOptions::new(frames, runtime.core_count());
     let new = runtime::file::list(path).map_or(true, |found| {
@@ -374,12 +384,14 @@ fn open_shared(
     if new {
         storage::btree::Tree::create_first(&store, system::SYSTEM_TREE)?;
     }
+    given.extend(given::of(&store, path, max_connections));
     let engine = Engine::open(store).map_err(from_txn)?;
     let shared = Arc::new(Shared {
         instance: runtime::random::u64(),
         runtime: Arc::clone(runtime),
         engine,
         board: Arc::new(Board::new(max_connections)),
+        given: Arc::new(given),
         databases: SpinLock::new(Vec::new()),
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),

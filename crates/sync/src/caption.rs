@@ -6,8 +6,6 @@
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence, spin_loop, yield_thread};
 
 const WORDS: usize = if cfg!(loom) { 2 } else { 128 };
-/// Bytes that are kept of a text.
-const MOST: usize = WORDS * 8;
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// The text. Only one thread at a time may write it.
@@ -30,12 +28,16 @@ impl Default for Caption {
 }
 
 impl Caption {
+    /// Bytes that are kept of a text.
+    pub const MOST: usize = WORDS * 8;
+
     /// Puts a text in place of the one before: as much of it as there is room for, in whole characters.
     pub fn write(&self, text: &str) {
-        let bytes = match text.len() <= MOST {
-            true => text.as_bytes(),
-            false => &text.as_bytes()[..text.floor_char_boundary(MOST)],
-        };
+        let mut end = text.len().min(Self::MOST);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let bytes = &text.as_bytes()[..end];
         // Relaxed: only the writer changes it. The fence keeps the words' stores behind it.
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
@@ -82,7 +84,7 @@ impl Caption {
 
     fn copy(&self) -> Vec<u8> {
         // Relaxed: the versions say whether it is whole; until then the length is believed only within its bounds.
-        let length = (self.length.load(Ordering::Relaxed) as usize).min(MOST);
+        let length = (self.length.load(Ordering::Relaxed) as usize).min(Self::MOST);
         let words = self.words[..length.div_ceil(8)].iter();
         let mut bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         bytes.truncate(length);

@@ -10,11 +10,15 @@ use crate::plan::Command;
 
 impl Binder<'_> {
     pub(crate) fn create_database(&self, create: &CreatedbStmt) -> Result<Command, SqlError> {
+        let mut owner = None;
         for option in &create.options {
             let NodeEnum::DefElem(option) = inner(option)? else { continue };
             self.database_option(option)?;
+            if option.defname == "owner" && option.arg.is_some() {
+                owner = Some(option_text(option));
+            }
         }
-        Ok(Command::CreateDatabase(create.dbname.clone()))
+        Ok(Command::CreateDatabase { name: create.dbname.clone(), owner })
     }
 
     /// Every database is empty at first, in UTF-8, compared by its bytes, and open to all.

@@ -9,6 +9,7 @@ use pg_query::protobuf::{
 };
 
 use super::modify::relation;
+use super::owner::named_role;
 use super::{Binder, inner, strings};
 use crate::catalog::{Column, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
@@ -29,15 +30,7 @@ impl Binder<'_> {
             NodeEnum::DropStmt(drop) => self.drop_objects(drop),
             NodeEnum::CreatedbStmt(create) => self.create_database(create),
             NodeEnum::DropdbStmt(drop) => self.drop_database(drop),
-            NodeEnum::CreateSchemaStmt(create) => {
-                if !create.schema_elts.is_empty() {
-                    return Err(self.unsupported("CREATE SCHEMA with elements", -1));
-                }
-                Ok(Command::CreateSchema {
-                    name: create.schemaname.clone(),
-                    if_not_exists: create.if_not_exists,
-                })
-            }
+            NodeEnum::CreateSchemaStmt(create) => self.create_schema(create),
             NodeEnum::CreateSeqStmt(create) => {
                 let range = relation(create.sequence.as_ref())?;
                 let name = self.qualified(range)?;
@@ -57,7 +50,7 @@ impl Binder<'_> {
                 let actions = vec![AlterAction::SetSchema(alter.newschema.clone())];
                 Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
             }
-            NodeEnum::AlterOwnerStmt(_) => Ok(Command::NoEffect("ALTER TABLE".to_owned())),
+            NodeEnum::AlterOwnerStmt(alter) => self.alter_owner(alter),
             NodeEnum::AlterDatabaseSetStmt(_) | NodeEnum::AlterDatabaseStmt(_) => {
                 Err(self.unsupported("ALTER DATABASE", 0))
             }
@@ -144,8 +137,12 @@ impl Binder<'_> {
     /// Binds a CHECK over a table: the columns it reads.
     fn check_columns(&mut self, table: &Arc<Table>, text: &str) -> Result<Vec<String>, SqlError> {
         let mut checked = Table::clone(table);
-        checked.checks =
-            vec![crate::catalog::CheckConstraint { oid: 0, name: String::new(), text: text.to_owned() }];
+        checked.checks = vec![crate::catalog::CheckConstraint {
+            oid: 0,
+            name: String::new(),
+            text: text.to_owned(),
+            valid: true,
+        }];
         let first = self.register_block(checked.columns.len());
         let checked = Arc::new(checked);
         let mut read = Vec::new();
@@ -314,7 +311,7 @@ impl Binder<'_> {
             }
             _ => return Err(self.unsupported("this constraint", constraint.location)),
         };
-        Ok(ConstraintDefinition { name, kind })
+        Ok(ConstraintDefinition { name, checked: !constraint.skip_validation, kind })
     }
 
     fn create_table_as(&mut self, create: &CreateTableAsStmt) -> Result<Command, SqlError> {
@@ -460,10 +457,12 @@ impl Binder<'_> {
                 let using = using.map(crate::parse::expression_text).transpose()?;
                 AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
             }
+            (Ok(Kind::AtChangeOwner), _) => {
+                AlterAction::Owner(command.newowner.as_ref().and_then(named_role))
+            }
             (
                 Ok(
-                    Kind::AtChangeOwner
-                    | Kind::AtSetStatistics
+                    Kind::AtSetStatistics
                     | Kind::AtSetStorage
                     | Kind::AtSetRelOptions
                     | Kind::AtResetRelOptions

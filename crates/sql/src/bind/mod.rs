@@ -18,6 +18,7 @@ mod from;
 mod modify;
 mod names;
 mod order;
+mod owner;
 mod query;
 mod select;
 mod sequence;

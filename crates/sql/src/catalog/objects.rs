@@ -148,6 +148,8 @@ pub struct CheckConstraint {
     pub name: String,
     /// The condition as SQL text.
     pub text: String,
+    /// Whether all rows meet it: not those from before it was added NOT VALID.
+    pub valid: bool,
 }
 
 /// A foreign key.
@@ -169,6 +171,8 @@ pub struct ForeignKey {
     /// ON UPDATE.
     #[serde(with = "ActionDefinition")]
     pub on_update: ReferentialAction,
+    /// Whether all rows meet it: not those from before it was added NOT VALID.
+    pub valid: bool,
 }
 
 /// A sequence's definition. A restart gives it another counter, so that it commits and

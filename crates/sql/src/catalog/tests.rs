@@ -66,6 +66,7 @@ fn references_follow_foreign_keys() {
         parent_columns: vec![0],
         on_delete: ReferentialAction::Cascade,
         on_update: ReferentialAction::NoAction,
+        valid: true,
     });
     let put = [Change::PutTable(Arc::new(table(20_000, "parent"))), Change::PutTable(Arc::new(child))];
     let catalog = empty().with_changes(&put);

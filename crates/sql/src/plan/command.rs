@@ -140,10 +140,14 @@ pub enum Command {
     SetConstraints,
     /// REINDEX.
     Reindex(Reindex),
-    /// Accepted and without effect here (UNLISTEN, OWNER TO): its completion tag.
+    /// Accepted and without effect here (UNLISTEN): its completion tag.
     NoEffect(String),
+    /// ALTER DATABASE, or else SCHEMA, .. OWNER TO: everything belongs to the one role there is.
+    #[allow(missing_docs, reason = "an owner is a role's name; None for the session's own")]
+    AlterOwner { database: bool, name: String, role: Option<String> },
     /// CREATE DATABASE.
-    CreateDatabase(String),
+    #[allow(missing_docs, reason = "as above")]
+    CreateDatabase { name: String, owner: Option<String> },
     /// DROP DATABASE.
     DropDatabase {
         /// Its name.
@@ -157,6 +161,8 @@ pub enum Command {
         name: String,
         /// IF NOT EXISTS.
         if_not_exists: bool,
+        /// AUTHORIZATION, when it is no other than a named role.
+        owner: Option<String>,
     },
     /// CREATE TABLE.
     CreateTable(CreateTable),
@@ -372,6 +378,8 @@ pub struct ColumnDefinition {
 pub struct ConstraintDefinition {
     /// CONSTRAINT name; None = PostgreSQL's default name.
     pub name: Option<String>,
+    /// Whether rows that are there must meet it, too: not with NOT VALID.
+    pub checked: bool,
     /// What it demands.
     pub kind: ConstraintKind,
 }
@@ -545,11 +553,13 @@ pub enum AlterAction {
         /// The new name.
         to: String,
     },
-    /// VALIDATE CONSTRAINT, by name: all are valid here, so it must only be there.
+    /// VALIDATE CONSTRAINT, by name.
     Validate(String),
     /// SET SCHEMA.
     SetSchema(String),
-    /// Accepted and without effect here (OWNER TO, storage parameters, ...).
+    /// OWNER TO this role, or to the session's own: everything belongs to the one there is.
+    Owner(Option<String>),
+    /// Accepted and without effect here (storage parameters, ...).
     NoEffect,
 }
 

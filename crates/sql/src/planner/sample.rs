@@ -90,9 +90,11 @@ pub(crate) fn catalog() -> Arc<Catalog> {
         parent_columns: vec![0],
         on_delete: ReferentialAction::NoAction,
         on_update: ReferentialAction::NoAction,
+        valid: true,
     }];
     let mut h = table(20_020, "h", &[("x", int), ("y", int)], &[]);
-    h.checks = vec![CheckConstraint { oid: 20_021, name: "h_y_check".into(), text: "y > 0".into() }];
+    h.checks =
+        vec![CheckConstraint { oid: 20_021, name: "h_y_check".into(), text: "y > 0".into(), valid: true }];
     let accounts = [("aid", int), ("bid", int), ("abalance", int), ("filler", char_of(84))];
     let branches = [("bid", int), ("bbalance", int), ("filler", char_of(88))];
     let tellers = [("tid", int), ("bid", int), ("tbalance", int), ("filler", char_of(84))];

@@ -38,7 +38,7 @@ pub trait Client {
 }
 
 /// How loud a notice is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// DEBUG
     Debug,

@@ -59,10 +59,13 @@ impl Session {
             }
             Command::SetConstraints => {
                 if !self.block.is_explicit() {
-                    client.notice(&Notice::warning(
-                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                        "SET CONSTRAINTS can only be used in transaction blocks",
-                    ));
+                    self.tell(
+                        client,
+                        &Notice::warning(
+                            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                            "SET CONSTRAINTS can only be used in transaction blocks",
+                        ),
+                    );
                 }
                 client.complete("SET CONSTRAINTS");
             }
@@ -185,10 +188,13 @@ impl Session {
             return if self.block.is_explicit() { self.set_modes(modes, false, client) } else { Ok(()) };
         }
         if local && !self.block.is_explicit() {
-            client.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET LOCAL can only be used in transaction blocks",
-            ));
+            self.tell(
+                client,
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "SET LOCAL can only be used in transaction blocks",
+                ),
+            );
         }
         self.environment.table.set(name, value, local)
     }

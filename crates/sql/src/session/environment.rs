@@ -65,7 +65,7 @@ impl SessionEnvironment {
             catalog: definitions.catalog(),
             definitions,
             txn,
-            table: SettingsTable::new(user, shared.board.sessions()),
+            table: SettingsTable::new(user, &shared.given),
             user: user.to_owned(),
             session,
             statement_time: 0,

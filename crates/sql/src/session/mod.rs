@@ -351,6 +351,13 @@ impl Session {
         portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
     }
 
+    /// Tells the client something that is no error, where `client_min_messages` lets it through.
+    fn tell(&self, client: &mut dyn Client, notice: &Notice) {
+        if self.environment.table.tells(notice.severity) {
+            client.notice(notice);
+        }
+    }
+
     /// Shows others the session's `application_name`.
     fn show_application(&self) {
         self.seat.application(self.environment.table.get("application_name").unwrap_or_default());

@@ -3,14 +3,21 @@
 //! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a typed field, the
 //! others are kept as text. A transaction remembers what to put back: after SET when it rolls back, after SET LOCAL always.
 
+mod units;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use super::client::Severity;
+use crate::database::Given;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Isolation, TransactionModes};
 use crate::types::Settings;
 use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
+pub(crate) use units::show_memory;
+use units::{limit, parse_bool, parse_memory, parse_time, show_time};
 
 /// How a setting's value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +32,16 @@ enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
+    /// What the server is, by [`crate::database::Given`]; unknown where that doesn't say. When PostgreSQL's could be changed.
+    Given(Change),
+}
+
+/// When PostgreSQL lets a setting be changed that can't be changed by SET.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Never,
+    AtStart,
+    ByFile,
 }
 
 /// A setting that is known.
@@ -40,19 +57,22 @@ const fn known(name: &'static str, kind: Kind, default: &'static str, reported: 
     Known { name, kind, default, reported }
 }
 
-const LEVELS: &[&str] = &[
-    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "info", "warning", "error",
-    "fatal",
-];
+const LEVELS: &[&str] =
+    &["debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning", "error"];
+/// Words that are understood and not offered.
+const UNOFFERED: &[&str] = &["debug", "info"];
 
 /// All settings, in SHOW ALL's order.
 const KNOWN: &[Known] = &[
     known("application_name", Kind::Text, "", true),
     known("autovacuum", Kind::Fixed, "on", false),
+    known("block_size", Kind::Given(Change::Never), "", false),
     known("bytea_output", Kind::Words(&["hex", "escape"]), "hex", false),
     known("check_function_bodies", Kind::Bool, "on", false),
     known("client_encoding", Kind::Text, "UTF8", true),
     known("client_min_messages", Kind::Words(LEVELS), "notice", false),
+    known("data_checksums", Kind::Given(Change::Never), "", false),
+    known("data_directory", Kind::Given(Change::AtStart), "", false),
     known("DateStyle", Kind::Text, "ISO, MDY", true),
     known("default_table_access_method", Kind::Text, "heap", false),
     known("default_tablespace", Kind::Text, "", false),
@@ -69,6 +89,10 @@ const KNOWN: &[Known] = &[
     known("enable_nestloop", Kind::Bool, "on", false),
     known("enable_seqscan", Kind::Bool, "on", false),
     known("extra_float_digits", Kind::Integer(-15, 3), "1", false),
+    known("fsync", Kind::Given(Change::ByFile), "", false),
+    known("full_page_writes", Kind::Given(Change::ByFile), "", false),
+    known("huge_pages", Kind::Given(Change::AtStart), "", false),
+    known("huge_pages_status", Kind::Given(Change::Never), "", false),
     known("idle_in_transaction_session_timeout", Kind::Time, "0", false),
     known("idle_session_timeout", Kind::Time, "0", false),
     known("in_hot_standby", Kind::Fixed, "off", true),
@@ -82,14 +106,17 @@ const KNOWN: &[Known] = &[
     known("is_superuser", Kind::Fixed, "on", true),
     known("jit", Kind::Bool, "off", false),
     known("lc_messages", Kind::Text, "C", false),
+    known("listen_addresses", Kind::Given(Change::AtStart), "", false),
     known("lock_timeout", Kind::Time, "0", false),
     known("log_statement", Kind::Text, "none", false),
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
-    known("max_connections", Kind::Fixed, "", false),
+    known("max_connections", Kind::Given(Change::AtStart), "", false),
     known("max_identifier_length", Kind::Fixed, "63", false),
     known("max_index_keys", Kind::Fixed, "32", false),
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
+    known("max_wal_size", Kind::Given(Change::ByFile), "", false),
     known("plan_cache_mode", Kind::Text, "auto", false),
+    known("port", Kind::Given(Change::AtStart), "", false),
     known("random_page_cost", Kind::Text, "4", false),
     known("role", Kind::Text, "none", false),
     known("row_security", Kind::Bool, "on", false),
@@ -98,6 +125,8 @@ const KNOWN: &[Known] = &[
     known("server_version", Kind::Fixed, "18.0", true),
     known("server_version_num", Kind::Fixed, "180000", false),
     known("session_authorization", Kind::Text, "", true),
+    known("shared_buffers", Kind::Given(Change::AtStart), "", false),
+    known("ssl", Kind::Given(Change::ByFile), "", false),
     known("standard_conforming_strings", Kind::Bool, "on", true),
     known("statement_timeout", Kind::Time, "0", false),
     known(
@@ -107,8 +136,12 @@ const KNOWN: &[Known] = &[
         false,
     ),
     known("TimeZone", Kind::Text, "UTC", true),
+    known("track_activities", Kind::Given(Change::ByFile), "", false),
+    known("track_activity_query_size", Kind::Given(Change::AtStart), "", false),
     known("transaction_isolation", Kind::Text, "read committed", false),
     known("transaction_read_only", Kind::Bool, "off", false),
+    known("unix_socket_directories", Kind::Given(Change::AtStart), "", false),
+    known("wal_segment_size", Kind::Given(Change::Never), "", false),
     known("work_mem", Kind::Memory, "4MB", false),
     known("xmloption", Kind::Text, "content", false),
 ];
@@ -124,6 +157,7 @@ struct Undo {
 /// A session's settings.
 pub(crate) struct SettingsTable {
     values: Vec<String>,
+    given: Arc<Given>,
     /// What RESET goes back to: defaults and the startup packet.
     initial: Vec<String>,
     undo: Vec<Undo>,
@@ -147,6 +181,8 @@ pub(crate) struct SettingsTable {
     /// As `work_mem`, for keys and indexes being built.
     pub maintenance_work_mem: usize,
     user: String,
+    /// The least loud of the messages the client is told (`client_min_messages`); None: errors only.
+    least: Option<Severity>,
 }
 
 fn position(name: &str) -> Option<usize> {
@@ -196,17 +232,18 @@ fn invalid(name: &str, value: &str) -> SqlError {
 }
 
 impl SettingsTable {
-    /// The defaults, for a user of a server that lets so many in.
-    pub fn new(user: &str, max_connections: usize) -> SettingsTable {
+    /// The defaults, for a user of a server of which this is given.
+    pub fn new(user: &str, given: &Arc<Given>) -> SettingsTable {
         let own = |known: &Known| match known.name {
             "session_authorization" => user.to_owned(),
-            "max_connections" => max_connections.to_string(),
             _ => known.default.to_owned(),
         };
         let values: Vec<String> = KNOWN.iter().map(own).collect();
         let mut table = SettingsTable {
             initial: values.clone(),
             values,
+            given: Arc::clone(given),
+            least: Some(Severity::Notice),
             undo: Vec::new(),
             changed: Vec::new(),
             formats: Settings::default(),
@@ -229,7 +266,21 @@ impl SettingsTable {
 
     /// A setting's value.
     pub fn get(&self, name: &str) -> Result<&str, SqlError> {
-        position(name).map(|at| self.values[at].as_str()).ok_or_else(|| unknown(name))
+        position(name).and_then(|at| self.value(at)).ok_or_else(|| unknown(name))
+    }
+
+    fn value(&self, at: usize) -> Option<&str> {
+        match KNOWN[at].kind {
+            Kind::Given(_) => {
+                self.given.iter().find(|(name, _)| *name == KNOWN[at].name).map(|(_, value)| value.as_str())
+            }
+            _ => Some(&self.values[at]),
+        }
+    }
+
+    /// Whether the client wants to be told what is as loud as this.
+    pub fn tells(&self, severity: Severity) -> bool {
+        severity == Severity::Info || self.least.is_some_and(|least| severity >= least)
     }
 
     /// A setting's name as PostgreSQL writes it.
@@ -239,7 +290,7 @@ impl SettingsTable {
 
     /// Name and value of every setting.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        KNOWN.iter().zip(&self.values).map(|(known, value)| (known.name, value.as_str()))
+        KNOWN.iter().enumerate().filter_map(|(at, known)| Some((known.name, self.value(at)?)))
     }
 
     /// The settings clients are told of.
@@ -279,8 +330,15 @@ impl SettingsTable {
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
-        if known.kind == Kind::Fixed {
-            let message = format!("parameter \"{}\" cannot be changed", known.name);
+        let when = match known.kind {
+            Kind::Given(_) if self.value(at).is_none() => return Err(unknown(name)),
+            Kind::Fixed | Kind::Given(Change::Never) => Some(""),
+            Kind::Given(Change::AtStart) => Some(" without restarting the server"),
+            Kind::Given(Change::ByFile) => Some(" now"),
+            _ => None,
+        };
+        if let Some(when) = when {
+            let message = format!("parameter \"{}\" cannot be changed{when}", known.name);
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
         let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
@@ -303,9 +361,10 @@ impl SettingsTable {
 
     /// Resets everything.
     pub fn reset_all(&mut self) -> Result<(), SqlError> {
-        for known in
-            KNOWN.iter().filter(|known| known.kind != Kind::Fixed && !known.name.starts_with("transaction_"))
-        {
+        let settable = |known: &&Known| {
+            !matches!(known.kind, Kind::Fixed | Kind::Given(_)) && !known.name.starts_with("transaction_")
+        };
+        for known in KNOWN.iter().filter(settable) {
             self.set(known.name, None, false)?;
         }
         Ok(())
@@ -341,7 +400,7 @@ impl SettingsTable {
     fn apply(&mut self, at: usize, value: &str) -> Result<String, SqlError> {
         let known = &KNOWN[at];
         let mut proper = match known.kind {
-            Kind::Text | Kind::Fixed => value.to_owned(),
+            Kind::Text | Kind::Fixed | Kind::Given(_) => value.to_owned(),
             Kind::Bool => match parse_bool(value) {
                 Some(true) => "on".to_owned(),
                 Some(false) => "off".to_owned(),
@@ -367,7 +426,9 @@ impl SettingsTable {
                     _ => lower,
                 };
                 if !words.contains(&lower.as_str()) {
-                    let hint = format!("Available values: {}.", words.join(", "));
+                    let offered: Vec<&str> =
+                        words.iter().filter(|word| !UNOFFERED.contains(word)).copied().collect();
+                    let hint = format!("Available values: {}.", offered.join(", "));
                     return Err(invalid(known.name, value).with_hint(hint));
                 }
                 lower
@@ -405,6 +466,9 @@ impl SettingsTable {
                 *kept = bytes;
             }
             "synchronous_commit" => self.synchronous = proper != "off",
+            "client_min_messages" => {
+                self.least = least_loud(&mut proper);
+            }
             "default_transaction_isolation" => {
                 self.default_isolation = match proper.as_str() {
                     "serializable" => return Err(SqlError::unsupported("isolation level SERIALIZABLE")),
@@ -488,6 +552,20 @@ impl SettingsTable {
     }
 }
 
+/// What `client_min_messages` lets through, and its proper spelling; None: errors only.
+fn least_loud(value: &mut String) -> Option<Severity> {
+    if value == "debug" {
+        "debug2".clone_into(value);
+    }
+    match value.as_str() {
+        "log" => Some(Severity::Log),
+        "info" | "notice" => Some(Severity::Notice),
+        "warning" => Some(Severity::Warning),
+        "error" => None,
+        _ => Some(Severity::Debug),
+    }
+}
+
 /// The time zone of a name or an offset in hours.
 fn time_zone(value: &str) -> Option<TimeZone> {
     let value = value.trim();
@@ -502,92 +580,4 @@ fn time_zone(value: &str) -> Option<TimeZone> {
         return jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed);
     }
     TimeZone::get(value).ok()
-}
-
-fn parse_bool(value: &str) -> Option<bool> {
-    match value.trim().to_ascii_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
-        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
-        _ => None,
-    }
-}
-
-/// Milliseconds of "5s", "100ms", "2min", "1h", "1d" or a plain number.
-fn parse_time(value: &str) -> Option<u64> {
-    let value = value.trim();
-    let split = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
-    let (number, unit) = value.split_at(split);
-    let number: f64 = number.parse().ok()?;
-    let factor = match unit.trim() {
-        "us" => 0.001,
-        "" | "ms" => 1.0,
-        "s" => 1e3,
-        "min" => 60e3,
-        "h" => 3600e3,
-        "d" => 86400e3,
-        _ => return None,
-    };
-    let milliseconds = (number * factor).round();
-    (milliseconds <= f64::from(i32::MAX)).then_some(milliseconds as u64)
-}
-
-/// A time as SHOW gives it: in the largest unit without a fraction.
-fn show_time(milliseconds: u64) -> String {
-    for (unit, factor) in [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)] {
-        if milliseconds > 0 && milliseconds.is_multiple_of(factor) {
-            return format!("{}{unit}", milliseconds / factor);
-        }
-    }
-    if milliseconds == 0 { "0".to_owned() } else { format!("{milliseconds}ms") }
-}
-
-/// Kilobytes of "64kB", "4MB", "1.5GB" or a plain number.
-fn parse_memory(name: &str, value: &str) -> Result<u64, SqlError> {
-    const LEAST: f64 = 64.0;
-    const MOST: f64 = i32::MAX as f64;
-    let text = value.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit.trim() {
-        "B" => Some(1.0 / 1024.0),
-        "" | "kB" => Some(1.0),
-        "MB" => Some(1024.0),
-        "GB" => Some(1024.0 * 1024.0),
-        "TB" => Some(1024.0 * 1024.0 * 1024.0),
-        _ => None,
-    };
-    let (Ok(number), Some(factor)) = (number.parse::<f64>(), factor) else {
-        let error = invalid(name, value);
-        // Without a number there is no unit to speak of.
-        return Err(match number.is_empty() {
-            true => error,
-            false => error
-                .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."),
-        });
-    };
-    let kilobytes = (number * factor).round();
-    if kilobytes > MOST {
-        return Err(invalid(name, value).with_hint("Value exceeds integer range."));
-    }
-    if !(LEAST..=MOST).contains(&kilobytes) {
-        let message = format!(
-            "{kilobytes} kB is outside the valid range for parameter \"{name}\" ({LEAST} kB .. {MOST} kB)"
-        );
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(kilobytes as u64)
-}
-
-/// Memory as SHOW gives it: in the largest unit without a fraction.
-fn show_memory(kilobytes: u64) -> String {
-    for (unit, factor) in [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)] {
-        if kilobytes.is_multiple_of(factor) {
-            return format!("{}{unit}", kilobytes / factor);
-        }
-    }
-    format!("{kilobytes}kB")
-}
-
-fn limit(shown: &str) -> Option<Duration> {
-    parse_time(shown).filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis)
 }

@@ -187,10 +187,13 @@ impl Session {
             }
             Stage::Implicit => {}
             Stage::Explicit | Stage::Failed => {
-                client.notice(&Notice::warning(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "there is already a transaction in progress",
-                ));
+                self.tell(
+                    client,
+                    &Notice::warning(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "there is already a transaction in progress",
+                    ),
+                );
                 return Ok(());
             }
         }
@@ -203,10 +206,10 @@ impl Session {
         let (stage, modes) = (self.block.stage, self.block.modes);
         if !self.block.is_explicit() {
             refuse_chain(chain, "COMMIT AND CHAIN")?;
-            client.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "there is no transaction in progress",
-            ));
+            self.tell(
+                client,
+                &Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"),
+            );
         }
         let ended = self.end_transaction(stage != Stage::Failed);
         if chain && ended.is_ok() {
@@ -221,10 +224,10 @@ impl Session {
         let modes = self.block.modes;
         if !self.block.is_explicit() {
             refuse_chain(chain, "ROLLBACK AND CHAIN")?;
-            client.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "there is no transaction in progress",
-            ));
+            self.tell(
+                client,
+                &Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"),
+            );
         }
         self.end_transaction(false)?;
         if chain {
@@ -454,10 +457,13 @@ impl Session {
             return Ok(());
         }
         if !self.block.is_explicit() {
-            client.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION can only be used in transaction blocks",
-            ));
+            self.tell(
+                client,
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION can only be used in transaction blocks",
+                ),
+            );
             return Ok(());
         }
         let now = self.block.modes;

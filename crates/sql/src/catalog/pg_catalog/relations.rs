@@ -325,7 +325,7 @@ fn constraint(
     table: &Table,
     number: u32,
     name: &str,
-    kind: u8,
+    (kind, valid): (u8, bool),
     columns: &[u32],
 ) -> Vec<(&'static str, Value)> {
     vec![
@@ -336,7 +336,7 @@ fn constraint(
         ("condeferrable", yes(false)),
         ("condeferred", yes(false)),
         ("conenforced", yes(true)),
-        ("convalidated", yes(true)),
+        ("convalidated", yes(valid)),
         ("conrelid", oid(table.oid)),
         ("contypid", oid(0)),
         ("conparentid", oid(0)),
@@ -352,13 +352,13 @@ fn constraints(catalog: &Catalog, rows: &mut Rows<'_>) {
     for table in catalog.tables() {
         for index in indexes_of(table).into_iter().filter(|index| index.constraint != 0) {
             let kind = if index.primary { b'p' } else { b'u' };
-            let mut row = constraint(table, index.constraint, index.name, kind, &index.columns);
+            let mut row = constraint(table, index.constraint, index.name, (kind, true), &index.columns);
             row.push(("conindid", oid(index.oid)));
             row.push(("confrelid", oid(0)));
             rows.add(row);
         }
         for check in &table.checks {
-            let mut row = constraint(table, check.oid, &check.name, b'c', &[]);
+            let mut row = constraint(table, check.oid, &check.name, (b'c', check.valid), &[]);
             row.push(("conindid", oid(0)));
             row.push(("confrelid", oid(0)));
             row.push(("conbin", text(&check.text)));
@@ -386,7 +386,7 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Vec<(&'sta
             .find(|index| index.unique && index.columns == key.parent_columns)
             .map(|i| i.oid)
     });
-    let mut row = constraint(table, key.oid, &key.name, b'f', &key.columns);
+    let mut row = constraint(table, key.oid, &key.name, (b'f', key.valid), &key.columns);
     row.push(("conindid", oid(index.unwrap_or(0))));
     row.push(("confrelid", oid(key.parent)));
     row.push(("confupdtype", action(key.on_update)));

@@ -45,7 +45,12 @@ fn catalog() -> Catalog {
                 IndexKey { column: 2, descending: false, nulls_first: true },
             ],
         }],
-        checks: vec![CheckConstraint { oid: 20_004, name: "positive".into(), text: "a > 0".into() }],
+        checks: vec![CheckConstraint {
+            oid: 20_004,
+            name: "positive".into(),
+            text: "a > 0".into(),
+            valid: true,
+        }],
         foreign_keys: vec![ForeignKey {
             oid: 20_005,
             name: "self".into(),
@@ -54,6 +59,7 @@ fn catalog() -> Catalog {
             parent_columns: vec![0],
             on_delete: ReferentialAction::Cascade,
             on_update: ReferentialAction::NoAction,
+            valid: true,
         }],
         layout: crate::catalog::Layout::default(),
     };

@@ -91,12 +91,18 @@ pub(super) fn constraint(
         return Some(format!("UNIQUE {nulls}({})", columns(table, &positions)));
     }
     if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-        return Some(match pretty {
+        let text = match pretty {
             true => format!("CHECK ({})", check.text),
             false => format!("CHECK (({}))", check.text),
-        });
+        };
+        return Some(text + not_valid(check.valid));
     }
-    table.foreign_keys.iter().find(|key| key.oid == oid).map(|key| foreign_key(catalog, table, key, visible))
+    let key = table.foreign_keys.iter().find(|key| key.oid == oid)?;
+    Some(foreign_key(catalog, table, key, visible) + not_valid(key.valid))
+}
+
+fn not_valid(valid: bool) -> &'static str {
+    if valid { "" } else { " NOT VALID" }
 }
 
 fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn Fn(u32) -> bool) -> String {

@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, exists, identity, missing, quoted, retype, sequence, skipping};
+use super::{constraint, exists, identity, missing, owner, quoted, retype, sequence, skipping};
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
@@ -30,7 +30,7 @@ pub(super) fn table(
     }
     let Some(found) = session.locked_table(name, TableLock::AccessExclusive)? else {
         if if_exists {
-            skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
+            skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
             return Ok("ALTER TABLE");
         }
         return Err(missing(name));
@@ -57,7 +57,7 @@ fn act(
                 if !if_not_exists {
                     return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                 }
-                exists(client, SqlState::DUPLICATE_COLUMN, &message);
+                exists(session, client, SqlState::DUPLICATE_COLUMN, &message);
                 return Ok(());
             }
             add_column(session, table, column)
@@ -68,7 +68,7 @@ fn act(
                 if !if_exists {
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
                 }
-                skipping(client, format!("{message}, skipping"));
+                skipping(session, client, format!("{message}, skipping"));
                 return Ok(());
             };
             drop_column(session, table, at, *cascade)
@@ -117,8 +117,8 @@ fn act(
         }
         AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
         AlterAction::SetSchema(name) => set_schema(session, table, name),
-        AlterAction::Validate(name) if table.has_constraint(name) => Ok(()),
-        AlterAction::Validate(name) => Err(no_constraint(table, name)),
+        AlterAction::Validate(name) => constraint::validate(session, table, name),
+        AlterAction::Owner(role) => owner::check(session, role.as_deref()),
         AlterAction::NoEffect => Ok(()),
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn owned_by(catalog: &crate::catalog::Catalog, table: u32, column: u3
     catalog.sequences().filter(|sequence| sequence.owner == Some((table, column))).cloned().collect()
 }
 
-fn no_constraint(table: &Table, name: &str) -> SqlError {
+pub(super) fn no_constraint(table: &Table, name: &str) -> SqlError {
     let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
@@ -218,7 +218,7 @@ fn drop_constraint(
         if !if_exists {
             return Err(missing);
         }
-        skipping(client, format!("{}, skipping", missing.message));
+        skipping(session, client, format!("{}, skipping", missing.message));
         return Ok(());
     }
     table.checks.retain(|check| check.name != name);
@@ -400,6 +400,7 @@ fn alter_sequence(
                 }
                 move_to(session, (&mut sequence.schema, schema), &sequence.name)?;
             }
+            AlterAction::Owner(role) => owner::check(session, role.as_deref())?,
             AlterAction::NoEffect => {}
             _ => {
                 let message = format!("\"{}\" is not a table", sequence.name);

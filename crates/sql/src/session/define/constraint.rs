@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec;
 use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName, ReferentialAction};
 
-/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked.
+/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it is added NOT VALID.
 pub(super) fn add(
     session: &mut Session,
     table: &mut Table,
@@ -23,6 +23,8 @@ pub(super) fn add(
         let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
+    // A new table has no rows that could be left unchecked.
+    let checked = definition.checked || new;
     match &definition.kind {
         ConstraintKind::PrimaryKey(columns) => {
             primary_key(session, table, definition.name.as_deref(), columns, new)
@@ -31,7 +33,7 @@ pub(super) fn add(
             unique(session, table, definition.name.as_deref(), (columns, *nulls_not_distinct), new)
         }
         ConstraintKind::Check { text, columns } => {
-            check(session, table, definition.name.as_deref(), (text, columns), new)
+            check(session, table, definition.name.as_deref(), (text, columns), (new, checked))
         }
         ConstraintKind::ForeignKey { columns, parent, parent_columns, on_delete, on_update } => foreign_key(
             session,
@@ -39,7 +41,7 @@ pub(super) fn add(
             definition.name.as_deref(),
             (columns, parent, parent_columns),
             (*on_delete, *on_update),
-            new,
+            (new, checked),
         ),
     }
 }
@@ -144,7 +146,7 @@ fn check(
     table: &mut Table,
     name: Option<&str>,
     (text, columns): (&str, &[String]),
-    new: bool,
+    (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
     let name = name.map_or_else(
         || {
@@ -153,12 +155,13 @@ fn check(
         },
         str::to_owned,
     );
-    if !new {
+    if !new && valid {
         verify_check(session, table, &name, text)?;
     }
     // By bare names it outlives the table's own name.
     let text = crate::parse::stored::bare_columns(text, None)?;
-    table.checks.push(CheckConstraint { oid: session.shared.new_oid(), name, text });
+    let oid = session.shared.new_oid();
+    table.checks.push(CheckConstraint { oid, name, text, valid });
     Ok(())
 }
 
@@ -187,7 +190,40 @@ pub(super) fn verify_check(
     Ok(())
 }
 
-/// A foreign key's columns must have types that fit, and every row its parent.
+/// VALIDATE CONSTRAINT: the rows from before it was added NOT VALID are checked.
+pub(super) fn validate(session: &mut Session, table: &mut Table, name: &str) -> Result<(), SqlError> {
+    if let Some(at) = table.checks.iter().position(|check| check.name == name) {
+        if !table.checks[at].valid {
+            let text = table.checks[at].text.clone();
+            verify_check(session, table, name, &text)?;
+            table.checks[at].valid = true;
+        }
+        return Ok(());
+    }
+    if let Some(at) = table.foreign_keys.iter().position(|key| key.name == name) {
+        let key = table.foreign_keys[at].clone();
+        if !key.valid {
+            let parent = match key.parent == table.oid {
+                true => table.clone(),
+                false => {
+                    session.lock_definition(key.parent, TableLock::RowShare)?;
+                    session.definition(key.parent)?
+                }
+            };
+            check_references(session, table, &parent, &key)?;
+            table.foreign_keys[at].valid = true;
+        }
+        return Ok(());
+    }
+    if table.has_constraint(name) {
+        let message = format!("cannot validate constraint \"{name}\" of relation \"{}\"", table.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_detail("This operation is not supported for this type of constraint."));
+    }
+    Err(alter::no_constraint(table, name))
+}
+
+/// A foreign key's columns must have types that fit, and every row its parent unless it was added NOT VALID.
 pub(super) fn verify_reference(
     session: &mut Session,
     child: &Table,
@@ -195,7 +231,7 @@ pub(super) fn verify_reference(
     key: &ForeignKey,
 ) -> Result<(), SqlError> {
     same_types(child, parent, &key.name, (&key.columns, &key.parent_columns))?;
-    check_references(session, child, parent, key)
+    if key.valid { check_references(session, child, parent, key) } else { Ok(()) }
 }
 
 fn foreign_key(
@@ -204,7 +240,7 @@ fn foreign_key(
     name: Option<&str>,
     (columns, parent, parent_columns): (&[String], &QualifiedName, &[String]),
     (on_delete, on_update): (ReferentialAction, ReferentialAction),
-    new: bool,
+    (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
     let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
     let name = name.map_or_else(
@@ -265,8 +301,9 @@ fn foreign_key(
         parent_columns: positions,
         on_delete,
         on_update,
+        valid,
     };
-    if !new {
+    if !new && valid {
         check_references(session, table, &referenced, &key)?;
     }
     table.foreign_keys.push(key);

@@ -6,7 +6,7 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{constraint, default_name, exists, missing, sequence};
+use super::{constraint, default_name, exists, missing, owner, sequence};
 use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table, TreeAddress};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
@@ -18,8 +18,13 @@ use crate::types::Datum;
 const MAX_COLUMNS: usize = 1600;
 
 /// CREATE DATABASE.
-pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str, SqlError> {
+pub(super) fn database(
+    session: &mut Session,
+    name: &str,
+    owner: Option<&str>,
+) -> Result<&'static str, SqlError> {
     session.refuse_block("CREATE DATABASE")?;
+    owner::check(session, owner)?;
     let shared = Arc::clone(&session.shared);
     session.lock_databases()?;
     let mut entries = shared.databases().into_iter().map(|database| database.entry());
@@ -38,17 +43,18 @@ pub(super) fn database(session: &mut Session, name: &str) -> Result<&'static str
 /// CREATE SCHEMA.
 pub(super) fn schema(
     session: &mut Session,
-    name: &str,
+    (name, owner): (&str, Option<&str>),
     if_not_exists: bool,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     session.refresh_catalog();
+    owner::check(session, owner)?;
     if session.environment.catalog.schema(name).is_some() {
         let message = format!("schema \"{name}\" already exists");
         if !if_not_exists {
             return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
         }
-        exists(client, SqlState::DUPLICATE_SCHEMA, &message);
+        exists(session, client, SqlState::DUPLICATE_SCHEMA, &message);
         return Ok("CREATE SCHEMA");
     }
     if name.starts_with("pg_") {
@@ -125,7 +131,7 @@ fn make_table(
     if session.environment.catalog.relation_in(schema, name).is_some() {
         let message = format!("relation \"{name}\" already exists");
         if create.if_not_exists {
-            exists(client, SqlState::DUPLICATE_TABLE, &message);
+            exists(session, client, SqlState::DUPLICATE_TABLE, &message);
             return Ok(None);
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
@@ -214,7 +220,7 @@ pub(super) fn index(
             if session.environment.catalog.relation_in(table.schema, name).is_some() {
                 let message = format!("relation \"{name}\" already exists");
                 if create.if_not_exists {
-                    exists(client, SqlState::DUPLICATE_TABLE, &message);
+                    exists(session, client, SqlState::DUPLICATE_TABLE, &message);
                     return Ok("CREATE INDEX");
                 }
                 return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));

@@ -26,7 +26,7 @@ pub(super) fn database(
     let Some(gone) = shared.database(name) else {
         let message = format!("database \"{name}\" does not exist");
         if if_exists {
-            skipping(client, format!("{message}, skipping"));
+            skipping(session, client, format!("{message}, skipping"));
             return Ok("DROP DATABASE");
         }
         return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
@@ -107,7 +107,7 @@ pub(super) fn objects(
                 };
                 return Err(SqlError::new(code, message));
             }
-            skipping(client, format!("{message}, skipping"));
+            skipping(session, client, format!("{message}, skipping"));
         }
     }
     Ok(match kind {
@@ -355,7 +355,7 @@ pub(super) fn truncate(
                     name(reference.child)
                 )));
             }
-            skipping(client, format!("truncate cascades to table \"{}\"", name(reference.child)));
+            skipping(session, client, format!("truncate cascades to table \"{}\"", name(reference.child)));
             all.push(reference.child);
         }
         at += 1;

@@ -74,7 +74,7 @@ pub(super) fn remove(
         if !if_exists {
             return Err(error);
         }
-        skipping(client, format!("{}, skipping", error.message));
+        skipping(session, client, format!("{}, skipping", error.message));
         return Ok(());
     }
     let catalog = Arc::clone(&session.environment.catalog);

@@ -9,6 +9,7 @@ mod constraint;
 mod create;
 mod drop;
 mod identity;
+mod owner;
 mod reindex;
 mod retype;
 mod sequence;
@@ -43,10 +44,13 @@ pub(super) fn run(
         ));
     }
     let tag = match command {
-        Command::CreateDatabase(name) => create::database(session, name)?,
+        Command::CreateDatabase { name, owner } => create::database(session, name, owner.as_deref())?,
+        Command::AlterOwner { database, name, role } => {
+            owner::alter(session, *database, name, role.as_deref())?
+        }
         Command::DropDatabase { name, if_exists } => drop::database(session, name, *if_exists, client)?,
-        Command::CreateSchema { name, if_not_exists } => {
-            create::schema(session, name, *if_not_exists, client)?
+        Command::CreateSchema { name, if_not_exists, owner } => {
+            create::schema(session, (name, owner.as_deref()), *if_not_exists, client)?
         }
         Command::CreateTable(table) => create::table(session, table, client)?,
         Command::CreateTableAs { table, query, with_data } => {
@@ -79,7 +83,9 @@ pub(super) fn run(
 /// A command's name in errors.
 fn name_of(command: &Command) -> &'static str {
     match command {
-        Command::CreateDatabase(_) => "CREATE DATABASE",
+        Command::AlterOwner { database: false, .. } => "ALTER SCHEMA",
+        Command::AlterOwner { database: true, .. } => "ALTER DATABASE",
+        Command::CreateDatabase { .. } => "CREATE DATABASE",
         Command::DropDatabase { .. } => "DROP DATABASE",
         Command::CreateSchema { .. } => "CREATE SCHEMA",
         Command::CreateTable(_) => "CREATE TABLE",
@@ -110,13 +116,13 @@ fn missing(name: &QualifiedName) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist"))
 }
 
-fn skipping(client: &mut dyn Client, message: String) {
-    client.notice(&Notice::told(message));
+fn skipping(session: &Session, client: &mut dyn Client, message: String) {
+    session.tell(client, &Notice::told(message));
 }
 
 /// The notice instead of an error for what exists already.
-fn exists(client: &mut dyn Client, code: SqlState, message: &str) {
-    client.notice(&Notice { code, ..Notice::told(format!("{message}, skipping")) });
+fn exists(session: &Session, client: &mut dyn Client, code: SqlState, message: &str) {
+    session.tell(client, &Notice { code, ..Notice::told(format!("{message}, skipping")) });
 }
 
 impl Session {

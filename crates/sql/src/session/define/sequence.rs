@@ -26,7 +26,7 @@ pub(super) fn create(
         if !if_not_exists {
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        exists(client, SqlState::DUPLICATE_TABLE, &message);
+        exists(session, client, SqlState::DUPLICATE_TABLE, &message);
         return Ok("CREATE SEQUENCE");
     }
     let sequence = defined(session, schema, name.name.clone(), options)?;
@@ -205,7 +205,7 @@ pub(super) fn alter(
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
             None if if_exists => {
-                skipping(client, format!("relation \"{}\" does not exist, skipping", name.name));
+                skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
                 return Ok("ALTER SEQUENCE");
             }
             None => return Err(missing(name)),
