@@ -125,7 +125,10 @@ fn given(settings: &ServeSettings, addresses: &[Address], tls: bool) -> Vec<(&'s
     let folder = settings.socket_dir.as_ref().map(|folder| folder.display().to_string());
     vec![
         ("listen_addresses", hosts.join(", ")),
-        ("port", addresses.iter().filter_map(tcp).last().map_or(DEFAULT_PORT, |one| one.port()).to_string()),
+        (
+            "port",
+            addresses.iter().filter_map(tcp).next_back().map_or(DEFAULT_PORT, |one| one.port()).to_string(),
+        ),
         ("unix_socket_directories", folder.unwrap_or_default()),
         ("ssl", if tls { "on" } else { "off" }.to_owned()),
     ]

@@ -60,8 +60,10 @@ fn statements_and_waits_are_seen() {
     );
     let seen: String = watcher.query_one(&locks, &[]).unwrap().get(0);
     let expected = "holder relation t RowExclusiveLock t, holder transactionid ExclusiveLock t, \
-        second relation t RowExclusiveLock t, second transactionid ShareLock f, second tuple t ExclusiveLock t, \
-        third relation t RowExclusiveLock t, third tuple t ExclusiveLock f";
+        second relation t RowExclusiveLock t, second transactionid ExclusiveLock t, \
+        second transactionid ShareLock f, second tuple t ExclusiveLock t, \
+        third relation t RowExclusiveLock t, third transactionid ExclusiveLock t, \
+        third tuple t ExclusiveLock f";
     assert_eq!(seen, expected);
     let blocked = "select (select count(*) from pg_locks w join pg_locks h using (transactionid)
         where not w.granted and h.granted)::text";
@@ -134,11 +136,11 @@ fn a_long_statement_is_shown_as_far_as_there_is_room() {
     let server = Server::start(&[]);
     let (mut watcher, mut other) = (server.connect(), server.connect());
     let number = pid(&mut other);
-    other.batch_execute(&format!("select '{}é'", "x".repeat(1014))).unwrap();
+    other.batch_execute(&format!("select '{}é'", "x".repeat(1015))).unwrap();
     let query = format!("select query from pg_stat_activity where pid = {number}");
-    becomes(&mut watcher, &query, &format!("select '{}", "x".repeat(1014)));
-    other.batch_execute(&format!("select '{}é'", "x".repeat(1013))).unwrap();
-    becomes(&mut watcher, &query, &format!("select '{}é", "x".repeat(1013)));
+    becomes(&mut watcher, &query, &format!("select '{}", "x".repeat(1015)));
+    other.batch_execute(&format!("select '{}é'", "x".repeat(1014))).unwrap();
+    becomes(&mut watcher, &query, &format!("select '{}é", "x".repeat(1014)));
 }
 
 #[test]
