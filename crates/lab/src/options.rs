@@ -55,6 +55,12 @@ pub struct RunOptions {
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C
     #[arg(long, short, value_name = "NUMBER", default_value_t = 10)]
     pub scale: u32,
+    /// Give pgbench's tables so many times the size of the server's buffers, in place of --scale (eviction: 4)
+    #[arg(long, value_name = "NUMBER", value_parser = times, conflicts_with = "scale")]
+    pub times: Option<f64>,
+    /// The server's buffers for --times, where it does not say them itself or all arms shall have the same data: 512MB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub buffers: Option<u64>,
     /// sysbench's tables
     #[arg(long, value_name = "NUMBER", default_value_t = 4)]
     pub tables: u32,
@@ -90,6 +96,10 @@ pub struct RunOptions {
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
     pub think: Duration,
+    /// Have TPC-C's terminals key and think as long as its specification says (clause 5.2.5.7), which a transaction's
+    /// latency does not count; rounds want to be minutes then
+    #[arg(long, conflicts_with_all = ["rate", "think"])]
+    pub keying: bool,
     /// How often a transaction is tried that a deadlock or a serialization failure ends
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub tries: u32,
@@ -133,11 +143,13 @@ pub struct RunOptions {
 /// The workloads there are.
 const WORKLOADS: &str = "\
 What the clients do:
-  tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
+  tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale or --times)
+  eviction   select-only on tables larger than the server's buffers (--times, --buffers)
   oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
   oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size)
   ycsb-a ... ycsb-f   YCSB's workloads (--table-size, --keys)
-  tpcc   TPC-C's full mix (--scale warehouses)
+  tpcc   TPC-C's full mix (--scale warehouses, --keying)
+  connect   each transaction connects, asks one thing and disconnects, as pgbench -C does
 Tables, data and statements are the originals'; what is not there is loaded.";
 
 /// What makes the load.
@@ -209,6 +221,18 @@ fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
 }
 
+/// A number of times above 0.
+fn times(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok().filter(|times| *times > 0.0 && times.is_finite());
+    number.ok_or_else(|| format!("'{text}' is no multiple: write 4, or 0.5"))
+}
+
+/// `512MB`, `1GiB`, or bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let size = crate::arm::about::size(text).filter(|size| *size > 0);
+    size.ok_or_else(|| format!("'{text}' is no size: write 512MB or 1GB"))
+}
+
 /// `500` or `500..5000`.
 fn rate(text: &str) -> Result<(f64, f64), String> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && rate.is_finite());
@@ -259,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let faults: [(&[&str], &str); 7] = [
+        let faults: [(&[&str], &str); 11] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
             (&["--arm", "a=serve", "--round=-5s"], "is no time"),
@@ -267,6 +291,10 @@ mod tests {
             (&["--arm", "a=serve", "--rounds", "5..3"], "is no number of rounds"),
             (&["--arm", "a=serve", "--rate", "5", "--think", "1s"], "--think"),
             (&["--arm", "a=serve", "-w", "tpcc", "--file", "x.sql"], "--file"),
+            (&["--arm", "a=serve", "--times", "0"], "is no multiple"),
+            (&["--arm", "a=serve", "--times", "4", "--scale", "5"], "--scale"),
+            (&["--arm", "a=serve", "--buffers", "4 yards"], "is no size"),
+            (&["--arm", "a=serve", "--keying", "--think", "1s"], "--think"),
         ];
         for (words, expected) in faults {
             let error = read(words).unwrap_err();

@@ -24,8 +24,7 @@ use crate::options::{Bench, DriverName, RunOptions, Verb};
 use crate::report::{self, Report};
 use crate::sweep::{Contender, Plan, ThisMachine, steps, sweep};
 use crate::view;
-use crate::workload::named::named;
-use crate::workload::{Before, Found, Workload};
+use crate::workload::{Before, Found, Workload, named};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +70,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let specs = specs(options)?;
     let plan = plan(options)?;
     outputs(options)?;
-    named(options)?;
+    named::planned(options)?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
     let mut facts = observe::facts(Path::new("/"));
@@ -227,7 +226,8 @@ fn arm(
     stop: &AtomicBool,
 ) -> Result<Arm, String> {
     let running = Running::start(spec, executable, stop)?;
-    let workload = named(options)?;
+    let workload =
+        named::named(options, &running.about).map_err(|why| format!("arm {}: {why}", spec.name))?;
     let fail = |fault: control::Fault| format!("arm {}: {fault}", spec.name);
     let mut control = Control::connect(&running.target).map_err(fail)?;
     let found = workload.found(&mut control).map_err(fail)?;
@@ -310,6 +310,9 @@ fn load_note(options: &RunOptions) -> Vec<(String, String)> {
         ("round".to_owned(), format!("{:?} after {:?}", options.round, options.ramp + options.warmup)),
         ("seed".to_owned(), options.seed.to_string()),
     ];
+    if options.keying {
+        note.push(("terminals".to_owned(), "key and think as TPC-C says".to_owned()));
+    }
     if options.tries > 1 {
         note.push(("tries".to_owned(), options.tries.to_string()));
     }

@@ -7,7 +7,6 @@
 mod bulk;
 mod fault;
 
-use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -162,14 +161,9 @@ fn postgres_config(to: &Target, database: &str) -> postgres::Config {
     if let Some(password) = &to.password {
         config.password(password);
     }
-    match &to.address {
-        Address::Tcp(host, port) => config.host(host).port(*port),
-        Address::Unix(socket) => {
-            // PostgreSQL's clients name a socket by its folder and a port: folder/.s.PGSQL.port.
-            let port = socket.extension().and_then(|port| port.to_str()?.parse().ok()).unwrap_or(5432);
-            config.host_path(socket.parent().unwrap_or(Path::new("/"))).port(port)
-        }
-    };
+    let (host, port) = to.address.libpq();
+    // A host that begins with a slash is a folder to this library, too.
+    config.host(&host).port(port);
     config
 }
 

@@ -35,6 +35,20 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// Host and port as PostgreSQL's clients name them: a socket is its folder and a port, folder/.s.PGSQL.port.
+    pub fn libpq(&self) -> (String, u16) {
+        match self {
+            Self::Tcp(host, port) => (host.clone(), *port),
+            Self::Unix(socket) => {
+                let folder = socket.parent().unwrap_or(Path::new("/")).display().to_string();
+                let port = socket.extension().and_then(|port| port.to_str()?.parse().ok());
+                (folder, port.unwrap_or(5432))
+            }
+        }
+    }
+}
+
 /// A server that can be connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {

@@ -27,6 +27,12 @@ pub enum Step {
     Sync,
     /// Do nothing for so long.
     Sleep(Duration),
+    /// Do nothing for so long, before anything else of a transaction: it begins only then, as far as its latency goes.
+    Pause(Duration),
+    /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
+    Connect,
+    /// Say good-bye and end the connection; what needs one comes after a `Connect`.
+    Leave,
     /// The transaction is over; of a mix, its kind (an index into [`crate::workload::Workload::kinds`]). The driver counts
     /// it once what was queued is answered, and begins the next when that is due.
     Done(u8),

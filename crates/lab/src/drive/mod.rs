@@ -122,6 +122,8 @@ pub struct Errors {
     pub message: String,
     /// How many.
     pub count: u64,
+    /// Whether the workload lets it pass ([`Workload::tolerated`]): no transaction failed by it.
+    pub tolerated: bool,
 }
 
 /// CPU time of the driver's threads in the measured time.

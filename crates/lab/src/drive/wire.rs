@@ -7,7 +7,8 @@
 
 use std::fmt;
 
-use crate::client::{Params, Reply, StatementId};
+use crate::arm::Dialect;
+use crate::client::{Param, Params, Reply, StatementId};
 
 /// The code of a server's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +79,22 @@ impl Code {
             }
             Self::State(state) if &state == b"42P01" => "load the workload's tables first",
             Self::Number(1146) => "load the workload's tables first",
-            Self::State(state) if &state == b"53300" => {
-                "raise the server's max_connections, or ask for fewer clients"
-            }
-            Self::Number(1040) => "raise the server's max_connections, or ask for fewer clients",
+            full if full.is_full() => "raise the server's max_connections, or ask for fewer clients",
             _ => return None,
         })
+    }
+
+    /// Whether the server has no place for another connection at this moment.
+    pub(crate) fn is_full(self) -> bool {
+        matches!(self, Self::State([b'5', b'3', b'3', b'0', b'0']) | Self::Number(1040))
+    }
+
+    /// From its text: five letters and digits are PostgreSQL's, a number MySQL's.
+    pub(crate) fn parse(text: &str, dialect: Dialect) -> Option<Self> {
+        match dialect {
+            Dialect::Postgres => Some(Self::State(text.as_bytes().try_into().ok()?)),
+            Dialect::Mysql => Some(Self::Number(text.parse().ok()?)),
+        }
     }
 }
 
@@ -117,6 +128,50 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)
     }
+}
+
+/// A client gives a statement as many values as it has places.
+#[inline]
+pub(crate) fn assert_complete(pieces: &[String], params: &Params) {
+    assert_eq!(params.len() + 1, pieces.len(), "as many values as `{}` has places", pieces.join("?"));
+}
+
+/// Writes a statement's text with its values in it: those that are texts by `quote`, as literals of the dialect.
+pub(crate) fn put_statement(
+    pieces: &[String],
+    params: &Params,
+    quote: fn(&mut Vec<u8>, &[u8]),
+    out: &mut Vec<u8>,
+) {
+    let mut pieces = pieces.iter();
+    out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
+    for (param, piece) in params.iter().zip(pieces) {
+        match param {
+            Param::Null => out.extend_from_slice(b"NULL"),
+            Param::Verbatim(value) => out.extend_from_slice(value),
+            Param::Text(value) => quote(out, value),
+        }
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// Has `step` take the messages at the beginning of what came in, which it puts behind what was kept in `input`, one after
+/// the other until one is not whole or gives something. `step` returns how long its message is, and what it gives.
+pub(crate) fn each_message<T>(
+    input: &mut Vec<u8>,
+    bytes: &[u8],
+    mut step: impl FnMut(&[u8]) -> Result<Option<(usize, Option<T>)>, Refusal>,
+) -> Result<Option<T>, Refusal> {
+    input.extend_from_slice(bytes);
+    let mut used = 0;
+    while let Some((length, given)) = step(&input[used..])? {
+        used += length;
+        if given.is_some() {
+            return Ok(given);
+        }
+    }
+    input.drain(..used);
+    Ok(None)
 }
 
 /// Why a connection could not be set up.
@@ -176,8 +231,8 @@ pub(crate) trait Wire: Sync {
         out: &mut Vec<u8>,
     ) -> Result<Option<Self::Session>, Refusal>;
 
-    /// Writes a statement. With `wait`, its answer comes; without, it comes together with that of a later statement or
-    /// of [`Wire::sync`]. Returns whether the answer comes, which may be though nobody asked for it.
+    /// Writes a statement, whose `params` are as many as it has places. With `wait`, its answer comes; without, it comes
+    /// together with that of a later statement or of [`Wire::sync`]. Returns whether the answer comes, which may be though nobody asked for it.
     fn encode(
         &self,
         session: &mut Self::Session,

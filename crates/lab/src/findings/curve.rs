@@ -106,7 +106,8 @@ pub(super) fn failures(points: &[&Point]) -> Option<String> {
     };
     let (point, failed) =
         points.iter().map(|point| (point, part(point))).max_by(|one, other| one.1.total_cmp(&other.1))?;
-    let error = point.rounds.iter().flat_map(|round| &round.errors).max_by_key(|error| error.count);
+    let errors = point.rounds.iter().flat_map(|round| &round.errors).filter(|error| !error.tolerated);
+    let error = errors.max_by_key(|error| error.count);
     let why =
         error.map(|error| format!(", most often by {} ({})", error.code, error.message)).unwrap_or_default();
     (failed >= FAILED).then(|| {

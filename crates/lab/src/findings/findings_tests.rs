@@ -181,8 +181,8 @@ fn failures_are_told_with_the_error() {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
     points[1].rounds[0].kinds = vec![KindCounts { name: "t".into(), done: 880, failed: 120, retried: 0 }];
     points[1].rounds[0].errors = vec![
-        Errors { code: "40001".into(), message: "could not serialize".into(), count: 20 },
-        Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 100 },
+        Errors { code: "40001".into(), message: "could not serialize".into(), count: 20, tolerated: false },
+        Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 100, tolerated: false },
     ];
     let findings = findings(&report(points));
     says(

@@ -177,7 +177,12 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             .map(|second| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64)
             .collect(),
         errors: (clients > 200)
-            .then(|| Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 3 })
+            .then(|| Errors {
+                code: "40P01".into(),
+                message: "deadlock detected".into(),
+                count: 3,
+                tolerated: false,
+            })
             .into_iter()
             .collect(),
         unstarted: 0,

@@ -174,26 +174,28 @@ pub fn failures(group: &Group<'_>) -> Option<Sheet> {
 
 /// Errors by code, where there were any.
 pub fn errors(group: &Group<'_>) -> Option<Sheet> {
-    let mut rows: Vec<(String, usize, &str, &str, u64)> = Vec::new();
+    let mut rows: Vec<(String, usize, &str, String, u64)> = Vec::new();
     for point in group.points() {
         for error in point.rounds.iter().flat_map(|round| &round.errors) {
-            let same = |row: &&mut (String, usize, &str, &str, u64)| {
+            let same = |row: &&mut (String, usize, &str, String, u64)| {
                 row.0 == point.arm && row.1 == point.clients && row.2 == error.code
             };
             match rows.iter_mut().find(same) {
                 Some(row) => row.4 = row.4.saturating_add(error.count),
                 None => {
-                    rows.push((point.arm.clone(), point.clients, &error.code, &error.message, error.count))
+                    let tolerated = if error.tolerated { " (tolerated: begun anew)" } else { "" };
+                    let message = format!("{}{tolerated}", error.message);
+                    rows.push((point.arm.clone(), point.clients, &error.code, message, error.count));
                 }
             }
         }
         let lost = point.rounds.iter().filter_map(|round| round.lost_clients.as_ref());
         for (clients, why) in lost {
-            rows.push((point.arm.clone(), point.clients, "lost clients", why, *clients as u64));
+            rows.push((point.arm.clone(), point.clients, "lost clients", why.clone(), *clients as u64));
         }
     }
-    let row = |(arm, clients, code, message, count): (String, usize, &str, &str, u64)| {
-        vec![arm, clients.to_string(), code.into(), count.to_string(), message.into()]
+    let row = |(arm, clients, code, message, count): (String, usize, &str, String, u64)| {
+        vec![arm, clients.to_string(), code.into(), count.to_string(), message]
     };
     let rows = rows.into_iter().map(row).collect();
     Sheet::plain("Errors", "arm", &["clients", "code", "count", "first message"], rows)

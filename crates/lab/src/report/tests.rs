@@ -127,14 +127,15 @@ prop_compose! {
         lag in prop::option::of(any_latency()),
         kind in (any_text(), any_count(), any_count(), any_count()),
         seconds in prop::collection::vec(any_count(), 0..5),
-        error in prop::option::of((any_text(), any_text(), any_count())),
+        error in prop::option::of((any_text(), any_text(), any_count(), any::<bool>())),
         lost_clients in prop::option::of((any::<usize>(), any_text())),
         (pass, unstarted) in (0..3u32, any_count()),
         observed in any_observed(),
     ) -> Round {
         let [at, elapsed, tps, user, system] = numbers;
         let (name, done, failed, retried) = kind;
-        let errors = error.into_iter().map(|(code, message, count)| Errors { code, message, count }).collect();
+        let errors = error.into_iter();
+        let errors = errors.map(|(code, message, count, tolerated)| Errors { code, message, count, tolerated }).collect();
         Round {
             pass, at, elapsed, tps, latency, lag, seconds, errors, unstarted, lost_clients, observed,
             kinds: vec![KindCounts { name, done, failed, retried }],

@@ -308,8 +308,12 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
         of(none.clone(), false).unwrap_err(),
         "no transaction was done: the round was too short for one"
     );
-    none.errors =
-        vec![crate::drive::Errors { code: "42P01".into(), message: "no such table".into(), count: 9 }];
+    none.errors = vec![crate::drive::Errors {
+        code: "42P01".into(),
+        message: "no such table".into(),
+        count: 9,
+        tolerated: false,
+    }];
     assert_eq!(of(none, false).unwrap_err(), "no transaction was done: 42P01: no such table");
     let mut dead = measured(50, second);
     dead.lost_clients = Some((4, "the server ended".into()));

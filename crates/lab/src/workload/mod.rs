@@ -1,5 +1,6 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
+pub mod connect;
 pub mod named;
 pub mod pgbench;
 pub mod sysbench;
@@ -69,6 +70,8 @@ pub enum Original {
         scale: u64,
         /// Its `-D`: names and values.
         variables: Vec<(String, String)>,
+        /// Its `-C`: a connection for each transaction.
+        reconnect: bool,
     },
     /// sysbench's.
     Sysbench {
@@ -112,6 +115,12 @@ pub trait Workload: Sync {
     /// How the original tool runs it; `None` where there is none.
     fn original(&self) -> Option<Original> {
         None
+    }
+
+    /// Errors that its original lets pass, by their codes (SQLSTATE, or MySQL's number): the transaction is rolled back and
+    /// begun anew with other choices, as often as it takes, and its latency goes on.
+    fn tolerated(&self, _: Dialect) -> &'static [&'static str] {
+        &[]
     }
 
     /// All statements its clients run, by [`crate::client::StatementId`].

@@ -1,45 +1,103 @@
 //! Workloads by their names on the command line.
 
-use super::pgbench::{self, PgBench};
+use super::connect::{self, Connect};
+use super::pgbench::{self, Multiple, PgBench};
 use super::sysbench::{Oltp, Sysbench};
 use super::tpcc::Tpcc;
 use super::ycsb::{KeyChoice, Ycsb};
 use super::{Workload, sysbench, ycsb};
+use crate::arm::about::About;
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 
-/// The workload that was asked for. Each arm has one of its own: a workload may count what it has given out.
+/// How many times the server's buffers `eviction` has of data, where nothing else is asked for.
+const TIMES: f64 = 4.0;
+
+/// The workload that was asked for, as far as it can be said without a server: where its size follows from the server's,
+/// it has another.
 ///
 /// # Errors
 /// A line, or for a script its place and a line: what is wrong, and what there is.
-pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
+pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
+    sized(options, options.scale)
+}
+
+/// The workload that was asked for, for a server. Each arm has one of its own: a workload may count what it has given out,
+/// and be as large as the arm's buffers want it.
+///
+/// # Errors
+/// As of [`planned`], or that the server's buffers are not known.
+pub fn named(options: &RunOptions, server: &About) -> Result<Box<dyn Workload>, String> {
+    let Some(times) = times(options) else { return sized(options, options.scale) };
+    let buffers = options.buffers.or_else(|| server.buffers()).ok_or(
+        "the server does not say how large its buffers are, which the data shall be a multiple of: say it, as in \
+         --buffers 1GB",
+    )?;
+    let multiple = Multiple { times, buffers };
+    Ok(Box::new(pgbench(options, multiple.scale()?)?.with_multiple(multiple)))
+}
+
+/// The multiple of the server's buffers that pgbench's tables shall be.
+fn times(options: &RunOptions) -> Option<f64> {
+    options.times.or((options.workload == pgbench::EVICTION && options.file.is_empty()).then_some(TIMES))
+}
+
+/// The workload at a scale.
+fn sized(options: &RunOptions, scale: u32) -> Result<Box<dyn Workload>, String> {
     let name = options.workload.as_str();
+    let other = other(options, name)?;
+    match other {
+        Some(_) if options.times.is_some() => Err(format!(
+            "--times gives pgbench's tables their size, {name} has others: take eviction, select-only, \
+             simple-update or tpcb-like"
+        )),
+        Some(_) if options.keying && name != "tpcc" => {
+            Err(format!("--keying is of TPC-C's terminals, {name} has none: take --think"))
+        }
+        Some(other) => Ok(other),
+        None if options.keying => Err("--keying is of TPC-C's terminals: take -w tpcc, or --think".into()),
+        None => Ok(Box::new(pgbench(options, scale)?)),
+    }
+}
+
+/// A workload that is none of pgbench's.
+fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, String> {
+    if !options.file.is_empty() {
+        return Ok(None);
+    }
     if let Some((_, oltp)) = Oltp::ALL.into_iter().find(|(known, _)| *known == name) {
         let sizes = sysbench::Options {
             tables: options.tables,
             table_size: options.table_size,
             ..sysbench::Options::default()
         };
-        return Ok(Box::new(Sysbench::new(oltp, sizes, options.seed)?));
+        return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
     }
     if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
         let keys = options.keys.as_deref().map(KeyChoice::named).transpose()?;
         let records = u64::from(options.table_size);
         let sizes = ycsb::Options { records, keys, ..ycsb::Options::default() };
-        return Ok(Box::new(Ycsb::new(letter, sizes, options.seed)?));
+        return Ok(Some(Box::new(Ycsb::new(letter, sizes, options.seed)?)));
     }
-    if name == "tpcc" {
-        return Ok(Box::new(Tpcc::new(options.scale, options.seed)));
-    }
-    let mut settings = Settings { defines: Vec::new(), scale: i64::from(options.scale), seed: options.seed };
+    Ok(match name {
+        "tpcc" => Some(Box::new(Tpcc::new(options.scale, options.seed, options.keying))),
+        connect::NAME => Some(Box::new(Connect::default())),
+        _ => None,
+    })
+}
+
+/// pgbench's builtin script, or the script files, on its tables at a scale.
+fn pgbench(options: &RunOptions, scale: u32) -> Result<PgBench, String> {
+    let mut settings = Settings { defines: Vec::new(), scale: i64::from(scale), seed: options.seed };
     for define in &options.define {
         settings.define(define)?;
     }
-    let sources = match options.file.as_slice() {
-        [] => vec![pgbench::builtin(name).map_err(|_| unknown(name))?],
-        files => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
+    let sources = match (options.file.as_slice(), options.workload.as_str()) {
+        ([], pgbench::EVICTION) => vec![pgbench::eviction()],
+        ([], name) => vec![pgbench::builtin(name).map_err(|_| unknown(name))?],
+        (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
-    Ok(Box::new(PgBench::new(&sources, &settings, 100)?))
+    PgBench::new(&sources, &settings, 100)
 }
 
 fn single(text: &str) -> Option<char> {
@@ -50,8 +108,75 @@ fn single(text: &str) -> Option<char> {
 fn unknown(name: &str) -> String {
     let known: Vec<&str> = Oltp::ALL.iter().map(|(name, _)| *name).collect();
     format!(
-        "there is no workload '{name}': take tpcb-like, simple-update, select-only, {}, ycsb-a to ycsb-f, tpcc, or a \
-         script by --file",
+        "there is no workload '{name}': take tpcb-like, simple-update, select-only, eviction, {}, ycsb-a to ycsb-f, tpcc, \
+         connect, or a script by --file",
         known.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunOptions,
+    }
+
+    fn options(words: &[&str]) -> RunOptions {
+        let words = ["bench", "--arm", "a=serve"].into_iter().chain(words.iter().copied());
+        <Line as clap::Parser>::try_parse_from(words).unwrap().run
+    }
+
+    fn about(settings: &[(&str, &str)]) -> About {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        About { server: "x".into(), settings: settings.iter().map(pair).collect() }
+    }
+
+    #[test]
+    fn every_workload_that_is_told_of_is_there() {
+        let error = planned(&options(&["-w", "nothing"])).err().unwrap();
+        let (_, known) = error.split_once(": take ").unwrap();
+        let names = known.replace("ycsb-a to ycsb-f", "ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e, ycsb-f");
+        let names: Vec<&str> = names.split(", ").filter(|name| !name.contains("--file")).collect();
+        assert_eq!(names.len(), 18, "{names:?}");
+        for name in names {
+            let workload = named(&options(&["-w", name]), &about(&[("shared_buffers", "64MB")])).unwrap();
+            assert_eq!(workload.name(), name);
+        }
+    }
+
+    #[test]
+    fn the_size_follows_from_the_server_s_buffers_or_from_what_is_stated() {
+        let scale = |words: &[&str], settings: &[(&str, &str)]| {
+            named(&options(words), &about(settings)).map(|workload| match workload.original() {
+                Some(crate::workload::Original::Pgbench { scale, .. }) => scale,
+                other => panic!("{other:?}"),
+            })
+        };
+        let shared = [("shared_buffers", "256MB")];
+        assert_eq!(scale(&["-w", "eviction"], &shared), Ok(82));
+        assert_eq!(scale(&["-w", "eviction", "--times", "2"], &shared), Ok(41));
+        assert_eq!(scale(&["-w", "eviction", "--buffers", "512MB"], &shared), Ok(163));
+        assert_eq!(scale(&["-w", "tpcb-like", "--times", "0.5"], &shared), Ok(11));
+        assert_eq!(scale(&["-w", "tpcb-like"], &shared), Ok(10));
+        let error = scale(&["-w", "eviction"], &[]).unwrap_err();
+        assert!(error.contains("--buffers 1GB"), "{error}");
+    }
+
+    #[test]
+    fn options_of_other_workloads_are_refused() {
+        for words in [
+            &["-w", "tpcc", "--times", "4"][..],
+            &["-w", "oltp_read_only", "--times", "4"],
+            &["-w", "connect", "--times", "4"],
+        ] {
+            assert!(planned(&options(words)).err().unwrap().starts_with("--times gives pgbench's tables"));
+        }
+        for words in [&["--keying"][..], &["-w", "ycsb-a", "--keying"]] {
+            assert!(planned(&options(words)).err().unwrap().starts_with("--keying is of TPC-C's terminals"));
+        }
+        assert!(planned(&options(&["-w", "tpcc", "--keying"])).is_ok());
+    }
 }

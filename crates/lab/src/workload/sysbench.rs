@@ -321,6 +321,15 @@ impl Workload for Sysbench {
         Some(Original::Sysbench { test: self.kinds[0].clone(), options })
     }
 
+    fn tolerated(&self, dialect: Dialect) -> &'static [&'static str] {
+        match dialect {
+            // Deadlock, serialization failure, and a row inserted that another client inserts again at the same time.
+            Dialect::Postgres => &["40P01", "40001", "23505"],
+            // The default of --mysql-ignore-errors: deadlock, a row changed since it was read, a lock waited for too long.
+            Dialect::Mysql => &["1213", "1020", "1205"],
+        }
+    }
+
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let statement = |text: &str, preparable: bool| Statement {
             pieces: text.split('?').map(String::from).collect(),

@@ -103,6 +103,39 @@ pub fn in_parallel(
 /// Where rows come from: fills one, or says that there are no more.
 type Source<'a> = &'a mut dyn FnMut(&mut Params) -> bool;
 
+/// Takes all rows there are and sends them in portions, each of which begins with `head`: `write` adds a row to one, the
+/// first or not; `send` is given it when it is full. Returns the number of rows.
+fn in_portions(
+    head: &[u8],
+    progress: &Progress,
+    next: Source<'_>,
+    write: impl Fn(&Params, bool, &mut Vec<u8>),
+    mut send: impl FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<u64, Fault> {
+    let mut portion = Vec::with_capacity(PORTION + 4096);
+    let (mut row, mut all, mut more) = (Params::default(), 0, true);
+    while more {
+        portion.clear();
+        portion.extend_from_slice(head);
+        let mut rows = 0;
+        while portion.len() < PORTION {
+            row.clear();
+            more = next(&mut row);
+            if !more {
+                break;
+            }
+            write(&row, rows == 0, &mut portion);
+            rows += 1;
+        }
+        if rows > 0 {
+            send(&portion)?;
+        }
+        progress.advance(rows)?;
+        all += rows;
+    }
+    Ok(all)
+}
+
 /// By COPY in text form.
 pub(super) fn copy(
     client: &mut postgres::Client,
@@ -114,30 +147,16 @@ pub(super) fn copy(
     let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
     let fault = |error: &postgres::Error| Fault::of_postgres(error).in_statement(&sql);
     let mut writer = client.copy_in(&sql).map_err(|error| fault(&error))?;
-    let mut portion = Vec::with_capacity(PORTION + 4096);
-    let (mut row, mut all, mut more) = (Params::default(), 0, true);
-    while more {
-        let mut rows = 0;
-        while portion.len() < PORTION {
-            row.clear();
-            more = next(&mut row);
-            if !more {
-                break;
-            }
-            write_copied(&row, &mut portion);
-            rows += 1;
-        }
+    let send = |portion: &[u8]| {
         // What the server says against the rows comes as an I/O error here.
-        writer.write_all(&portion).map_err(|error| {
+        writer.write_all(portion).map_err(|error| {
             match error.get_ref().and_then(|inner| inner.downcast_ref()) {
                 Some(inner) => fault(inner),
                 None => Fault::unreachable(&error.to_string()),
             }
-        })?;
-        portion.clear();
-        progress.advance(rows)?;
-        all += rows;
-    }
+        })
+    };
+    let all = in_portions(b"", progress, next, |row, _, portion| write_copied(row, portion), send)?;
     writer.finish().map_err(|error| fault(&error))?;
     Ok(all)
 }
@@ -180,37 +199,26 @@ pub(super) fn insert(
         let sql = std::str::from_utf8(sql).expect("rows are made of texts");
         conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(&head))
     };
-    let mut portion = Vec::with_capacity(PORTION + 4096);
-    let (mut row, mut all, mut more) = (Params::default(), 0, true);
+    let write = |row: &Params, first: bool, portion: &mut Vec<u8>| {
+        portion.extend_from_slice(if first { b"(" } else { b",(" });
+        write_inserted(row, portion);
+        portion.push(b')');
+    };
     let mut open = 0;
-    while more {
-        portion.extend_from_slice(head.as_bytes());
-        let mut rows = 0;
-        while portion.len() < PORTION {
-            row.clear();
-            more = next(&mut row);
-            if !more {
-                break;
-            }
-            portion.extend_from_slice(if rows > 0 { b",(" } else { b"(" });
-            write_inserted(&row, &mut portion);
-            portion.push(b')');
-            rows += 1;
+    let all = in_portions(head.as_bytes(), progress, next, write, |portion| {
+        if open == 0 {
+            run(b"BEGIN")?;
         }
-        if rows > 0 {
-            if open == 0 {
-                run(b"BEGIN")?;
-            }
-            run(&portion)?;
-            open += 1;
-        }
-        if open == PORTIONS_PER_COMMIT || (open > 0 && !more) {
+        run(portion)?;
+        open += 1;
+        if open == PORTIONS_PER_COMMIT {
             run(b"COMMIT")?;
             open = 0;
         }
-        portion.clear();
-        progress.advance(rows)?;
-        all += rows;
+        Ok(())
+    })?;
+    if open > 0 {
+        run(b"COMMIT")?;
     }
     Ok(all)
 }

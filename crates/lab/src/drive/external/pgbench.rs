@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::tool::{Event, Tool, between};
 use super::{rate, seconds};
-use crate::arm::{Address, Dialect, Target};
+use crate::arm::{Dialect, Target};
 use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
 use crate::workload::{Original, PgbenchScript, Workload};
 
@@ -66,7 +66,7 @@ impl Plan {
         load: &Load,
         folder: &Path,
     ) -> Result<Self, String> {
-        let Some(Original::Pgbench { scripts, scale, variables }) = workload.original() else {
+        let Some(Original::Pgbench { scripts, scale, variables, reconnect }) = workload.original() else {
             return Err(format!("{} is no workload of pgbench; take the native driver", workload.name()));
         };
         if to.dialect != Dialect::Postgres {
@@ -82,7 +82,9 @@ impl Plan {
         add("-T", (skipped + counted + 1).to_string());
         add("-c", load.clients.to_string());
         add("-j", load.threads.clamp(1, load.clients.max(1)).to_string());
-        add("-M", protocol(load.protocol).to_owned());
+        // A statement that is run once is not prepared first.
+        let protocol = if reconnect { Protocol::Simple } else { load.protocol };
+        add("-M", protocol.name().to_owned());
         add("--random-seed", load.seed.to_string());
         if load.tries != 1 {
             add("--max-tries", load.tries.to_string());
@@ -109,15 +111,13 @@ impl Plan {
         for (name, value) in variables {
             add("-D", format!("{name}={value}"));
         }
-        let (host, port) = match &to.address {
-            Address::Tcp(host, port) => (host.clone(), port.to_string()),
-            Address::Unix(socket) => {
-                let folder = socket.parent().unwrap_or(Path::new("/")).display().to_string();
-                (folder, socket.extension().map_or("5432".into(), |port| port.display().to_string()))
-            }
-        };
+        if reconnect {
+            arguments.push("-C".to_owned());
+        }
+        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        let (host, port) = to.address.libpq();
         add("-h", host);
-        add("-p", port);
+        add("-p", port.to_string());
         add("-U", to.user.clone());
         arguments.push(to.database.clone());
         let (password, kinds) = (to.password.clone(), scripts.len());
@@ -169,14 +169,6 @@ impl Plan {
             lost_clients: watched.lost.clone(),
             client_cpu: watched.cpu,
         })
-    }
-}
-
-fn protocol(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Simple => "simple",
-        Protocol::Extended => "extended",
-        Protocol::Prepared => "prepared",
     }
 }
 

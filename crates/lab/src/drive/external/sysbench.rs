@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use super::tool::{Event, Tool, between};
 use super::{rate, seconds};
 use crate::arm::{Address, Dialect, Target};
-use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
+use crate::drive::{CpuTime, Driver, Errors, Kind, Live, Load, Measured, Phase, Protocol, histogram};
 use crate::workload::{Original, Workload};
 
 /// The driver.
@@ -67,24 +67,20 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
             return Err("sysbench sends statements as text or prepared once, not parsed each time".to_owned());
         }
     };
-    let (driver, prefix) = match to.dialect {
-        Dialect::Postgres => ("pgsql", "pgsql"),
-        Dialect::Mysql => ("mysql", "mysql"),
+    let prefix = match to.dialect {
+        Dialect::Postgres => "pgsql",
+        Dialect::Mysql => "mysql",
     };
-    let mut all = vec![test, format!("--db-driver={driver}"), format!("--db-ps-mode={statements}")];
+    let mut all = vec![test, format!("--db-driver={prefix}"), format!("--db-ps-mode={statements}")];
     let mut add = |name: &str, value: &str| all.push(format!("--{name}={value}"));
     match &to.address {
-        Address::Tcp(host, port) => {
-            add(&format!("{prefix}-host"), host);
-            add(&format!("{prefix}-port"), &port.to_string());
-        }
         Address::Unix(socket) if to.dialect == Dialect::Mysql => {
-            add("mysql-socket", &socket.display().to_string())
+            add("mysql-socket", &socket.display().to_string());
         }
-        Address::Unix(socket) => {
-            let folder = socket.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-            add("pgsql-host", &folder);
-            add("pgsql-port", &socket.extension().map_or("5432".into(), |port| port.display().to_string()));
+        address => {
+            let (host, port) = address.libpq();
+            add(&format!("{prefix}-host"), &host);
+            add(&format!("{prefix}-port"), &port.to_string());
         }
     }
     add(&format!("{prefix}-user"), &to.user);
@@ -206,6 +202,13 @@ impl Watched {
         // Ended early, it prints no report, but its intervals have been counted.
         let done = self.done.or(self.stopped.then(|| self.seconds.iter().sum()));
         let (Some(done), Some(elapsed)) = (done, self.elapsed) else { return Err(self.why_nothing()) };
+        // Which these were it does not say.
+        let ignored = (self.ignored > 0).then(|| Errors {
+            code: "ignored".into(),
+            message: "errors that sysbench ignores".into(),
+            count: self.ignored,
+            tolerated: true,
+        });
         let kind = Kind { done, failed: 0, retried: self.ignored, latency: self.latency };
         Ok(Measured {
             elapsed,
@@ -213,7 +216,7 @@ impl Watched {
             seconds: self.seconds,
             lag: None,
             unstarted: 0,
-            errors: Vec::new(),
+            errors: ignored.into_iter().collect(),
             lost_clients: self.lost.filter(|(count, _)| *count > 0),
             client_cpu: self.cpu,
         })

@@ -78,6 +78,7 @@ fn scripts(texts: &[(&str, u32)]) -> Only {
         scripts,
         scale: 1,
         variables: vec![("x".to_owned(), "3".to_owned())],
+        reconnect: false,
     }))
 }
 

@@ -1,7 +1,8 @@
 //! Setting connections up: each thread has many under way and waits for none alone.
 //!
 //! What must hold: all connections of a round are there before its first transaction, or the round is not begun and the
-//! error says how many there were and what stood in the way.
+//! error says how many there were and what stood in the way. Those that clients set up themselves later are an
+//! [`Attempt`] of the load loop.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -16,7 +17,7 @@ use rustix::net::{
 
 use crate::arm::Address;
 use crate::drive::Live;
-use crate::drive::wire::{Refusal, Wire};
+use crate::drive::wire::{Failure, Refusal, Wire};
 
 /// Connections one thread has under way at a time: enough to keep a server that forks busy, and below the usual length
 /// of a listener's queue.
@@ -28,7 +29,7 @@ const PATIENCE_AFTER_FAULT: Duration = Duration::from_secs(1);
 /// How often it is looked whether the round was stopped.
 const LOOK: Duration = Duration::from_millis(50);
 /// Until the next try, where a Unix socket's queue is full.
-const QUEUE_FULL: Duration = Duration::from_millis(2);
+pub(super) const QUEUE_FULL: Duration = Duration::from_millis(2);
 
 /// Where a server listens, names resolved.
 #[derive(Debug)]
@@ -67,11 +68,31 @@ impl Peer {
         }
     }
 
-    fn unreachable(&self, error: Errno) -> String {
-        format!(
-            "no server can be reached at {}: {error}; is it running, and does it listen there?",
-            self.name
-        )
+    pub(super) fn unreachable(&self, error: Errno) -> Denied {
+        let name = &self.name;
+        Denied::Otherwise(match error {
+            Errno::ADDRNOTAVAIL => format!(
+                "this machine has no port left for another connection to {name}, as it keeps those of closed ones back \
+                 for a while: give the server's Unix socket in the arm's URL, or widen net.ipv4.ip_local_port_range \
+                 and set net.ipv4.tcp_tw_reuse to 1"
+            ),
+            error => {
+                format!(
+                    "no server can be reached at {name}: {error}; is it running, and does it listen there?"
+                )
+            }
+        })
+    }
+
+    /// A line for people.
+    pub(super) fn told(&self, denied: Denied) -> String {
+        match denied {
+            Denied::Otherwise(why) => why,
+            Denied::Server(failure) => {
+                let advice = failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+                format!("{} says {failure}{advice}", self.name)
+            }
+        }
     }
 
     /// Begins to connect to the endpoint of this number. `Ok(None)`: the server's queue is full.
@@ -104,6 +125,15 @@ pub(super) struct Connection<W: Wire> {
     pub(super) session: W::Session,
 }
 
+/// Why a connection could not be set up.
+#[derive(Debug)]
+pub(super) enum Denied {
+    /// The server said so.
+    Server(Failure),
+    /// Anything else: what.
+    Otherwise(String),
+}
+
 /// Why a thread's connections are not there.
 pub(super) struct NotConnected {
     /// How many are.
@@ -113,8 +143,8 @@ pub(super) struct NotConnected {
 }
 
 /// A connection under way.
-struct Attempt<W: Wire> {
-    socket: OwnedFd,
+pub(super) struct Attempt<W: Wire> {
+    pub(super) socket: OwnedFd,
     /// Which of the peer's endpoints it tries.
     endpoint: usize,
     greeting: W::Greeting,
@@ -156,7 +186,8 @@ fn connect_all<W: Wire>(
         let mut pause = LOOK;
         for (number, place) in attempts.iter_mut().enumerate() {
             if fault.is_none() && place.is_none() && ready.len() + under_way < count {
-                let Some(attempt) = Attempt::begin(wire, peer, 0)? else {
+                let begun = Attempt::begin(wire, peer).map_err(|denied| peer.told(denied))?;
+                let Some(attempt) = begun else {
                     pause = QUEUE_FULL;
                     break;
                 };
@@ -184,35 +215,42 @@ fn connect_all<W: Wire>(
         }
         for event in &events {
             let number = event.data.u64() as usize;
-            let Some(attempt) = attempts[number].take() else { continue };
+            let Some(mut attempt) = attempts[number].take() else { continue };
             match attempt.advance(wire, peer, &mut input) {
-                Err(why) => {
-                    fault.get_or_insert(why);
+                Err(denied) => {
+                    fault.get_or_insert_with(|| peer.told(denied));
+                    continue;
                 }
-                Ok(Advance::Ready(connection)) => ready.push(connection),
-                Ok(Advance::Going(attempt)) => attempts[number] = Some(attempt),
-                Ok(Advance::Anew(attempt)) => {
-                    attempt.watch(&epoll, number).map_err(system)?;
-                    attempts[number] = Some(attempt);
+                Ok(Advance::Ready(session)) => {
+                    ready.push(Connection { socket: attempt.socket, session });
+                    continue;
                 }
+                Ok(Advance::Going) => (),
+                Ok(Advance::Anew) => attempt.watch(&epoll, number).map_err(system)?,
             }
+            attempts[number] = Some(attempt);
         }
     }
     Ok(())
 }
 
 /// What became of an attempt.
-enum Advance<W: Wire> {
-    Ready(Connection<W>),
-    Going(Attempt<W>),
-    /// It is one with a new socket.
-    Anew(Attempt<W>),
+pub(super) enum Advance<W: Wire> {
+    /// Its socket is a connection.
+    Ready(W::Session),
+    Going,
+    /// It goes on with a new socket.
+    Anew,
 }
 
 impl<W: Wire> Attempt<W> {
-    /// Tries the peer's endpoints from number `endpoint` on. `Ok(None)`: the server's queue is full.
-    fn begin(wire: &W, peer: &Peer, endpoint: usize) -> Result<Option<Self>, String> {
-        let mut endpoint = endpoint;
+    /// Begins one. `Ok(None)`: the server's queue is full.
+    pub(super) fn begin(wire: &W, peer: &Peer) -> Result<Option<Self>, Denied> {
+        Self::begin_at(wire, peer, 0)
+    }
+
+    /// Tries the peer's endpoints from number `endpoint` on.
+    fn begin_at(wire: &W, peer: &Peer, mut endpoint: usize) -> Result<Option<Self>, Denied> {
         loop {
             match peer.connect(endpoint) {
                 Ok(Some(socket)) => {
@@ -227,28 +265,36 @@ impl<W: Wire> Attempt<W> {
         }
     }
 
-    fn watch(&self, epoll: &OwnedFd, number: usize) -> Result<(), Errno> {
+    /// Has `epoll` tell of it as `number`.
+    pub(super) fn watch(&self, epoll: &OwnedFd, number: usize) -> Result<(), Errno> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(epoll, &self.socket, epoll::EventData::new_u64(number as u64), flags)
     }
 
     /// Does all that can be done without waiting.
-    fn advance(mut self, wire: &W, peer: &Peer, input: &mut Vec<u8>) -> Result<Advance<W>, String> {
+    pub(super) fn advance(
+        &mut self,
+        wire: &W,
+        peer: &Peer,
+        input: &mut Vec<u8>,
+    ) -> Result<Advance<W>, Denied> {
         match sockopt::socket_error(&self.socket).unwrap_or_else(Err) {
             Ok(()) => (),
             Err(error) if self.endpoint + 1 < peer.endpoints.len() => {
-                let again = Self::begin(wire, peer, self.endpoint + 1)?;
-                return again.map(Advance::Anew).ok_or_else(|| peer.unreachable(error));
+                let next = Self::begin_at(wire, peer, self.endpoint + 1)?;
+                *self = next.ok_or_else(|| peer.unreachable(error))?;
+                return Ok(Advance::Anew);
             }
             Err(error) => return Err(peer.unreachable(error)),
         }
-        let broken =
-            |error: Errno| format!("{} broke off while the connection was set up: {error}", peer.name);
+        let broken = |error: Errno| {
+            Denied::Otherwise(format!("{} broke off while the connection was set up: {error}", peer.name))
+        };
         loop {
             while !self.out.is_empty() {
                 match net::send(&self.socket, &self.out, SendFlags::NOSIGNAL) {
                     Ok(sent) => drop(self.out.drain(..sent)),
-                    Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going(self)),
+                    Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going),
                     Err(Errno::INTR) => (),
                     // Whoever is sent away before he has spoken finds the reason in what came in.
                     Err(Errno::PIPE | Errno::CONNRESET) => self.out.clear(),
@@ -258,25 +304,23 @@ impl<W: Wire> Attempt<W> {
             input.clear();
             match net::recv(&self.socket, spare_capacity(input), RecvFlags::empty()) {
                 Ok((0, _)) => {
-                    return Err(format!(
+                    return Err(Denied::Otherwise(format!(
                         "{} closed the connection while it was set up; is it a server of the arm's kind?",
                         peer.name
-                    ));
+                    )));
                 }
                 Ok(_) => (),
-                Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going(self)),
+                Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(broken(error)),
             }
             match wire.welcome(&mut self.greeting, input, &mut self.out) {
-                Ok(Some(session)) => return Ok(Advance::Ready(Connection { socket: self.socket, session })),
+                Ok(Some(session)) => return Ok(Advance::Ready(session)),
                 Ok(None) => (),
-                Err(Refusal::Protocol(why)) => return Err(format!("{}: {why}", peer.name)),
-                Err(Refusal::Server(failure)) => {
-                    let advice =
-                        failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-                    return Err(format!("{} says {failure}{advice}", peer.name));
+                Err(Refusal::Protocol(why)) => {
+                    return Err(Denied::Otherwise(format!("{}: {why}", peer.name)));
                 }
+                Err(Refusal::Server(failure)) => return Err(Denied::Server(failure)),
             }
         }
     }

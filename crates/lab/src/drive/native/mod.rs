@@ -6,8 +6,8 @@
 //!
 //! What must hold:
 //! 1. While the load runs, threads share nothing but what [`Live`] is: a counter each, and the sign to stop.
-//! 2. For a statement there is one send and one receive, and a share of one wait for all that are ready. (io_uring would
-//!    need `unsafe` here: no crate offers it safely.)
+//! 2. For a statement there is one send and one receive, and with several clients a share of one wait for all that are
+//!    ready. (io_uring would need `unsafe` here: no crate offers it safely.)
 //! 3. What was counted is given whatever happens to the server later.
 
 mod arrivals;
@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::wire::Wire;
+use super::wire::{Code, Wire};
 use super::wire_my::Mysql;
 use super::wire_pg::Postgres;
 use super::{Driver, Live, Load, Measured, Phase};
@@ -78,7 +78,9 @@ fn run_over<W: Wire>(
     let threads = Native::threads(load);
     let peer = Peer::resolve(&to.address)?;
     let connections = connect_all(wire, &peer, threads, load, live)?;
-    let round = load::Round::new(load, threads, workload.kinds().len());
+    let tolerated = workload.tolerated(to.dialect);
+    let tolerated = tolerated.iter().filter_map(|code| Code::parse(code, to.dialect)).collect();
+    let round = load::Round::new(load, threads, workload.kinds().len(), peer, tolerated);
     // Clients are made here: what a workload prepares for them is no part of the load.
     let mut workers: Vec<Thread<'_, W>> = Vec::with_capacity(threads);
     for (number, connections) in connections.into_iter().enumerate() {

@@ -19,10 +19,20 @@ pub(super) struct Tally {
     /// How late transactions began (open loop).
     lag: Option<Histogram<u64>>,
     unstarted: u64,
-    errors: Vec<(Code, String, u64)>,
+    errors: Vec<Seen>,
     lost: Option<(usize, String)>,
     /// The thread's work while it counted.
     pub(super) cpu: CpuTime,
+}
+
+/// Errors of one code.
+#[derive(Debug)]
+struct Seen {
+    code: Code,
+    /// The first.
+    message: String,
+    count: u64,
+    tolerated: bool,
 }
 
 impl Tally {
@@ -91,14 +101,17 @@ impl Tally {
         }
     }
 
-    /// A statement has failed.
-    pub(super) fn error(&mut self, failure: &Failure, now: u64) {
+    /// A statement has failed; whether the workload lets it pass.
+    pub(super) fn error(&mut self, failure: &Failure, tolerated: bool, now: u64) {
         if !self.counts(now) {
             return;
         }
-        match self.errors.iter_mut().find(|one| one.0 == failure.code) {
-            Some(one) => one.2 += 1,
-            None => self.errors.push((failure.code, failure.message.clone(), 1)),
+        match self.errors.iter_mut().find(|one| one.code == failure.code) {
+            Some(one) => one.count += 1,
+            None => {
+                let (code, message) = (failure.code, failure.message.clone());
+                self.errors.push(Seen { code, message, count: 1, tolerated });
+            }
         }
     }
 
@@ -131,10 +144,10 @@ impl Tally {
             mine.add(&its).expect("all histograms have the same bounds");
         }
         self.unstarted += other.unstarted;
-        for (code, message, count) in other.errors {
-            match self.errors.iter_mut().find(|one| one.0 == code) {
-                Some(one) => one.2 += count,
-                None => self.errors.push((code, message, count)),
+        for its in other.errors {
+            match self.errors.iter_mut().find(|one| one.code == its.code) {
+                Some(one) => one.count += its.count,
+                None => self.errors.push(its),
             }
         }
         self.lost = match (self.lost.take(), other.lost) {
@@ -158,8 +171,12 @@ impl Tally {
             return Err(format!("no client got as far as the measured time: {why}"));
         }
         all.seconds.truncate(elapsed.as_secs() as usize);
-        let errors =
-            |(code, message, count): (Code, String, u64)| Errors { code: code.to_string(), message, count };
+        let errors = |Seen { code, message, count, tolerated }: Seen| Errors {
+            code: code.to_string(),
+            message,
+            count,
+            tolerated,
+        };
         Ok(Measured {
             elapsed,
             kinds: all.kinds,
@@ -208,7 +225,7 @@ mod tests {
         let tallies = ["first", "second"].map(|text| {
             let mut tally = Tally::new(1, (0, SECOND), false);
             failure.set(Code::State(*b"23505"), text.as_bytes());
-            tally.error(&failure, 1);
+            tally.error(&failure, false, 1);
             tally.lost(|| text.to_owned());
             tally.done(0, 1, 2);
             tally
@@ -217,7 +234,7 @@ mod tests {
         assert_eq!(measured.lost_clients, Some((2, "first".to_owned())));
         assert_eq!(
             measured.errors,
-            [Errors { code: "23505".to_owned(), message: "first".to_owned(), count: 2 }]
+            [Errors { code: "23505".to_owned(), message: "first".to_owned(), count: 2, tolerated: false }]
         );
         assert_eq!((measured.kinds[0].done, measured.seconds.as_slice()), (2, &[2][..]));
     }

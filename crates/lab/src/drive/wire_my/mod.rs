@@ -14,7 +14,7 @@ mod welcome;
 use crate::arm::{Address, Target};
 use crate::client::{Param, Params, StatementId};
 use crate::drive::Protocol;
-use crate::drive::wire::{Answer, Progress, Refusal, Wire};
+use crate::drive::wire::{Answer, Progress, Refusal, Wire, assert_complete, put_statement};
 use crate::workload::{Statement, Wanted};
 use answer::Expect;
 use packet::{packet, put_length};
@@ -34,7 +34,6 @@ const TYPE_VARCHAR: u8 = 0xfd;
 
 /// The protocol for one server and one workload.
 pub(crate) struct Mysql {
-    protocol: Protocol,
     user: String,
     password: String,
     database: String,
@@ -81,7 +80,6 @@ impl Mysql {
             text: one.pieces.join("?"),
         };
         Self {
-            protocol,
             user: target.user.clone(),
             password: target.password.clone().unwrap_or_default(),
             database: target.database.clone(),
@@ -96,16 +94,7 @@ impl Prepared {
     fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
         packet(out, 0, |out| {
             out.push(COM_QUERY);
-            let mut pieces = self.pieces.iter();
-            out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
-            for (param, piece) in params.iter().zip(pieces) {
-                match param {
-                    Param::Null => out.extend_from_slice(b"NULL"),
-                    Param::Verbatim(value) => out.extend_from_slice(value),
-                    Param::Text(value) => quote(out, value),
-                }
-                out.extend_from_slice(piece.as_bytes());
-            }
+            put_statement(&self.pieces, params, quote, out);
         });
     }
 }
@@ -188,12 +177,7 @@ impl Wire for Mysql {
     ) -> bool {
         let id = usize::from(statement.0);
         let statement = &self.statements[id];
-        assert_eq!(
-            params.len() + 1,
-            statement.pieces.len(),
-            "as many values as `{}` has places",
-            statement.text
-        );
+        assert_complete(&statement.pieces, params);
         session.wanted = statement.wanted;
         session.expect = Expect::First;
         session.binary = statement.protocol != Protocol::Simple;

@@ -8,7 +8,7 @@ use super::answer::{error, prepared};
 use super::packet::{frame, packet, put_length, take, take_zero_ended};
 use super::{Mysql, Session, prepare};
 use crate::drive::Protocol;
-use crate::drive::wire::{Failure, Refusal};
+use crate::drive::wire::{Failure, Refusal, each_message};
 
 /// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce, several results (of
 /// procedures, prepared or not), plug-in authentication with responses of any length.
@@ -52,21 +52,16 @@ impl Greeting {
         out: &mut Vec<u8>,
     ) -> Result<Option<Session>, Refusal> {
         let mut input = std::mem::take(&mut self.input);
-        input.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Some((number, body)) = frame(&input[used..]).map_err(str::to_owned)? {
-            used += body.len() + 4;
+        let session = each_message(&mut input, bytes, |bytes| {
+            let Some((number, body)) = frame(bytes).map_err(str::to_owned)? else { return Ok(None) };
             if body.first() == Some(&0xff) {
                 return Err(Refusal::Server(self.refused(wire, body)));
             }
             let ready = self.step(wire, number, body, out)?;
-            if ready {
-                return Ok(Some(Session::ready(std::mem::take(&mut self.ids))));
-            }
-        }
-        input.drain(..used);
+            Ok(Some((body.len() + 4, ready.then(|| Session::ready(std::mem::take(&mut self.ids))))))
+        })?;
         self.input = input;
-        Ok(None)
+        Ok(session)
     }
 
     /// Takes one packet; whether the connection is ready.
@@ -186,9 +181,6 @@ impl Greeting {
 
     /// Prepares the next statement; whether there is none.
     fn prepare_next(&mut self, wire: &Mysql, out: &mut Vec<u8>) -> Result<bool, Refusal> {
-        if wire.protocol != Protocol::Prepared {
-            return Ok(true);
-        }
         // Statements that can't be prepared have no number.
         while wire.statements.get(self.ids.len()).is_some_and(|one| one.protocol != Protocol::Prepared) {
             self.ids.push(0);

@@ -12,14 +12,13 @@ mod welcome;
 use crate::arm::Target;
 use crate::client::{Param, Params, StatementId};
 use crate::drive::Protocol;
-use crate::drive::wire::{Answer, Progress, Refusal, Wire};
+use crate::drive::wire::{Answer, Progress, Refusal, Wire, assert_complete, put_statement};
 use crate::workload::{Statement, Wanted};
 
 pub(crate) use welcome::Greeting;
 
 /// The protocol for one server and one workload.
 pub(crate) struct Postgres {
-    protocol: Protocol,
     user: String,
     password: Option<String>,
     database: String,
@@ -65,7 +64,6 @@ impl Postgres {
         let statements =
             statements.iter().enumerate().map(|(id, one)| Prepared::new(id, one, protocol)).collect();
         Self {
-            protocol,
             user: target.user.clone(),
             password: target.password.clone(),
             database: target.database.clone(),
@@ -103,16 +101,7 @@ impl Prepared {
     /// As a Query message, values in it.
     fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
         message(out, b'Q', |out| {
-            let mut pieces = self.pieces.iter();
-            out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
-            for (param, piece) in params.iter().zip(pieces) {
-                match param {
-                    Param::Null => out.extend_from_slice(b"NULL"),
-                    Param::Verbatim(value) => out.extend_from_slice(value),
-                    Param::Text(value) => quote(out, value),
-                }
-                out.extend_from_slice(piece.as_bytes());
-            }
+            put_statement(&self.pieces, params, quote, out);
             out.push(0);
         });
     }
@@ -164,12 +153,7 @@ impl Wire for Postgres {
         out: &mut Vec<u8>,
     ) -> bool {
         let statement = &self.statements[usize::from(statement.0)];
-        assert_eq!(
-            params.len() + 1,
-            statement.pieces.len(),
-            "as many values as `{}` has places",
-            statement.text
-        );
+        assert_complete(&statement.pieces, params);
         session.wanted = statement.wanted;
         if statement.protocol == Protocol::Simple {
             // Behind an error in what was queued a Query would be passed over, unless there is a Sync between them.

@@ -6,7 +6,7 @@ use postgres_protocol::authentication::{md5_hash, sasl};
 use super::answer::{error, frame};
 use super::{Postgres, SYNC, Session, message, name, parse, put_text};
 use crate::drive::Protocol;
-use crate::drive::wire::{Failure, Refusal};
+use crate::drive::wire::{Failure, Refusal, each_message};
 
 /// A connection being set up.
 pub(crate) struct Greeting {
@@ -44,29 +44,33 @@ impl Greeting {
         out: &mut Vec<u8>,
     ) -> Result<Option<Session>, Refusal> {
         let mut input = std::mem::take(&mut self.input);
-        input.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Some((tag, body, length)) = frame(&input[used..]).map_err(str::to_owned)? {
-            used += length;
-            match tag {
-                b'R' => self.authenticate(wire, body, out)?,
-                b'E' => return Err(Refusal::Server(self.refused(wire, body))),
-                b'1' => self.prepared = self.prepared.map(|done| done + 1),
-                b'Z' if self.prepared.is_none() && wire.protocol == Protocol::Prepared => {
-                    self.prepared = Some(0);
-                    for (id, statement) in wire.prepared() {
-                        parse(out, &name(id), statement);
-                    }
-                    out.extend_from_slice(SYNC);
-                }
-                b'Z' => return Ok(Some(Session::ready())),
-                b'S' | b'K' | b'N' | b'A' => (),
-                _ => return Err(Refusal::Protocol("a message that does not belong to a start".to_owned())),
-            }
-        }
-        input.drain(..used);
+        let session = each_message(&mut input, bytes, |bytes| {
+            let Some((tag, body, length)) = frame(bytes).map_err(str::to_owned)? else { return Ok(None) };
+            let ready = self.step(wire, tag, body, out)?;
+            Ok(Some((length, ready.then(Session::ready))))
+        })?;
         self.input = input;
-        Ok(None)
+        Ok(session)
+    }
+
+    /// Takes one message; whether the connection is ready.
+    fn step(&mut self, wire: &Postgres, tag: u8, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Refusal> {
+        match tag {
+            b'R' => self.authenticate(wire, body, out)?,
+            b'E' => return Err(Refusal::Server(self.refused(wire, body))),
+            b'1' => self.prepared = self.prepared.map(|done| done + 1),
+            b'Z' if self.prepared.is_none() && wire.prepared().next().is_some() => {
+                self.prepared = Some(0);
+                for (id, statement) in wire.prepared() {
+                    parse(out, &name(id), statement);
+                }
+                out.extend_from_slice(SYNC);
+            }
+            b'Z' => return Ok(true),
+            b'S' | b'K' | b'N' | b'A' => (),
+            _ => return Err(Refusal::Protocol("a message that does not belong to a start".to_owned())),
+        }
+        Ok(false)
     }
 
     /// The error, with the statement it is about.

@@ -49,7 +49,8 @@ fn a_transaction_is_tpcb_s() {
         (PgbenchScript::Builtin("select-only".into()), 1),
         (PgbenchScript::Text("SELECT :x;".into()), 2),
     ];
-    let original = Original::Pgbench { scripts, scale: 4, variables: settings.defines.clone() };
+    let original =
+        Original::Pgbench { scripts, scale: 4, variables: settings.defines.clone(), reconnect: false };
     assert_eq!(mixed.original(), Some(original));
     assert!(
         PgBench::new(&[builtin("tpcb").unwrap()], &Settings { defines: vec![], scale: 0, seed: 1 }, 100)
@@ -120,4 +121,12 @@ fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
         Err(_) => eprintln!("skipped: pgbench is not installed"),
     }
     shape(&mut scratch.control())
+}
+
+#[test]
+fn tables_that_are_a_multiple_of_the_buffers_have_a_scale() {
+    let scale = |times, buffers| Multiple { times, buffers }.scale();
+    assert_eq!(scale(4.0, 2 << 30), Ok(651));
+    assert_eq!(scale(0.01, 1 << 20), Ok(1));
+    assert!(scale(400.0, 1 << 30).unwrap_err().contains("more than pgbench's tables can hold"));
 }

@@ -10,7 +10,7 @@ use crate::client::random::sysbench::Distribution;
 use crate::drive::{Driver, Live, Load, Measured, Native, Pace, Protocol};
 use crate::script::{Settings, Source};
 use crate::workload::Workload;
-use crate::workload::pgbench::{PgBench, builtin};
+use crate::workload::pgbench::{Multiple, PgBench, builtin, eviction};
 use crate::workload::sysbench::{Oltp, Options, Sysbench};
 use crate::workload::ycsb::Ycsb;
 
@@ -65,6 +65,51 @@ fn workloads_run_under_every_protocol() {
         for letter in ['a', 'd', 'e', 'f'] {
             assert_runs(&scratch, &Ycsb::new(letter, Default::default(), 1).unwrap());
         }
+    }
+}
+
+/// Where every client writes the same few rows, what sysbench lets pass is begun anew, and no transaction fails.
+#[test]
+fn what_sysbench_tolerates_fails_no_transaction() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "tolerated") else { continue };
+        if dialect == Dialect::Postgres {
+            // It looks for a deadlock after a second otherwise.
+            let database = &scratch.target.database;
+            let set = format!("alter database {database} set deadlock_timeout = '10ms'");
+            scratch.control().execute(&set).unwrap();
+        }
+        let options = Options { table_size: 8, rand_type: Distribution::Uniform, ..Options::default() };
+        let workload = Sysbench::new(Oltp::WriteOnly, options, 1).unwrap();
+        workload.load(&scratch.target, 1, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
+        let measured = run(&scratch, &workload, Protocol::Prepared);
+        let only = &measured.kinds[0];
+        assert_eq!((measured.lost_clients, only.failed), (None, 0), "{dialect:?}: {:?}", measured.errors);
+        assert!(only.done > 0 && only.retried > 0, "{dialect:?}: {} done", only.done);
+        assert!(measured.errors.iter().all(|error| error.tolerated), "{dialect:?}: {:?}", measured.errors);
+        let counted: u64 = measured.errors.iter().map(|error| error.count).sum();
+        // One may be rolled back in the time and its error have come before.
+        assert!(counted.abs_diff(only.retried) <= 6, "{dialect:?}: {counted} and {}", only.retried);
+    }
+}
+
+#[test]
+fn eviction_has_as_much_data_as_was_asked_for() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "eviction") else { continue };
+        let multiple = Multiple { times: 2.5, buffers: 5 << 20 };
+        let settings = Settings { defines: Vec::new(), scale: i64::from(multiple.scale().unwrap()), seed: 1 };
+        let of = |multiple| PgBench::new(&[eviction()], &settings, 100).unwrap().with_multiple(multiple);
+        let workload = of(multiple);
+        assert_runs(&scratch, &workload);
+        let mut control = scratch.control();
+        let before = workload.prepare(&mut control).unwrap();
+        let checks = workload.check(&mut control, &before).unwrap();
+        assert_eq!(checks.len(), 1, "{dialect:?}");
+        assert!(checks[0].claim.contains("2.5 times the buffers of 5 MiB"), "{}", checks[0].claim);
+        // The same tables are no twenty times as much.
+        let checks = of(Multiple { times: 50.0, ..multiple }).check(&mut control, &before).unwrap();
+        assert!(checks[0].fault.is_some(), "{checks:?}");
     }
 }
 

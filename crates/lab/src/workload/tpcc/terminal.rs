@@ -1,7 +1,9 @@
 //! A terminal: deals cards from a shuffled deck (5.2.4.2), draws the inputs of the transaction on the card, and steps it.
 //!
 //! A transaction is a state machine with two parts: its inputs, which a repetition keeps, and where it is, which a repetition
-//! begins anew.
+//! begins anew. A terminal that keys and thinks does both before the transaction, in one pause that its latency leaves out.
+
+use std::time::Duration;
 
 use super::Kind;
 use super::delivery::Delivery;
@@ -48,6 +50,19 @@ impl Home {
     }
 }
 
+impl Kind {
+    /// Seconds of keying, and of thinking in the mean (5.2.5.7).
+    fn times(self) -> (u64, f64) {
+        match self {
+            Self::NewOrder => (18, 12.0),
+            Self::Payment => (3, 12.0),
+            Self::OrderStatus => (2, 10.0),
+            Self::Delivery => (2, 5.0),
+            Self::StockLevel => (2, 5.0),
+        }
+    }
+}
+
 /// A transaction under way.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a terminal holds one, in place, and never allocates")]
@@ -88,13 +103,25 @@ pub(super) struct Terminal {
     /// Cards dealt of it; all, before the first is shuffled.
     dealt: usize,
     work: Option<Work>,
+    /// Whether it keys and thinks.
+    keying: bool,
+    /// How long it has to think of what it was last shown.
+    thinking: Duration,
 }
 
 impl Terminal {
-    pub(super) fn new(index: i64, warehouses: i64) -> Self {
+    pub(super) fn new(index: i64, warehouses: i64, keying: bool) -> Self {
         let home =
             Home { warehouse: index % warehouses + 1, district: index / warehouses % 10 + 1, warehouses };
-        Self { home, deck: DECK, dealt: DECK.len(), work: None }
+        Self { home, deck: DECK, dealt: DECK.len(), work: None, keying, thinking: Duration::ZERO }
+    }
+
+    /// How long it thinks of its last transaction and keys this one; and notes how long it will think of it.
+    fn keys(&mut self, kind: Kind, random: &mut Random) -> Duration {
+        let (keying, thinking) = kind.times();
+        // Distributed exponentially, cut off at ten times the mean (5.2.5.4).
+        let think = (-(1.0 - random.unit()).ln()).min(10.0) * thinking;
+        std::mem::replace(&mut self.thinking, Duration::from_secs_f64(think)) + Duration::from_secs(keying)
     }
 
     fn deal(&mut self, random: &mut Random) -> Work {
@@ -149,7 +176,12 @@ impl Work {
 impl Client for Terminal {
     fn next(&mut self, turn: Turn<'_>) -> Step {
         if self.work.is_none() {
-            self.work = Some(self.deal(turn.random));
+            let work = self.deal(turn.random);
+            let kind = work.kind();
+            self.work = Some(work);
+            if self.keying {
+                return Step::Pause(self.keys(kind, turn.random));
+            }
         }
         let Some(work) = &mut self.work else { unreachable!("dealt above") };
         match work.next(turn.params, turn.reply) {

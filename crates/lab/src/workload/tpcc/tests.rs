@@ -62,7 +62,7 @@ fn faults(tpcc: &Tpcc, control: &mut Control) -> Vec<String> {
 /// Loads two warehouses, runs terminals side by side, and checks before and after.
 fn holds(dialect: Dialect) {
     let Some(target) = target(dialect) else { return };
-    let tpcc = Tpcc::new(2, 1);
+    let tpcc = Tpcc::new(2, 1, false);
     let mut control = Control::connect(&target).unwrap();
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Nothing);
     let progress = Progress::new(0);
@@ -70,7 +70,7 @@ fn holds(dialect: Dialect) {
     // The total is what is expected, as the lines of orders are random.
     assert!(progress.rows().abs_diff(progress.total()) < progress.total() / 100, "{progress:?}");
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Loaded);
-    assert!(matches!(Tpcc::new(3, 1).found(&mut control).unwrap(), Found::Other(_)));
+    assert!(matches!(Tpcc::new(3, 1, false).found(&mut control).unwrap(), Found::Other(_)));
     assert_eq!(faults(&tpcc, &mut control), Vec::<String>::new());
     for (table, rows) in [("item", 100_000), ("stock", 200_000), ("customer", 60_000), ("new_order", 18_000)]
     {
@@ -145,7 +145,7 @@ fn conditions_hold_on_mysql() {
 #[test]
 fn a_repetition_keeps_its_inputs() {
     let statements = statements::all();
-    let mut terminal = terminal::Terminal::new(0, 1);
+    let mut terminal = terminal::Terminal::new(0, 1, false);
     let mut random = Random::new(3, 3);
     // The first two statements of a transaction with their parameters.
     let mut begin = |terminal: &mut terminal::Terminal| -> Vec<String> {
@@ -174,7 +174,7 @@ fn a_repetition_keeps_its_inputs() {
 
 #[test]
 fn a_terminal_allocates_nothing() {
-    let mut terminal = terminal::Terminal::new(3, 2);
+    let mut terminal = terminal::Terminal::new(3, 2, false);
     let (mut random, mut params, mut reply) = (Random::new(4, 4), Params::default(), Reply::default());
     // A row that every statement's reply could be.
     reply.set_columns(15);
@@ -193,4 +193,52 @@ fn a_terminal_allocates_nothing() {
     steps(230);
     let counted = allocation_counter::measure(|| steps(2300));
     assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn a_terminal_that_keys_does_so_before_each_transaction_and_thinks_after_it() {
+    let mut terminal = terminal::Terminal::new(3, 2, true);
+    let (mut random, mut params, mut reply) = (Random::new(4, 4), Params::default(), Reply::default());
+    reply.set_columns(15);
+    (0..15).for_each(|_| reply.push(Some(b"1")));
+    // (keying, mean thinking) by kind, and the pauses seen: the first has no thinking in it.
+    let times = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
+    let (mut before, mut pause, mut thought) = (None::<usize>, 0.0, [(0.0, 0u32); 5]);
+    let mut done = 0;
+    while done < 23_000 {
+        params.clear();
+        match terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
+            Step::Pause(time) => pause = time.as_secs_f64(),
+            Step::Run(_) => {}
+            Step::Done(kind) => {
+                let kind = usize::from(kind);
+                let thinking = pause - times[kind].0;
+                if let Some(before) = before {
+                    assert!((-1e-6..=10.0 * times[before].1 + 1e-6).contains(&thinking), "{thinking}");
+                    thought[before] = (thought[before].0 + thinking, thought[before].1 + 1);
+                } else {
+                    assert!(thinking.abs() < 1e-6, "{thinking}");
+                }
+                before = Some(kind);
+                pause = f64::NAN;
+                done += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    for ((sum, count), (_, mean)) in thought.iter().zip(times) {
+        let seen = sum / f64::from(*count);
+        // Of the rarest there are 1,000, whose mean has a deviation of 3%.
+        assert!((0.85..1.15).contains(&(seen / mean)), "{seen} instead of {mean}");
+    }
+    // A repetition is none of the user's: nothing is keyed.
+    let mut next = |terminal: &mut terminal::Terminal| {
+        terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply })
+    };
+    assert!(matches!(next(&mut terminal), Step::Pause(_)));
+    assert!(matches!(next(&mut terminal), Step::Run(_)));
+    terminal.failed(true);
+    assert!(matches!(next(&mut terminal), Step::Run(_)));
+    terminal.failed(false);
+    assert!(matches!(next(&mut terminal), Step::Pause(_)));
 }

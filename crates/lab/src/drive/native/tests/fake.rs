@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use sync::atomic::{AtomicUsize, Ordering};
+
 use crate::arm::{Address, Dialect, Target};
 
 /// What the server does about a statement.
@@ -43,6 +45,7 @@ pub struct Fake {
     pub target: Target,
     /// All messages' tags, with the texts of queries, in the order they came.
     pub seen: Arc<Mutex<Vec<String>>>,
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -53,9 +56,13 @@ impl Fake {
         let listener = UnixListener::bind(&path).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (act, log) = (Arc::new(act), seen.clone());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = accepted.clone();
         thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
                 let (act, log) = (act.clone(), log.clone());
+                // Relaxed: the number alone is wanted.
+                counter.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || {
                     Session { stream: stream.unwrap(), connection, executed: 0, log }.serve(&*act)
                 });
@@ -70,7 +77,13 @@ impl Fake {
             database: "db".to_owned(),
             processes: Vec::new(),
         };
-        Self { _folder: folder, target, seen }
+        Self { _folder: folder, target, seen, accepted }
+    }
+
+    /// Connections accepted so far.
+    pub fn connections(&self) -> usize {
+        // Relaxed: as above.
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// How often a message was seen.
@@ -109,6 +122,7 @@ impl Session {
                 return self.stream.write_all(&out).ok();
             }
             Act::Close => return None,
+            Act::After(time) => thread::sleep(time),
             _ => (),
         }
         message(&mut out, b'R', &[0; 4]);

@@ -57,7 +57,7 @@ fn tpcc_holds(dialect: Dialect) {
     control.execute("DROP DATABASE IF EXISTS lab_native_tpcc").unwrap();
     control.execute("CREATE DATABASE lab_native_tpcc").unwrap();
     target.database = "lab_native_tpcc".to_owned();
-    let tpcc = Tpcc::new(1, 1);
+    let tpcc = Tpcc::new(1, 1, false);
     tpcc.load(&target, 2, &Progress::new(0)).unwrap();
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
         // One warehouse and ten clients: rows are waited for, and deadlocks may come.

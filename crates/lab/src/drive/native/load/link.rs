@@ -1,0 +1,214 @@
+//! Clients' connections while the load runs: written to, set up and ended where a client asks for it, lost where it can't
+//! go on, and parted with at the round's end.
+//!
+//! What must hold: a connection being set up keeps no other client waiting; what is received on it is never taken for
+//! another's.
+
+use std::cmp::Reverse;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{self, RecvFlags, SendFlags, sockopt};
+
+use super::{After, Doing, LOOK, Thread, WATCHED};
+use crate::drive::native::connect::{Advance, Attempt, Denied, QUEUE_FULL};
+use crate::drive::wire::Wire;
+
+/// How long a server may take to close the connections after the round.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// A client's connection.
+pub(super) enum Link<W: Wire> {
+    Up(OwnedFd),
+    /// Being set up.
+    Rising(Box<Attempt<W>>),
+    /// There is none at this moment.
+    Down,
+    /// There will be none again: the client can't go on.
+    Lost,
+}
+
+impl<W: Wire> Link<W> {
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self, Self::Up(_))
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost)
+    }
+}
+
+impl<W: Wire> Thread<'_, W> {
+    /// Begins to set a connection up, in place of the one there is.
+    pub(super) fn connect(&mut self, place: usize, now: u64) {
+        self.leave(place);
+        // A connection under way is waited for like the others.
+        self.alone = false;
+        self.seats[place].doing = Doing::Connecting;
+        match Attempt::begin(self.wire, &self.round.peer) {
+            Ok(Some(attempt)) => self.watch_rising(place, Box::new(attempt)),
+            Ok(None) => self.timers.push(Reverse((now + QUEUE_FULL.as_nanos() as u64, place as u32))),
+            Err(denied) => self.denied(place, denied, now),
+        }
+    }
+
+    fn watch_rising(&mut self, place: usize, attempt: Box<Attempt<W>>) {
+        match attempt.watch(&self.epoll, place) {
+            Ok(()) => self.seats[place].link = Link::Rising(attempt),
+            Err(error) => self.lose(place, || format!("the socket can't be watched: {error}")),
+        }
+    }
+
+    /// Goes on with a connection that is being set up.
+    pub(super) fn rise(&mut self, place: usize, now: u64) {
+        let seat = &mut self.seats[place];
+        let Link::Rising(mut attempt) = std::mem::replace(&mut seat.link, Link::Down) else { return };
+        match attempt.advance(self.wire, &self.round.peer, &mut self.input) {
+            Ok(Advance::Going) => seat.link = Link::Rising(attempt),
+            Ok(Advance::Anew) => self.watch_rising(place, attempt),
+            Ok(Advance::Ready(session)) => {
+                seat.link = Link::Up(attempt.socket);
+                seat.session = session;
+                seat.answer.reply.clear();
+                self.watch(place, WATCHED);
+                self.advance(place, now);
+            }
+            Err(denied) => self.denied(place, denied, now),
+        }
+    }
+
+    /// A connection could not be set up. A server that is full may have room for the next transaction's; anything else
+    /// would come again.
+    fn denied(&mut self, place: usize, denied: Denied, now: u64) {
+        match denied {
+            Denied::Server(failure) if failure.code.is_full() => {
+                self.tally.error(&failure, false, now);
+                self.rolled_back(place, After::Next, now);
+            }
+            denied => {
+                let round = self.round;
+                self.lose(place, || round.peer.told(denied));
+            }
+        }
+    }
+
+    /// Ends the connection, if there is one, as libpq does: with a good-bye, and without waiting for the server's.
+    pub(super) fn leave(&mut self, place: usize) {
+        self.out.clear();
+        self.wire.leave(&mut self.out);
+        self.send(place);
+        self.out.clear();
+        let seat = &mut self.seats[place];
+        seat.link = Link::Down;
+        seat.answer.reply.clear();
+        seat.rest.clear();
+        seat.unsent.clear();
+    }
+
+    /// Sends `out`.
+    pub(super) fn send(&mut self, place: usize) {
+        let seat = &mut self.seats[place];
+        let (Link::Up(socket), false) = (&seat.link, self.out.is_empty()) else { return };
+        if !seat.unsent.is_empty() {
+            seat.unsent.extend_from_slice(&self.out);
+            return;
+        }
+        let sent = send(socket, &self.out);
+        if sent < self.out.len() {
+            seat.unsent.extend_from_slice(&self.out[sent..]);
+            self.watch(place, WATCHED | epoll::EventFlags::OUT);
+        }
+    }
+
+    /// Sends what the socket did not take.
+    pub(super) fn send_rest(&mut self, place: usize) {
+        let seat = &mut self.seats[place];
+        let Link::Up(socket) = &seat.link else { return };
+        let sent = send(socket, &seat.unsent);
+        seat.unsent.drain(..sent);
+        if seat.unsent.is_empty() {
+            self.watch(place, WATCHED);
+        }
+    }
+
+    pub(super) fn watch(&mut self, place: usize, flags: epoll::EventFlags) {
+        let Link::Up(socket) = &self.seats[place].link else { return };
+        if let Err(error) = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(place as u64), flags)
+        {
+            self.lose(place, || format!("the socket can't be watched: {error}"));
+        }
+    }
+
+    /// A client can't go on.
+    pub(super) fn lose(&mut self, place: usize, why: impl FnOnce() -> String) {
+        if !std::mem::replace(&mut self.seats[place].link, Link::Lost).is_lost() {
+            self.alive -= 1;
+            self.tally.lost(why);
+        }
+    }
+
+    pub(super) fn lose_by_failure(&mut self, place: usize) {
+        let failure = std::mem::take(&mut self.seats[place].answer.failure);
+        self.lose(place, || match failure.code.advice() {
+            Some(advice) => format!("{failure}; {advice}"),
+            None => failure.to_string(),
+        });
+    }
+
+    /// Says good-bye and waits until the server has closed the connections, so that the next round finds their places
+    /// free.
+    pub(super) fn part(&mut self, events: &mut Vec<epoll::Event>) {
+        let until = Instant::now() + PARTING;
+        self.out.clear();
+        self.wire.leave(&mut self.out);
+        for place in 0..self.seats.len() {
+            self.send(place);
+        }
+        let mut up = self.seats.iter().filter(|seat| seat.link.is_up()).count();
+        while up > 0 && Instant::now() < until {
+            events.clear();
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK as i64 };
+            if epoll::wait(&self.epoll, spare_capacity(events), Some(&wait))
+                .is_err_and(|error| error != Errno::INTR)
+            {
+                return;
+            }
+            for event in events.iter() {
+                let place = event.data.u64() as usize;
+                while let Link::Up(socket) = &self.seats[place].link {
+                    self.input.clear();
+                    match net::recv(socket, spare_capacity(&mut self.input), RecvFlags::DONTWAIT) {
+                        Ok((1.., _)) | Err(Errno::INTR) => (),
+                        Err(Errno::AGAIN) => break,
+                        Ok((0, _)) | Err(_) => {
+                            self.seats[place].link = Link::Down;
+                            up -= 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Makes a socket one that is waited on in a receive, as long as may pass between two looks at whether the round was
+/// stopped. What must not wait says so itself.
+pub(super) fn wait_on(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(Duration::from_nanos(LOOK)))?;
+    ioctl_fionbio(socket, false)
+}
+
+/// How much of `bytes` the socket takes. That the server has closed it is seen by receiving, with the reason it gave.
+fn send(socket: &OwnedFd, bytes: &[u8]) -> usize {
+    loop {
+        match net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) => return sent,
+            Err(Errno::INTR) => (),
+            Err(Errno::AGAIN) => return 0,
+            Err(_) => return bytes.len(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A connection storm: each transaction sets a connection up, asks one thing and ends the connection, as pgbench does with
+//! its option -C. Nothing is read from tables, so what is measured is what a connection costs.
+//!
+//! A transaction begins with the first byte of its connection. (pgbench leaves the connecting out of its latencies, but
+//! not out of its throughput.) Its statement goes as text whatever the protocol: prepared for one use, it would be
+//! measured twice.
+
+use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::{Dialect, Target};
+use crate::client::{Client, StatementId, Step, Turn};
+
+use super::{Before, Check, Found, Original, PgbenchScript, Statement, Wanted, Workload};
+
+/// Its name on the command line, and of its only kind of transactions.
+pub const NAME: &str = "connect";
+
+/// What is asked.
+const ASKED: &str = "SELECT 1;";
+
+/// The workload.
+#[derive(Debug)]
+pub struct Connect {
+    kinds: [String; 1],
+}
+
+impl Default for Connect {
+    fn default() -> Self {
+        Self { kinds: [NAME.into()] }
+    }
+}
+
+impl Workload for Connect {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
+        Ok(Found::Loaded)
+    }
+
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        Ok(Before::default())
+    }
+
+    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
+        Ok(Vec::new())
+    }
+
+    fn original(&self) -> Option<Original> {
+        Some(Original::Pgbench {
+            scripts: vec![(PgbenchScript::Text(ASKED.into()), 1)],
+            scale: 1,
+            variables: Vec::new(),
+            reconnect: true,
+        })
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        vec![Statement { pieces: vec![ASKED.into()], preparable: false, wanted: Wanted::Nothing }]
+    }
+
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        Box::new(Caller(0))
+    }
+}
+
+/// A transaction's steps.
+const STEPS: [Step; 4] = [Step::Connect, Step::Run(StatementId(0)), Step::Leave, Step::Done(0)];
+
+/// A client, and which step is next.
+struct Caller(usize);
+
+impl Client for Caller {
+    fn next(&mut self, _: Turn<'_>) -> Step {
+        let step = STEPS[self.0].clone();
+        self.0 = (self.0 + 1) % STEPS.len();
+        step
+    }
+
+    fn failed(&mut self, _: bool) -> u8 {
+        self.0 = 0;
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests;
