@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bench loom fuzz setup fmt
+.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,3 +39,6 @@ fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs .
 
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
 	@scripts/bench.py
+
+results: build ## docs/results.md: the lab's full comparison with plots, about 65 minutes; goes on where it was cut
+	@scripts/results.py $(ARGS)

@@ -69,14 +69,33 @@ const BENCH_HELP: &str = "\
 Measure servers that speak PostgreSQL's or MySQL's protocol, side by side, over a sweep of clients: throughput and latency \
 with their confidence, the point where each stops scaling, and what holds it there.
 
-  allcore bench --arm a=serve --arm pg=serve-postgres --workload select-only --clients 1..256 --html report.html
-  allcore bench --arm old=postgres://bench@db1/bench --arm new=postgres://bench@db2/bench --workload tpcc --scale 20
-  allcore bench compare monday.json tuesday.json
+One server that runs already, and how it scales:
 
-Arms take turns round by round, so that a drifting machine favours none. The table goes to standard output, progress to \
-standard error. Ctrl-C ends the run with what it has measured. Exit status 0 when all was measured, 3 when something is \
-missing or the data is not as it must be, 130 after Ctrl-C, 1 when nothing could be measured, 2 when the command line is \
-wrong.";
+  allcore bench --arm pg=postgres://bench@db1/bench -w select-only --clients 1..256 --html report.html
+
+Servers that the lab starts on empty folders and removes again, the second held against the first:
+
+  allcore bench --arm a=serve --arm pg=serve-postgres:shared_buffers=2GB -w tpcc --scale 20
+
+One setting, everything else alike:
+
+  allcore bench --arm pg=serve-postgres --vary shared_buffers=256MB,4GB -w tpcb-like --scale 50
+
+Latency at a given rate, counted from when each transaction was due:
+
+  allcore bench --arm pg=postgres://bench@db1/bench -w oltp_read_write --clients 64 --rate 500..5000
+
+Two stored runs, and one shown again:
+
+  allcore bench compare monday.json tuesday.json
+  allcore bench report monday.json --html monday.html
+
+Arms take turns round by round, so that a drifting machine favours none; a point's rounds go on until its interval is as \
+narrow as --width asks, or --rounds or --time are used up. The table goes to standard output, progress to standard error: a \
+live view on a terminal, a line for each round elsewhere. Ctrl-C ends the run with what it has measured, a second one at \
+once. Exit status 0 when all was measured, 3 when something is missing (an interval stayed wider than asked, too) or the data \
+is not as it must be, 130 after Ctrl-C, 1 when nothing could be measured, 2 when the command line is wrong. docs/lab.md \
+tells how everything is measured and how to read it.";
 
 const CHECK_HELP: &str = "\
 Verify every page, tree and index of a data folder whose server is down.
@@ -91,15 +110,14 @@ Set the password of a user, for servers started with --auth scram.
 Only a SCRAM-SHA-256 verifier is kept, never the password. A running server takes the change for the next login.";
 
 fn main() -> ExitCode {
-    let done = |()| ExitCode::SUCCESS;
     let outcome = match Arguments::parse().verb {
-        Verb::Serve(settings) => serve::run(*settings).map(done),
-        Verb::Bench(options) => bench::run(&options),
-        Verb::Check { data } => check::run(&data).map(done),
-        Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin).map(done),
+        Verb::Serve(settings) => serve::run(*settings),
+        Verb::Bench(options) => return bench::run(&options),
+        Verb::Check { data } => check::run(&data),
+        Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
     };
     match outcome {
-        Ok(status) => status,
+        Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             // One line, whatever the fault's own text holds.
             eprintln!("allcore: {}", fault.trim().replace('\n', "; "));

@@ -15,6 +15,7 @@ pub mod arm;
 pub mod client;
 pub mod drive;
 pub mod findings;
+pub mod interrupt;
 pub mod observe;
 pub mod options;
 pub mod report;

@@ -9,7 +9,7 @@ use crate::drive::{Arrivals, Pace, Protocol};
 
 /// `allcore bench`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Bench {
     /// What to do with stored runs; without it, a run is made.
     #[command(subcommand)]
@@ -29,6 +29,29 @@ pub enum Verb {
         /// The later one
         second: PathBuf,
     },
+    /// Show a stored run again: its table, and its reports where asked for
+    Report {
+        /// The run, written by --json
+        run: PathBuf,
+        /// Where to.
+        #[command(flatten)]
+        outputs: Outputs,
+    },
+}
+
+/// Reports of a run, beside the table.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reports")]
+pub struct Outputs {
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the report as one HTML page with plots, which needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the plots of throughput, efficiency and p99 as SVG files into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub plots: Option<PathBuf>,
 }
 
 /// What a run consists of.
@@ -37,107 +60,110 @@ pub struct RunOptions {
     /// A server: NAME=postgres://..., NAME=mysql://..., or one the lab starts itself on an empty folder:
     /// 'NAME=serve:--cores 2', 'NAME=serve-postgres:shared_buffers=1GB', NAME=serve-mariadb. May be given several times;
     /// the others are held against the first
-    #[arg(long = "arm", value_name = "NAME=SERVER", required = true)]
+    #[arg(long = "arm", value_name = "NAME=SERVER", required = true, help_heading = "Servers")]
     pub arms: Vec<String>,
     /// Make several arms of one that the lab starts, which differ in this setting only: shared_buffers=1GB,4GB (with
     /// several such arms ARM:shared_buffers=1GB,4GB)
-    #[arg(long, value_name = "SETTING=A,B,...")]
+    #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub vary: Vec<String>,
     /// What the clients do
-    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS)]
+    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS, help_heading = "Workload")]
     pub workload: String,
     /// A script for pgbench instead of a workload; several, with weights, make a mix
-    #[arg(long, short, value_name = "SCRIPT[@WEIGHT]", conflicts_with = "workload")]
+    #[arg(
+        long,
+        short,
+        value_name = "SCRIPT[@WEIGHT]",
+        conflicts_with = "workload",
+        help_heading = "Workload"
+    )]
     pub file: Vec<String>,
     /// A variable of the scripts
-    #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file")]
+    #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
     pub define: Vec<String>,
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C
-    #[arg(long, short, value_name = "NUMBER", default_value_t = 10)]
+    #[arg(long, short, value_name = "NUMBER", default_value_t = 10, help_heading = "Workload")]
     pub scale: u32,
     /// Give pgbench's tables so many times the size of the server's buffers, in place of --scale (eviction: 4)
-    #[arg(long, value_name = "NUMBER", value_parser = times, conflicts_with = "scale")]
+    #[arg(long, value_name = "NUMBER", value_parser = times, conflicts_with = "scale", help_heading = "Workload")]
     pub times: Option<f64>,
     /// The server's buffers for --times, where it does not say them itself or all arms shall have the same data: 512MB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Workload")]
     pub buffers: Option<u64>,
     /// sysbench's tables
-    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, help_heading = "Workload")]
     pub tables: u32,
     /// Rows of each of sysbench's tables, or YCSB's records
-    #[arg(long, value_name = "ROWS", default_value_t = 100_000)]
+    #[arg(long, value_name = "ROWS", default_value_t = 100_000, help_heading = "Workload")]
     pub table_size: u32,
     /// How YCSB's keys are chosen: uniform, zipfian or latest (each of its workloads has its own)
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub keys: Option<String>,
     /// Load the tables anew even if they are there; what is there in another size is only replaced with this
-    #[arg(long)]
+    #[arg(long, help_heading = "Workload")]
     pub reload: bool,
 
     /// Connections of each point: a range in sensible steps, a list, or both mixed
-    #[arg(long, short, value_name = "LIST", default_value = "1..64")]
+    #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]
     pub clients: String,
     /// What makes the load
-    #[arg(long, value_enum, default_value_t = DriverName::Native)]
+    #[arg(long, value_enum, default_value_t = DriverName::Native, help_heading = "Load")]
     pub driver: DriverName,
     /// How statements are sent
-    #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared)]
+    #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared, help_heading = "Load")]
     pub protocol: ProtocolName,
     /// Threads of the driver (as many as cores)
-    #[arg(long, short = 'j', value_name = "NUMBER")]
+    #[arg(long, short = 'j', value_name = "NUMBER", help_heading = "Load")]
     pub threads: Option<usize>,
     /// Transactions a second over all clients, whether or not the server keeps up, or a rate that rises over each round:
     /// 500..5000. Latency counts from when a transaction was due
-    #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think")]
+    #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think", help_heading = "Load")]
     pub rate: Option<(f64, f64)>,
     /// How the transactions of a rate are spaced
-    #[arg(long, value_enum, default_value_t = ArrivalsName::Poisson)]
+    #[arg(long, value_enum, default_value_t = ArrivalsName::Poisson, help_heading = "Load")]
     pub arrivals: ArrivalsName,
     /// Pause of a client between two transactions
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
     pub think: Duration,
     /// Have TPC-C's terminals key and think as long as its specification says (clause 5.2.5.7), which a transaction's
     /// latency does not count; rounds want to be minutes then
-    #[arg(long, conflicts_with_all = ["rate", "think"])]
+    #[arg(long, conflicts_with_all = ["rate", "think"], help_heading = "Load")]
     pub keying: bool,
     /// How often a transaction is tried that a deadlock or a serialization failure ends
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub tries: u32,
 
     /// What is counted of a round
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = "Rounds")]
     pub round: Duration,
     /// Before it, not counted
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s", help_heading = "Rounds")]
     pub warmup: Duration,
     /// Before that, over which the clients begin one after the other
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Rounds")]
     pub ramp: Duration,
     /// Rounds of a point: at least and at most
-    #[arg(long, value_name = "LEAST..MOST", value_parser = rounds, default_value = "3..10")]
+    #[arg(long, value_name = "LEAST..MOST", value_parser = rounds, default_value = "3..10", help_heading = "Rounds")]
     pub rounds: (u32, u32),
     /// A point is done when its interval is at most so wide, in percent of its median
-    #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, help_heading = "Rounds")]
     pub width: f64,
     /// No round begins that would end later
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Rounds")]
     pub time: Option<Duration>,
     /// Of all random numbers
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
     /// Give client and servers CPUs of their own: by itself, or as in 'client=0-1;server=2-7'
-    #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "", help_heading = "Servers")]
     pub pin: Option<String>,
 
-    /// Store the run, for `compare` and other programs
-    #[arg(long, value_name = "FILE")]
+    /// Store the run, for `compare`, `report` and other programs
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
-    /// Write the report as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// Write the report as one HTML page with plots
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    /// Reports beside the table.
+    #[command(flatten)]
+    pub outputs: Outputs,
 }
 
 /// The workloads there are.
@@ -277,6 +303,15 @@ mod tests {
         assert_eq!(run.run.round, Duration::from_millis(500));
         let open = Pace::Open { from: 10.0, to: 20.0, arrivals: Arrivals::Poisson };
         assert_eq!(run.run.pace(), open);
+        let later =
+            read(&["--arm", "a=serve", "--round", "1s", "--arm", "b=serve", "--round", "2s"]).unwrap();
+        assert_eq!(
+            (later.run.arms.len(), later.run.round),
+            (2, Duration::from_secs(2)),
+            "the last one counts"
+        );
+        let again = read(&["report", "a.json", "--html", "a.html"]).unwrap();
+        assert!(matches!(again.verb, Some(Verb::Report { outputs: Outputs { html: Some(_), .. }, .. })));
         let compare = read(&["compare", "a.json", "b.json"]).unwrap();
         assert!(matches!(compare.verb, Some(Verb::Compare { .. })));
     }

@@ -20,11 +20,11 @@ use crate::arm::spec::{self, Spec};
 use crate::drive::{Driver, Load, Native, Pace, Pgbench, Sysbench};
 use crate::findings;
 use crate::observe::{self, Observer, Pinned, Split};
-use crate::options::{Bench, DriverName, RunOptions, Verb};
+use crate::options::{Bench, DriverName, Outputs, RunOptions, Verb};
 use crate::report::{self, Report};
 use crate::sweep::{Contender, Plan, ThisMachine, steps, sweep};
 use crate::view;
-use crate::workload::{Before, Found, Workload, named};
+use crate::workload::{Before, Found, Original, Workload, named};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,12 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
             say(&compared.table(width()))?;
             Ok(Ending::Whole)
         }
+        Some(Verb::Report { run, outputs }) => {
+            let report = stored(run)?;
+            writable(outputs, None)?;
+            write(outputs, None, &report)?;
+            Ok(Ending::Whole)
+        }
         None => run(&options.run, executable, stop),
     }
 }
@@ -69,8 +75,8 @@ struct Arm {
 fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
     let specs = specs(options)?;
     let plan = plan(options)?;
-    outputs(options)?;
-    named::planned(options)?;
+    writable(&options.outputs, options.json.as_deref())?;
+    suits(options.driver, &*named::planned(options)?)?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
     let mut facts = observe::facts(Path::new("/"));
@@ -100,16 +106,25 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let swept = {
         let mut contenders: Vec<Contender<'_>> = arms
             .iter_mut()
-            .map(|arm| Contender {
-                target: &arm.running.target,
-                driver: &*driver,
-                workload: &*arm.workload,
-                observer: &mut arm.observer,
+            .map(|arm| {
+                let (target, ended) = arm.running.watched();
+                Contender {
+                    target,
+                    driver: &*driver,
+                    workload: &*arm.workload,
+                    observer: &mut arm.observer,
+                    ended: Box::new(ended),
+                }
             })
             .collect();
         let mut progress = view::progress();
         sweep(&mut contenders, &plan, &machine, stop, &mut *progress)
     };
+    if is_set(stop) {
+        eprintln!(
+            "stopped: what was measured until now is checked and reported (a second Ctrl-C ends at once)"
+        );
+    }
     drop(pinned);
     let mut points = swept.points;
     for arm in &arms {
@@ -139,7 +154,10 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     };
     report.findings.splice(0..0, findings::findings(&report));
     drop(arms);
-    write(options, &report)?;
+    write(&options.outputs, options.json.as_deref(), &report)?;
+    if report.points.is_empty() && !is_set(stop) {
+        return Err("nothing was measured".into());
+    }
     let broken = report.points.iter().flat_map(|point| &point.checks).any(|check| check.fault.is_some());
     Ok(match is_set(stop) {
         true => Ending::Stopped,
@@ -196,17 +214,34 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
 }
 
 /// Whether the reports can be written is found out before hours of measuring, not after.
-fn outputs(options: &RunOptions) -> Result<(), String> {
-    for path in [&options.json, &options.markdown, &options.html].into_iter().flatten() {
+fn writable(outputs: &Outputs, json: Option<&Path>) -> Result<(), String> {
+    let unusable =
+        |path: &Path| format!("{} can't be written: name a file in a folder that is there", path.display());
+    let files = [json, outputs.markdown.as_deref(), outputs.html.as_deref()];
+    for path in files.into_iter().flatten() {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-            return Err(format!(
-                "{} can't be written: name a file in a folder that is there",
-                path.display()
-            ));
+            return Err(unusable(path));
         }
     }
-    Ok(())
+    match &outputs.plots {
+        Some(folder) if !folder.is_dir() => {
+            Err(format!("{} is no folder: name one that is there for the plots", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a driver knows the workload, before anything is started and loaded.
+fn suits(driver: DriverName, workload: &dyn Workload) -> Result<(), String> {
+    let tool = match (driver, workload.original()) {
+        (DriverName::Pgbench, Some(Original::Pgbench { .. })) => return Ok(()),
+        (DriverName::Sysbench, Some(Original::Sysbench { .. })) => return Ok(()),
+        (DriverName::Native, _) => return Ok(()),
+        (DriverName::Pgbench, _) => "pgbench",
+        (DriverName::Sysbench, _) => "sysbench",
+    };
+    Err(format!("--driver {tool}: {} is no workload of {tool}; leave the driver out", workload.name()))
 }
 
 fn driver(name: DriverName) -> Box<dyn Driver> {
@@ -330,16 +365,21 @@ fn say(text: &str) -> Result<(), String> {
     written.map_err(|error| format!("standard output: {error}"))
 }
 
-fn write(options: &RunOptions, report: &Report) -> Result<(), String> {
-    let file = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
+fn write(outputs: &Outputs, json: Option<&Path>, report: &Report) -> Result<(), String> {
+    let file = |path: Option<&Path>, text: &dyn Fn() -> String| match path {
         Some(path) => fs::write(path, text()).map_err(|error| format!("{}: {error}", path.display())),
         None => Ok(()),
     };
+    let plots = |folder: &PathBuf| {
+        let mut pictures = report::pictures(report).into_iter();
+        pictures.try_for_each(|(name, svg)| file(Some(&folder.join(name)), &|| svg.clone()))
+    };
     // All are tried: one that can't be written must not cost the others.
     let outcomes = [
-        file(&options.json, &|| report.to_json()),
-        file(&options.markdown, &|| report::markdown(report)),
-        file(&options.html, &|| report::html(report)),
+        file(json, &|| report.to_json()),
+        file(outputs.markdown.as_deref(), &|| report::markdown(report)),
+        file(outputs.html.as_deref(), &|| report::html(report)),
+        outputs.plots.as_ref().map_or(Ok(()), plots),
         say(&report::table(report, width())),
     ];
     outcomes.into_iter().collect()

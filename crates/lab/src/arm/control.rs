@@ -142,7 +142,7 @@ impl Control {
     }
 }
 
-impl crate::arm::Control for Control {
+impl crate::arm::Ask for Control {
     fn ask(&mut self, sql: &str) -> Result<Reply, String> {
         let rows = self.query(sql)?;
         let mut reply = Reply::default();

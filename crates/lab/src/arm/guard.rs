@@ -8,7 +8,7 @@
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 /// Arguments: the folder, the signal. Its input: the server's process id, then `ended` if it is known to have ended (its id
 /// may be another's by then).
@@ -70,6 +70,11 @@ impl Guard {
             Ok(None) => Some(server.id()),
             _ => None,
         }
+    }
+
+    /// How the server ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.server.as_mut()?.try_wait().ok().flatten()
     }
 }
 

@@ -107,14 +107,15 @@ impl Running {
         Ok(Self { target, about, own })
     }
 
-    /// Whether its server is known to have ended: only of servers the lab has started.
-    pub fn has_ended(&mut self) -> bool {
-        self.own.as_mut().is_some_and(|own| !own.is_running())
+    /// Where it is, and who is asked whether its server has ended, and how: known only of servers the lab has started.
+    pub fn watched(&mut self) -> (&Target, impl FnMut() -> Option<String> + '_) {
+        let own = &mut self.own;
+        (&self.target, move || own.as_mut().and_then(own::Own::ended))
     }
 }
 
-/// A connection beside the load, for loading, checking and asking a server what it does.
-pub trait Control: Send {
+/// Whom a server's own view of itself can be asked for beside the load: a control connection, or a scripted one in tests.
+pub trait Ask: Send {
     /// Runs one statement and gives its rows as text, or the server's own message.
     fn ask(&mut self, sql: &str) -> Result<Reply, String>;
 }

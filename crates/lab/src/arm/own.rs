@@ -41,7 +41,10 @@ struct Plan {
 
 /// A server that the lab has started. Dropping it stops the server and removes its folder.
 #[derive(Debug)]
-pub(super) struct Own(Guard);
+pub(super) struct Own {
+    guard: Guard,
+    log: PathBuf,
+}
 
 impl Own {
     /// Starts a server for arm `arm` and makes its database. `executable` is what has `serve`. Ends early, with an error, once
@@ -82,12 +85,13 @@ impl Own {
         let mut control = await_answer(&mut guard, &target, plan.first, &log, stop).map_err(said)?;
         control.execute(&format!("CREATE DATABASE {DATABASE}")).map_err(|fault| said(fault.into()))?;
         target.processes.extend(guard.server());
-        Ok((Self(guard), target))
+        Ok((Self { guard, log }, target))
     }
 
-    /// Whether it still runs.
-    pub(super) fn is_running(&mut self) -> bool {
-        self.0.server().is_some()
+    /// How it has ended, if it has: in words.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.guard.ended()?;
+        Some(format!("its server has ended ({status}); last it said: {}", last_line(&self.log)))
     }
 }
 
@@ -130,6 +134,13 @@ fn await_answer(
         }
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The last line of a log.
+fn last_line(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing").to_owned()
 }
 
 /// The line of a log that says why a server ended.

@@ -1,6 +1,5 @@
 //! What grew from a curve's best point to its worst, and what the machine was short of.
 
-use super::averages::{calls, cpu, kernel, switches, symbols, waits};
 use super::curve::Turn;
 use super::words::{clients, list, number, percent};
 use crate::observe::{CLIENT, RUNNING};
@@ -35,8 +34,8 @@ pub(super) fn grown(points: &[&Point]) -> Vec<String> {
         said.extend(more_kernel(from, to));
         said.extend(more_counts(from, to));
     }
-    said.extend(cpu(turn.best).map(|split| limits(turn.best, &split)).unwrap_or_default());
-    said.extend(turn.fallen.and_then(|fallen| idle(fallen, &cpu(fallen)?)));
+    said.extend(turn.best.cpu().map(|split| limits(turn.best, &split)).unwrap_or_default());
+    said.extend(turn.fallen.and_then(|fallen| idle(fallen, &fallen.cpu()?)));
     said
 }
 
@@ -59,8 +58,8 @@ fn more(before: &[Share], after: &[Share]) -> Option<(Vec<String>, f64, f64)> {
 }
 
 fn more_symbols(from: &Point, to: &Point) -> Option<String> {
-    let after = symbols(to);
-    if let Some((names, then, now)) = more(&symbols(from), &after) {
+    let after = to.symbols();
+    if let Some((names, then, now)) = more(&from.symbols(), &after) {
         let (now, then) = (percent(now), percent(then));
         let (names, to, from) = (list(&names), clients(to.clients), clients(from.clients));
         return Some(format!("with {to} {now} of server time is in {names}, with {from} it was {then}"));
@@ -72,7 +71,7 @@ fn more_symbols(from: &Point, to: &Point) -> Option<String> {
 
 fn more_waits(from: &Point, to: &Point) -> Option<String> {
     let real = |point: &Point| -> Vec<Share> {
-        let all = waits(point);
+        let all = point.waits();
         // Whoever runs, or has nothing to do, waits for nothing in the server; but that such samples exist must be known.
         if all.is_empty() {
             return all;
@@ -86,11 +85,19 @@ fn more_waits(from: &Point, to: &Point) -> Option<String> {
 }
 
 fn more_kernel(from: &Point, to: &Point) -> Option<String> {
-    let (then, now) = (kernel(from)?, kernel(to)?);
+    let (then, now) = (kernel_part(from)?, kernel_part(to)?);
     (now - then >= GROWN_KERNEL).then(|| {
         let (now, then, to, from) = (percent(now), percent(then), clients(to.clients), clients(from.clients));
         format!("the kernel takes {now} of the server's CPU time with {to}, with {from} it was {then}")
     })
+}
+
+/// The kernel's part of the server's CPU time.
+fn kernel_part(point: &Point) -> Option<f64> {
+    let cpu = point.cpu()?;
+    let server = cpu.server_user + cpu.server_kernel;
+    // Of a server that hardly runs, a part says nothing.
+    (server >= 0.02).then(|| cpu.server_kernel / server)
 }
 
 fn more_counts(from: &Point, to: &Point) -> Vec<String> {
@@ -100,7 +107,7 @@ fn more_counts(from: &Point, to: &Point) -> Vec<String> {
         format!("a transaction costs {} {what} with {to}, with {from} it was {}", number(now), number(then))
     };
     let mut said = Vec::new();
-    if let (Some(then), Some(now)) = (switches(from), switches(to)) {
+    if let (Some(then), Some(now)) = (from.switches(), to.switches()) {
         if grew(then.voluntary, now.voluntary) {
             said.push(sentence("voluntary context switches", then.voluntary, now.voluntary));
         }
@@ -108,7 +115,7 @@ fn more_counts(from: &Point, to: &Point) -> Vec<String> {
             said.push(sentence("involuntary context switches", then.involuntary, now.involuntary));
         }
     }
-    if let (Some(then), Some(now)) = (calls(from), calls(to))
+    if let (Some(then), Some(now)) = (from.calls(), to.calls())
         && grew(then, now)
     {
         said.push(sentence("system calls", then, now));
@@ -120,8 +127,19 @@ fn more_counts(from: &Point, to: &Point) -> Vec<String> {
 fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     let at = clients(best.clients);
     let mut said = Vec::new();
+    let server = percent(split.server_user + split.server_kernel);
+    // What others take is neither the server's limit nor its fault.
+    let shared = split.other >= 0.1;
+    if split.idle < 0.05 && shared {
+        said.push(format!(
+            "with {at} the CPUs are used up, {} by other programs: {server} were the server's and {} the load driver's, \
+             and with the machine to themselves they might have done more",
+            percent(split.other),
+            percent(split.client)
+        ));
+        return said;
+    }
     if split.idle < 0.05 {
-        let server = percent(split.server_user + split.server_kernel);
         said.push(format!(
             "with {at} the CPUs are used up: {server} by the server, {} by the load driver; more needs more CPUs, or less \
              work for each transaction",
@@ -133,7 +151,7 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
             percent(split.idle)
         ));
     }
-    if split.other >= 0.1 {
+    if shared {
         said.push(format!(
             "with {at} other programs took {} of the CPU time: the figures are theirs as well",
             percent(split.other)

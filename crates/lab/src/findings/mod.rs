@@ -5,7 +5,6 @@
 //! 1. A sentence stands only on what was measured: no figure, no sentence; a difference inside the noise is none.
 //! 2. What grew is told as what grew, with both figures, not as a cause; the reader draws the conclusion.
 
-mod averages;
 mod comparison;
 mod curve;
 mod growth;
@@ -63,7 +62,9 @@ pub fn fits(points: &[Point]) -> (Vec<Fit>, Vec<String>) {
     for group in Group::all(points) {
         match fit(&group.points) {
             Ok(fit) => fits.push(fit),
-            Err(reason) => refused.push(format!("{}: {reason}", group.name())),
+            // Nobody expects a curve of a single point.
+            Err(_) if group.points.len() < 2 => {}
+            Err(reason) => refused.push(format!("{}: {reason}.", group.name())),
         }
     }
     (fits, refused)

@@ -1,4 +1,6 @@
-//! Figures and lists in sentences.
+//! Figures in sentences.
+
+pub(super) use crate::report::figures::{clients, list};
 
 /// A number as one reads it: `12,345`, `123`, `4.57`.
 pub(super) fn number(value: f64) -> String {
@@ -20,20 +22,6 @@ pub(super) fn percent(share: f64) -> String {
         format!("{percent:.1}%")
     } else {
         format!("{percent:.0}%")
-    }
-}
-
-/// `1 client`, `8 clients`.
-pub(super) fn clients(count: usize) -> String {
-    if count == 1 { "1 client".into() } else { format!("{count} clients") }
-}
-
-/// `1`, `1 and 2`, `1, 2 and 4`.
-pub(super) fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
     }
 }
 

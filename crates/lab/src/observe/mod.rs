@@ -97,6 +97,9 @@ impl Observe for Observer {
 
     fn end(&mut self) {
         let snapshot = self.snapshot();
+        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
+            sampling.interrupt();
+        }
         let waits = self.waits.as_ref().map(Waits::end);
         if let Some(window) = &mut self.window {
             window.after = Some((snapshot, waits));

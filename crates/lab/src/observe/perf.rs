@@ -1,21 +1,33 @@
-//! System calls and symbols, by `perf`, in short parts of a round: first calls are counted, then the CPU is sampled.
+//! Symbols and system calls, by `perf`, in short parts of a round: first the CPU is sampled, then calls are counted. What is
+//! under way when the round ends is cut short and used as far as it came.
 //!
 //! perf's own words are the reason where it isn't there or isn't permitted.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::report::Share;
 
-/// Shorter rounds are left alone.
-const SHORTEST: Duration = Duration::from_secs(2);
+/// Shorter rounds are over before perf has begun.
+const SHORTEST: Duration = Duration::from_millis(500);
+
+/// A process that ends while perf looks at its threads fails the whole start: so often it is tried with those that live.
+const TRIES: u32 = 3;
+
+/// perf writes what it has when it is interrupted; after so long it is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// perf opens descriptors for each process it counts.
 const MOST_COUNTED: usize = 400;
+
+/// Why there are no symbols of a round that was over too soon.
+const UNSAMPLED: &str = "the round ended before the CPU was sampled";
 
 /// Processes of a server are alike: so many are enough to see where its time goes.
 const MOST_SAMPLED: usize = 64;
@@ -29,91 +41,138 @@ const KEPT: usize = 25;
 /// perf at work on one round.
 pub(super) struct Sampling {
     folder: TempDir,
-    sampled: String,
-    length: Duration,
+    processes: Vec<i32>,
+    window: Duration,
     stage: Stage,
+    /// Starts of this stage so far.
+    tries: u32,
+    /// Whether perf was told to end before its time, as the round did.
+    interrupted: bool,
     /// System calls a second.
     calls: Result<f64, String>,
     recorded: Result<(), String>,
 }
 
 enum Stage {
-    Counting(Child),
     Recording(Child),
+    Counting(Child),
     Over,
 }
 
 impl Sampling {
-    /// Begins to count the system calls of these processes, for a part of `window`.
+    /// Begins to sample the CPU where these processes run, for a part of `window`.
     pub(super) fn begin(processes: &[i32], window: Duration) -> Result<Self, String> {
         if window < SHORTEST {
-            return Err(format!("rounds of less than {} seconds are too short for perf", SHORTEST.as_secs()));
+            return Err(format!("rounds of less than {SHORTEST:?} are too short for perf"));
         }
         let folder = tempfile::tempdir().map_err(|error| format!("no folder for perf's files: {error}"))?;
         let mut sampling = Self {
-            sampled: list(&some_of(processes, MOST_SAMPLED)),
-            length: (window / 4).min(Duration::from_secs(2)),
-            stage: Stage::Over,
-            calls: Err("the round ended before they were counted".into()),
-            recorded: Err("the round ended before the CPU was sampled".into()),
             folder,
+            processes: processes.to_vec(),
+            window,
+            stage: Stage::Over,
+            tries: 0,
+            interrupted: false,
+            calls: Err("the round ended before they were counted".into()),
+            recorded: Err(UNSAMPLED.into()),
         };
-        if processes.len() > MOST_COUNTED {
-            sampling.calls = Err(format!(
-                "the server has {} processes, more than perf can count at once",
-                processes.len()
-            ));
-            sampling.record();
-        } else {
-            let length = (window / 5).min(Duration::from_secs(1));
-            let of = list(processes);
-            match sampling.start(&["stat", "-e", "raw_syscalls:sys_enter", "-p", &of], length) {
-                Ok(child) => sampling.stage = Stage::Counting(child),
-                Err(reason) => {
-                    sampling.calls = Err(reason.clone());
-                    sampling.recorded = Err(reason);
-                }
-            }
-        }
+        sampling.stage = Stage::Recording(sampling.record()?);
         Ok(sampling)
     }
 
     /// Goes on to the next part when one is over.
     pub(super) fn tick(&mut self) {
-        let (Stage::Counting(child) | Stage::Recording(child)) = &mut self.stage else { return };
+        let (Stage::Recording(child) | Stage::Counting(child)) = &mut self.stage else { return };
         let Ok(Some(status)) = child.try_wait() else { return };
-        let said = self.said();
-        if matches!(self.stage, Stage::Counting(_)) {
-            self.calls = calls_a_second(&said);
-            self.record();
-        } else {
-            self.recorded = if status.success() { Ok(()) } else { Err(reason(&said)) };
-            self.stage = Stage::Over;
+        self.over(status.success());
+    }
+
+    /// The round has ended: perf is to say what it has. It is sampled evenly, so that any part will do.
+    pub(super) fn interrupt(&mut self) {
+        self.tick();
+        if let Stage::Recording(child) | Stage::Counting(child) = &self.stage {
+            self.interrupted = true;
+            if let Some(process) = Pid::from_raw(child.id() as i32) {
+                // An error means that it has ended by itself.
+                let _ = kill_process_group(process, Signal::INT);
+            }
         }
     }
 
     /// System calls a second, and the symbols' shares of the samples, the largest first.
     pub(super) fn end(mut self) -> (Result<f64, String>, Result<Vec<Share>, String>) {
-        self.tick();
-        if let Stage::Counting(child) | Stage::Recording(child) = &mut self.stage {
-            // What it has so far covers a part that nobody knows: it is not used. An error means that it has ended.
-            let _ = child.kill();
-            let _ = child.wait();
+        self.interrupt();
+        let until = Instant::now() + PATIENCE;
+        while let Stage::Recording(child) | Stage::Counting(child) = &mut self.stage {
+            match child.try_wait() {
+                // It ends by the signal after it has written; whether it has is seen by its data.
+                Ok(Some(_)) => self.over(true),
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+                _ => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    self.stage = Stage::Over;
+                }
+            }
         }
-        let symbols = std::mem::replace(&mut self.recorded, Ok(())).and_then(|()| report(&self.data()));
+        let symbols = std::mem::replace(&mut self.recorded, Ok(())).and_then(|()| {
+            report(&self.data()).map_err(|reason| if self.interrupted { UNSAMPLED.into() } else { reason })
+        });
         (self.calls, symbols)
     }
 
-    fn record(&mut self) {
-        let (data, of) = (self.data(), self.sampled.clone());
-        let path = data.to_string_lossy();
-        self.stage = match self.start(&["record", "-F", FREQUENCY, "-o", &path, "-p", &of], self.length) {
-            Ok(child) => Stage::Recording(child),
-            Err(reason) => {
-                self.recorded = Err(reason);
-                Stage::Over
+    /// perf has ended in this stage, by its own word well or not.
+    fn over(&mut self, well: bool) {
+        let said = self.said();
+        let again = !self.interrupted && self.tries < TRIES && said.contains(" maps");
+        let next = match &self.stage {
+            Stage::Recording(_) if !well && again => self.record().map(Stage::Recording),
+            Stage::Recording(_) => {
+                self.recorded = if well { Ok(()) } else { Err(reason(&said)) };
+                self.tries = 0;
+                if self.interrupted { Ok(Stage::Over) } else { self.count().map(Stage::Counting) }
             }
+            Stage::Counting(_) if !well && again => self.count().map(Stage::Counting),
+            Stage::Counting(_) => {
+                let counted = calls_a_second(&said);
+                // Cut short before it had begun, it says nothing; then the reason stands that is there already.
+                if counted.is_ok() || !self.interrupted {
+                    self.calls = counted;
+                }
+                Ok(Stage::Over)
+            }
+            Stage::Over => Ok(Stage::Over),
         };
+        self.stage = next.unwrap_or_else(|reason| {
+            self.calls = Err(reason);
+            Stage::Over
+        });
+    }
+
+    fn record(&mut self) -> Result<Child, String> {
+        let (data, of) = (self.data(), list(&some_of(&self.living(), MOST_SAMPLED)));
+        let path = data.to_string_lossy();
+        let length = (self.window / 2).min(Duration::from_secs(2));
+        // Without build ids: to look for them takes perf longer than a short round.
+        self.start(&["record", "-B", "-N", "-F", FREQUENCY, "-o", &path, "-p", &of], length)
+    }
+
+    fn count(&mut self) -> Result<Child, String> {
+        let living = self.living();
+        if living.len() > MOST_COUNTED {
+            return Err(format!(
+                "the server has {} processes, more than perf can count at once",
+                living.len()
+            ));
+        }
+        let length = (self.window / 5).min(Duration::from_secs(1));
+        self.start(&["stat", "-e", "raw_syscalls:sys_enter", "-p", &list(&living)], length)
+    }
+
+    /// The server's processes that have not ended meanwhile.
+    fn living(&self) -> Vec<i32> {
+        let living = |process: &&i32| Path::new("/proc").join(process.to_string()).exists();
+        self.processes.iter().filter(living).copied().collect()
     }
 
     fn data(&self) -> std::path::PathBuf {
@@ -121,13 +180,16 @@ impl Sampling {
     }
 
     /// Starts perf, for so long.
-    fn start(&self, arguments: &[&str], length: Duration) -> Result<Child, String> {
+    fn start(&mut self, arguments: &[&str], length: Duration) -> Result<Child, String> {
+        self.tries += 1;
         let said = File::create(self.folder.path().join("said"))
             .map_err(|error| format!("no file for perf: {error}"))?;
         Command::new("perf")
             .args(arguments)
             .args(["--", "sleep", &length.as_secs_f64().to_string()])
             .env("LC_ALL", "C")
+            // perf and its sleep in a group of their own, to be interrupted together; Ctrl-C is for the lab.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said)

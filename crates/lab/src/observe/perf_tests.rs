@@ -78,6 +78,38 @@ fn a_busy_process_is_seen_through() {
 
 #[test]
 fn short_rounds_are_left_alone() {
-    let refused = Sampling::begin(&[1], Duration::from_secs(1)).err();
-    assert_eq!(refused.as_deref(), Some("rounds of less than 2 seconds are too short for perf"));
+    let refused = Sampling::begin(&[1], Duration::from_millis(499)).err();
+    assert_eq!(refused.as_deref(), Some("rounds of less than 500ms are too short for perf"));
+}
+
+#[test]
+fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
+    if Command::new("perf").arg("--version").output().is_err() {
+        eprintln!("skipped: perf is not installed");
+        return;
+    }
+    let mut brief = Command::new("true").spawn().unwrap();
+    brief.wait().unwrap();
+    let mut busy = Command::new("dd")
+        .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let processes = [brief.id() as i32, busy.id() as i32];
+    // The window is never reached: perf is interrupted in the middle of its first part.
+    let sampling = Sampling::begin(&processes, Duration::from_secs(60)).unwrap();
+    assert_eq!(sampling.living(), [busy.id() as i32]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while !sampling.data().exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1_500));
+    let (calls, symbols) = sampling.end();
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    assert_eq!(calls, Err("the round ended before they were counted".into()));
+    match symbols {
+        Ok(symbols) => assert!(!symbols.is_empty()),
+        Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNSAMPLED, "{reason}"),
+    }
 }

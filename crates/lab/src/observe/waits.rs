@@ -17,7 +17,7 @@ use crate::report::Share;
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Makes a connection to ask.
-pub type Connect = Box<dyn FnMut() -> Result<Box<dyn arm::Control>, String> + Send>;
+pub type Connect = Box<dyn FnMut() -> Result<Box<dyn arm::Ask>, String> + Send>;
 
 /// Makes control connections to a target.
 pub fn connect_to(target: &Target) -> Connect {
@@ -92,7 +92,7 @@ impl Waits {
 }
 
 /// A connection, and the statement that shows what sessions wait for.
-type Asked = Option<(Box<dyn arm::Control>, String)>;
+type Asked = Option<(Box<dyn arm::Ask>, String)>;
 
 fn sample(dialect: Dialect, connect: &mut Connect, asked: &mut Asked, orders: &Receiver<Order>) -> Samples {
     let (control, sql) = match asked {
@@ -137,7 +137,7 @@ pub const RUNNING: &str = "running";
 pub const CLIENT: &str = "for the client";
 
 /// The statement that counts this server's sessions by what they wait for.
-fn statement(dialect: Dialect, control: &mut dyn arm::Control) -> Result<String, String> {
+fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, String> {
     match dialect {
         Dialect::Postgres => Ok(format!(
             "SELECT CASE WHEN wait_event IS NULL THEN '{RUNNING}' WHEN wait_event = 'ClientRead' THEN '{CLIENT}' \

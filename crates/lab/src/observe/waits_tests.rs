@@ -9,7 +9,7 @@ use crate::client::Reply;
 /// Gives the scripted answers in turn, the last for ever.
 struct Scripted(Arc<Mutex<VecDeque<Result<Reply, String>>>>);
 
-impl arm::Control for Scripted {
+impl arm::Ask for Scripted {
     fn ask(&mut self, _: &str) -> Result<Reply, String> {
         let mut answers = self.0.lock().unwrap();
         if answers.len() > 1 { answers.pop_front().unwrap() } else { answers[0].clone() }

@@ -36,6 +36,15 @@ pub(crate) fn clients(count: usize) -> String {
     if count == 1 { "1 client".into() } else { format!("{count} clients") }
 }
 
+/// `1`, `1 and 2`, `1, 2 and 4`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
 /// A share of 1 as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -50,7 +59,12 @@ pub(crate) fn percent(share: f64) -> String {
 /// How far the bounds are from the value, at most, as a share of it; empty where no bounds are known.
 pub(crate) fn spread(of: &Interval) -> String {
     let far = of.bounds().map(|(low, high)| (of.value - low).max(high - of.value) / of.value.abs());
-    far.filter(|far| far.is_finite()).map_or(String::new(), |far| format!("±{}", percent(far)))
+    far.filter(|far| far.is_finite()).map_or(String::new(), |far| format!("±{}", wide(far)))
+}
+
+/// A share as a percentage; what is far beyond the whole is only said to be so.
+pub(crate) fn wide(share: f64) -> String {
+    if share < 10.0 { percent(share) } else { ">999%".into() }
 }
 
 /// A ratio to the first arm; with two digits behind the point, and "no difference" inside the noise.

@@ -19,7 +19,7 @@ mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use html::html;
+pub use html::{html, pictures};
 pub use markdown::markdown;
 pub use terminal::table;
 

@@ -429,16 +429,18 @@ pub fn broken_checks(report: &Report) -> Vec<String> {
 
 /// What is missing: what was asked for and not measured, and what observers could not see.
 pub fn missing(report: &Report) -> Vec<String> {
-    let mut lines = report.missing.clone();
+    let mut unseen: Vec<(&str, Vec<String>)> = Vec::new();
     for point in &report.points {
-        for unseen in point.rounds.iter().flat_map(|round| &round.observed.unseen) {
-            let line = format!("{}: {unseen}", point.arm);
-            if !lines.contains(&line) {
-                lines.push(line);
+        for reason in point.rounds.iter().flat_map(|round| &round.observed.unseen) {
+            match unseen.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, arms)) if arms.contains(&point.arm) => {}
+                Some((_, arms)) => arms.push(point.arm.clone()),
+                None => unseen.push((reason, vec![point.arm.clone()])),
             }
         }
     }
-    lines
+    let unseen = unseen.into_iter().map(|(reason, arms)| format!("{}: {reason}", figures::list(&arms)));
+    report.missing.iter().cloned().chain(unseen).collect()
 }
 
 /// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was never asked.

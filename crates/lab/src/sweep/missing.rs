@@ -2,6 +2,7 @@
 
 use super::plan::{Cell, Cells, width};
 use super::{End, Plan};
+use crate::report::figures;
 
 /// What went wrong on the way.
 #[derive(Debug, Default)]
@@ -15,8 +16,8 @@ pub(super) struct Missing {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) arm: String,
-    /// Its clients.
-    pub(super) place: String,
+    /// With so many clients.
+    pub(super) clients: Vec<usize>,
     /// So many rounds that went well.
     pub(super) after: usize,
     pub(super) reason: String,
@@ -24,9 +25,9 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn sentence(&self) -> String {
-        let Self { arm, place, after, reason } = self;
+        let Self { arm, clients, after, reason } = self;
         let from = if *after == 0 { String::new() } else { format!(", from round {} on", after + 1) };
-        format!("{arm} at {place}{from}: {reason}")
+        format!("{arm} at {}{from}: {reason}", counted(clients))
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -40,7 +41,7 @@ impl Missing {
         let mut alike: Vec<Failure> = Vec::new();
         for failure in self.failures {
             match alike.iter_mut().find(|one| one.is_like(&failure)) {
-                Some(one) => one.place = format!("{}, {}", one.place, failure.place),
+                Some(one) => one.clients.extend(failure.clients),
                 None => alike.push(failure),
             }
         }
@@ -61,18 +62,34 @@ impl Missing {
 
 fn unmeasured(arm: &[&Cell]) -> Option<String> {
     let cells: Vec<&&Cell> = arm.iter().filter(|cell| !cell.failed && cell.point.rounds.is_empty()).collect();
-    let counts: Vec<String> = cells.iter().map(|cell| cell.point.clients.to_string()).collect();
-    Some(format!("{} was not measured at {} clients", cells.first()?.point.arm, counts.join(", ")))
+    let counts: Vec<usize> = cells.iter().map(|cell| cell.point.clients).collect();
+    Some(format!("{} was not measured at {}", cells.first()?.point.arm, counted(&counts)))
 }
 
+/// `1 client`, `8 clients`, `1, 8 and 64 clients`.
+fn counted(counts: &[usize]) -> String {
+    match counts {
+        [one] => figures::clients(*one),
+        several => {
+            let mut sorted = several.to_vec();
+            sorted.sort_unstable();
+            format!("{} clients", figures::list(&sorted.iter().map(usize::to_string).collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// Of a single round, where no more were wanted, no interval was wanted either.
 fn too_wide(arm: &[&Cell], plan: &Plan) -> Option<String> {
+    if plan.most_rounds < 2 {
+        return None;
+    }
     let wide: Vec<&&Cell> =
         arm.iter().filter(|cell| !cell.point.rounds.is_empty() && !cell.is_done(plan)).collect();
     let word = |cell: &&&Cell| {
         let point = &cell.point;
         match width(&point.tps) {
             Some(width) => {
-                format!("{:.1}% with {} after {} rounds", width * 100.0, point.clients, point.rounds.len())
+                format!("{} with {} after {} rounds", figures::wide(width), point.clients, point.rounds.len())
             }
             None => format!("unknown with {} after a single round", point.clients),
         }

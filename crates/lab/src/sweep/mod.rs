@@ -7,7 +7,8 @@
 //!    its rounds has its pair.
 //! 3. An arm that fails at a point is noted with its reason and left out there from then on; what it did before, its other
 //!    points and the other arms go on.
-//! 4. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
+//! 4. An arm whose server is known to have ended is asked for nothing more.
+//! 5. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
 
 mod missing;
 mod plan;
@@ -22,7 +23,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use crate::arm::Target;
 use crate::drive::{Driver, Load};
 use crate::observe::Observe;
-use crate::report::{Interval, Noise, Point, Round};
+use crate::report::{Interval, Noise, Observed, Point, Round, figures};
 use crate::stats::{estimate_positive, ratio};
 use crate::workload::Workload;
 
@@ -42,6 +43,8 @@ pub struct Contender<'a> {
     pub workload: &'a dyn Workload,
     /// Who looks at the server meanwhile.
     pub observer: &'a mut dyn Observe,
+    /// Says how the arm's server has ended, if it is known to have.
+    pub ended: Box<dyn FnMut() -> Option<String> + 'a>,
 }
 
 /// What is to be measured.
@@ -180,6 +183,9 @@ impl Sweep<'_> {
     }
 
     fn round(&mut self, contender: &mut Contender<'_>, pass: u32, row: usize, arm: usize) {
+        if let Some(how) = (contender.ended)() {
+            return self.lose(contender, arm, &how);
+        }
         let at = self.machine.now();
         self.noise.push(Noise { at: at.as_secs_f64(), took: self.machine.fixed_loop() });
         let stage = self.stage(contender, pass, row);
@@ -192,7 +198,8 @@ impl Sweep<'_> {
         };
         // The costly looks come with an arm's first round at the point; once more where it was over before they were.
         let rounds = &self.cells.point(row, arm).rounds;
-        let deep = rounds.len() < 2 && rounds.iter().all(|round| round.observed.symbols.is_empty());
+        let lacks = |observed: &Observed| observed.symbols.is_empty() || observed.calls.is_none();
+        let deep = rounds.len() < 2 && rounds.iter().all(|round| lacks(&round.observed));
         let result = round::run(contender, &load, deep, self.stop, self.progress);
         self.cells.spent(self.machine.now() - at);
         let stopped = self.is_stopped();
@@ -202,17 +209,29 @@ impl Sweep<'_> {
             Ok(round) => self.keep(round, row, arm),
             // Whatever a stopped round says of itself, it was stopped.
             Err(_) if stopped => {}
-            Err(reason) => {
-                let failure = Failure {
-                    place: clients(stage.clients),
-                    after: self.cells.fail(row, arm),
-                    arm: stage.arm,
-                    reason,
-                };
-                self.progress.note(&failure.sentence());
-                self.missing.failures.push(failure);
-            }
+            Err(reason) => match soon(&mut contender.ended) {
+                Some(how) => self.lose(contender, arm, &how),
+                None => {
+                    let after = self.cells.fail(row, arm);
+                    let failure = Failure { clients: vec![stage.clients], after, arm: stage.arm, reason };
+                    self.progress.note(&failure.sentence());
+                    self.missing.failures.push(failure);
+                }
+            },
         }
+    }
+
+    /// The arm's server has ended, in this way: nothing more is measured of it.
+    fn lose(&mut self, contender: &Contender<'_>, arm: usize, how: &str) {
+        let name = &contender.target.arm;
+        self.progress.note(&format!("{name}: {how}"));
+        let lost = self.cells.lose(arm, self.plan).into_iter();
+        self.missing.failures.extend(lost.map(|(clients, after)| Failure {
+            arm: name.clone(),
+            clients: vec![clients],
+            after,
+            reason: how.into(),
+        }));
     }
 
     fn keep(&mut self, round: Round, row: usize, arm: usize) {
@@ -225,8 +244,11 @@ impl Sweep<'_> {
         if let Some((lost, why)) = &round.lost_clients
             && point.rounds.iter().all(|earlier| earlier.lost_clients.is_none())
         {
-            let line =
-                format!("{} at {}: {lost} of them could not go on: {why}", point.arm, clients(point.clients));
+            let line = format!(
+                "{} at {}: {lost} of them could not go on: {why}",
+                point.arm,
+                figures::clients(point.clients)
+            );
             self.progress.note(&line);
             self.missing.lost.push(line);
         }
@@ -262,9 +284,15 @@ impl Sweep<'_> {
     }
 }
 
-/// `1 client`, `8 clients`.
-fn clients(count: usize) -> String {
-    if count == 1 { "1 client".into() } else { format!("{count} clients") }
+/// How a server ended. Its connections break a moment before the system says that it has.
+fn soon(ended: &mut dyn FnMut() -> Option<String>) -> Option<String> {
+    const LOOKS: u32 = 20;
+    (0..LOOKS).find_map(|look| {
+        if look > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ended()
+    })
 }
 
 /// The median of a point's rounds with its interval, and its ratio to the first arm's rounds of the same passes.

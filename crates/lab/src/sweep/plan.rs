@@ -129,6 +129,20 @@ impl Cells {
         self.rows[row][arm].point.rounds.len()
     }
 
+    /// The arm is left out everywhere from now on: the clients of the points at which it was not done, and how many rounds
+    /// it has there.
+    pub(super) fn lose(&mut self, arm: usize, plan: &Plan) -> Vec<(usize, usize)> {
+        let mut lost = Vec::new();
+        for cells in &mut self.rows {
+            let cell = &mut cells[arm];
+            if !cell.failed && cell.ahead(plan) > 0 {
+                lost.push((cell.point.clients, cell.point.rounds.len()));
+            }
+            cell.failed = true;
+        }
+        lost
+    }
+
     pub(super) fn add(&mut self, row: usize, arm: usize, round: Round) {
         self.rows[row][arm].point.rounds.push(round);
         let (first, others) = self.rows[row].split_first_mut().expect("the row has this arm");

@@ -46,6 +46,8 @@ struct Bench {
     now: Cell<Duration>,
     ran: RefCell<Vec<(String, usize, u64)>>,
     stop: AtomicBool,
+    /// Arms whose servers have ended.
+    ended: RefCell<Vec<String>>,
 }
 
 impl Machine for Bench {
@@ -178,7 +180,15 @@ fn swept(bench: &Bench, plan: &Plan, scripts: Vec<Script<'_>>) -> (Swept, Told) 
     let drivers: Vec<Scripted<'_>> = scripts.into_iter().map(|script| Scripted { bench, script }).collect();
     let mut looks: Vec<Looks> = drivers.iter().map(|_| Looks::default()).collect();
     let mut contenders: Vec<Contender<'_>> = (targets.iter().zip(&drivers).zip(&mut looks))
-        .map(|((target, driver), observer)| Contender { target, driver, workload: &workload, observer })
+        .map(|((target, driver), observer)| Contender {
+            target,
+            driver,
+            workload: &workload,
+            observer,
+            ended: Box::new(|| {
+                bench.ended.borrow().iter().find(|one| **one == target.arm).map(|_| "it fell".into())
+            }),
+        })
         .collect();
     let mut told = Told::default();
     let swept = sweep(&mut contenders, plan, bench, &bench.stop, &mut told);
@@ -291,8 +301,36 @@ fn an_arm_that_never_works_is_said_once() {
     let bench = Bench::default();
     let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
     let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), gone]);
-    assert_eq!(swept.missing, ["b at 1 client, 8 clients, 64 clients: no such database"]);
+    assert_eq!(swept.missing, ["b at 1, 8 and 64 clients: no such database"]);
     assert_eq!(told.notes.len(), 3, "each as it happens");
+}
+
+#[test]
+fn an_arm_whose_server_has_ended_is_asked_for_nothing_more() {
+    let bench = Bench::default();
+    let dying: Script<'_> = Box::new(|clients, round| {
+        if (clients, round) == (8, 1) {
+            bench.ended.borrow_mut().push("b".into());
+            return Err("the connection was closed".into());
+        }
+        Ok(500.0)
+    });
+    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), dying]);
+    assert_eq!(told.notes, ["b: it fell"]);
+    let expected =
+        ["b at 1 client, from round 3 on: it fell", "b at 8 and 64 clients, from round 2 on: it fell"];
+    assert_eq!(swept.missing, expected);
+    let last = order(&bench).into_iter().rfind(|one| one.0 == "b");
+    assert_eq!(last, Some(("b".into(), 8)), "what it had to do afterwards is not tried");
+    let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
+    assert_eq!(rounds, [3, 2, 3, 1, 3, 1], "what was measured is kept, and the other arm goes on");
+}
+
+#[test]
+fn a_single_round_that_was_asked_for_lacks_no_interval() {
+    let bench = Bench::default();
+    let once = Plan { least_rounds: 1, most_rounds: 1, ..plan(&[1]) };
+    assert_eq!(swept(&bench, &once, vec![steady(100.0)]).0.missing, Vec::<String>::new());
 }
 
 #[test]
@@ -345,7 +383,7 @@ fn when_time_is_up_points_are_missing_and_pairs_whole() {
     let (swept, _) = super::tests::swept(&bench, &short, vec![steady(100.0), steady(150.0)]);
     assert_eq!(swept.points.len(), 2, "the first point is measured in any case");
     assert!(
-        swept.missing.contains(&"b was not measured at 8, 64 clients, for the time was up".into()),
+        swept.missing.contains(&"b was not measured at 8 and 64 clients, for the time was up".into()),
         "{:?}",
         swept.missing
     );
@@ -409,8 +447,13 @@ fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
             std::thread::sleep(Duration::from_millis(1_500));
             stop.store(true, Ordering::Relaxed);
         });
-        let mut contenders =
-            [Contender { target: &target, driver: &Real, workload: &workload, observer: &mut looks }];
+        let mut contenders = [Contender {
+            target: &target,
+            driver: &Real,
+            workload: &workload,
+            observer: &mut looks,
+            ended: Box::new(|| None),
+        }];
         let began = Instant::now();
         (sweep(&mut contenders, &plan(&[1, 8]), &ThisMachine::begin(), &stop, &mut told), began.elapsed())
     });

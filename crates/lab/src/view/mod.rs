@@ -14,6 +14,8 @@ use std::io::IsTerminal;
 
 use crate::sweep::Progress;
 
+pub(crate) use screen::restore;
+
 /// The view that suits standard error: live on a terminal, plain lines elsewhere.
 pub fn progress() -> Box<dyn Progress> {
     let live = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");

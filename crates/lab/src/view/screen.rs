@@ -68,7 +68,7 @@ impl Drop for Screen {
 }
 
 /// Back to the terminal's own screen, if that isn't shown.
-fn restore() {
+pub(crate) fn restore() {
     // SeqCst: as above.
     if SHOWN.swap(false, Ordering::SeqCst) {
         let _ = execute!(stderr(), Show, LeaveAlternateScreen);

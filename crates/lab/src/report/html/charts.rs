@@ -13,6 +13,13 @@ type Of<'a> = &'a dyn Fn(&Group<'_>, &Point) -> Option<f64>;
 /// One of a point's latencies, in milliseconds.
 type Percentile = fn(&Latency) -> f64;
 
+/// A plot of lines, and what stands above it.
+struct Plot {
+    caption: String,
+    frame: Frame<'static>,
+    lines: Vec<Line>,
+}
+
 /// Draws a workload's plots; ids begin with `id`.
 pub(super) struct Charts<'a> {
     pub report: &'a Report,
@@ -25,12 +32,14 @@ impl Charts<'_> {
     pub fn draw(&self, page: &mut Markup) {
         self.legend(page);
         page.element("div", &[("class", &"plots two")], |page| {
-            self.throughput(page);
-            self.efficiency(page);
+            figure(page, &self.throughput());
+            figure(page, &self.efficiency());
         });
         page.leaf("h3", &[], "Latency");
         self.legend(page);
-        page.element("div", &[("class", &"plots")], |page| self.latency(page));
+        page.element("div", &[("class", &"plots")], |page| {
+            self.latency().iter().for_each(|plot| figure(page, plot));
+        });
         if self.group.points().any(|point| point.cpu().is_some()) {
             page.leaf("h3", &[], "Where the machine's CPU time went");
             legend_of_parts(page);
@@ -38,6 +47,21 @@ impl Charts<'_> {
         }
         self.costs(page);
         self.seconds(page);
+    }
+
+    /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what each shows, and its SVG.
+    pub fn pictures(&self) -> Vec<(&'static str, String)> {
+        let mut latency = self.latency();
+        let p99 = latency.pop();
+        let all = [("tps", Some(self.throughput())), ("efficiency", Some(self.efficiency())), ("p99", p99)];
+        let drawn = all.into_iter().filter_map(|(name, plot)| Some((name, plot?)));
+        drawn
+            .filter(|(_, plot)| any(&plot.lines))
+            .map(|(name, plot)| {
+                let caption = format!("{}: {}", self.group.workload, plot.caption);
+                (name, plot.frame.picture(&caption, &plot.lines))
+            })
+            .collect()
     }
 
     /// Of many arms, once for all plots below a heading; fewer are named at each plot.
@@ -48,7 +72,7 @@ impl Charts<'_> {
         }
     }
 
-    fn throughput(&self, page: &mut Markup) {
+    fn throughput(&self) -> Plot {
         let curves = self.group.arms.iter().any(|arm| self.group.fit(arm).is_some());
         let x = Axis::clients(&self.group.clients);
         let mut lines = self.lines(&|_, point| Some(point.tps.value));
@@ -62,13 +86,16 @@ impl Charts<'_> {
         }
         let more = if curves { "; dashed: the fitted curve" } else { "" };
         let caption = format!("Transactions a second against clients{more}");
+        // Bounds far above all values, as of few rounds in noise, would press these to the ground: they leave the plot.
+        let most = 1.5 * values(&lines).fold(0.0, f64::max);
         let highest = lines.iter().flat_map(|line| line.runs.iter().flatten());
-        let highest = highest.flat_map(|dot| [dot.y].into_iter().chain(dot.bounds.map(|(_, high)| high)));
+        let highest =
+            highest.flat_map(|dot| [dot.y].into_iter().chain(dot.bounds.map(|(_, high)| high.min(most))));
         let y = Axis::from_zero(highest);
-        self.figure(page, "tps", &caption, ("clients", "tps"), (x, y), &lines);
+        self.plot("tps", &caption, ("clients", "tps"), (x, y), lines)
     }
 
-    fn efficiency(&self, page: &mut Markup) {
+    fn efficiency(&self) -> Plot {
         let fewest = self.group.clients.first().copied().unwrap_or(1);
         let lines = self.lines(&|group, point| {
             let one = group.point(&point.arm, fewest)?;
@@ -76,21 +103,22 @@ impl Charts<'_> {
         });
         let caption = format!("Efficiency: tps of each client, relative to {}", figures::clients(fewest));
         let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
-        self.figure(page, "efficiency", &caption, ("clients", "efficiency"), axes, &lines);
+        self.plot("efficiency", &caption, ("clients", "efficiency"), axes, lines)
     }
 
     /// A plot for each percentile, all with the same axis, so that arms are told apart and plots can be compared.
-    fn latency(&self, page: &mut Markup) {
+    fn latency(&self) -> Vec<Plot> {
         let all: [(&str, Percentile); 3] =
             [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
         let plots: Vec<_> =
             all.iter().map(|(name, of)| (name, self.lines(&|_, point| Some(of(&point.latency()))))).collect();
         let y = Axis::logarithmic(plots.iter().flat_map(|(_, lines)| values(lines)));
-        for (name, lines) in &plots {
+        let plot = |(name, lines): (&&str, Vec<Line>)| {
             let caption = format!("Latency {name} against clients, ms");
             let axes = (Axis::clients(&self.group.clients), y.clone());
-            self.figure(page, name, &caption, ("clients", "ms"), axes, lines);
-        }
+            self.plot(name, &caption, ("clients", "ms"), axes, lines)
+        };
+        plots.into_iter().map(plot).collect()
     }
 
     fn costs(&self, page: &mut Markup) {
@@ -111,7 +139,7 @@ impl Charts<'_> {
             for (id, name, lines) in seen {
                 let caption = format!("{name} of the server for each transaction");
                 let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
-                self.figure(page, id, &caption, ("clients", "each"), axes, &lines);
+                figure(page, &self.plot(id, &caption, ("clients", "each"), axes, lines));
             }
         });
     }
@@ -204,44 +232,28 @@ impl Charts<'_> {
         let lines: Vec<_> = self.group.arms.iter().enumerate().map(line).collect();
         let axes = (Axis::seconds(longest), Axis::from_zero(values(&lines)));
         let caption = format!("{}: transactions in each second", figures::clients(clients));
-        self.figure(
-            page,
-            &format!("s{clients}"),
-            &caption,
-            ("seconds counted, rounds apart", "tps"),
-            axes,
-            &lines,
-        );
+        let names = ("seconds counted, rounds apart", "tps");
+        figure(page, &self.plot(&format!("s{clients}"), &caption, names, axes, lines));
     }
 
-    fn figure(
+    fn plot(
         &self,
-        page: &mut Markup,
         id: &str,
         caption: &str,
-        (x_name, y_name): (&str, &str),
+        (x_name, y_name): (&'static str, &'static str),
         (x, y): (Axis, Axis),
-        lines: &[Line],
-    ) {
+        lines: Vec<Line>,
+    ) -> Plot {
         let frame = Frame {
             title: format!("{caption}: {}", self.group.title()),
-            description: format!("{} {}", describe(lines), self.below()),
+            description: format!("{} {}", describe(&lines), self.below()),
             id: format!("{}-{id}", self.id),
             x_name,
             y_name,
             x,
             y,
         };
-        page.element("figure", &[], |page| {
-            page.leaf("figcaption", &[], caption);
-            if lines.len() <= LEGENDS {
-                legend_of_arms(page, lines);
-            }
-            match any(lines) {
-                true => frame.lines(page, lines),
-                false => page.leaf("p", &[("class", &"faint")], "No numbers."),
-            }
-        });
+        Plot { caption: caption.into(), frame, lines }
     }
 
     fn below(&self) -> &'static str {
@@ -267,6 +279,20 @@ impl Charts<'_> {
         };
         self.group.arms.iter().enumerate().map(line).collect()
     }
+}
+
+fn figure(page: &mut Markup, plot: &Plot) {
+    let lines = &plot.lines;
+    page.element("figure", &[], |page| {
+        page.leaf("figcaption", &[], &plot.caption);
+        if lines.len() <= LEGENDS {
+            legend_of_arms(page, lines);
+        }
+        match any(lines) {
+            true => plot.frame.lines(page, lines),
+            false => page.leaf("p", &[("class", &"faint")], "No numbers."),
+        }
+    });
 }
 
 /// Up to so many arms are named at each plot.

@@ -26,6 +26,19 @@ pub fn html(report: &Report) -> String {
     page.into_text()
 }
 
+/// The main plots of each workload as files of their own: a name that ends in `.svg`, and its text.
+pub fn pictures(report: &Report) -> Vec<(String, String)> {
+    let mut pictures = Vec::new();
+    for (at, group) in groups(report).iter().enumerate() {
+        let charts = Charts { report, group, id: format!("w{at}") };
+        let stem: String =
+            group.title().chars().map(|one| if one.is_alphanumeric() { one } else { '-' }).collect();
+        let stem = stem.replace("--", "-");
+        pictures.extend(charts.pictures().into_iter().map(|(what, svg)| (format!("{stem}-{what}.svg"), svg)));
+    }
+    pictures
+}
+
 fn title(report: &Report) -> String {
     let mut names: Vec<&str> = report.arms.iter().map(|arm| arm.name.as_str()).collect();
     let more = names.len().saturating_sub(3);

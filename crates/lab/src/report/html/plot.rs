@@ -13,6 +13,8 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 40.0;
+/// Of a picture's caption and names.
+const ROW: f64 = 18.0;
 /// About what a character of a label takes.
 const CHARACTER: f64 = 6.8;
 /// Colours and marks there are; further arms begin again with the first.
@@ -113,12 +115,51 @@ impl Frame<'_> {
 
     /// Lines over the axes.
     pub fn lines(&self, page: &mut Markup, lines: &[Line]) {
-        self.svg(page, |svg| {
-            for line in lines {
+        self.svg(page, |svg| self.drawn(svg, lines));
+    }
+
+    fn drawn(&self, svg: &mut Markup, lines: &[Line]) {
+        for line in lines {
+            let class = format!("line a{}", line.style % STYLES);
+            svg.element("g", &[("class", &class)], |svg| self.line(svg, line));
+        }
+    }
+
+    /// The plot as a file of its own: with its style, a ground, a caption, and the lines' names above it.
+    pub fn picture(&self, caption: &str, lines: &[Line]) -> String {
+        let names = names(lines);
+        let rows = names.last().map_or(0.0, |(_, row, _)| row + 1.0);
+        let top = -(ROW * (rows + 1.0) + 10.0);
+        let view = format!("0 {top} {WIDTH} {}", HEIGHT - top);
+        let mut page = Markup::default();
+        let attributes: [(&str, &dyn std::fmt::Display); 5] = [
+            ("xmlns", &"http://www.w3.org/2000/svg"),
+            ("viewBox", &view),
+            ("width", &WIDTH),
+            ("role", &"img"),
+            ("font-family", &"sans-serif"),
+        ];
+        page.element("svg", &attributes, |svg| {
+            svg.leaf("title", &[], &self.title);
+            svg.leaf("desc", &[], &self.description);
+            svg.element("style", &[], |svg| svg.verbatim(include_str!("style.css")));
+            let ground: [(&str, &dyn std::fmt::Display); 4] =
+                [("class", &"ground"), ("y", &top), ("width", &WIDTH), ("height", &(HEIGHT - top))];
+            svg.empty("rect", &ground);
+            svg.leaf("text", &[("class", &"caption"), ("x", &4), ("y", &(top + ROW))], caption);
+            for (x, row, line) in names {
                 let class = format!("line a{}", line.style % STYLES);
-                svg.element("g", &[("class", &class)], |svg| self.line(svg, line));
+                let place = format!("translate({} {})", x + 12.0, top + ROW * (row + 2.0) - 4.0);
+                svg.element("g", &[("class", &class), ("transform", &place)], |svg| {
+                    svg.empty("path", &[("d", &"M-12 0H12")]);
+                    svg.empty("path", &[("class", &"mark"), ("d", &mark(line.style))]);
+                    text(svg, "start", 18.0, 4.0, &line.name);
+                });
             }
+            self.grid(svg);
+            self.drawn(svg, lines);
         });
+        page.into_text()
     }
 
     fn line(&self, svg: &mut Markup, line: &Line) {
@@ -189,6 +230,21 @@ pub(super) fn stacks(page: &mut Markup, frame: &Frame<'_>, parts: &[&str], bars:
         }
         x_labels(svg, &labels);
     });
+}
+
+/// Where a picture names its lines: from the left, in which row below the caption.
+fn names(lines: &[Line]) -> Vec<(f64, f64, &Line)> {
+    let (mut x, mut row) = (4.0, 0.0);
+    let mut names = Vec::new();
+    for line in lines {
+        let width = 36.0 + line.name.chars().count() as f64 * CHARACTER;
+        if x > 4.0 && x + width > WIDTH {
+            (x, row) = (4.0, row + 1.0);
+        }
+        names.push((x, row, line));
+        x += width;
+    }
+    names
 }
 
 /// What an arm's points look like, around the origin.

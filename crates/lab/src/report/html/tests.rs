@@ -57,6 +57,31 @@ fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
     }
 }
 
+#[test]
+fn pictures_stand_alone_and_have_a_mark_for_each_point() {
+    let report = samples::six_arms();
+    let pictures = super::pictures(&report);
+    let names: Vec<&str> = pictures.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.iter().all(|name| name.ends_with(".svg") && !name.contains(['/', ' ', ','])), "{names:?}");
+    assert!(names.iter().any(|name| name.ends_with("-tps.svg")), "{names:?}");
+    for (name, svg) in &pictures {
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{name}");
+        let parsed = Html::parse_fragment(svg);
+        let marks = parsed.select(&Selector::parse("path.mark").unwrap()).count();
+        assert!(marks > report.arms.len(), "{name}: {marks}");
+        let elsewhere = svg.replace("http://www.w3.org/2000/svg", "");
+        assert!(!elsewhere.contains("://") && !elsewhere.contains("url("), "{name}");
+        for arm in &report.arms {
+            assert!(
+                svg.contains(arm.name.split(['<', '&', '>', '"']).next().unwrap()),
+                "{name}: {}",
+                arm.name
+            );
+        }
+    }
+    assert!(super::pictures(&samples::nothing()).is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -16,7 +16,7 @@ fn run(control: &mut Control, client: &mut dyn Client, statements: &[Statement],
         match client.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
             Step::Run(id) => {
                 let sql = text(&statements[usize::from(id.0)], &params);
-                match crate::arm::Control::ask(control, &sql) {
+                match crate::arm::Ask::ask(control, &sql) {
                     Ok(told) => reply = told,
                     // A deadlock, or what MariaDB calls a record that has changed: begun again, as drivers do.
                     Err(error)
