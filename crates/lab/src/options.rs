@@ -106,9 +106,9 @@ pub struct RunOptions {
     /// Connections of each point: a range in sensible steps, a list, or both mixed
     #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]
     pub clients: String,
-    /// What makes the load
-    #[arg(long, value_enum, default_value_t = DriverName::Native, help_heading = "Load")]
-    pub driver: DriverName,
+    /// What makes the load; several, as in native,pgbench, give each arm once with each, to be held against one another
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "native", help_heading = "Load")]
+    pub driver: Vec<DriverName>,
     /// How statements are sent
     #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared, help_heading = "Load")]
     pub protocol: ProtocolName,
@@ -187,6 +187,17 @@ pub enum DriverName {
     Pgbench,
     /// The real sysbench, which must be installed
     Sysbench,
+}
+
+impl DriverName {
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Pgbench => "pgbench",
+            Self::Sysbench => "sysbench",
+        }
+    }
 }
 
 /// How statements are sent.
@@ -310,6 +321,9 @@ mod tests {
             (2, Duration::from_secs(2)),
             "the last one counts"
         );
+        assert_eq!(later.run.driver, [DriverName::Native]);
+        let drivers = read(&["--arm", "a=serve", "--driver", "native,sysbench"]).unwrap().run.driver;
+        assert_eq!(drivers, [DriverName::Native, DriverName::Sysbench]);
         let again = read(&["report", "a.json", "--html", "a.html"]).unwrap();
         assert!(matches!(again.verb, Some(Verb::Report { outputs: Outputs { html: Some(_), .. }, .. })));
         let compare = read(&["compare", "a.json", "b.json"]).unwrap();

@@ -67,6 +67,7 @@ fn stored(path: &Path) -> Result<Report, String> {
 /// An arm that is ready.
 struct Arm {
     running: Running,
+    driver: Box<dyn Driver>,
     workload: Box<dyn Workload>,
     before: Before,
     observer: Observer,
@@ -76,16 +77,17 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let specs = specs(options)?;
     let plan = plan(options)?;
     writable(&options.outputs, options.json.as_deref())?;
-    suits(options.driver, &*named::planned(options)?)?;
+    let planned = named::planned(options)?;
+    options.driver.iter().try_for_each(|driver| suits(*driver, &*planned))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
     let mut facts = observe::facts(Path::new("/"));
     let (mut arms, mut missing) = (Vec::new(), Vec::new());
-    for spec in &specs {
+    for (spec, driver) in &specs {
         if is_set(stop) {
             break;
         }
-        match arm(spec, options, &plan.load, executable, stop) {
+        match arm(spec, *driver, options, &plan.load, executable, stop) {
             Ok(ready) => arms.push(ready),
             Err(reason) => {
                 eprintln!("{reason}");
@@ -102,7 +104,6 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
         Some(text) => Some(pin(text, &arms, &mut facts)?),
         None => None,
     };
-    let driver = driver(options.driver);
     let swept = {
         let mut contenders: Vec<Contender<'_>> = arms
             .iter_mut()
@@ -110,7 +111,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
                 let (target, ended) = arm.running.watched();
                 Contender {
                     target,
-                    driver: &*driver,
+                    driver: &*arm.driver,
                     workload: &*arm.workload,
                     observer: &mut arm.observer,
                     ended: Box::new(ended),
@@ -171,13 +172,20 @@ fn is_set(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-fn specs(options: &RunOptions) -> Result<Vec<Spec>, String> {
+/// The arms, each with what makes its load.
+fn specs(options: &RunOptions) -> Result<Vec<(Spec, DriverName)>, String> {
     let mut specs = options.arms.iter().map(|arm| Spec::parse(arm)).collect::<Result<Vec<_>, _>>()?;
     for vary in &options.vary {
         specs = spec::vary(&specs, vary)?;
     }
-    for (index, spec) in specs.iter().enumerate() {
-        if specs[..index].iter().any(|other| other.name == spec.name) {
+    let with = |spec: &Spec, driver: DriverName| match options.driver.len() {
+        1 => (spec.clone(), driver),
+        _ => (spec.renamed(format!("{} by {}", spec.name, driver.word())), driver),
+    };
+    let specs: Vec<(Spec, DriverName)> =
+        specs.iter().flat_map(|spec| options.driver.iter().map(move |driver| with(spec, *driver))).collect();
+    for (index, (spec, _)) in specs.iter().enumerate() {
+        if specs[..index].iter().any(|(other, _)| other.name == spec.name) {
             return Err(format!("two arms are named {}: give each a name of its own", spec.name));
         }
     }
@@ -255,6 +263,7 @@ fn driver(name: DriverName) -> Box<dyn Driver> {
 /// Reaches or starts an arm, and makes its tables ready.
 fn arm(
     spec: &Spec,
+    driver: DriverName,
     options: &RunOptions,
     load: &Load,
     executable: &Path,
@@ -279,7 +288,8 @@ fn arm(
     }
     let before = workload.prepare(&mut control).map_err(fail)?;
     let observer = Observer::new(&running.target, Some(observe::connect_to(&running.target)));
-    Ok(Arm { running, workload, before, observer })
+    let driver = self::driver(driver);
+    Ok(Arm { running, driver, workload, before, observer })
 }
 
 /// Loads an arm's tables, with a bar on a terminal.
@@ -339,8 +349,9 @@ fn load_note(options: &RunOptions) -> Vec<(String, String)> {
         Pace::Open { from, to, arrivals } if from == to => format!("{from} a second, {arrivals:?}"),
         Pace::Open { from, to, arrivals } => format!("{from} to {to} a second, {arrivals:?}"),
     };
+    let drivers: Vec<&str> = options.driver.iter().map(|driver| driver.word()).collect();
     let mut note = vec![
-        ("driver".to_owned(), format!("{:?}", options.driver).to_lowercase()),
+        ("driver".to_owned(), drivers.join(", ")),
         ("pace".to_owned(), pace),
         ("round".to_owned(), format!("{:?} after {:?}", options.round, options.ramp + options.warmup)),
         ("seed".to_owned(), options.seed.to_string()),

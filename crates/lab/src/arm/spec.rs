@@ -80,6 +80,15 @@ impl Spec {
         };
         Ok(Self { name: name.to_owned(), source })
     }
+
+    /// The same under another name.
+    pub fn renamed(&self, name: String) -> Self {
+        let mut source = self.source.clone();
+        if let Source::Runs(target) = &mut source {
+            target.arm.clone_from(&name);
+        }
+        Self { name, source }
+    }
 }
 
 fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
