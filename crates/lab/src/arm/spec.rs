@@ -175,7 +175,9 @@ mod tests {
         let postgres = settings("pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'");
         assert_eq!(postgres, [pair("shared_buffers", Some("1GB")), pair("log_line_prefix", Some("a b"))]);
         assert_eq!(settings("m=serve-mariadb:skip-log-bin"), [pair("skip-log-bin", None)]);
-        assert!(matches!(Spec::parse("u=mysql://u@h/d").unwrap().source, Source::Runs(_)));
+        let runs = Spec::parse("u=mysql://u@h/d").unwrap().renamed("u by sysbench".into());
+        let Source::Runs(target) = &runs.source else { panic!("{runs:?}") };
+        assert_eq!((runs.name.as_str(), target.arm.as_str()), ("u by sysbench", "u by sysbench"));
         let faults = [
             ("postgres://x/y", "an arm is written"),
             ("a=serve:cores 2", "begin with --"),

@@ -91,5 +91,4 @@ pub fn findings(report: &Report) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "findings_tests.rs"]
 mod tests;

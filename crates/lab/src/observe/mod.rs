@@ -178,5 +178,4 @@ fn per_transaction(before: &Snapshot, after: &Snapshot, transactions: u64) -> Op
 }
 
 #[cfg(test)]
-#[path = "observer_tests.rs"]
 mod tests;

