@@ -224,3 +224,21 @@ fn the_pgbench_transaction() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+#[test]
+fn a_text_of_many_statements_gives_way() {
+    let folder = Folder::new("many-statements");
+    let database = folder.open();
+    let mut many = database.session("postgres", 0).expect("a session");
+    let mut other = database.session("postgres", 0).expect("a session");
+    run(&mut other, "SELECT 1");
+    let running = std::thread::spawn(move || {
+        run(&mut many, &"SELECT 1;".repeat(200_000));
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    run(&mut other, "SELECT 1");
+    assert!(!running.is_finished(), "another session of the core waited for all the statements");
+    running.join().expect("they end");
+    drop(other);
+    database.shutdown().expect("closes");
+}

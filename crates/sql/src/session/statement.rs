@@ -72,6 +72,9 @@ impl Session {
             client.empty();
         }
         for range in ranges {
+            // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
+            fiber::safe_point();
+            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             loop {
                 self.refresh_catalog();
                 let request = Request { start: range.start, end: range.end, ..Request::plain(text) };
