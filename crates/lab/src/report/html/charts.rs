@@ -51,15 +51,18 @@ impl Charts<'_> {
 
     /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what each shows, and its SVG.
     pub fn pictures(&self) -> Vec<(&'static str, String)> {
-        let mut latency = self.latency();
-        let p99 = latency.pop();
-        let all = [("tps", Some(self.throughput())), ("efficiency", Some(self.efficiency())), ("p99", p99)];
-        let drawn = all.into_iter().filter_map(|(name, plot)| Some((name, plot?)));
+        let fewest = figures::clients(self.group.clients.first().copied().unwrap_or(1));
+        let all = [
+            ("tps", "transactions a second".into(), Some(self.throughput())),
+            ("efficiency", format!("efficiency, relative to {fewest}"), Some(self.efficiency())),
+            ("p99", "latency p99, ms".into(), self.latency().pop()),
+        ];
+        let drawn = all.into_iter().filter_map(|(name, what, plot)| Some((name, what, plot?)));
         drawn
-            .filter(|(_, plot)| any(&plot.lines))
-            .map(|(name, plot)| {
-                let caption = format!("{}: {}", self.group.workload, plot.caption);
-                (name, plot.frame.picture(&caption, &plot.lines))
+            .filter(|(_, _, plot)| any(&plot.lines))
+            // Narrower than a figure's caption in the page: what is too long for one line would be cut.
+            .map(|(name, what, plot)| {
+                (name, plot.frame.picture(&format!("{}: {what}", self.group.workload), &plot.lines))
             })
             .collect()
     }

@@ -31,8 +31,11 @@ pub fn pictures(report: &Report) -> Vec<(String, String)> {
     let mut pictures = Vec::new();
     for (at, group) in groups(report).iter().enumerate() {
         let charts = Charts { report, group, id: format!("w{at}") };
-        let stem: String =
-            group.title().chars().map(|one| if one.is_alphanumeric() { one } else { '-' }).collect();
+        let stem: String = group
+            .title()
+            .chars()
+            .map(|one| if one.is_alphanumeric() || one == '_' { one } else { '-' })
+            .collect();
         let stem = stem.replace("--", "-");
         pictures.extend(charts.pictures().into_iter().map(|(what, svg)| (format!("{stem}-{what}.svg"), svg)));
     }

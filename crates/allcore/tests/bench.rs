@@ -1,0 +1,358 @@
+//! `allcore bench` as a user meets it: the table, every report, runs compared, Ctrl-C, and what it says of bad input.
+//! Servers are Allcore's own, started by the lab; PostgreSQL's where its programs are.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Server, allcore, has, text};
+use serde_json::Value;
+
+/// A server of the lab's own, small.
+const OWN: &str = "a=serve:--buffers 32MiB";
+
+/// Rounds as short as they can be.
+const SHORT: [&str; 8] = ["--scale", "1", "--round", "300ms", "--warmup", "50ms", "--rounds", "1"];
+
+/// Quick to load.
+const SMALL: [&str; 6] = ["-w", "oltp_point_select", "--tables", "1", "--table-size", "1000"];
+
+fn bench(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = allcore();
+    command.arg("bench").args(arguments).current_dir(folder).stdin(Stdio::null());
+    // What the machine's own user has set is not to be met here.
+    command.env_remove("PGHOST").env_remove("PGPORT").env_remove("PGUSER").env_remove("PGDATABASE");
+    command
+}
+
+/// Runs to the end; what it gave, which must have this exit status.
+fn ended(folder: &Path, arguments: &[&str], status: i32) -> Output {
+    let output = bench(folder, arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}\n{}", text(&output));
+    output
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The process that serves a lab's folder, as a child of this bench.
+fn server_of(bench: &Child) -> Option<u32> {
+    let children = format!("/proc/{0}/task", bench.id());
+    let tasks = fs::read_dir(children).ok()?.filter_map(Result::ok);
+    let pids = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    pids.flat_map(|line| line.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .find(|pid| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.windows(7).any(|part| part == b"\0serve\0"))
+        })
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap().success());
+}
+
+/// Waits until standard error, which goes to this file, says so.
+fn wait_for(file: &Path, word: &str, bench: &mut Child) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !fs::read_to_string(file).unwrap_or_default().contains(word) {
+        assert!(
+            bench.try_wait().unwrap().is_none(),
+            "ended without '{word}': {}",
+            fs::read_to_string(file).unwrap()
+        );
+        assert!(Instant::now() < deadline, "'{word}' never came: {}", fs::read_to_string(file).unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Started with its outputs in files of this folder.
+fn started(folder: &Path, arguments: &[&str]) -> Child {
+    let file = |name| fs::File::create(folder.join(name)).unwrap();
+    bench(folder, arguments).stdout(file("out")).stderr(file("err")).spawn().unwrap()
+}
+
+/// A page's faults, as a browser sees them: what it complains of, and whether plots have their marks.
+fn look(folder: &Path, page: &Path, points: usize) {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let Some(browser) = names.into_iter().find(|name| has(name)) else {
+        println!("skipped: there is no chromium here to look at the page");
+        return;
+    };
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
+        .args(["--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success() && !err(&output).contains("CONSOLE"), "{}", err(&output));
+    let page = out(&output);
+    for plot in ["tps", "efficiency", "p99"] {
+        let start = page.find(&format!("w0-{plot}-t")).unwrap_or_else(|| panic!("no plot of {plot}: {page}"));
+        let end = start + page[start..].find("</svg>").unwrap();
+        let marks = page[start..end].matches("class=\"mark\"").count();
+        assert_eq!(marks, points, "marks in the plot of {plot}");
+    }
+}
+
+#[test]
+fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("plots")).unwrap();
+    let reports = [
+        "--json",
+        "run.json",
+        "--markdown",
+        "run.md",
+        "--html",
+        "run.html",
+        "--plots",
+        "plots",
+        "--rounds",
+        "2",
+    ];
+    let arms =
+        ["--arm", OWN, "--arm", "b=serve:--buffers 32MiB --cores 1", "--clients", "1,2,4", "--width", "0.1"];
+    // Two short rounds have wide intervals, which is said: something is missing.
+    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT, &reports].concat(), 3);
+    let table = out(&output);
+    for word in
+        ["oltp_point_select, prepared", "Transactions a second", "Latency, ms", "Findings:", "clients |"]
+    {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    let progress = err(&output);
+    assert_eq!(progress.lines().filter(|line| line.starts_with('[')).count(), 12, "{progress}");
+    assert!(!progress.contains('\u{1b}'), "plain lines where there is no terminal: {progress}");
+
+    let run = json(&at("run.json"));
+    let points = run["points"].as_array().unwrap();
+    let places: Vec<(&str, u64)> =
+        points.iter().map(|one| (one["arm"].as_str().unwrap(), one["clients"].as_u64().unwrap())).collect();
+    assert_eq!(places, [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 4), ("b", 4)]);
+    let mut seen = 0;
+    for point in points {
+        assert!(point["tps"]["value"].as_f64().unwrap() > 0.0);
+        assert_eq!(point["rounds"].as_array().unwrap().len(), 2);
+        for round in point["rounds"].as_array().unwrap() {
+            let latency = |name: &str| round["latency"][name].as_f64().unwrap();
+            assert!(
+                latency("p50") > 0.0 && latency("p50") <= latency("p99") && latency("p99") <= latency("max")
+            );
+            assert!(round["kinds"][0]["done"].as_u64().unwrap() > 0);
+            // Of a round that a busy machine kept from being looked at, there is none.
+            let cpu = &round["observed"]["cpu"];
+            if cpu.is_object() {
+                let parts = ["client", "server_user", "server_kernel", "other", "idle"];
+                let sum: f64 = parts.iter().map(|part| cpu[part].as_f64().unwrap()).sum();
+                assert!((sum - 1.0).abs() < 1e-6, "{cpu}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0, "no round was looked at");
+    let missing = run["missing"].as_array().unwrap();
+    let wide =
+        |line: &Value| line.as_str().unwrap().contains("has intervals wider than the 0.1% that were wanted");
+    assert!(missing.len() == 2 && missing.iter().all(wide), "{missing:?}");
+    assert!(run["arms"][0]["server"].as_str().unwrap().contains("Allcore"), "{}", run["arms"][0]);
+    assert_eq!(run["arms"][1]["settings"][1], serde_json::json!(["cores", "1"]));
+    assert!(
+        run["machine"]["facts"].as_array().unwrap().len() > 3 && run["load"].as_array().unwrap().len() > 3
+    );
+
+    let markdown = fs::read_to_string(at("run.md")).unwrap();
+    assert!(markdown.starts_with("# Run of ") && markdown.contains("| clients |"), "{markdown}");
+    let page = fs::read_to_string(at("run.html")).unwrap();
+    for outside in ["src=", "http://", "https://", "@import", "url(", "<script"] {
+        assert!(!page.contains(outside), "the page needs {outside}");
+    }
+    look(folder.path(), &at("run.html"), 6);
+    let mut plots: Vec<String> = fs::read_dir(at("plots"))
+        .unwrap()
+        .map(|one| one.unwrap().file_name().into_string().unwrap())
+        .collect();
+    plots.sort();
+    let expected = ["efficiency", "p99", "tps"].map(|what| format!("oltp_point_select-prepared-{what}.svg"));
+    assert_eq!(plots, expected);
+
+    let again = ended(folder.path(), &["report", "run.json", "--html", "again.html"], 0);
+    assert_eq!(out(&again), table, "the stored run holds all that the table has");
+    assert_eq!(fs::read_to_string(at("again.html")).unwrap(), page);
+    let compared = out(&ended(folder.path(), &["compare", "run.json", "run.json"], 0));
+    assert!(compared.contains("no difference") && compared.contains("oltp_point_select"), "{compared}");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["--arm", OWN, "--clients", "1,2", "--round", "1s", "--rounds", "50", "--json", "run.json"];
+    let mut stopped = started(folder.path(), &[&SMALL[..], &SHORT, &run].concat());
+    wait_for(&folder.path().join("err"), "[1/", &mut stopped);
+    let server = server_of(&stopped).expect("the server that the lab has started");
+    let line = fs::read_to_string(format!("/proc/{server}/cmdline")).unwrap();
+    let data = line.split('\0').find(|word| word.contains("allcore-bench-")).unwrap().to_owned();
+    assert!(Path::new(&data).exists());
+    signal("INT", stopped.id());
+    let status = stopped.wait().unwrap();
+    let said = fs::read_to_string(folder.path().join("err")).unwrap();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("stopped: what was measured until now"), "{said}");
+    let kept = json(&folder.path().join("run.json"));
+    assert!(!kept["points"][0]["rounds"].as_array().unwrap().is_empty(), "{said}");
+    assert!(kept["missing"].to_string().contains(", for the run was stopped"), "{}", kept["missing"]);
+    let table = fs::read_to_string(folder.path().join("out")).unwrap();
+    assert!(table.contains("Transactions a second") && table.contains("Missing:"), "{table}");
+    assert!(!Path::new(&data).exists(), "the server's folder is gone");
+}
+
+#[test]
+fn a_second_ctrl_c_gives_the_terminal_back() {
+    if !has("script") {
+        println!("skipped: there is no script(1) here, which gives a program a terminal");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_allcore");
+    let rest = [&SMALL[..], &SHORT, &["--clients", "1,2", "--round", "60s"]].concat().join(" ");
+    // What the terminal would show goes to a file. The shell's own id is the lab's, so that signals reach the lab alone.
+    let line = format!("echo $$ > pid; exec '{program}' bench --arm '{OWN}' {rest}");
+    let mut script = Command::new("script");
+    script.args(["-qefc", &line, "screen"]).current_dir(folder.path()).env("TERM", "xterm-256color");
+    let mut terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let screen = folder.path().join("screen");
+    wait_for(&screen, "\u{1b}[?1049h", &mut terminal);
+    let pid: u32 = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
+    // One right after the other: what the first one begins takes longer.
+    let both = format!("kill -s INT {pid}; kill -s TERM {pid}");
+    assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    let status = terminal.wait().unwrap();
+    let shown = String::from_utf8_lossy(&fs::read(&screen).unwrap()).into_owned();
+    assert_eq!(status.code(), Some(130), "{shown}");
+    let left = shown.rfind("\u{1b}[?1049l").expect("the other screen is left");
+    assert!(left > shown.rfind("\u{1b}[?1049h").unwrap(), "{shown}");
+    assert!(shown.rfind("\u{1b}[?25h") > shown.rfind("\u{1b}[?25l"), "the cursor is shown again: {shown}");
+    assert!(shown[left..].contains("ended at once"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    script("syntax.sql", "select 1;\n\\set a random(1, 10\nselect :a;\n");
+    script("table.sql", "select * from nowhere;\n");
+    script("fails.sql", "select 1 / 0;\n");
+
+    let refused: [(&[&str], &str); 9] = [
+        (&["--arm", "a=serve", "-w", "nosuch"], "there is no workload 'nosuch'"),
+        (&["--arm", "a=http://x", "-w", "tpcc"], "http:// is no server the lab speaks to"),
+        (&["--arm", "a=serve", "--arm", "a=serve"], "two arms are named a"),
+        (&["--arm", "a=serve", "--clients", "8..2"], "8 is more than 2"),
+        (&["--arm", "a=serve", "--json", "no/where.json"], "no/where.json can't be written"),
+        (&["--arm", "a=serve", "--driver", "sysbench"], "tpcb-like is no workload of sysbench"),
+        (&["--arm", "a=serve", "-f", "none.sql"], "can't read the script none.sql"),
+        (&["--arm", "a=serve", "-f", "syntax.sql"], "syntax.sql:2:20: syntax error"),
+        (&["report", "table.sql"], "this is no stored run"),
+    ];
+    for (arguments, expected) in refused {
+        let output = ended(folder.path(), arguments, 1);
+        assert!(err(&output).contains(expected), "{expected}: {}", err(&output));
+        assert!(out(&output).is_empty(), "{}", out(&output));
+    }
+
+    // Arms that can't be reached, for three reasons, beside one that can.
+    let mut server = Server::start(&[]);
+    server.stop();
+    let mut passwd = allcore();
+    passwd.args(["passwd", "--data"]).arg(server.data()).args(["postgres", "--stdin"]).stdin(Stdio::piped());
+    let mut passwd = passwd.spawn().unwrap();
+    std::io::Write::write_all(passwd.stdin.as_mut().unwrap(), b"right\n").unwrap();
+    assert!(passwd.wait().unwrap().success());
+    server.password = Some("right".to_owned());
+    server.environment("ALLCORE_AUTH", Some("scram"));
+    server.launch();
+    let credentials = format!("wrong=postgres://postgres:no@127.0.0.1:{}/postgres", server.port);
+    let arms = ["--arm", "down=postgres://u@127.0.0.1:1/x", "--arm", &credentials, "--arm", OWN];
+    let arms =
+        [&arms[..], &["--arm", "bad=serve:--nosuch 1", "--clients", "2", "--json", "run.json"]].concat();
+    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT].concat(), 3);
+    let said = err(&output);
+    for line in [
+        "arm down: can't reach the server at 127.0.0.1:1: Connection refused",
+        "arm wrong: user postgres, database postgres at 127.0.0.1:",
+        "arm bad: the server ended at its start: error: unexpected argument '--nosuch'",
+    ] {
+        assert!(said.lines().any(|one| one.starts_with(line)), "{line}: {said}");
+    }
+    assert!(said.contains("check user and password"), "{said}");
+    let run = json(&folder.path().join("run.json"));
+    assert_eq!(
+        (run["points"].as_array().unwrap().len(), run["missing"].as_array().unwrap().len()),
+        (1, 3),
+        "{run}"
+    );
+
+    // A script that can't work is tried once at each point, and said once at the end.
+    for (file, expected) in [("table.sql", "42P01"), ("fails.sql", "22012: division by zero")] {
+        let arguments = [&["--arm", OWN, "-f", file, "--clients", "1,2"], &SHORT[..]].concat();
+        let output = ended(folder.path(), &arguments, 1);
+        assert!(
+            out(&output).contains("a at 1 and 2 clients: ") && out(&output).contains(expected),
+            "{}",
+            out(&output)
+        );
+        assert!(err(&output).ends_with("allcore bench: nothing was measured\n"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_is_left_out_and_the_other_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = Server::start(&[]);
+    let url = format!("b=postgres://postgres@127.0.0.1:{}/postgres", other.port);
+    let rounds = ["--clients", "1,2", "--rounds", "3", "--round", "500ms", "--json", "run.json"];
+    let arguments = [&["--arm", OWN, "--arm", &url], &SMALL[..], &SHORT, &rounds].concat();
+    let mut running = started(folder.path(), &arguments);
+    wait_for(&folder.path().join("err"), "[2/", &mut running);
+    signal("KILL", server_of(&running).expect("the server that the lab has started"));
+    let status = running.wait().unwrap();
+    let said = fs::read_to_string(folder.path().join("err")).unwrap();
+    assert_eq!(status.code(), Some(3), "{said}");
+    let died = "a: its server has ended (signal: 9 (SIGKILL)); last it said: ";
+    assert_eq!(said.lines().filter(|line| line.starts_with(died)).count(), 1, "{said}");
+    let run = json(&folder.path().join("run.json"));
+    let rounds = |arm: &str| -> Vec<usize> {
+        let points = run["points"].as_array().unwrap().iter().filter(|point| point["arm"] == arm);
+        points.map(|point| point["rounds"].as_array().unwrap().len()).collect()
+    };
+    assert_eq!(rounds("b"), [3, 3], "{said}");
+    assert!(rounds("a").iter().all(|count| *count < 3) && !rounds("a").is_empty(), "{said}");
+}
+
+#[test]
+fn postgres_is_started_beside_allcore_where_it_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let arms = ["--arm", OWN, "--arm", "pg=serve-postgres:shared_buffers=32MB", "--clients", "2"];
+    let output = bench(folder.path(), &[&arms[..], &SMALL, &SHORT].concat()).output().unwrap();
+    let missing = err(&output).lines().find(|line| line.starts_with("arm pg: ")).map(str::to_owned);
+    if let Some(line) = missing.filter(|line| line.contains("is not installed") || line.contains("no user")) {
+        println!("skipped: {line}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(out(&output).contains("| pg"), "{}", out(&output));
+}
