@@ -420,10 +420,14 @@ fn a_stop_keeps_what_was_measured() {
 }
 
 /// Runs in real time until it is told to stop.
-struct Real;
+#[derive(Default)]
+struct Real {
+    runs: AtomicBool,
+}
 
 impl Driver for Real {
     fn run(&self, _: &Target, _: &dyn Workload, _: &Load, live: &Live) -> Result<Measured, String> {
+        self.runs.store(true, Ordering::Relaxed);
         let began = Instant::now();
         for done in 0.. {
             live.publish(0, done);
@@ -441,15 +445,18 @@ impl Driver for Real {
 #[test]
 fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
     let (workload, target, stop) = (Named(vec!["select".into()]), target("a"), AtomicBool::new(false));
-    let (mut looks, mut told) = (Looks::default(), Told::default());
+    let (mut looks, mut told, real) = (Looks::default(), Told::default(), Real::default());
     let (swept, took) = std::thread::scope(|scope| {
         scope.spawn(|| {
+            while !real.runs.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             std::thread::sleep(Duration::from_millis(1_500));
             stop.store(true, Ordering::Relaxed);
         });
         let mut contenders = [Contender {
             target: &target,
-            driver: &Real,
+            driver: &real,
             workload: &workload,
             observer: &mut looks,
             ended: Box::new(|| None),
