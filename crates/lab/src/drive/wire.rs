@@ -257,6 +257,9 @@ pub(crate) trait Wire: Sync {
         out: &mut Vec<u8>,
     ) -> (usize, Progress);
 
+    /// A statement's text, with its places as the protocol has them.
+    fn text(&self, statement: StatementId) -> &str;
+
     /// Says good-bye.
     fn leave(&self, out: &mut Vec<u8>);
 }

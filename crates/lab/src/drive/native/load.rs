@@ -29,7 +29,7 @@ use super::arrivals::Schedule;
 use super::connect::{Connection, Peer};
 use super::cpu;
 use super::tally::Tally;
-use crate::client::{Client, Params, Random, Step, Turn};
+use crate::client::{Client, Params, Random, StatementId, Step, Turn};
 use crate::drive::wire::{Answer, Code, Progress, Remedy, Wire};
 use crate::drive::{Live, Load, Pace, Phase};
 use link::{Link, wait_on};
@@ -118,6 +118,8 @@ struct Seat<W: Wire> {
     client: Box<dyn Client>,
     answer: Answer,
     doing: Doing,
+    /// What it waits for the answer of ([`Doing::Answer`]).
+    statement: StatementId,
     /// When its transaction began, or was due.
     begun: u64,
     /// Which try of it this is.
@@ -181,6 +183,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             client,
             answer: Answer::default(),
             doing: Doing::Between,
+            statement: StatementId(0),
             begun: 0,
             tries: 1,
             rest: Vec::new(),
@@ -365,6 +368,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                     seat.answer.reply.clear();
                     self.wire.encode(&mut seat.session, id, &self.params, true, &mut self.out);
                     seat.doing = Doing::Answer;
+                    seat.statement = id;
                     break;
                 }
                 Step::Queue(id) => {
@@ -491,7 +495,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Progress::Failed => self.failed(place, now),
                 Progress::Ended => {
                     self.tally.error(&self.seats[place].answer.failure, false, now);
-                    self.lose_by_failure(place);
+                    self.lose_by_failure(place, None);
                 }
                 Progress::Broken(why) => self.lose(place, || why.to_owned()),
             }
@@ -536,9 +540,12 @@ impl<'a, W: Wire> Thread<'a, W> {
         let tolerated = self.round.tolerated.contains(&code);
         self.tally.error(&seat.answer.failure, tolerated, now);
         let after = match code.remedy() {
-            _ if matches!(seat.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place),
+            _ if matches!(seat.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
             _ if tolerated => After::Anew,
-            Remedy::Nothing => return self.lose_by_failure(place),
+            Remedy::Nothing => {
+                let statement = (seat.doing == Doing::Answer).then_some(seat.statement);
+                return self.lose_by_failure(place, statement);
+            }
             Remedy::Again if seat.tries < self.round.tries => After::Again,
             Remedy::Again | Remedy::Next => After::Next,
         };

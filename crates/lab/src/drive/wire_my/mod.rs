@@ -219,6 +219,10 @@ impl Wire for Mysql {
         session.decode(bytes, answer, out)
     }
 
+    fn text(&self, statement: StatementId) -> &str {
+        &self.statements[usize::from(statement.0)].text
+    }
+
     fn leave(&self, out: &mut Vec<u8>) {
         packet(out, 0, |out| out.push(COM_QUIT));
     }

@@ -194,6 +194,10 @@ impl Wire for Postgres {
         session.decode(bytes, answer)
     }
 
+    fn text(&self, statement: StatementId) -> &str {
+        &self.statements[usize::from(statement.0)].text
+    }
+
     fn leave(&self, out: &mut Vec<u8>) {
         message(out, b'X', |_| ());
     }

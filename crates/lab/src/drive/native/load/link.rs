@@ -14,6 +14,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, RecvFlags, SendFlags, sockopt};
 
 use super::{After, Doing, LOOK, Thread, WATCHED};
+use crate::client::StatementId;
 use crate::drive::native::connect::{Advance, Attempt, Denied, QUEUE_FULL};
 use crate::drive::wire::Wire;
 
@@ -150,11 +151,14 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    pub(super) fn lose_by_failure(&mut self, place: usize) {
+    /// A client can't go on, by an error of the server's; in which statement, where that is known.
+    pub(super) fn lose_by_failure(&mut self, place: usize, statement: Option<StatementId>) {
         let failure = std::mem::take(&mut self.seats[place].answer.failure);
-        self.lose(place, || match failure.code.advice() {
-            Some(advice) => format!("{failure}; {advice}"),
-            None => failure.to_string(),
+        let wire = self.wire;
+        self.lose(place, || {
+            let running = statement.map(|one| format!(" (running `{}`)", wire.text(one))).unwrap_or_default();
+            let advice = failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+            format!("{failure}{running}{advice}")
         });
     }
 
