@@ -240,7 +240,9 @@ fn reason(said: &str) -> String {
     let lines =
         || said.lines().map(str::trim).filter(|line| line.len() > 6 && !line.starts_with("Performance"));
     let sign = |line: &&str| SIGNS.iter().any(|sign| line.contains(sign));
-    let line = lines().find(sign).or_else(|| lines().next()).unwrap_or("it says nothing");
+    let line = lines().find(sign).or_else(|| lines().next()).unwrap_or(
+        "it ended without a word; `perf record -p` with the server's process shows whether it works here",
+    );
     format!("perf: {}", line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
