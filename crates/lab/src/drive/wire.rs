@@ -59,10 +59,11 @@ impl Code {
             },
             // A lock waited for too long, a deadlock, a row changed since it was read.
             Self::Number(1205 | 1213 | 1020) => Remedy::Again,
-            // Rights, database, table, column, syntax, number of columns, read-only server, unknown statement.
+            // Rights, database, table, column, syntax, number of columns, read-only server, unknown statement, no room for
+            // another prepared one.
             Self::Number(
                 1040 | 1044 | 1045 | 1046 | 1049 | 1053 | 1054 | 1064 | 1136 | 1142 | 1146 | 1243 | 1290
-                | 1295 | 1305,
+                | 1295 | 1305 | 1461,
             ) => Remedy::Nothing,
             Self::Number(_) => Remedy::Next,
         }
@@ -79,6 +80,10 @@ impl Code {
             }
             Self::State(state) if &state == b"42P01" => "load the workload's tables first",
             Self::Number(1146) => "load the workload's tables first",
+            Self::Number(1461) => {
+                "raise the server's max_prepared_stmt_count (SET GLOBAL max_prepared_stmt_count = 1048576), ask for fewer \
+                 clients, or take --protocol simple"
+            }
             full if full.is_full() => "raise the server's max_connections, or ask for fewer clients",
             _ => return None,
         })
@@ -281,8 +286,10 @@ mod tests {
             (Code::Number(1205), Remedy::Again),
             (Code::Number(1062), Remedy::Next),
             (Code::Number(1146), Remedy::Nothing),
+            (Code::Number(1461), Remedy::Nothing),
         ] {
             assert_eq!(code.remedy(), remedy, "{code}");
         }
+        assert!(Code::Number(1461).advice().unwrap().contains("max_prepared_stmt_count = 1048576"));
     }
 }

@@ -11,6 +11,10 @@ use crate::arm::spec::Recipe;
 const PLACES: [&str; 4] =
     ["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/mariadb*/bin"];
 
+/// Prepared statements of all sessions together, the most it admits: by default there is room for 16,382, fewer than a
+/// thousand clients of oltp_read_write prepare.
+const STATEMENTS: &str = "1048576";
+
 pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
     let programs = Programs::find(recipe.value("bin"), "mariadbd", "mysql", &PLACES)?;
     programs.give(folder)?;
@@ -24,6 +28,7 @@ pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
     command.arg(format!("--socket={}", socket.display()));
     command.arg(format!("--pid-file={}", folder.join("pid").display()));
     command.arg(format!("--max-connections={CONNECTIONS}"));
+    command.arg(format!("--max-prepared-stmt-count={STATEMENTS}"));
     for (name, value) in recipe.passed_on() {
         match value {
             Some(value) => command.arg(format!("--{name}={value}")),

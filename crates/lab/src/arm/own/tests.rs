@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sync::atomic::AtomicBool;
 
+use crate::arm::control::Control;
 use crate::arm::spec::Spec;
 use crate::arm::{Address, Running};
 
@@ -46,6 +47,19 @@ fn postgres_is_started_and_stopped() {
         ("shared_buffers", "32MB"),
         "PostgreSQL",
     );
+}
+
+/// A thousand clients prepare up to 37 statements each; the server's default is room for 16,382.
+#[test]
+fn mariadb_has_room_for_the_statements_of_as_many_clients_as_it_admits() {
+    let Some(started) = start_if_installed("m=serve-mariadb:innodb_buffer_pool_size=16M") else { return };
+    let arm = started.unwrap();
+    let mut control = Control::connect(&arm.target).unwrap();
+    let mut number = |name: &str| {
+        let value = control.value(&format!("SELECT @@{name}")).unwrap().unwrap();
+        value.parse::<u64>().unwrap()
+    };
+    assert!(number("max_prepared_stmt_count") >= 37 * number("max_connections"));
 }
 
 #[test]
