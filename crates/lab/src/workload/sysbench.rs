@@ -104,7 +104,7 @@ impl Default for Options {
     }
 }
 
-/// The statements on a table, in the order of their numbers.
+/// The statements on a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Query {
     Point,
@@ -133,11 +133,9 @@ const QUERIES: [(Query, &str); 9] = [
 
 const BEGIN: StatementId = StatementId(0);
 const COMMIT: StatementId = StatementId(1);
-/// Of the first table's first query.
-const FIRST: u16 = 2;
 
-/// Most tables whose statements have numbers.
-const TABLES_MAX: u32 = (u16::MAX - FIRST) as u32 / QUERIES.len() as u32;
+/// Most tables whose statements have numbers, whatever a script uses.
+const TABLES_MAX: u32 = (u16::MAX - 2) as u32 / QUERIES.len() as u32;
 
 /// Groups of 11 digits in column c, and in column pad.
 const GROUPS: [usize; 2] = [10, 5];
@@ -155,6 +153,8 @@ pub struct Sysbench {
 #[derive(Debug)]
 struct Plan {
     groups: Vec<(Query, u32)>,
+    /// The queries that the groups are made of, in the order of [`QUERIES`]: sysbench prepares no others.
+    used: Vec<Query>,
     transaction: bool,
     tables: u32,
     range_size: i64,
@@ -193,8 +193,15 @@ impl Sysbench {
             Oltp::UpdateIndex => (writes[..1].into(), false),
             Oltp::UpdateNonIndex => (writes[1..2].into(), false),
         };
+        let groups: Vec<_> = groups.into_iter().filter(|(_, times)| *times > 0).collect();
+        // What was deleted is inserted again.
+        let uses = |query: Query| {
+            let group = if query == Query::Insert { Query::Delete } else { query };
+            groups.iter().any(|(used, _)| *used == group)
+        };
         let plan = Plan {
-            groups: groups.into_iter().filter(|(_, times)| *times > 0).collect(),
+            used: QUERIES.iter().map(|(query, _)| *query).filter(|query| uses(*query)).collect(),
+            groups,
             transaction: transaction && !options.skip_trx,
             tables: options.tables,
             range_size: options.range_size.into(),
@@ -202,6 +209,15 @@ impl Sysbench {
         };
         let name = Oltp::ALL.iter().find(|(_, kind)| *kind == oltp).map_or("", |(name, _)| name);
         Ok(Self { kinds: [name.into()], options, seed, plan: Arc::new(plan) })
+    }
+}
+
+impl Plan {
+    /// The number of a query on a table, counted from 0.
+    fn statement(&self, table: u16, query: Query) -> StatementId {
+        let first = if self.transaction { COMMIT.0 + 1 } else { 0 };
+        let place = self.used.iter().position(|used| *used == query).unwrap_or(0);
+        StatementId(first + table * self.used.len() as u16 + place as u16)
     }
 }
 
@@ -336,11 +352,15 @@ impl Workload for Sysbench {
             preparable,
             wanted: Wanted::Nothing,
         };
-        // MySQL prepares no BEGIN.
-        let mut all = vec![statement("BEGIN", dialect == Dialect::Postgres), statement("COMMIT", true)];
+        let mut all = Vec::new();
+        if self.plan.transaction {
+            // MySQL prepares no BEGIN.
+            all = vec![statement("BEGIN", dialect == Dialect::Postgres), statement("COMMIT", true)];
+        }
+        let used = || QUERIES.iter().filter(|(query, _)| self.plan.used.contains(query));
         for number in 1..=self.options.tables {
             let table = format!("sbtest{number}");
-            all.extend(QUERIES.iter().map(|(_, text)| statement(&text.replace("sbtestT", &table), true)));
+            all.extend(used().map(|(_, text)| statement(&text.replace("sbtestT", &table), true)));
         }
         all
     }
@@ -418,7 +438,7 @@ impl Client for SysbenchClient {
                 State::Group(group + 1, 0)
             };
         }
-        Step::Run(StatementId(FIRST + self.table * QUERIES.len() as u16 + query as u16))
+        Step::Run(plan.statement(self.table, query))
     }
 
     fn failed(&mut self, again: bool) -> u8 {

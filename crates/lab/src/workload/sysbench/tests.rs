@@ -56,6 +56,32 @@ fn transactions_are_those_of_the_scripts() {
     assert_eq!(statements(&few), [&writes[..], &writes[2..]].concat());
 }
 
+/// A server has to keep what each client prepares.
+#[test]
+fn what_a_script_does_not_use_is_not_prepared() {
+    let count = |oltp: Oltp, change: fn(&mut Options)| {
+        let workload = workload(oltp, |options| {
+            options.tables = 4;
+            change(options);
+        });
+        let statements = workload.statements(Dialect::Mysql);
+        // Each is used, too.
+        let mut driver = Driver::new(&workload, 0, 1);
+        let mut left = statements.clone();
+        for _ in 0..300 {
+            if let Step::Run(id) = driver.next() {
+                left.retain(|statement| *statement != statements[usize::from(id.0)]);
+            }
+        }
+        assert_eq!(left, [], "{oltp:?}");
+        statements.len()
+    };
+    let all = Oltp::ALL.map(|(_, oltp)| count(oltp, |_| {}));
+    assert_eq!(all, [4, 2 + 4 * 5, 2 + 4 * 9, 2 + 4 * 4, 4, 4]);
+    let few = |options: &mut Options| (options.range_selects, options.skip_trx) = (false, true);
+    assert_eq!(count(Oltp::ReadOnly, few), 4);
+}
+
 #[test]
 fn a_row_comes_back_where_it_was_deleted_and_ranges_are_as_long_as_asked() {
     let many = workload(Oltp::WriteOnly, |options| {
