@@ -140,9 +140,14 @@ impl NewOrder {
         let line = self.lines[self.line];
         match self.at {
             At::Stock => {
-                let Some(price) = money::cents(reply.text(0, 0)) else {
+                if line.item == UNUSED && reply.rows() == 0 {
                     self.at = At::Over;
                     return Sql::Rollback.into();
+                }
+                let Some(price) = money::cents(reply.text(0, 0)) else {
+                    return Next::missing(
+                        "an item of TPC-C's initial data is not there, or has no price; load it again",
+                    );
                 };
                 self.price = price;
                 ints(&[line.item, line.supply]);

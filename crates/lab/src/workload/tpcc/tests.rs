@@ -172,6 +172,50 @@ fn a_repetition_keeps_its_inputs() {
     assert!(others.iter().any(|other| *other != first), "{others:?}");
 }
 
+/// Only the item that is never there rolls an order back (2.4.1.5): data that is not whole is no part of the mix.
+#[test]
+fn an_item_that_is_missing_or_has_no_price_ends_the_terminal() {
+    let statements = statements::all();
+    let reply = |values: &[Option<&[u8]>], columns: usize| {
+        let mut reply = Reply::default();
+        reply.set_columns(columns);
+        values.iter().for_each(|value| reply.push(*value));
+        reply
+    };
+    let whole = reply(&[Some(&b"1"[..]); 15], 15);
+    let orders = |items: &Reply, item: fn(&str) -> bool| {
+        let mut terminal = terminal::Terminal::new(0, 1, false);
+        let mut random = Random::new(6, 6);
+        let (mut params, mut asked, mut ends) = (Params::default(), false, Vec::new());
+        for _ in 0..60_000 {
+            params.clear();
+            let reply = if asked { items } else { &whole };
+            match terminal.next(Turn { random: &mut random, params: &mut params, reply }) {
+                Step::Run(id) => {
+                    let sql = text(&statements[usize::from(id.0)], &params);
+                    asked = sql.contains("FROM item") && item(&sql);
+                    if sql == "ROLLBACK" {
+                        ends.push(sql);
+                    }
+                }
+                Step::Abort(why) => {
+                    ends.push(why.into_owned());
+                    break;
+                }
+                _ => {}
+            }
+        }
+        ends
+    };
+    let unused = |sql: &str| sql.ends_with("100001");
+    let rolled_back = orders(&reply(&[], 3), unused);
+    assert!(rolled_back.len() > 3 && rolled_back.iter().all(|end| end == "ROLLBACK"), "{rolled_back:?}");
+    let missing = "an item of TPC-C's initial data is not there, or has no price; load it again";
+    for items in [reply(&[], 3), reply(&[None, Some(b"x"), Some(b"x")], 3)] {
+        assert_eq!(orders(&items, |sql| !sql.ends_with("100001")), [missing]);
+    }
+}
+
 #[test]
 fn a_terminal_allocates_nothing() {
     let mut terminal = terminal::Terminal::new(3, 2, false);
