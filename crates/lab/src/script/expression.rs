@@ -207,8 +207,9 @@ fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Val
         return Ok(Value::Int(random.between(low, high)));
     }
     let parameter = values[2].double()?;
+    // A NaN, which the generators would draw for ever with, is outside every range. pgbench lets it pass and hangs.
     Ok(Value::Int(match function {
-        Function::RandomGaussian if parameter < 2.0 => {
+        Function::RandomGaussian if !(2.0..).contains(&parameter) => {
             return Err(format!("gaussian parameter must be at least 2.000000 (not {parameter:.6})"));
         }
         Function::RandomGaussian => random.gaussian(low, high, parameter),
@@ -216,7 +217,7 @@ fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Val
             return Err(format!("zipfian parameter must be in range [1.001, 1000] (not {parameter:.6})"));
         }
         Function::RandomZipfian => random.zipfian(low, high, parameter),
-        _ if parameter <= 0.0 => {
+        _ if parameter <= 0.0 || parameter.is_nan() => {
             return Err(format!("exponential parameter must be greater than zero (not {parameter:.6})"));
         }
         _ => random.exponential(low, high, parameter),

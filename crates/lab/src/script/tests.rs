@@ -320,6 +320,18 @@ fn what_cannot_be_is_refused_with_its_place() {
     );
 }
 
+#[test]
+fn a_parameter_that_is_no_number_is_refused() {
+    for (name, said) in [
+        ("gaussian", "gaussian parameter must be at least 2.000000 (not NaN)"),
+        ("exponential", "exponential parameter must be greater than zero (not NaN)"),
+        ("zipfian", "zipfian parameter must be in range [1.001, 1000] (not NaN)"),
+    ] {
+        let told = steps(&format!("\\set x random_{name}(1, 10, sqrt(-1))"));
+        assert_eq!(told, [format!("abort t.sql:1: {said}")]);
+    }
+}
+
 /// The hot path allocates nothing once it is warm.
 #[test]
 fn a_warm_client_allocates_nothing() {
