@@ -140,7 +140,6 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
         }
     }
     missing.extend(swept.missing);
-    let (fits, refused) = findings::fits(&points);
     let mut report = Report {
         version: report::VERSION,
         began,
@@ -149,11 +148,11 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
         load: load_note(options),
         arms: arms.iter().map(note).collect(),
         points,
-        fits,
-        findings: refused,
+        fits: Vec::new(),
+        findings: Vec::new(),
         missing,
     };
-    report.findings.splice(0..0, findings::findings(&report));
+    findings::conclude(&mut report);
     drop(arms);
     write(&options.outputs, options.json.as_deref(), &report)?;
     if report.points.is_empty() && !is_set(stop) {

@@ -93,6 +93,17 @@ pub struct Load {
     pub seed: u64,
 }
 
+impl Load {
+    /// Transactions due a second where counting begins and where it ends, `counted` later; `None` in a closed loop.
+    pub fn offered(&self, counted: Duration) -> Option<(f64, f64)> {
+        let Pace::Open { from, to, .. } = self.pace else { return None };
+        let before = self.ramp + self.warmup;
+        let whole = (before + self.measured).as_secs_f64();
+        let at = |time: Duration| from + (to - from) * (time.as_secs_f64() / whole).min(1.0);
+        Some((at(before), at(before + counted)))
+    }
+}
+
 /// An empty histogram of nanoseconds up to an hour, three digits exact. All histograms of the lab are made by it, so that
 /// any two can be added.
 pub fn histogram() -> Histogram<u64> {
@@ -174,13 +185,20 @@ pub enum Phase {
 pub struct Live {
     stop: AtomicBool,
     phase: AtomicU8,
-    threads: Box<[CachePadded<AtomicU64>]>,
+    threads: Box<[CachePadded<Counter>]>,
+}
+
+/// What one thread has done.
+#[derive(Debug, Default)]
+struct Counter {
+    done: AtomicU64,
+    spent: AtomicU64,
 }
 
 impl Live {
     /// For a driver of so many threads.
     pub fn new(threads: usize) -> Self {
-        let counters = (0..threads).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+        let counters = (0..threads).map(|_| CachePadded::new(Counter::default())).collect();
         Self { stop: AtomicBool::new(false), phase: AtomicU8::new(Phase::Warming as u8), threads: counters }
     }
 
@@ -201,16 +219,25 @@ impl Live {
         }
     }
 
-    /// Thread `thread` has done so many transactions so far.
-    pub fn publish(&self, thread: usize, done: u64) {
-        // Relaxed: each counter has one writer, and readers want the number alone.
-        self.threads[thread].store(done, Ordering::Relaxed);
+    /// Thread `thread` has done so many transactions so far, which took so many nanoseconds together: none, where the driver
+    /// doesn't know.
+    pub fn publish(&self, thread: usize, done: u64, spent: u64) {
+        // Relaxed: each counter has one writer, and readers want the numbers alone.
+        self.threads[thread].done.store(done, Ordering::Relaxed);
+        self.threads[thread].spent.store(spent, Ordering::Relaxed);
     }
 
     /// Transactions done so far.
     pub fn done(&self) -> u64 {
         // Relaxed: as above.
-        self.threads.iter().map(|one| one.load(Ordering::Relaxed)).sum()
+        self.threads.iter().map(|one| one.done.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What they took together.
+    pub fn spent(&self) -> Duration {
+        // Relaxed: as above.
+        let all = self.threads.iter().map(|one| one.spent.load(Ordering::Relaxed));
+        Duration::from_nanos(all.fold(0, u64::saturating_add))
     }
 
     /// Ends the round.

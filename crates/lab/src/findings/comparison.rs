@@ -1,24 +1,28 @@
 //! How the arms compare with the first.
 
-use super::Group;
-use super::words::{clients, list, number};
+use super::{measured, name};
+use crate::report::figures::{clients, factor, list, whole};
+use crate::report::groups::groups;
 use crate::report::{Interval, Point, Report};
 use crate::stats::{Verdict, verdict};
 
-/// A sentence for each arm and workload but the first arm's.
+/// A sentence for each arm and workload but the first arm's, which all ratios are to.
 pub(super) fn arms(report: &Report) -> Vec<String> {
-    let Some(first) = report.points.first().map(|point| point.arm.clone()) else { return Vec::new() };
-    let groups = Group::all(&report.points);
-    groups
-        .iter()
-        .filter(|group| group.points[0].arm != first)
-        .filter_map(|group| against(&first, group))
-        .collect()
+    let Some(first) = report.arms.first().map(|arm| arm.name.as_str()) else { return Vec::new() };
+    let mut said = Vec::new();
+    for group in groups(report) {
+        for arm in group.arms.iter().filter(|arm| **arm != first) {
+            let against = against(&measured(&group, arm));
+            let name = || name(report, &group, arm);
+            said.extend(against.map(|parts| format!("{}, against {first}: {parts}.", name())));
+        }
+    }
+    said
 }
 
-fn against(first: &str, group: &Group<'_>) -> Option<String> {
+fn against(points: &[&Point]) -> Option<String> {
     let of = |wanted: Verdict| -> Vec<(&Point, Interval)> {
-        let ratios = group.points.iter().filter_map(|point| Some((*point, point.ratio?)));
+        let ratios = points.iter().filter_map(|point| Some((*point, point.ratio?)));
         ratios.filter(|(_, ratio)| verdict(ratio) == wanted).collect()
     };
     let mut parts = Vec::new();
@@ -34,16 +38,15 @@ fn against(first: &str, group: &Group<'_>) -> Option<String> {
     ] {
         let points = of(wanted);
         if !points.is_empty() {
-            let counts: Vec<String> = points.iter().map(|(point, _)| point.clients.to_string()).collect();
+            let counts: Vec<String> = points.iter().map(|(point, _)| whole(point.clients as f64)).collect();
             let noun = if counts == ["1"] { "client" } else { "clients" };
             parts.push(format!("{how} {} {noun}", list(&counts)));
         }
     }
-    let name = group.name();
-    (!parts.is_empty()).then(|| format!("{name}, against {first}: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn times((point, ratio): &(&Point, Interval)) -> String {
-    let (low, high) = (number(ratio.low), number(ratio.high));
-    format!("{} ({} times, {low} to {high})", clients(point.clients), number(ratio.value))
+    let (low, high) = (factor(ratio.low), factor(ratio.high));
+    format!("{} ({} times, {low} to {high})", clients(point.clients), factor(ratio.value))
 }

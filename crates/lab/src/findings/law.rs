@@ -1,7 +1,7 @@
 //! What the scalability law makes of a curve.
 
-use super::words::{clients, number, percent};
-use crate::report::{Fit, Interval, Point};
+use crate::report::figures::{bounded, clients, number, percent, small, whole};
+use crate::report::{Fit, Point};
 
 /// The fitted terms in words, or why they are not to be relied on.
 pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
@@ -11,15 +11,15 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     let peak = match &fit.peak {
         Some(peak) => format!(
             "its peak is at {} clients, with {} a second",
-            around(&peak.clients, number),
+            bounded(&peak.clients, whole),
             number(peak.tps)
         ),
         None => "it has no peak".into(),
     };
     let terms = format!(
         "the scalability law has contention {} and coherence {}",
-        around(&fit.contention, percent),
-        around(&fit.coherence, small)
+        bounded(&fit.contention, percent),
+        bounded(&fit.coherence, small)
     );
     let most = points.last().map_or(1, |point| point.clients);
     match lost(fit, most as f64) {
@@ -40,16 +40,4 @@ fn lost(fit: &Fit, clients: f64) -> Option<(f64, f64)> {
     let coherence = fit.coherence.value * clients * (clients - 1.0);
     let cost = contention + coherence;
     (cost > 0.0).then(|| (cost / (1.0 + cost), coherence / cost))
-}
-
-fn around(interval: &Interval, word: fn(f64) -> String) -> String {
-    match interval.bounds() {
-        Some((low, high)) => format!("{} ({} to {})", word(interval.value), word(low), word(high)),
-        None => word(interval.value),
-    }
-}
-
-/// A term that is often far below one.
-fn small(value: f64) -> String {
-    if value == 0.0 { "0".into() } else { format!("{value:.1e}") }
 }

@@ -2,88 +2,75 @@
 //! grew there, what the scalability law makes of it, how the arms compare, what failed, and whether the machine kept still.
 //!
 //! What must hold:
-//! 1. A sentence stands only on what was measured: no figure, no sentence; a difference inside the noise is none.
+//! 1. A sentence stands only on what was measured: no figure, no sentence; a difference inside the noise is none, and what
+//!    single rounds show is told as no more than that.
 //! 2. What grew is told as what grew, with both figures, not as a cause; the reader draws the conclusion.
+//! 3. Throughput of an open loop is what was asked for: whether it was held is told, and nothing else made of it.
 
 mod comparison;
 mod curve;
 mod growth;
 mod law;
-mod words;
+mod rate;
 
-use crate::drive::Protocol;
+use crate::report::groups::{Group, groups};
 use crate::report::{Fit, Point, Report};
 use crate::stats::{drift, fit};
 
-/// All points of one arm, workload and protocol, by clients.
-struct Group<'a> {
-    points: Vec<&'a Point>,
-    /// Its protocol's name, where there are several.
-    protocol: Option<&'static str>,
+/// Works out what a report's points say: its fits and its findings.
+pub fn conclude(report: &mut Report) {
+    let (fits, refused) = fits(report);
+    report.fits = fits;
+    report.findings = sentences(report);
+    report.findings.extend(refused);
 }
 
-impl<'a> Group<'a> {
-    fn all(points: &'a [Point]) -> Vec<Self> {
-        let mut groups: Vec<Self> = Vec::new();
-        for point in points.iter().filter(|point| point.tps.value.is_finite()) {
-            match groups.iter_mut().find(|group| group.is_of(point)) {
-                Some(group) => group.points.push(point),
-                None => groups.push(Self { points: vec![point], protocol: None }),
-            }
-        }
-        let several = points.iter().any(|point| point.protocol != points[0].protocol);
-        for group in &mut groups {
-            group.points.sort_by_key(|point| point.clients);
-            group.protocol = several.then(|| match group.points[0].protocol {
-                Protocol::Simple => "simple",
-                Protocol::Extended => "extended",
-                Protocol::Prepared => "prepared",
-            });
-        }
-        groups
-    }
+/// How the sentences on an arm's points begin.
+fn name(report: &Report, group: &Group<'_>, arm: &str) -> String {
+    let several = report.points.iter().any(|point| point.protocol != group.protocol);
+    let protocol = if several { format!(", {}", group.protocol.name()) } else { String::new() };
+    format!("{arm}, {}{protocol}", group.workload)
+}
 
-    fn is_of(&self, point: &Point) -> bool {
-        let first = self.points[0];
-        (&first.arm, &first.workload, first.protocol) == (&point.arm, &point.workload, point.protocol)
-    }
-
-    /// How its sentences begin.
-    fn name(&self) -> String {
-        let first = self.points[0];
-        let protocol = self.protocol.map(|name| format!(", {name}")).unwrap_or_default();
-        format!("{}, {}{protocol}", first.arm, first.workload)
-    }
+/// An arm's points that gave a number, by rising clients.
+fn measured<'a>(group: &Group<'a>, arm: &str) -> Vec<&'a Point> {
+    group.line(arm).into_iter().filter(|point| point.tps.value.is_finite()).collect()
 }
 
 /// The scalability law through the points of each arm, workload and protocol, and why there is none where there is none.
-pub fn fits(points: &[Point]) -> (Vec<Fit>, Vec<String>) {
+fn fits(report: &Report) -> (Vec<Fit>, Vec<String>) {
     let (mut fits, mut refused) = (Vec::new(), Vec::new());
-    for group in Group::all(points) {
-        match fit(&group.points) {
-            Ok(fit) => fits.push(fit),
+    for group in groups(report).iter().filter(|group| !group.is_open()) {
+        for arm in &group.arms {
+            let points = measured(group, arm);
             // Nobody expects a curve of a single point.
-            Err(_) if group.points.len() < 2 => {}
-            Err(reason) => refused.push(format!("{}: {reason}.", group.name())),
+            if points.len() < 2 {
+                continue;
+            }
+            match fit(&points) {
+                Ok(fit) => fits.push(fit),
+                Err(reason) => refused.push(format!("{}: {reason}.", name(report, group, arm))),
+            }
         }
     }
     (fits, refused)
 }
 
-/// The findings of a report whose points and fits are there; its own findings are not looked at.
-pub fn findings(report: &Report) -> Vec<String> {
+/// What points and fits say; findings that are there already are not looked at.
+fn sentences(report: &Report) -> Vec<String> {
     let mut sentences = Vec::new();
-    for group in Group::all(&report.points) {
-        let name = group.name();
-        let mut said = curve::shape(&group.points);
-        said.extend(growth::grown(&group.points));
-        let first = group.points[0];
-        let of = |fit: &&Fit| {
-            (&fit.arm, &fit.workload, fit.protocol) == (&first.arm, &first.workload, first.protocol)
-        };
-        said.extend(report.fits.iter().find(of).map(|fit| law::sentence(fit, &group.points)));
-        said.extend(curve::failures(&group.points));
-        sentences.extend(said.into_iter().map(|sentence| format!("{name}: {sentence}.")));
+    for group in groups(report) {
+        for arm in &group.arms {
+            let points = measured(&group, arm);
+            let mut said = match group.is_open() {
+                true => rate::held(&points),
+                false => curve::shape(&points).into_iter().chain(growth::grown(&points)).collect(),
+            };
+            said.extend(group.fit(arm).map(|fit| law::sentence(fit, &points)));
+            said.extend(curve::failures(&points));
+            let name = name(report, &group, arm);
+            sentences.extend(said.into_iter().map(|sentence| format!("{name}: {sentence}.")));
+        }
     }
     sentences.extend(comparison::arms(report));
     sentences.extend(drift(&report.machine.noise, &report.points));

@@ -1,33 +1,55 @@
 //! Findings of constructed reports.
 
 use super::*;
+use crate::arm::Dialect;
 use crate::drive::{Errors, Protocol};
 use crate::observe::{CLIENT, RUNNING};
-use crate::report::{CpuSplit, KindCounts, Machine, Noise, Observed, Share, Switches, VERSION};
+use crate::report::{
+    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, Share, Switches, samples,
+};
 use crate::stats::{estimate, ratio, test_noise};
 
+/// With these points, and arms as they come first in them.
 fn report(points: Vec<Point>) -> Report {
-    let (fits, _) = fits(&points);
-    Report {
-        version: VERSION,
-        began: "2026-01-01T00:00:00Z".into(),
-        command: Vec::new(),
-        machine: Machine::default(),
-        load: Vec::new(),
-        arms: Vec::new(),
-        points,
-        fits,
-        findings: Vec::new(),
-        missing: Vec::new(),
+    let mut report = samples::nothing();
+    for point in &points {
+        if report.arm_number(&point.arm) == report.arms.len() {
+            let (name, server) = (point.arm.clone(), String::new());
+            report.arms.push(Arm { name, dialect: Dialect::Postgres, server, settings: Vec::new() });
+        }
     }
+    report.machine.noise.clear();
+    report.points = points;
+    report
+}
+
+/// What is found out of them.
+fn findings(points: Vec<Point>) -> Vec<String> {
+    concluded(report(points)).findings
+}
+
+fn concluded(mut report: Report) -> Report {
+    conclude(&mut report);
+    report
+}
+
+/// A point of these rounds.
+fn of_rounds(arm: &str, clients: usize, rounds: &[f64]) -> Point {
+    let mut point = test_noise::point(arm, clients, rounds);
+    point.tps = estimate(rounds);
+    point
+}
+
+/// A point whose interval is this one.
+fn within(clients: usize, value: f64, low: f64, high: f64) -> Point {
+    let mut point = point("pg", clients, value);
+    point.tps = Interval { value, low, high };
+    point
 }
 
 /// A point of five rounds close to `tps`.
 fn point(arm: &str, clients: usize, tps: f64) -> Point {
-    let rounds = [0.99, 1.0, 1.01, 1.005, 0.995].map(|noise| tps * noise);
-    let mut point = test_noise::point(arm, clients, &rounds);
-    point.tps = estimate(&rounds);
-    point
+    of_rounds(arm, clients, &[0.99, 1.0, 1.01, 1.005, 0.995].map(|noise| tps * noise))
 }
 
 fn curve(arm: &str, tps: &[(usize, f64)]) -> Vec<Point> {
@@ -79,15 +101,15 @@ fn says(findings: &[String], sentence: &str) {
 
 #[test]
 fn a_fall_is_told_with_what_grew() {
-    let findings = findings(&report(falling()));
+    let findings = findings(falling());
     for sentence in [
         "throughput is highest with 8 clients, 6,000 transactions a second (5,940 to 6,060)",
         "from 8 to 64 clients throughput halves, from 6,000 to 3,000 a second",
-        "with 64 clients 71% of server time is in s_lock and futex_wait (kernel), with 8 clients it was 9%",
-        "with 64 clients 41% of the sessions wait for LWLock:WALWrite, with 8 clients it was 3%",
+        "with 64 clients 71% of server time is in s_lock and futex_wait (kernel), with 8 clients it was 9.0%",
+        "with 64 clients 41% of the sessions wait for LWLock:WALWrite, with 8 clients it was 3.0%",
         "the kernel takes 60% of the server's CPU time with 64 clients, with 8 clients it was 20%",
         "a transaction costs 3.50 voluntary context switches with 64 clients, with 8 clients it was 1.00",
-        "a transaction costs 11 system calls with 64 clients, with 8 clients it was 4.00",
+        "a transaction costs 11.0 system calls with 64 clients, with 8 clients it was 4.00",
         "with 64 clients the CPUs are 40% idle: the server waits rather than computes",
         "with 8 clients the CPUs are used up: 88% by the server, 10% by the load driver; more needs more CPUs, or less work for \
          each transaction",
@@ -100,39 +122,163 @@ fn a_fall_is_told_with_what_grew() {
 #[test]
 fn without_observations_only_the_curve_is_told() {
     let points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 3_000.0)]);
-    let findings = findings(&report(points));
-    assert_eq!(findings.len(), 2, "{findings:#?}");
+    let findings = findings(points);
+    assert!(findings.len() == 3 && findings[2].contains("needs 4 different"), "{findings:#?}");
     assert!(findings[1].contains("throughput halves"));
 }
 
 #[test]
 fn a_fall_inside_the_noise_is_none() {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 5_300.0)]);
-    assert!(findings(&report(points.clone())).iter().any(|one| one.contains("throughput falls by 12%")));
+    assert!(findings(points.clone()).iter().any(|one| one.contains("throughput falls by 12%")));
     for (round, tps) in points[1].rounds.iter_mut().zip([4_000.0, 6_000.0, 8_000.0, 7_000.0, 5_000.0]) {
         round.tps = tps;
     }
     points[1].tps = estimate(&points[1].rounds.iter().map(|round| round.tps).collect::<Vec<_>>());
-    let findings = findings(&report(points));
-    assert!(!findings.iter().any(|one| one.contains("falls")), "{findings:#?}");
+    let findings = findings(points);
+    let told = findings.iter().find(|one| one.contains("too noisy")).unwrap();
+    assert!(
+        told.contains("whether throughput falls from 8 to 64 clients: 6,000 transactions a second ("),
+        "{told}"
+    );
+    assert!(!findings.iter().any(|one| one.contains("falls by") || one.contains("level")), "{findings:#?}");
 }
 
 #[test]
 fn growth_and_levels_are_told() {
-    let growing = findings(&report(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (64, 30_000.0)])));
+    let growing = findings(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (64, 30_000.0)]));
     says(
         &growing,
         "pg, select-only: throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a \
                     second (29,700 to 30,300).",
     );
-    let level = findings(&report(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (16, 7_100.0), (64, 6_900.0)])));
+    let level = findings(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (16, 7_100.0), (64, 6_900.0)]));
     says(
         &level,
         "pg, select-only: throughput grows up to 8 clients and stays level up to 64 clients: 7,100 transactions a second \
                   (7,029 to 7,171) at best.",
     );
-    let single = findings(&report(curve("pg", &[(8, 7_000.0)])));
+    let single = findings(curve("pg", &[(8, 7_000.0)]));
     assert_eq!(single, ["pg, select-only: 7,000 transactions a second (6,930 to 7,070) with 8 clients."]);
+}
+
+#[test]
+fn a_fall_is_told_though_a_lower_point_beyond_is_too_noisy() {
+    let points =
+        vec![point("pg", 8, 6_000.0), point("pg", 64, 5_000.0), within(256, 4_900.0, 3_000.0, 7_000.0)];
+    says(
+        &findings(points),
+        "pg, select-only: from 8 to 64 clients throughput falls by 17%, from 6,000 to 5,000 a second.",
+    );
+}
+
+#[test]
+fn growth_inside_the_noise_is_none() {
+    let findings = findings(vec![within(1, 1_000.0, 500.0, 2_000.0), within(8, 1_100.0, 400.0, 3_000.0)]);
+    assert_eq!(
+        findings[0],
+        "pg, select-only: the rounds are too noisy to tell whether throughput grows from 1 to 8 clients: 1,000 transactions a \
+         second (500 to 2,000) with 1 client, then 1,100 transactions a second (400 to 3,000) with 8 clients."
+    );
+    assert!(
+        !findings.iter().any(|one| one.contains("still grows") || one.contains("level")),
+        "{findings:#?}"
+    );
+}
+
+#[test]
+fn flat_curves_and_dips_have_their_own_sentences() {
+    let flat = findings(curve("pg", &[(1, 1_000.0), (8, 1_010.0), (64, 990.0)]));
+    says(
+        &flat,
+        "pg, select-only: throughput is level from 1 to 64 clients, more clients do not raise it: 1,010 transactions a second \
+         (1,000 to 1,020) at best.",
+    );
+    let dip = findings(curve("pg", &[(1, 1_000.0), (8, 500.0), (64, 1_010.0)]));
+    assert!(
+        dip[0].contains(
+            "dips to 500 transactions a second (495 to 505) with 8 clients, and comes back to 1,010 "
+        ),
+        "{dip:#?}"
+    );
+    assert!(!dip.iter().any(|one| one.contains("level")), "{dip:#?}");
+}
+
+#[test]
+fn what_single_rounds_show_is_told_as_no_more() {
+    let once = |tps: &[(usize, f64)]| -> Vec<String> {
+        let mut points: Vec<Point> =
+            tps.iter().map(|(clients, tps)| of_rounds("pg", *clients, &[*tps])).collect();
+        points[1].ratio = Some(Interval::alone(0.5));
+        findings(points)
+    };
+    for (tps, told) in [
+        ([(1, 1_000.0), (8, 6_000.0)], "throughput still grows from 1 to 8 clients"),
+        ([(1, 6_000.0), (8, 1_000.0)], "throughput falls by 83%"),
+        ([(1, 1_000.0), (8, 1_010.0)], "throughput is level from 1 to 8 clients"),
+    ] {
+        let findings = once(&tps);
+        let told = findings.iter().find(|one| one.contains(told)).unwrap_or_else(|| panic!("{findings:#?}"));
+        assert!(told.ends_with(", as seen in single rounds, which tell nothing of the noise."), "{told}");
+    }
+}
+
+/// A point of an open loop that goes from one rate to another, of which `done` gives what is done of what is due.
+fn offered(clients: usize, (from, to): (f64, f64), done: impl Fn(f64) -> f64) -> Point {
+    let at = |second: f64| from + (to - from) * second / 10.0;
+    let seconds: Vec<f64> = (0..10).map(|second| done(at(f64::from(second) + 0.5))).collect();
+    let all: f64 = seconds.iter().sum();
+    let mut point = of_rounds("pg", clients, &[all / 10.0; 3]);
+    for round in &mut point.rounds {
+        round.elapsed = 10.0;
+        round.offered = Some(Offered { from, to });
+        round.seconds = seconds.iter().map(|done| *done as u64).collect();
+        round.unstarted = ((from + to) / 2.0 * 10.0 - all) as u64;
+    }
+    point
+}
+
+#[test]
+fn an_open_loop_that_keeps_up_is_told_as_nothing_else() {
+    let steady = |clients| offered(clients, (2_000.0, 2_000.0), |due| due);
+    let report = concluded(report([1, 2, 4, 8, 16, 32, 64].map(steady).into()));
+    assert_eq!(
+        report.findings,
+        ["pg, select-only: the rate of 2,000 a second is held with 1, 2, 4, 8, 16, 32 and 64 clients."]
+    );
+    assert!(report.fits.is_empty(), "a law would call it contention: {:?}", report.fits);
+}
+
+#[test]
+fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
+    let points = vec![
+        offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0)),
+        offered(8, (2_000.0, 2_000.0), |due| 0.99 * due),
+    ];
+    assert_eq!(
+        findings(points),
+        [
+            "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
+            "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done; 15,000 \
+             transactions were never begun.",
+        ]
+    );
+    // Of few, that many fewer come by chance.
+    let few = findings(vec![offered(4, (10.0, 10.0), |due| 0.9 * due)]);
+    assert_eq!(few, ["pg, select-only: the rate of 10.0 a second is held with 4 clients."]);
+}
+
+#[test]
+fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
+    let findings = findings(vec![offered(64, (0.0, 10_000.0), |due| due.min(6_000.0))]);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert!(
+        findings[0].starts_with(
+            "pg, select-only: the rate of 0 to 10,000 a second is not held with 64 clients: 84% of what was due is done; it \
+             keeps up until 6,000 a second are due, and no longer; 24,"
+        ),
+        "{findings:#?}"
+    );
 }
 
 #[test]
@@ -149,11 +295,24 @@ fn arms_are_held_against_the_first() {
         other.ratio = Some(ratio(&points[index], &other));
         points.push(other);
     }
-    let findings = findings(&report(points));
-    let last = &findings[findings.len() - 1];
+    let findings = findings(points);
+    let last = findings.iter().find(|one| one.contains("against")).unwrap();
     assert!(last.starts_with("b, select-only, against a: more with 1 client (1.8"), "{last}");
     assert!(last.contains("; less with 64 clients (0.50 times, 0.50 to 0.5"), "{last}");
     assert!(last.ends_with("; no difference outside the noise with 8 clients."), "{last}");
+}
+
+#[test]
+fn ratios_are_to_the_first_arm_even_where_its_first_point_is_missing() {
+    let mut points = curve("b", &[(1, 1_000.0)]);
+    points.extend(curve("a", &[(8, 6_000.0)]));
+    points.extend(curve("b", &[(8, 3_000.0)]));
+    points[2].ratio = Some(Interval { value: 0.5, low: 0.49, high: 0.51 });
+    let mut report = report(points);
+    report.arms.reverse();
+    let findings = concluded(report).findings;
+    says(&findings, "b, select-only, against a: less with 8 clients (0.50 times, 0.49 to 0.51).");
+    assert!(!findings.iter().any(|one| one.contains("against b")), "{findings:#?}");
 }
 
 #[test]
@@ -162,16 +321,15 @@ fn the_law_is_told_with_its_terms_or_its_doubts() {
         let n = clients as f64;
         (clients, 1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.001 * n * (n - 1.0)))
     };
-    let findings_of = |points| findings(&report(points));
-    let law = findings_of(curve("pg", &[1, 2, 4, 8, 16, 32, 64, 128].map(tps)));
+    let law = findings(curve("pg", &[1, 2, 4, 8, 16, 32, 64, 128].map(tps)));
     let told = law.iter().find(|one| one.contains("scalability law")).unwrap();
-    assert!(told.contains("contention 2% (2% to 2%) and coherence 1.0e-3"), "{told}");
+    assert!(told.contains("contention 2.0% (2.0% to 2.0%) and coherence 1.0e-3"), "{told}");
     assert!(told.contains("its peak is at 31 (31 to 31) clients, with 1"), "{told}");
     assert!(
         told.contains("with 128 clients 95% of what so many could do is lost, 86% of that to coherence"),
         "{told}"
     );
-    let cliff = findings_of(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
+    let cliff = findings(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
     let told = cliff.iter().find(|one| one.contains("scalability law")).unwrap();
     assert!(told.contains("is not to be relied on here") && told.contains("it has another shape"), "{told}");
 }
@@ -184,7 +342,7 @@ fn failures_are_told_with_the_error() {
         Errors { code: "40001".into(), message: "could not serialize".into(), count: 20, tolerated: false },
         Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 100, tolerated: false },
     ];
-    let findings = findings(&report(points));
+    let findings = findings(points);
     says(
         &findings,
         "pg, select-only: 12% of the transactions failed with 8 clients, most often by 40P01 (deadlock detected).",
@@ -198,10 +356,10 @@ fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
     simple.iter_mut().for_each(|point| point.protocol = Protocol::Simple);
     points.extend(simple);
     let mut report = report(points);
-    assert_eq!(fits(&report.points).1.len(), 2, "two points carry no law, twice");
+    assert_eq!(fits(&report).1.len(), 2, "two points carry no law, twice");
     report.machine.noise =
         (0..30).map(|at| Noise { at: f64::from(at), took: 20.0 + f64::from(at) }).collect();
-    let findings = findings(&report);
+    let findings = concluded(report).findings;
     for protocol in ["prepared", "simple"] {
         let grows = format!("pg, select-only, {protocol}: throughput still grows");
         assert_eq!(findings.iter().filter(|one| one.starts_with(&grows)).count(), 1, "{findings:#?}");
@@ -211,5 +369,5 @@ fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
 
 #[test]
 fn an_empty_report_has_no_findings() {
-    assert_eq!(findings(&report(Vec::new())), Vec::<String>::new());
+    assert_eq!(findings(Vec::new()), Vec::<String>::new());
 }

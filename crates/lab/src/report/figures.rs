@@ -1,4 +1,4 @@
-//! How numbers are written, in every output alike. What is no number is a dash.
+//! How numbers and names are written, in every output and every finding alike. What is no number is a dash.
 
 use super::Interval;
 use crate::stats::{Verdict, verdict};
@@ -9,13 +9,37 @@ pub(crate) const NONE: &str = "–";
 /// Three significant digits, whole from 100 on: transactions a second, milliseconds, counts for each transaction.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
-        size if !size.is_finite() => return NONE.into(),
-        size if size >= 99.95 || size == 0.0 => 0,
+        size if size >= 99.95 || size == 0.0 => return whole(value),
         size if size >= 9.995 => 1,
         size if size >= 0.9995 => 2,
+        size if size.is_nan() => return NONE.into(),
         _ => 3,
     };
-    if value.abs() >= 1e15 { format!("{value:.2e}") } else { format!("{value:.digits$}") }
+    format!("{value:.digits$}")
+}
+
+/// A number without what is behind the point, its thousands apart: `12,345`.
+pub(crate) fn whole(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => return NONE.into(),
+        size if size >= 1e15 => return format!("{value:.2e}"),
+        _ => {}
+    }
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
+    let mut text = sign.to_string();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// On one line, without what would move a cursor or change colours.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }
 
 /// As [`number`], where there may be none.
@@ -26,14 +50,14 @@ pub(crate) fn maybe(value: Option<f64>) -> String {
 /// A number that may be very small, such as a coefficient.
 pub(crate) fn small(value: f64) -> String {
     match value.abs() {
-        size if size.is_finite() && size != 0.0 && size < 0.001 => format!("{value:.1e}"),
+        size if size.is_finite() && size != 0.0 && size < 0.01 => format!("{value:.1e}"),
         _ => number(value),
     }
 }
 
 /// So many clients.
 pub(crate) fn clients(count: usize) -> String {
-    if count == 1 { "1 client".into() } else { format!("{count} clients") }
+    if count == 1 { "1 client".into() } else { format!("{} clients", whole(count as f64)) }
 }
 
 /// `1`, `1 and 2`, `1, 2 and 4`.
@@ -45,12 +69,12 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// A share of 1 as a percentage.
+/// A share of 1 as a percentage. What is nearly all is not all.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
         size if !size.is_finite() => NONE.into(),
-        size if size < 9.95 && size != 0.0 => format!("{percent:.1}%"),
+        size if (size < 9.95 && size != 0.0) || (99.0 < size && size < 99.95) => format!("{percent:.1}%"),
         size if size < 1e9 => format!("{percent:.0}%"),
         _ => format!("{percent:.1e}%"),
     }
@@ -67,10 +91,12 @@ pub(crate) fn wide(share: f64) -> String {
     if share < 10.0 { percent(share) } else { ">999%".into() }
 }
 
-/// A ratio to the first arm; with two digits behind the point, and "no difference" inside the noise.
+/// A ratio to the first arm; with two digits behind the point, "no difference" inside the noise, and marked where the noise
+/// is not known.
 pub(crate) fn ratio(of: &Interval) -> String {
     match verdict(of) {
         Verdict::None => "no difference".into(),
+        Verdict::Unknown if of.value.is_finite() => format!("{}, unproven", factor(of.value)),
         _ => factor(of.value),
     }
 }
@@ -117,9 +143,21 @@ mod tests {
     fn numbers_keep_three_digits_and_dashes_stand_for_none() {
         let all = [0.0, 0.1234, 1.0, 9.996, 99.96, 190_030.4, f64::NAN, f64::INFINITY, 1e300];
         let texts: Vec<_> = all.into_iter().map(number).collect();
-        assert_eq!(texts, ["0", "0.123", "1.00", "10.0", "100", "190030", "–", "–", "1.00e300"]);
-        assert_eq!([0.0, 0.0123, 0.5, 1.0, f64::NAN].map(percent), ["0%", "1.2%", "50%", "100%", "–"]);
+        assert_eq!(texts, ["0", "0.123", "1.00", "10.0", "100", "190,030", "–", "–", "1.00e300"]);
+        assert_eq!(
+            [999.6, 1_234_567.0, -4_321.0, -432.0, 31.4].map(whole),
+            ["1,000", "1,234,567", "-4,321", "-432", "31"]
+        );
+        assert_eq!(
+            [0.0, 0.0123, 0.5, 0.997, 1.0, f64::NAN].map(percent),
+            ["0%", "1.2%", "50%", "99.7%", "100%", "–"]
+        );
         assert_eq!([0.00002, 0.02, 0.0].map(small), ["2.0e-5", "0.020", "0"]);
+        let items: Vec<String> = ["1", "2", "4"].map(String::from).into();
+        let lists = [list(&items[..0]), list(&items[..1]), list(&items[..2]), list(&items)];
+        assert_eq!(lists, ["", "1", "1 and 2", "1, 2 and 4"]);
+        assert_eq!([1, 64, 1_000].map(clients), ["1 client", "64 clients", "1,000 clients"]);
+        assert_eq!(plain("a\nb\u{1b}[2J"), "a b [2J");
         assert_eq!([1500.0, 200_000.0, 2.5e6, 0.05, 0.0].map(short), ["1.5k", "200k", "2.5M", "0.05", "0"]);
     }
 
@@ -128,7 +166,7 @@ mod tests {
         let of = |value, low, high| ratio(&Interval { value, low, high });
         assert_eq!(of(1.02, 0.97, 1.05), "no difference");
         assert_eq!(of(1.02, 1.01, 1.05), "1.02");
-        assert_eq!(ratio(&Interval::alone(0.5)), "0.50");
+        assert_eq!(ratio(&Interval::alone(0.5)), "0.50, unproven");
         assert_eq!(ratio(&Interval::alone(f64::INFINITY)), "–");
         assert_eq!(spread(&Interval { value: 100.0, low: 98.0, high: 101.0 }), "±2.0%");
         assert_eq!(spread(&Interval::alone(3.0)), "");

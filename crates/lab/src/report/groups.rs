@@ -1,6 +1,6 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
-use super::{CpuSplit, Fit, Latency, Point, Report, Share, Switches};
+use super::{CpuSplit, Fit, Latency, Offered, Point, Report, Share, Switches};
 use crate::drive::Protocol;
 use crate::stats;
 
@@ -87,6 +87,12 @@ impl<'a> Group<'a> {
             .filter(move |point| point.workload == workload && point.protocol == protocol)
     }
 
+    /// Whether transactions were due at a given rate, whatever the server made of it: how much was done is then no measure of
+    /// how much it could do.
+    pub fn is_open(&self) -> bool {
+        self.points().any(|point| point.offered().is_some())
+    }
+
     /// An arm's fitted curve.
     pub fn fit(&self, arm: &str) -> Option<&'a Fit> {
         let here =
@@ -126,6 +132,23 @@ impl Point {
     /// The rounds' medians of how late transactions began (open loop).
     pub fn lag(&self) -> Option<Latency> {
         self.medians(|round| round.lag)
+    }
+
+    /// The rates at which transactions were due (open loop): the rounds' medians.
+    pub fn offered(&self) -> Option<Offered> {
+        let all = || self.rounds.iter().filter_map(|round| round.offered);
+        let from = median(all().map(|one| one.from))?;
+        Some(Offered { from, to: median(all().map(|one| one.to))? })
+    }
+
+    /// The part that was done of what was due (open loop).
+    pub fn kept(&self) -> Option<f64> {
+        Some(self.tps.value / self.offered()?.mean()).filter(|part| part.is_finite())
+    }
+
+    /// Transactions that were due and never begun (open loop), over all rounds.
+    pub fn unstarted(&self) -> u64 {
+        self.rounds.iter().fold(0, |sum, round| sum.saturating_add(round.unstarted))
     }
 
     fn medians(&self, of: impl Fn(&super::Round) -> Option<Latency>) -> Option<Latency> {

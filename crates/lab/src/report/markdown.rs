@@ -1,14 +1,14 @@
 //! The report as Markdown: tables with pipes, as code hosts show them.
 
-use super::Report;
 use super::groups::{Group, groups};
 use super::sheets::{self, Shares, Sheet};
+use super::{Report, figures};
 
 /// The whole report.
 pub fn markdown(report: &Report) -> String {
-    let mut text = format!("# Run of {}\n\n", plain(&report.began));
+    let mut text = format!("# Run of {}\n\n", escaped(&report.began));
     if !report.command.is_empty() {
-        text.push_str(&format!("    {}\n\n", one_line(&report.command.join(" "))));
+        text.push_str(&format!("    {}\n\n", figures::plain(&report.command.join(" "))));
     }
     list("Findings", &report.findings, &mut text);
     list("Broken checks", &sheets::broken_checks(report), &mut text);
@@ -21,9 +21,9 @@ pub fn markdown(report: &Report) -> String {
     }
     text.push_str("## Arms\n\n");
     for arm in &report.arms {
-        text.push_str(&format!("- **{}**: {}\n", plain(&arm.name), plain(&arm.server)));
+        text.push_str(&format!("- **{}**: {}\n", escaped(&arm.name), escaped(&arm.server)));
         for (name, value) in &arm.settings {
-            text.push_str(&format!("  - {}: {}\n", plain(name), plain(value)));
+            text.push_str(&format!("  - {}: {}\n", escaped(name), escaped(value)));
         }
     }
     facts("Load", &report.load, &mut text);
@@ -35,7 +35,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn section(group: &Group<'_>, report: &Report, text: &mut String) {
-    text.push_str(&format!("## {}\n\n", plain(&group.title())));
+    text.push_str(&format!("## {}\n\n", escaped(&group.title())));
     let all = [
         Some(sheets::throughput(group, report)),
         sheets::fits(group),
@@ -66,7 +66,7 @@ fn list(title: &str, lines: &[String], text: &mut String) {
     }
     text.push_str(&format!("**{title}**\n\n"));
     for line in lines {
-        text.push_str(&format!("- {}\n", plain(line)));
+        text.push_str(&format!("- {}\n", escaped(line)));
     }
     text.push('\n');
 }
@@ -77,46 +77,41 @@ fn facts(title: &str, facts: &[(String, String)], text: &mut String) {
     }
     text.push_str(&format!("\n## {title}\n\n"));
     for (name, value) in facts {
-        text.push_str(&format!("- {}: {}\n", plain(name), plain(value)));
+        text.push_str(&format!("- {}: {}\n", escaped(name), escaped(value)));
     }
 }
 
 fn table(sheet: &Sheet, text: &mut String) {
-    text.push_str(&format!("### {}\n\n| {} |", plain(&sheet.title), plain(&sheet.key)));
+    text.push_str(&format!("### {}\n\n| {} |", escaped(&sheet.title), escaped(&sheet.key)));
     let mut rule = String::from("\n|---:|");
     for block in &sheet.blocks {
         for head in &block.heads {
-            text.push_str(&format!(" {} |", plain(format!("{} {head}", block.name).trim())));
+            text.push_str(&format!(" {} |", escaped(format!("{} {head}", block.name).trim())));
             rule.push_str("---:|");
         }
     }
     text.push_str(&rule);
     text.push('\n');
     for (at, key) in sheet.keys.iter().enumerate() {
-        text.push_str(&format!("| {} |", plain(key)));
+        text.push_str(&format!("| {} |", escaped(key)));
         for cell in sheet.blocks.iter().flat_map(|block| &block.rows[at]) {
-            text.push_str(&format!(" {} |", plain(cell)));
+            text.push_str(&format!(" {} |", escaped(cell)));
         }
         text.push('\n');
     }
     text.push('\n');
 }
 
-/// Without control characters.
-fn one_line(text: &str) -> String {
-    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
-}
-
 /// On one line, with what Markdown or HTML would take for its own put out of action.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for one in one_line(text).chars() {
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for one in figures::plain(text).chars() {
         match one {
-            '<' => plain.push_str("&lt;"),
-            '&' => plain.push_str("&amp;"),
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' => plain.extend(['\\', one]),
-            one => plain.push(one),
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' => escaped.extend(['\\', one]),
+            one => escaped.push(one),
         }
     }
-    plain
+    escaped
 }

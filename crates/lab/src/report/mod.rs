@@ -200,6 +200,8 @@ pub struct Round {
     /// Transactions done a second.
     #[serde(deserialize_with = "number::read")]
     pub tps: f64,
+    /// Transactions due a second (open loop).
+    pub offered: Option<Offered>,
     /// By kind of transaction.
     pub kinds: Vec<KindCounts>,
     /// Of all transactions done.
@@ -218,6 +220,24 @@ pub struct Round {
     pub client_cpu: CpuTime,
     /// What the observers saw.
     pub observed: Observed,
+}
+
+/// Transactions due a second in an open loop; from one rate to the other evenly.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Offered {
+    /// When counting began.
+    #[serde(deserialize_with = "number::read")]
+    pub from: f64,
+    /// When it ended.
+    #[serde(deserialize_with = "number::read")]
+    pub to: f64,
+}
+
+impl Offered {
+    /// Over the time that was counted.
+    pub fn mean(&self) -> f64 {
+        (self.from + self.to) / 2.0
+    }
 }
 
 /// Transactions of one kind.

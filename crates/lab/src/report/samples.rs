@@ -63,6 +63,26 @@ pub(crate) fn one_point() -> Report {
     report
 }
 
+/// One arm at 5,000 transactions a second, which it does not hold with one client.
+pub(crate) fn open_loop() -> Report {
+    let curves = [Curve { name: "pg", single: 3_000.0, contention: 0.0, coherence: 0.0 }];
+    let mut report = with(&curves, "oltp_read_write", &[1, 8, 64]);
+    report.fits.clear();
+    report.load = pairs(&[("driver", "native"), ("pace", "5000 a second, Poisson")]);
+    for point in &mut report.points {
+        let done = point.tps.value.min(5_000.0);
+        point.tps = around(done, 0.01);
+        for round in &mut point.rounds {
+            round.tps = done;
+            round.seconds = vec![done as u64; 10];
+            round.offered = Some(Offered { from: 5_000.0, to: 5_000.0 });
+            round.lag = Some(round.latency);
+            round.unstarted = ((5_000.0 - done) * round.elapsed) as u64;
+        }
+    }
+    report
+}
+
 /// Nothing at all.
 pub(crate) fn nothing() -> Report {
     let mut report = with(&[], "select-only", &[]);
@@ -157,6 +177,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
         at: f64::from(pass) * 300.0 + n,
         elapsed: 10.0,
         tps,
+        offered: None,
         kinds: vec![KindCounts {
             name: workload_kind(),
             done: (tps * 10.0) as u64,

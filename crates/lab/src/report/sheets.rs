@@ -83,11 +83,15 @@ impl Sheet {
     }
 }
 
-/// Transactions a second with their bounds, and each arm's ratio to the first one.
+/// Transactions a second with their bounds, in an open loop the part of those due, and each arm's ratio to the first one.
 pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
-    let mut sheet = Sheet::of_points("Transactions a second", group, &["tps", "±", "ratio"], |point| {
+    let open = group.is_open();
+    let heads = if open { &["tps", "±", "of those due", "ratio"][..] } else { &["tps", "±", "ratio"] };
+    let mut sheet = Sheet::of_points("Transactions a second", group, heads, |point| {
         let ratio = point.ratio.as_ref().map_or(NONE.into(), figures::ratio);
-        vec![figures::number(point.tps.value), figures::spread(&point.tps), ratio]
+        let kept = open.then(|| point.kept().map_or(NONE.into(), figures::percent));
+        let cells = [figures::number(point.tps.value), figures::spread(&point.tps)].into_iter();
+        cells.chain(kept).chain([ratio]).collect()
     });
     let first = report.arms.first().map(|arm| arm.name.as_str());
     for block in sheet.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
@@ -98,8 +102,11 @@ pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
 }
 
 /// Each arm's best point, what it keeps of that with most clients, and its ratio to the first arm there; `None` without
-/// numbers.
+/// numbers, and in an open loop, where no point is the best.
 pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
+    if group.is_open() {
+        return None;
+    }
     let row = |arm: &&str| {
         let (best, _) = group.best_and_worst(arm)?;
         let last = group.line(arm).into_iter().rfind(|point| point.tps.value.is_finite())?;
@@ -144,12 +151,10 @@ pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     let heads = ["p50", "p95", "p99", "never begun"];
     open.then(|| {
         Sheet::of_points("Begun later than due, ms", group, &heads, |point| {
-            let unstarted: u64 =
-                point.rounds.iter().fold(0, |sum, round| sum.saturating_add(round.unstarted));
             let lag = point.lag().map_or([NONE.to_string(), NONE.into(), NONE.into()], |lag| {
                 [lag.p50, lag.p95, lag.p99].map(figures::number)
             });
-            lag.into_iter().chain([unstarted.to_string()]).collect()
+            lag.into_iter().chain([point.unstarted().to_string()]).collect()
         })
     })
 }
@@ -358,7 +363,7 @@ pub fn fits(group: &Group<'_>) -> Option<Sheet> {
             figures::bounded(&fit.single, figures::number),
             figures::bounded(&fit.contention, figures::small),
             figures::bounded(&fit.coherence, figures::small),
-            peak.map_or("none".into(), |peak| figures::bounded(&peak.clients, figures::number)),
+            peak.map_or("none".into(), |peak| figures::bounded(&peak.clients, figures::whole)),
             peak.map_or(NONE.into(), |peak| figures::number(peak.tps)),
             figures::number(fit.explained),
         ])

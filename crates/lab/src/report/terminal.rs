@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::Report;
+use super::figures::plain;
 use super::groups::groups;
 use super::sheets::{self, Block, Sheet};
 
@@ -49,11 +50,6 @@ pub(super) fn list(title: &str, lines: &[String], width: usize, text: &mut Strin
         text.push('\n');
     }
     text.push('\n');
-}
-
-/// Without what would move the cursor or change colours.
-fn plain(text: &str) -> String {
-    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }
 
 pub(super) fn write(sheet: &Sheet, width: usize, text: &mut String) {

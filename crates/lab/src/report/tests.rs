@@ -18,6 +18,7 @@ fn tables_are_as_they_were() {
     golden("table_two_arms_narrow", &table(&samples::two_arms(), 50));
     golden("table_six_arms", &table(&samples::six_arms(), 120));
     golden("table_one_point", &table(&samples::one_point(), 80));
+    golden("table_open_loop", &table(&samples::open_loop(), 100));
     golden("table_nothing", &table(&samples::nothing(), 80));
 }
 
@@ -130,6 +131,7 @@ prop_compose! {
         error in prop::option::of((any_text(), any_text(), any_count(), any::<bool>())),
         lost_clients in prop::option::of((any::<usize>(), any_text())),
         (pass, unstarted) in (0..3u32, any_count()),
+        offered in prop::option::of((any_number(), any_number())),
         observed in any_observed(),
     ) -> Round {
         let [at, elapsed, tps, user, system] = numbers;
@@ -137,7 +139,7 @@ prop_compose! {
         let errors = error.into_iter();
         let errors = errors.map(|(code, message, count, tolerated)| Errors { code, message, count, tolerated }).collect();
         Round {
-            pass, at, elapsed, tps, latency, lag, seconds, errors, unstarted, lost_clients, observed,
+            pass, at, elapsed, tps, offered: offered.map(|(from, to)| Offered { from, to }), latency, lag, seconds, errors, unstarted, lost_clients, observed,
             kinds: vec![KindCounts { name, done, failed, retried }],
             client_cpu: CpuTime { user, system },
         }

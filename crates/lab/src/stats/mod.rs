@@ -16,6 +16,8 @@ mod ratio;
 mod trend;
 
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 pub(crate) mod test_noise;
 
 pub use drift::drift;

@@ -26,6 +26,7 @@ pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
         at: pass as f64,
         elapsed: 1.0,
         tps: *tps,
+        offered: None,
         kinds: Vec::new(),
         latency: Latency::default(),
         lag: None,

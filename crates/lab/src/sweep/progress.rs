@@ -31,9 +31,9 @@ pub trait Progress: Send {
     /// A round begins.
     fn begin(&mut self, stage: &Stage);
 
-    /// While a round runs, a few times each second: transactions done since it began (warm-up included), and how long ago
-    /// that was.
-    fn tick(&mut self, done: u64, since: Duration);
+    /// While a round runs, a few times each second: transactions done since it began (warm-up included), what they took
+    /// together (zero where the driver doesn't know), and how long ago it began.
+    fn tick(&mut self, done: u64, spent: Duration, since: Duration);
 
     /// The round that began last is over; its point as it now is, with all rounds so far.
     fn end(&mut self, round: &Round, point: &Point);

@@ -9,7 +9,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use super::{Contender, Progress};
 use crate::drive::{Kind, Live, Load, Measured, Phase, histogram};
 use crate::observe::Observe;
-use crate::report::{KindCounts, Latency, Observed, Round};
+use crate::report::{KindCounts, Latency, Observed, Offered, Round};
 use crate::workload::Workload;
 
 /// How often the driver's phase is looked at: what is observed is off by so much at either end.
@@ -93,7 +93,7 @@ impl Watch<'_> {
             }
             if told.elapsed() >= TICK {
                 told = Instant::now();
-                progress.tick(self.live.done(), began.elapsed());
+                progress.tick(self.live.done(), self.live.spent(), began.elapsed());
                 if open {
                     observer.tick();
                 }
@@ -131,6 +131,7 @@ pub(super) fn round(
         at: at.as_secs_f64(),
         elapsed,
         tps: done as f64 / elapsed,
+        offered: load.offered(measured.elapsed).map(|(from, to)| Offered { from, to }),
         kinds: workload.kinds().iter().zip(&measured.kinds).map(|(name, kind)| counts(name, kind)).collect(),
         latency: latency(&together(measured.kinds.iter().map(|kind| &kind.latency))),
         lag: measured.lag.as_ref().map(latency),

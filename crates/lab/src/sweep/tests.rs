@@ -75,7 +75,7 @@ impl Driver for Scripted<'_> {
         self.bench.now.set(self.bench.now.get() + load.ramp + load.warmup + load.measured);
         let tps = (self.script)(load.clients, before)?;
         live.enter(Phase::Measuring);
-        live.publish(0, 1);
+        live.publish(0, 1, 0);
         Ok(measured((tps * load.measured.as_secs_f64()) as u64, load.measured))
     }
 }
@@ -108,7 +108,7 @@ impl Progress for Told {
     fn begin(&mut self, stage: &Stage) {
         self.stages.push(stage.clone());
     }
-    fn tick(&mut self, done: u64, _: Duration) {
+    fn tick(&mut self, done: u64, _: Duration, _: Duration) {
         self.ticks.push(done);
     }
     fn end(&mut self, round: &Round, point: &Point) {
@@ -430,7 +430,7 @@ impl Driver for Real {
         self.runs.store(true, Ordering::Relaxed);
         let began = Instant::now();
         for done in 0.. {
-            live.publish(0, done);
+            live.publish(0, done, 0);
             live.enter(if done < 10 { Phase::Warming } else { Phase::Measuring });
             if live.is_stopped() || began.elapsed() > Duration::from_secs(60) {
                 live.enter(Phase::Over);

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::plain;
 use crate::report::{Point, Round, figures};
 use crate::sweep::{Progress, Stage};
 
@@ -21,7 +20,7 @@ impl<W: Write> Lines<W> {
 
     fn line(&mut self, line: &str) {
         // Nobody looking is no reason to end a run.
-        let _ = writeln!(self.out, "{}", plain(line));
+        let _ = writeln!(self.out, "{}", figures::plain(line));
     }
 }
 
@@ -30,7 +29,7 @@ impl<W: Write + Send> Progress for Lines<W> {
         self.stage = Some(stage.clone());
     }
 
-    fn tick(&mut self, _: u64, _: Duration) {}
+    fn tick(&mut self, _: u64, _: Duration, _: Duration) {}
 
     fn end(&mut self, round: &Round, _: &Point) {
         let Some(stage) = self.stage.take() else { return };
@@ -79,7 +78,7 @@ mod tests {
         let report = samples::two_arms();
         let mut lines = Lines::new(Vec::new());
         lines.begin(&stage(&report.points[0], 4));
-        lines.tick(1_000, Duration::from_secs(1));
+        lines.tick(1_000, Duration::from_secs(8), Duration::from_secs(1));
         lines.end(&report.points[0].rounds[1], &report.points[0]);
         let last = report.points.last().unwrap();
         lines.begin(&stage(last, 5));
@@ -88,8 +87,8 @@ mod tests {
         let text = String::from_utf8(lines.out).unwrap();
         assert_eq!(
             text,
-            "[5/10] select-only, prepared, 1 client, allcore: 16126 tps, p50 0.056 p99 0.192 ms\n\
-             [6/10] select-only, prepared, 256 clients, pg18: 23572 tps, p50 9.77 p99 33.7 ms, 1 failed\n\
+            "[5/10] select-only, prepared, 1 client, allcore: 16,126 tps, p50 0.056 p99 0.192 ms\n\
+             [6/10] select-only, prepared, 256 clients, pg18: 23,572 tps, p50 9.77 p99 33.7 ms, 1 failed\n\
              arm pg18: the server went away\n"
         );
     }

@@ -24,8 +24,3 @@ pub fn progress() -> Box<dyn Progress> {
         _ => Box::new(lines::Lines::new(std::io::stderr())),
     }
 }
-
-/// Without control characters, which would move the cursor.
-fn plain(text: &str) -> String {
-    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
-}

@@ -81,8 +81,8 @@ impl Progress for Screen {
         self.draw();
     }
 
-    fn tick(&mut self, done: u64, since: Duration) {
-        self.state.tick(done, since);
+    fn tick(&mut self, done: u64, spent: Duration, since: Duration) {
+        self.state.tick(done, spent, since);
         self.draw();
     }
 
@@ -92,7 +92,7 @@ impl Progress for Screen {
     }
 
     fn note(&mut self, line: &str) {
-        self.notes.push(super::plain(line));
+        self.notes.push(figures::plain(line));
         self.state.note(line);
         self.draw();
     }
@@ -114,31 +114,33 @@ fn draw(frame: &mut Frame<'_>, state: &State) {
         frame.render_widget(Paragraph::new("allcore bench: getting ready"), head);
         return;
     };
-    let what = format!("{}, {}", super::plain(&stage.workload), stage.protocol.name());
-    let where_ = format!("  {} at {}", super::plain(&stage.arm), figures::clients(stage.clients));
+    let what = format!("{}, {}", figures::plain(&stage.workload), stage.protocol.name());
+    let where_ = format!("  {} at {}", figures::plain(&stage.arm), figures::clients(stage.clients));
     let tps = format!("  {} tps", state.tps.map_or(figures::NONE.into(), figures::number));
     let line = Line::from_iter([what.into(), where_.bold(), tps.bold()]);
     let since = format!("pass {}, since {}", stage.pass + 1, clock(state.since));
     frame.render_widget(Paragraph::new(vec![line, since.dim().into()]), head);
-    rounds(frame, stage, bar);
+    rounds(frame, state, stage, bar);
     // The newest sample stands at the right.
     let data: Vec<u64> = state.samples.iter().rev().copied().collect();
     frame.render_widget(Sparkline::default().data(data).direction(RenderDirection::RightToLeft), spark);
-    if let Some(last) = &state.latency {
+    let now = state.latency.map(|mean| format!("latency now: mean {} ms", figures::number(mean)));
+    let before = state.last_latency.as_ref().map(|last| {
         let [p50, p95, p99] = [last.p50, last.p95, last.p99].map(figures::number);
-        let text = format!("latency of the round before: p50 {p50}  p95 {p95}  p99 {p99} ms");
-        frame.render_widget(Paragraph::new(text), latency);
-    }
+        format!("the round before: p50 {p50}  p95 {p95}  p99 {p99} ms")
+    });
+    let text: Vec<String> = now.into_iter().chain(before).collect();
+    frame.render_widget(Paragraph::new(text.join("; ")), latency);
     let lines: Vec<Line<'_>> = state.notes.iter().map(|line| line.as_str().yellow().into()).collect();
     frame.render_widget(Paragraph::new(lines), note);
     table(frame, state, points);
 }
 
-fn rounds(frame: &mut Frame<'_>, stage: &Stage, area: Rect) {
+fn rounds(frame: &mut Frame<'_>, state: &State, stage: &Stage, area: Rect) {
     let all = stage.rounds_done + 1 + stage.rounds_ahead;
-    let left = stage.left.map_or(String::new(), |left| format!(", {} left", clock(left)));
+    let left = state.left().map_or(String::new(), |left| format!(", {} left", clock(left)));
     let label = format!("round {} of {all}{left}", stage.rounds_done + 1);
-    let gauge = Gauge::default().ratio(stage.rounds_done as f64 / all as f64).label(label);
+    let gauge = Gauge::default().ratio(state.progress()).label(label);
     frame.render_widget(gauge.use_unicode(true), area);
 }
 
@@ -196,11 +198,24 @@ mod tests {
             state.begin(&stage(point, at));
             for tick in 1..=40u32 {
                 let done = (point.tps.value * f64::from(tick) / 4.0 * (1.0 + f64::from(tick) / 50.0)) as u64;
-                state.tick(done, Duration::from_millis(250 * u64::from(tick)));
+                let spent = point.latency().mean * 1e-3 * done as f64;
+                state.tick(
+                    done,
+                    Duration::from_secs_f64(spent),
+                    Duration::from_millis(250 * u64::from(tick)),
+                );
             }
             state.end(&point.rounds[0], point);
         }
         state.note("the machine drifts: the fixed loop takes 4% longer than at the beginning");
+        // Of the next round two seconds.
+        let next = &report.points[6];
+        state.begin(&stage(next, 6));
+        for tick in 1..=8u32 {
+            let done = (next.tps.value * f64::from(tick) / 4.0) as u64;
+            let spent = Duration::from_secs_f64(0.001 * done as f64);
+            state.tick(done, spent, Duration::from_millis(250 * u64::from(tick)));
+        }
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!("view", drawn(&state, 80, 20));
         });
@@ -211,7 +226,7 @@ mod tests {
         let report = samples::six_arms();
         let mut state = State::default();
         state.begin(&stage(&report.points[4], 0));
-        state.tick(u64::MAX, Duration::from_nanos(1));
+        state.tick(u64::MAX, Duration::MAX, Duration::from_nanos(1));
         state.end(&report.points[4].rounds[0], &report.points[4]);
         for (width, height) in [(1, 1), (3, 2), (20, 5), (300, 100)] {
             drawn(&state, width, height);

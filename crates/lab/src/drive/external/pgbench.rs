@@ -200,7 +200,7 @@ impl Watched {
     fn of(tool: &mut Tool, plan: &Plan, live: &Live) -> Result<Self, String> {
         let mut all =
             Self { begun: None, lines: Vec::new(), cpu: CpuTime::default(), lost: None, error: None };
-        let (mut seen, mut before, mut done) = (0, None::<f64>, 0);
+        let (mut seen, mut before, mut done, mut spent) = (0, None::<f64>, 0, 0);
         let mut start = CpuTime::default();
         // The first line comes a second after all clients have connected.
         let mut silent_since = Instant::now();
@@ -221,7 +221,8 @@ impl Watched {
             seen += 1;
             before = Some(progress.at);
             done += progress.done;
-            live.publish(0, done);
+            spent += progress.done * progress.latency;
+            live.publish(0, done, spent);
             if seen == plan.skipped {
                 all.begun = before;
                 start = tool.cpu();
@@ -269,6 +270,8 @@ struct Progress {
     /// Seconds since 1970.
     at: f64,
     done: u64,
+    /// Their mean latency in nanoseconds.
+    latency: u64,
     failed: u64,
     retried: u64,
 }
@@ -283,9 +286,17 @@ impl Progress {
         let counts: Vec<&str> = parts.collect();
         let count =
             |what: &str| counts.iter().find_map(|part| part.strip_suffix(what)?.parse().ok()).unwrap_or(0);
+        let latency = counts.iter().find_map(|part| part.strip_prefix("lat ")?.split_once(" ms"));
+        let latency = latency.and_then(|(mean, _)| mean.parse().ok()).unwrap_or(0.0);
         // A line is of the time since the one before.
         let done = rate * before.map_or(1.0, |before| at - before);
-        Some(Self { at, done: done.round() as u64, failed: count(" failed"), retried: count(" retries") })
+        Some(Self {
+            at,
+            done: done.round() as u64,
+            latency: (latency * 1e6) as u64,
+            failed: count(" failed"),
+            retried: count(" retries"),
+        })
     }
 }
 
@@ -337,7 +348,10 @@ mod tests {
     fn what_pgbench_prints_is_read() {
         let line = "progress: 1763755001.250 s, 1000.4 tps, lat 0.809 ms stddev 0.123, 2 failed, 3 retried, 4 retries";
         let read = Progress::of(line, Some(1_763_755_000.250)).unwrap();
-        assert_eq!(read, Progress { at: 1_763_755_001.250, done: 1000, failed: 2, retried: 4 });
+        assert_eq!(
+            read,
+            Progress { at: 1_763_755_001.250, done: 1000, latency: 809_000, failed: 2, retried: 4 }
+        );
         let lagging = "progress: 5.000 s, 10.0 tps, lat 0.8 ms stddev 0.1, 0 failed, lag 0.1 ms, 3 skipped";
         assert_eq!(Progress::of(lagging, Some(4.5)).unwrap().done, 5);
         assert_eq!(Progress::of("pgbench: error: connection failed", None), None);

@@ -141,7 +141,8 @@ impl Watched {
                 Event::Line(line) => {
                     all.read(&line);
                     if counted {
-                        live.publish(0, all.seconds.iter().sum());
+                        // It tells a percentile, which can't be added up.
+                        live.publish(0, all.seconds.iter().sum(), 0);
                     }
                     // What follows its time is only its report.
                     over |= line.starts_with("Latency histogram");

@@ -153,6 +153,8 @@ pub(super) struct Thread<'a, W: Wire> {
     tally: Tally,
     /// Transactions done since the beginning.
     done: u64,
+    /// What they took together, in nanoseconds.
+    spent: u64,
 }
 
 impl<'a, W: Wire> Thread<'a, W> {
@@ -214,6 +216,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             input: Vec::with_capacity(INPUT),
             out: Vec::with_capacity(INPUT),
             done: 0,
+            spent: 0,
         })
     }
 
@@ -246,7 +249,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                     self.serve(event.data.u64() as usize, event.flags, RecvFlags::DONTWAIT, &clock);
                 }
             }
-            live.publish(self.number, self.done);
+            live.publish(self.number, self.done, self.spent);
             now = clock();
         }
         if self.alive > 0 {
@@ -428,8 +431,10 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// A transaction is done.
     fn count(&mut self, place: usize, kind: u8, now: u64) {
+        let begun = self.seats[place].begun;
         self.done += 1;
-        self.tally.done(kind, self.seats[place].begun, now);
+        self.spent += now - begun;
+        self.tally.done(kind, begun, now);
     }
 
     /// Whether all there is to wait for is the answer to the only client.

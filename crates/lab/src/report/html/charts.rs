@@ -33,7 +33,7 @@ impl Charts<'_> {
         self.legend(page);
         page.element("div", &[("class", &"plots two")], |page| {
             figure(page, &self.throughput());
-            figure(page, &self.efficiency());
+            self.efficiency().iter().for_each(|plot| figure(page, plot));
         });
         page.leaf("h3", &[], "Latency");
         self.legend(page);
@@ -51,10 +51,10 @@ impl Charts<'_> {
 
     /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what each shows, and its SVG.
     pub fn pictures(&self) -> Vec<(&'static str, String)> {
-        let fewest = figures::clients(self.group.clients.first().copied().unwrap_or(1));
+        let fewest = figures::clients(self.fewest());
         let all = [
             ("tps", "transactions a second".into(), Some(self.throughput())),
-            ("efficiency", format!("efficiency, relative to {fewest}"), Some(self.efficiency())),
+            ("efficiency", format!("efficiency, relative to {fewest}"), self.efficiency()),
             ("p99", "latency p99, ms".into(), self.latency().pop()),
         ];
         let drawn = all.into_iter().filter_map(|(name, what, plot)| Some((name, what, plot?)));
@@ -76,37 +76,82 @@ impl Charts<'_> {
     }
 
     fn throughput(&self) -> Plot {
-        let curves = self.group.arms.iter().any(|arm| self.group.fit(arm).is_some());
-        let x = Axis::clients(&self.group.clients);
         let mut lines = self.lines(&|_, point| Some(point.tps.value));
-        for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
-            for (dot, point) in line.runs.iter_mut().flatten().zip(self.group.line(arm)) {
-                dot.bounds = point.tps.bounds();
+        let more = match self.group.is_open() {
+            true => {
+                for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
+                    let due = |point: &&Point| Some((point.clients as f64, point.offered()?.mean()));
+                    line.curve = self.group.line(arm).iter().filter_map(due).collect();
+                }
+                "; dashed: those due"
             }
-            if let Some(fit) = self.group.fit(arm) {
-                line.curve = x.samples(60).map(|clients| (clients, fit.tps(clients))).collect();
-            }
-        }
-        let more = if curves { "; dashed: the fitted curve" } else { "" };
+            false if self.curves(&mut lines, |_, _, tps| tps) => "; dashed: the fitted curve",
+            false => "",
+        };
+        self.bounds(&mut lines, |_, _, tps| tps);
         let caption = format!("Transactions a second against clients{more}");
-        // Bounds far above all values, as of few rounds in noise, would press these to the ground: they leave the plot.
-        let most = 1.5 * values(&lines).fold(0.0, f64::max);
-        let highest = lines.iter().flat_map(|line| line.runs.iter().flatten());
-        let highest =
-            highest.flat_map(|dot| [dot.y].into_iter().chain(dot.bounds.map(|(_, high)| high.min(most))));
-        let y = Axis::from_zero(highest);
-        self.plot("tps", &caption, ("clients", "tps"), (x, y), lines)
+        // All that was due is to be seen; a curve that shoots far beyond what was measured is not.
+        let due = lines.iter().flat_map(|line| &line.curve).map(|(_, due)| *due);
+        let due = due.filter(|_| self.group.is_open());
+        let axes = (Axis::clients(&self.group.clients), up_to_bounds(&lines, due));
+        self.plot("tps", &caption, ("clients", "tps"), axes, lines)
     }
 
-    fn efficiency(&self) -> Plot {
-        let fewest = self.group.clients.first().copied().unwrap_or(1);
-        let lines = self.lines(&|group, point| {
-            let one = group.point(&point.arm, fewest)?;
-            Some(point.tps.value / point.clients as f64 / (one.tps.value / one.clients as f64))
-        });
-        let caption = format!("Efficiency: tps of each client, relative to {}", figures::clients(fewest));
-        let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
-        self.plot("efficiency", &caption, ("clients", "efficiency"), axes, lines)
+    /// What each client does, relative to each arm's own point with the fewest clients; `None` in an open loop, where it is
+    /// told what to do.
+    fn efficiency(&self) -> Option<Plot> {
+        if self.group.is_open() {
+            return None;
+        }
+        let fewest = self.fewest();
+        let one = |arm: &str| {
+            let point = self.group.line(arm).into_iter().find(|point| point.tps.value.is_finite())?;
+            Some((point.clients, point.tps.value / point.clients as f64))
+        };
+        let scaled =
+            |arm: &str, clients: f64, tps: f64| one(arm).map_or(f64::NAN, |(_, each)| tps / clients / each);
+        let mut lines =
+            self.lines(&|_, point| Some(scaled(&point.arm, point.clients as f64, point.tps.value)));
+        let curves = self.curves(&mut lines, scaled);
+        self.bounds(&mut lines, scaled);
+        let mut caption = format!("Efficiency: tps of each client, relative to {}", figures::clients(fewest));
+        for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
+            if let Some((clients, _)) = one(arm).filter(|(clients, _)| *clients != fewest) {
+                let to = format!("{arm} to {}", figures::clients(clients));
+                caption.push_str(&format!("; {to}, its fewest"));
+                line.name = format!("{arm}, relative to {}", figures::clients(clients));
+            }
+        }
+        caption.push_str(if curves { "; dashed: the fitted curve" } else { "" });
+        let axes = (Axis::clients(&self.group.clients), up_to_bounds(&lines, std::iter::empty()));
+        Some(self.plot("efficiency", &caption, ("clients", "efficiency"), axes, lines))
+    }
+
+    fn fewest(&self) -> usize {
+        self.group.clients.first().copied().unwrap_or(1)
+    }
+
+    /// Gives lines their arms' fitted curves, made of arm and clients and transactions a second by `scale`; whether any has
+    /// one.
+    fn curves(&self, lines: &mut [Line], scale: impl Fn(&str, f64, f64) -> f64) -> bool {
+        let x = Axis::clients(&self.group.clients);
+        for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
+            if let Some(fit) = self.group.fit(arm) {
+                let at = |clients: f64| (clients, scale(arm, clients, fit.tps(clients)));
+                line.curve = x.samples(60).map(at).collect();
+            }
+        }
+        lines.iter().any(|line| !line.curve.is_empty())
+    }
+
+    /// Gives dots their points' bounds, made of arm, clients and transactions a second by `scale`.
+    fn bounds(&self, lines: &mut [Line], scale: impl Fn(&str, f64, f64) -> f64) {
+        for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
+            for (dot, point) in line.runs.iter_mut().flatten().zip(self.group.line(arm)) {
+                let scaled = |tps: f64| scale(arm, dot.x, tps);
+                dot.bounds = point.tps.bounds().map(|(low, high)| (scaled(low), scaled(high)));
+            }
+        }
     }
 
     /// A plot for each percentile, all with the same axis, so that arms are told apart and plots can be compared.
@@ -310,6 +355,15 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
         .flat_map(|line| line.runs.iter().flatten())
         .map(|dot| dot.y)
         .filter(|value| value.is_finite())
+}
+
+/// From 0 to the highest value or bound, or of the others. Bounds far above all values, as of few rounds in noise, would press these to the
+/// ground: they leave the plot.
+fn up_to_bounds(lines: &[Line], others: impl Iterator<Item = f64>) -> Axis {
+    let most = 1.5 * values(lines).fold(0.0, f64::max);
+    let dots = lines.iter().flat_map(|line| line.runs.iter().flatten());
+    let of = |dot: &Dot| [dot.y].into_iter().chain(dot.bounds.map(|(_, high)| high.min(most)));
+    Axis::from_zero(dots.flat_map(of).chain(others))
 }
 
 fn any(lines: &[Line]) -> bool {

@@ -37,7 +37,13 @@ fn faults(page: &str) -> Vec<String> {
 
 #[test]
 fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
-    for report in [samples::two_arms(), samples::six_arms(), samples::one_point(), samples::nothing()] {
+    for report in [
+        samples::two_arms(),
+        samples::six_arms(),
+        samples::one_point(),
+        samples::open_loop(),
+        samples::nothing(),
+    ] {
         let page = html(&report);
         assert_eq!(faults(&page), Vec::<String>::new());
         let parsed = Html::parse_document(&page);
@@ -55,6 +61,58 @@ fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
             assert!(select("td").iter().any(|cell| cell.text().collect::<String>() == tps), "{tps}");
         }
     }
+}
+
+/// The second arm lacks the point with the fewest clients.
+fn lacking_the_first() -> Report {
+    let mut report = samples::two_arms();
+    report.points.retain(|point| point.arm != "pg18" || point.clients > 1);
+    report
+}
+
+/// Of the figure whose caption begins so: the caption, and how many of its elements are of each kind.
+fn figure<const KINDS: usize>(
+    report: &Report,
+    caption: &str,
+    kinds: [&str; KINDS],
+) -> Option<(String, [usize; KINDS])> {
+    let parsed = Html::parse_document(&html(report));
+    let select = |what: &str| Selector::parse(what).unwrap();
+    let every = select("figure");
+    let mut figures = parsed.select(&every).map(|figure| {
+        let caption: String = figure.select(&select("figcaption")).flat_map(|one| one.text()).collect();
+        (caption, kinds.map(|kind| figure.select(&select(kind)).count()))
+    });
+    figures.find(|(one, _)| one.starts_with(caption))
+}
+
+#[test]
+fn efficiency_has_the_bounds_and_the_curve_that_throughput_has_and_a_line_for_each_arm() {
+    let kinds = ["path.bounds", "path.curve", "g > path.mark"];
+    for report in [samples::two_arms(), lacking_the_first()] {
+        let count = report.points.len();
+        for caption in ["Transactions a second", "Efficiency"] {
+            let (caption, found) = figure(&report, caption, kinds).unwrap();
+            assert_eq!(found, [count, 2, count], "{caption}");
+        }
+    }
+    let (caption, _) = figure(&lacking_the_first(), "Efficiency", kinds).unwrap();
+    assert!(caption.contains("relative to 1 client; pg18 to 2 clients, its fewest; dashed"), "{caption}");
+    let (caption, _) = figure(&samples::two_arms(), "Efficiency", kinds).unwrap();
+    assert!(!caption.contains("pg18"), "{caption}");
+}
+
+#[test]
+fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
+    let report = samples::open_loop();
+    let page = html(&report);
+    assert!(!page.contains("Efficiency") && !page.contains("best points"), "{page}");
+    assert!(page.contains("of those due"), "{page}");
+    let kinds = ["path.curve", "g > path.mark"];
+    let (caption, found) = figure(&report, "Transactions a second", kinds).unwrap();
+    assert_eq!((caption.ends_with("; dashed: those due"), found), (true, [1, 3]), "{caption}");
+    let names: Vec<String> = super::pictures(&report).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["oltp_read_write-prepared-tps.svg", "oltp_read_write-prepared-p99.svg"]);
 }
 
 #[test]
@@ -184,6 +242,8 @@ fn a_browser_shows_pages_on_a_phone_on_a_desk_and_in_print() {
         ("two", samples::two_arms()),
         ("six", samples::six_arms()),
         ("one", samples::one_point()),
+        ("open", samples::open_loop()),
+        ("lacking", lacking_the_first()),
         ("none", samples::nothing()),
     ];
     for (name, report) in reports {

@@ -1,0 +1,82 @@
+//! An open loop: whether the server kept up with the rate at which transactions were due.
+//!
+//! How much is done there says nothing of how much could be: no shape, no growth and no law is told of it.
+
+use crate::report::figures::{clients, list, number, percent, whole};
+use crate::report::{Offered, Point, Round};
+use crate::stats::median;
+
+/// A rate is held where no more than this part of it is lacking.
+const LACKING: f64 = 0.02;
+
+/// A second keeps up where no more than this part of what was due in it is lacking.
+const LACKING_SECOND: f64 = 0.05;
+
+/// Arrivals by chance are so many standard deviations fewer than their rate hardly ever.
+const CHANCE: f64 = 3.0;
+
+/// Sentences on the rate; none in a closed loop.
+pub(super) fn held(points: &[&Point]) -> Vec<String> {
+    let offered: Vec<(&Point, Offered, f64)> =
+        points.iter().filter_map(|point| Some((*point, point.offered()?, point.kept()?))).collect();
+    let Some((_, rate, _)) = offered.first() else { return Vec::new() };
+    let rate = match rate.from == rate.to {
+        true => format!("the rate of {} a second", number(rate.from)),
+        false => format!("the rate of {} to {} a second", number(rate.from), number(rate.to)),
+    };
+    let (held, lacking): (Vec<_>, Vec<_>) =
+        offered.into_iter().partition(|(point, offered, kept)| is_held(point, offered, *kept));
+    let mut said = Vec::new();
+    if !held.is_empty() {
+        let counts: Vec<String> = held.iter().map(|(point, ..)| whole(point.clients as f64)).collect();
+        let noun = if counts == ["1"] { "client" } else { "clients" };
+        said.push(format!("{rate} is held with {} {noun}", list(&counts)));
+    }
+    for (point, offered, kept) in &lacking {
+        said.push(format!(
+            "{rate} is not held with {}: {} of what was due is done{}{}",
+            clients(point.clients),
+            percent(*kept),
+            until(point, offered),
+            unstarted(point)
+        ));
+    }
+    said
+}
+
+fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
+    let due: f64 = offered.mean() * point.rounds.iter().map(|round| round.elapsed).sum::<f64>();
+    1.0 - kept <= LACKING.max(CHANCE / due.sqrt())
+}
+
+/// Up to which rate a server kept up with one that rises.
+fn until(point: &Point, offered: &Offered) -> String {
+    if offered.to <= offered.from {
+        return String::new();
+    }
+    let ends: Vec<f64> = point.rounds.iter().filter_map(fell_behind).collect();
+    match 2 * ends.len() > point.rounds.len() {
+        true => format!("; it keeps up until {} a second are due, and no longer", number(median(&ends))),
+        false => String::new(),
+    }
+}
+
+/// The rate at which a round's last seconds, none of which kept up, begin; `None` where its last one did.
+fn fell_behind(round: &Round) -> Option<f64> {
+    let offered = round.offered?;
+    let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;
+    let keeps_up = |(second, done): (usize, &u64)| {
+        let due = at(second as f64 + 0.5);
+        *done as f64 >= due - (LACKING_SECOND * due).max(CHANCE * due.sqrt())
+    };
+    let behind = round.seconds.iter().enumerate().rposition(keeps_up).map_or(0, |last| last + 1);
+    (behind < round.seconds.len()).then(|| at(behind as f64))
+}
+
+fn unstarted(point: &Point) -> String {
+    match point.unstarted() {
+        0 => String::new(),
+        1 => "; 1 transaction was never begun".into(),
+        count => format!("; {} transactions were never begun", whole(count as f64)),
+    }
+}
