@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """`make results`: docs/results.md, Allcore beside PostgreSQL 18 and MariaDB over six workloads, with plots.
 
-  scripts/results.py [--only tpcb,tpcc] [--again tpcc] [--minutes 9] [--quick] [--write]
+  scripts/results.py [--only tpcb,tpcc] [--again tpcc] [--minutes 9] [--lacking] [--quick] [--write]
 
 Each workload is a run of `allcore bench`, stored as target/results/NAME.json. Those that are there are not run again unless
 --again names them (or 'all'), so that it goes on where it was cut. Then docs/results.md and docs/results/*.svg are written
 from what is stored; --write does only that. Why a point is as it is, a person writes: into docs/results/causes.md, below a
 heading that is the point's ('## tpcb, 1 client'), from where it is taken into the page.
+
+Before anything is measured each server is started and asked for a moment. A run in which a server has no figure at some
+number of clients is not stored, unless --lacking says so: the page then says what is missing.
 
 The whole takes about 65 minutes: --minutes for each workload, and loading. --quick is to try the script itself: a minute
 each, figures that mean nothing, and nothing below docs/ unless --into names a folder.
@@ -32,7 +35,14 @@ WORKLOADS = [
     ("eviction", "pgbench's select-only on tables four times as large as the 256 MB of buffers",
      ["-w", "eviction", "--times", "4", "--buffers", "256MB"], 256, ["--times", "0.1"]),
 ]
-CLIENTS, QUICK_CLIENTS = "1,4,16,64,256,1000", "1,8"
+CLIENTS, QUICK_CLIENTS = [1, 4, 16, 64, 256, 1000], [1, 8]
+
+# Of each server's settings those that the page shows: memory, log, durability, connections.
+SETTINGS = [
+    "buffers", "shared_buffers", "max_wal_size", "checkpoint_timeout", "fsync", "full_page_writes", "synchronous_commit",
+    "max-connections", "max_connections", "innodb_buffer_pool_size", "innodb_log_file_size", "innodb_doublewrite",
+    "innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog",
+]
 
 
 def say(text):
@@ -43,6 +53,8 @@ def postgres_programs(given):
     """The folder of PostgreSQL 18's programs."""
     usual = "/usr/lib/postgresql/18/bin"
     script = os.path.join(SHARED, "peers", "pg18.sh")
+    if given and not os.path.exists(f"{given}/postgres"):
+        sys.exit(f"results: there is no postgres in {given}")
     if given or os.path.exists(f"{usual}/postgres"):
         return given or usual
     if not os.path.exists(script):
@@ -64,33 +76,76 @@ def arms(megabytes, programs):
     ]
 
 
-def measure(workload, options, stored, programs):
-    name, _, arguments, megabytes, quick = workload
-    part = f"{stored}.part"
-    command = [options.binary, "bench", "--json", part]
+def bench(options, megabytes, programs, arguments, stored):
+    """Runs the lab with all arms; its status."""
+    command = [options.binary, "bench", "--json", stored]
     for arm in arms(megabytes, programs):
         command += ["--arm", arm]
     command += arguments
+    say(" ".join(command))
+    return subprocess.run(command, stdout=subprocess.DEVNULL).returncode
+
+
+def lacking(path, clients):
+    """Where a stored run has no figure: arm and clients."""
+    with open(path) as file:
+        points = {(point["arm"], point["clients"]) for point in json.load(file)["points"]}
+    return [(arm, count) for arm in [FIRST, *OTHERS] for count in clients if (arm, count) not in points]
+
+
+def try_servers(options, programs):
+    """Whether each server starts and answers is found out in a moment, not after hours without one of them."""
+    say("trying the servers")
+    with tempfile.TemporaryDirectory() as folder:
+        tried = f"{folder}/tried.json"
+        arguments = ["-w", "select-only", "--scale", "1", "--clients", "1", "--round", "500ms", "--warmup", "100ms",
+                     "--rounds", "1"]
+        status = bench(options, 128, programs, arguments, tried)
+        if not os.path.exists(tried):
+            sys.exit(f"results: the servers can't be measured (status {status}): see above")
+        if without := lacking(tried, [1]):
+            sys.exit(f"results: {', '.join(TITLES[arm] for arm, _ in without)} can't be measured: see above")
+
+
+def measure(workload, options, stored, programs):
+    name, _, arguments, megabytes, quick = workload
+    part = f"{stored}.part"
+    if os.path.exists(part):
+        os.remove(part)
+    wanted = QUICK_CLIENTS if options.quick else CLIENTS
+    arguments = arguments + ["--clients", ",".join(map(str, wanted))]
     if options.quick:
-        command += quick + ["--clients", QUICK_CLIENTS, "--round", "1s", "--warmup", "200ms", "--rounds", "1"]
+        arguments += quick + ["--round", "1s", "--warmup", "200ms", "--rounds", "1"]
     else:
-        command += ["--clients", CLIENTS, "--round", "5s", "--warmup", "1s", "--rounds", "3..10", "--width", "5",
-                    "--time", f"{options.minutes * 60:.0f}s"]
-    say(f"{name}: {' '.join(command)}")
+        arguments += ["--round", "5s", "--warmup", "1s", "--rounds", "3..10", "--width", "5",
+                      "--time", f"{options.minutes * 60:.0f}s"]
+    say(f"measuring {name}")
     begun = time.monotonic()
-    status = subprocess.run(command, stdout=subprocess.DEVNULL).returncode
+    status = bench(options, megabytes, programs, arguments, part)
     # 3: something is missing, which the page says.
     if status not in (0, 3):
         sys.exit(f"results: {name} ended with status {status}; what was stored before is kept: run this again to go on")
+    without = [f"{TITLES[arm]} with {clients(count)}" for arm, count in lacking(part, wanted)]
+    if without and not options.lacking:
+        sys.exit(f"results: {name} has no figure of {', '.join(without)} (it is kept as {part}): run this again, or store "
+                 "what there is with --lacking")
     os.replace(part, stored)
     say(f"{name}: {(time.monotonic() - begun) / 60:.1f} minutes")
 
 
 def number(value):
-    """As the lab's own reports write it."""
+    """As the lab's own reports write it: three significant digits, whole from 100 on, thousands apart."""
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    size = abs(value)
+    digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    return f"{value:,.{digits}f}"
+
+
+def percent(share):
+    """As the lab's own reports write it."""
+    value = 100 * share
+    return f"{value:.1f}%" if 0 < value < 9.95 or 99 < value < 99.95 else f"{value:.0f}%"
 
 
 def clients(count):
@@ -123,13 +178,18 @@ class Run:
         return turned(ratio["value"]), turned(ratio["high"]), turned(ratio["low"]), best["arm"]
 
     def findings(self, arm):
-        return [line for line in self.report["findings"] if line.startswith(f"{arm},")]
+        """What the lab found on an arm, without what the page's headings say: arm and workload."""
+        for line in self.report["findings"]:
+            if line.startswith(f"{arm}, "):
+                about, said = line.split(": ", 1)
+                against = about.partition(", against ")[2]
+                yield f"against {TITLES[against]}: {said}" if against else said
 
 
 def factor(ratio):
     value, low, high, _ = ratio
-    bounds = f" ({low:.2f} to {high:.2f})" if low and high else ""
-    return f"{value:.2f}{bounds}"
+    within = f" ({low:.2f} to {high:.2f})" if low and high else ", unproven"
+    return f"{value:.2f}{within}"
 
 
 def table(run):
@@ -139,7 +199,7 @@ def table(run):
         cells = []
         for arm in [FIRST, *OTHERS]:
             point = run.points.get((arm, count))
-            cells.append("–" if not point else f"{number(point['tps']['value'])} ± {spread(point['tps'])}")
+            cells.append("–" if not point else f"{number(point['tps']['value'])}{spread(point['tps'])}")
         ratio = run.ratio(count)
         cells.append(factor(ratio) if ratio else "–")
         lines.append(f"| {count:,} | " + " | ".join(cells) + " |")
@@ -149,9 +209,25 @@ def table(run):
 def spread(interval):
     value, low, high = interval["value"], interval["low"], interval["high"]
     if low is None or high is None:
-        return "?"
-    share = 100 * max(value - low, high - value) / value
-    return f"{share:.0f}%" if share < 1000 else ">999%"
+        return ", one round"
+    share = max(value - low, high - value) / value
+    return f" ± {percent(share)}" if share < 10 else " ± >999%"
+
+
+def cpu(run):
+    """Where the machine's CPU time went, of each point the rounds' mean."""
+    lines = ["CPU time in percent: server, driver, others, idle.", "",
+             "| clients | " + " | ".join(TITLES[arm] for arm in [FIRST, *OTHERS]) + " |", "|---:|---:|---:|---:|"]
+    for count in run.clients:
+        cells = []
+        for arm in [FIRST, *OTHERS]:
+            rounds = run.points.get((arm, count), {"rounds": []})["rounds"]
+            seen = [split for one in rounds if (split := one["observed"]["cpu"])]
+            mean = lambda *parts: sum(split[part] for split in seen for part in parts) / len(seen)
+            parts = [("server_user", "server_kernel"), ("client",), ("other",), ("idle",)]
+            cells.append(", ".join(f"{100 * mean(*part):.0f}" for part in parts) if seen else "–")
+        lines.append(f"| {count:,} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def causes(path):
@@ -175,6 +251,8 @@ def worst(runs, written):
              "Those with the least throughput against the better one of the others.", ""]
     for ratio, run, count in points[:3]:
         heading = f"{run.name}, {clients(count)}"
+        if not written.get(heading):
+            say(f"causes.md has nothing on '## {heading}', one of the three worst points")
         lines += [f"### {heading}", "",
                   f"{number(run.tps(FIRST, count))} transactions a second, {factor(ratio)} times {TITLES[ratio[3]]}'s "
                   f"{number(run.tps(ratio[3], count))}.", "",
@@ -182,6 +260,15 @@ def worst(runs, written):
                   "What the lab found on Allcore in this workload:", ""]
         lines += [f"- {line}" for line in run.findings(FIRST)] + [""]
     return lines
+
+
+def version(server):
+    """Without what it was built for and with."""
+    return server.partition(" on ")[0]
+
+
+def settings(arm):
+    return [f"{name} {value}" for name, value in arm["settings"] if name in SETTINGS]
 
 
 def page(runs, plots, into):
@@ -194,14 +281,15 @@ def page(runs, plots, into):
              "their 95% interval reaches; ratios are of rounds that lie next to each other. Ratios are more to be",
              "trusted than figures.", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in first["machine"]["facts"]]
-    lines += [f"| {TITLES[arm['name']]} | {arm['server']}, "
-              + ", ".join(f"{name} {value}" for name, value in arm["settings"] if name != "bin") + " |"
-              for arm in first["arms"]]
+    lines += [f"| {TITLES[arm['name']]} | {', '.join([version(arm['server']), *settings(arm)])} |" for arm in first["arms"]]
     lines += ["", *worst(runs, causes(os.path.join(into, "results", "causes.md")))]
     for run in runs:
         lines += [f"## {run.name}", "", f"{run.title}; measured {run.report['began'][:10]}.", "", *table(run), ""]
         lines += [f"![{run.name}: {what}](results/{plot})" for what, plot in plots[run.name]] + [""]
-        lines += [f"- {line}" for arm in [FIRST, *OTHERS] for line in run.findings(arm) if "scalability law" not in line] + [""]
+        lines += [*cpu(run), ""]
+        for arm in [FIRST, *OTHERS]:
+            said = [line for line in run.findings(arm) if "scalability law" not in line]
+            lines += [f"{TITLES[arm]}:", "", *(f"- {line}" for line in said), ""] if said else []
         broken = [f"{point['arm']} at {clients(point['clients'])}: {check['claim']}: {check['fault']}"
                   for point in run.report["points"] for check in point["checks"] if check["fault"]]
         for title, said in [("Broken checks", broken), ("Missing", run.report["missing"])]:
@@ -239,6 +327,7 @@ def main():
     parser.add_argument("--only", help="these workloads, by commas")
     parser.add_argument("--again", default="", help="run these again though they are stored, by commas, or all")
     parser.add_argument("--minutes", type=float, default=9, help="for each workload, loading apart (9)")
+    parser.add_argument("--lacking", action="store_true", help="store runs though a server has no figure somewhere")
     parser.add_argument("--quick", action="store_true", help="try the script itself")
     parser.add_argument("--write", action="store_true", help="run nothing, write the page from what is stored")
     parser.add_argument("--into", help="folder of the page (docs; of a quick try, that of its stored runs)")
@@ -253,10 +342,13 @@ def main():
     store = os.path.join(TARGET, "results-quick" if options.quick else "results")
     os.makedirs(store, exist_ok=True)
     if not options.write:
-        programs = postgres_programs(options.postgres)
+        due = [name for name in wanted if name in again or not os.path.exists(f"{store}/{name}.json")]
+        programs = postgres_programs(options.postgres) if due else None
+        if due:
+            try_servers(options, programs)
         for workload in WORKLOADS:
             stored = f"{store}/{workload[0]}.json"
-            if workload[0] in wanted and (workload[0] in again or not os.path.exists(stored)):
+            if workload[0] in due:
                 measure(workload, options, stored, programs)
             elif workload[0] in wanted:
                 say(f"{workload[0]}: stored already")
