@@ -1,12 +1,19 @@
 //! Deadlock detection: a search for a circle in the graph of who waits for whom.
 //!
-//! A session that has waited for `deadlock_timeout` searches, and is the victim when it finds itself. The graph changes
+//! A session that has waited a little while searches, and is the victim when it finds itself. The graph changes
 //! while it is read, so one reading proves nothing: a circle counts only when a second reading finds each of its edges
 //! again with every session still in the same wait (waits carry numbers). Between the readings all of them were waiting
 //! at once, and a session that waits gives nothing up, so the circle is real. Searches run one at a time, and a victim
 //! has left its queue before the next begins, so a circle has one victim.
+//!
+//! A deadlock seldom comes alone: for a while after one, waits search as they begin. The wait that closes a circle
+//! then finds it at once, and a load without deadlocks pays for no search.
 
 use std::collections::HashSet;
+use std::time::Duration;
+
+use sync::SpinLock;
+use sync::atomic::{AtomicU64, Ordering};
 
 /// A wait: which session, and which of its waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,11 +32,46 @@ pub trait Graph {
     fn blockers(&self, slot: u32, blockers: &mut Vec<u32>);
 }
 
+/// So long after a deadlock the next one is expected.
+const EXPECTED: Duration = Duration::from_secs(1);
+
+/// The searches of an engine.
+pub struct Searches {
+    /// Held by the one that goes on.
+    current: SpinLock<()>,
+    /// Until when deadlocks are expected, in nanoseconds of the runtime's clock. A hint: who reads an old one searches a
+    /// little later, or once for nothing, so Relaxed will do.
+    expected_until: AtomicU64,
+}
+
+impl Searches {
+    pub fn new() -> Searches {
+        Searches { current: SpinLock::new(()), expected_until: AtomicU64::new(0) }
+    }
+
+    /// Whether one was found within the last second before `now`.
+    pub fn expected(&self, now: u64) -> bool {
+        now < self.expected_until.load(Ordering::Relaxed)
+    }
+
+    /// Whether `start` waits for itself; then `leave` takes it out of its queue before anybody else searches. `None`:
+    /// another search is under way.
+    pub fn search(&self, graph: &impl Graph, start: u32, now: u64, leave: impl FnOnce()) -> Option<bool> {
+        let _current = self.current.try_lock()?;
+        let found = is_deadlocked(graph, start);
+        if found {
+            leave();
+            self.expected_until.store(now + EXPECTED.as_nanos() as u64, Ordering::Relaxed);
+        }
+        Some(found)
+    }
+}
+
 /// Sessions looked at before a search gives up (and is made again later): a bound on its time.
 const VISITS_MAX: usize = 10_000;
 
 /// Whether `start` waits for itself through others.
-pub fn is_deadlocked(graph: &impl Graph, start: u32) -> bool {
+fn is_deadlocked(graph: &impl Graph, start: u32) -> bool {
     find_circle(graph, start).is_some_and(|circle| confirm(graph, &circle))
 }
 
@@ -129,6 +171,27 @@ mod tests {
         let mut sample = Sample::new(&[(1, 2), (2, 1)]);
         sample.moves_on_after = Some(2);
         assert!(!is_deadlocked(&sample, 1));
+    }
+
+    #[test]
+    fn after_a_deadlock_more_are_expected_for_a_while() {
+        let searches = Searches::new();
+        let searched = |edges: &[(u32, u32)], now| {
+            let left = Cell::new(false);
+            let found = searches.search(&Sample::new(edges), 1, now, || left.set(true));
+            (found, left.get(), searches.expected(now), searches.expected(now + EXPECTED.as_nanos() as u64))
+        };
+        assert_eq!(searched(&[(1, 2)], 5), (Some(false), false, false, false));
+        assert_eq!(searched(&[(1, 2), (2, 1)], 5), (Some(true), true, true, false));
+    }
+
+    #[test]
+    fn one_search_runs_at_a_time() {
+        let searches = Searches::new();
+        let inner = Cell::new(Some(true));
+        let circle = Sample::new(&[(1, 2), (2, 1)]);
+        searches.search(&circle, 1, 0, || inner.set(searches.search(&circle, 2, 0, || ())));
+        assert_eq!(inner.get(), None);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! The engine: what all sessions share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use runtime::time;
 use storage::btree::Tree;
 use storage::store::Inheritance;
 use storage::{Lsn, Store};
+use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
 
 use crate::announce::CoreFloors;
-use crate::deadlock::{self, Graph, Node};
+use crate::deadlock::{Graph, Node, Searches};
 use crate::locks::{LockTable, Tag};
 use crate::restore::Undo;
 use crate::session::Inner;
@@ -20,8 +20,6 @@ use crate::txid::Txids;
 use crate::undo::UndoSpace;
 use crate::{Error, TxnSession, Vacuum, horizon};
 
-/// `deadlock_timeout` as it is when nobody sets it.
-const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Entries a vacuum looks at before it asks for the horizon again.
 const VACUUM_STEP: u64 = 4096;
 /// Counters of strong table locks; tables share them by hash.
@@ -42,9 +40,7 @@ pub struct Engine {
     pub(crate) published: Arc<CachePadded<AtomicU64>>,
     /// Strong table locks held or asked for, by hash: weak ones are taken without the lock table where this is 0.
     pub(crate) strong: Box<[AtomicU32]>,
-    /// One search for deadlocks at a time.
-    searching: SpinLock<()>,
-    deadlock_timeout: AtomicU64,
+    deadlocks: CachePadded<Searches>,
     closed: AtomicBool,
 }
 
@@ -96,8 +92,7 @@ impl Engine {
             txids,
             published,
             strong: (0..STRONG_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
-            searching: SpinLock::new(()),
-            deadlock_timeout: AtomicU64::new(DEADLOCK_TIMEOUT.as_nanos() as u64),
+            deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
             store,
         });
@@ -185,26 +180,15 @@ impl Engine {
         self.undo.pages()
     }
 
-    /// `deadlock_timeout`: how long a session waits before it looks for a deadlock.
-    pub fn set_deadlock_timeout(&self, time: Duration) {
-        // Relaxed: a setting.
-        self.deadlock_timeout.store(time.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn deadlock_timeout(&self) -> Duration {
-        // Relaxed: a setting.
-        Duration::from_nanos(self.deadlock_timeout.load(Ordering::Relaxed))
+    /// Whether a wait that begins now is to look for a deadlock before it parks.
+    pub(crate) fn expects_deadlock(&self) -> bool {
+        self.deadlocks.expected(time::now())
     }
 
     /// Looks for a deadlock around `slot`; when there is one, `leave` takes it out of its queue before others look.
     /// `None`: somebody else is looking, try again soon.
     pub(crate) fn search_deadlock(&self, slot: u32, leave: impl FnOnce()) -> Option<bool> {
-        let _searching = self.searching.try_lock()?;
-        let found = deadlock::is_deadlocked(self, slot);
-        if found {
-            leave();
-        }
-        Some(found)
+        self.deadlocks.search(self, slot, time::now(), leave)
     }
 
     /// All locks held and awaited.

@@ -17,8 +17,14 @@ use crate::slots::Target;
 use crate::status::Status;
 use crate::{Error, Stamp};
 
-/// Time until a search for deadlocks is tried again that somebody else's search was in the way of.
-const SEARCH_AGAIN: Duration = Duration::from_millis(10);
+/// A session that has waited so long looks for a deadlock, when none was expected. Most waits are over before.
+const FIRST_SEARCH: Duration = Duration::from_millis(10);
+
+/// Time until a search is tried again that somebody else's was in the way of.
+const SEARCH_AGAIN: Duration = Duration::from_micros(200);
+
+/// From search to search the time doubles, up to this: a circle that changed while it was looked at may have hidden another.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a request for a lock came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +64,8 @@ impl Alarm {
         })
     }
 
-    fn new(search: Duration, limit: Duration) -> Alarm {
-        let due = Rc::new(Cell::new(Due::Nothing));
+    fn new(due: Due, search: Duration, limit: Duration) -> Alarm {
+        let due = Rc::new(Cell::new(due));
         let search = Cell::new(Alarm::set(&due, Due::Search, search));
         let limit = (!limit.is_zero()).then(|| Alarm::set(&due, Due::Limit, limit));
         Alarm { due, search, limit }
@@ -183,7 +189,9 @@ impl Inner {
     /// Parks until the wait is granted. On an error `leave` has taken the session out of its queue; a grant may have come
     /// before that.
     fn block(&self, leave: impl Fn()) -> Result<(), Error> {
-        let alarm = Alarm::new(self.engine.deadlock_timeout(), self.lock_timeout.get());
+        let first = if self.engine.expects_deadlock() { Due::Search } else { Due::Nothing };
+        let alarm = Alarm::new(first, FIRST_SEARCH, self.lock_timeout.get());
+        let mut pause = FIRST_SEARCH / 2;
         let waited = loop {
             if self.slot().is_granted() {
                 return Ok(());
@@ -193,8 +201,10 @@ impl Inner {
                 Due::Limit => break Err(Error::LockNotAvailable),
                 Due::Search => match self.engine.search_deadlock(self.number, &leave) {
                     Some(true) => return Err(Error::Deadlock),
-                    // Again later: a circle that changed while it was looked at may have hidden another.
-                    Some(false) => alarm.search_again(self.engine.deadlock_timeout()),
+                    Some(false) => {
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                        alarm.search_again(pause);
+                    }
                     None => alarm.search_again(SEARCH_AGAIN),
                 },
             }

@@ -54,7 +54,6 @@ pub fn open_engine(runtime: &Arc<Runtime>, folder: &std::path::Path, frames: usi
         if new {
             Tree::create_first(engine.store(), 1).expect("the first tree");
         }
-        engine.set_deadlock_timeout(Duration::from_millis(50));
         engine
     })
 }
