@@ -100,8 +100,13 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
             if is_set(stop) { "stopped before anything was measured" } else { "no arm is left" }.into()
         );
     }
+    let servers: Vec<u32> =
+        arms.iter().flat_map(|arm| arm.running.target.processes.iter().copied()).collect();
+    for arm in &mut arms {
+        arm.observer.leave_out(&servers);
+    }
     let pinned = match &options.pin {
-        Some(text) => Some(pin(text, &arms, &mut facts)?),
+        Some(text) => Some(pin(text, &servers, &mut facts)?),
         None => None,
     };
     let swept = {
@@ -318,11 +323,9 @@ fn fill(
     })
 }
 
-fn pin(text: &str, arms: &[Arm], facts: &mut Vec<(String, String)>) -> Result<Pinned, String> {
+fn pin(text: &str, servers: &[u32], facts: &mut Vec<(String, String)>) -> Result<Pinned, String> {
     let split = if text.is_empty() { Split::of_this_machine()? } else { Split::parse(text)? };
-    let servers: Vec<u32> =
-        arms.iter().flat_map(|arm| arm.running.target.processes.iter().copied()).collect();
-    let pinned = Pinned::pin(&split, &servers)?;
+    let pinned = Pinned::pin(&split, servers)?;
     facts
         .push(("pinned".into(), format!("client to CPUs {:?}, servers to {:?}", split.client, split.server)));
     Ok(pinned)

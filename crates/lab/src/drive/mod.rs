@@ -10,7 +10,7 @@ mod wire_pg;
 pub use external::{Pgbench, Sysbench};
 pub use native::Native;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use sync::CachePadded;
@@ -176,15 +176,20 @@ pub enum Phase {
     Warming,
     /// What is done is counted.
     Measuring,
-    /// Nothing is counted any more; connections are given up.
+    /// Nothing is counted any more; connections are given up once that was looked at ([`Live::hold`]).
     Over,
 }
+
+/// How long sessions are kept at a round's end for whoever looks at them, at most.
+const HOLD: Duration = Duration::from_secs(2);
 
 /// What is seen of a round while it runs, and how it is ended early.
 #[derive(Debug)]
 pub struct Live {
     stop: AtomicBool,
     phase: AtomicU8,
+    /// Somebody is going to look at the server when counting is over.
+    awaited: AtomicBool,
     threads: Box<[CachePadded<Counter>]>,
 }
 
@@ -199,7 +204,33 @@ impl Live {
     /// For a driver of so many threads.
     pub fn new(threads: usize) -> Self {
         let counters = (0..threads).map(|_| CachePadded::new(Counter::default())).collect();
-        Self { stop: AtomicBool::new(false), phase: AtomicU8::new(Phase::Warming as u8), threads: counters }
+        Self {
+            stop: AtomicBool::new(false),
+            phase: AtomicU8::new(Phase::Warming as u8),
+            awaited: AtomicBool::new(false),
+            threads: counters,
+        }
+    }
+
+    /// For a driver of so many threads whose sessions are looked at when counting is over, until [`Live::looked`].
+    pub fn watched(threads: usize) -> Self {
+        Self { awaited: AtomicBool::new(true), ..Self::new(threads) }
+    }
+
+    /// The server has been looked at for the last time: sessions may end.
+    pub fn looked(&self) {
+        // Relaxed: nothing else is handed over by it.
+        self.awaited.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits, not for ever, until the server has been looked at after the driver entered [`Phase::Over`]. The CPU time and
+    /// the context switches of a process or thread go with it, so that a driver parts with its sessions only afterwards.
+    pub fn hold(&self) {
+        let until = Instant::now() + HOLD;
+        // Relaxed: as above.
+        while self.awaited.load(Ordering::Relaxed) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The driver goes on to `phase`, as close to the moment itself as it can: what is observed beside the round (CPU time,

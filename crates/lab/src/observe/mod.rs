@@ -4,7 +4,9 @@
 //! What must hold:
 //! 1. Whatever can't be seen is left out with its reason ([`Observed::unseen`]); nothing is guessed, no round fails for it.
 //! 2. Every round bears the same cheap looks (two readings of /proc, four questions a second to the server). The costly
-//!    ones, by perf, are for one round of a point, short parts of it, and the same for all arms.
+//!    ones, by perf, are for short parts of few rounds of a point: for which is decided for all its arms alike, so that
+//!    rounds that are held against each other bear the same.
+//! 3. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
 
 mod machine;
 mod noise;
@@ -13,7 +15,7 @@ mod pin;
 mod processes;
 mod waits;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::arm::Target;
 use crate::report::{CpuSplit, Observed, Switches};
@@ -24,27 +26,38 @@ pub use pin::{Pinned, Split};
 pub use waits::{CLIENT, Connect, RUNNING, connect_to};
 
 use perf::Sampling;
-use processes::{Snapshot, switches_between};
-use waits::{Samples, Waits};
+use processes::{Snapshot, between};
+use waits::Waits;
 
 /// Looks at a server while a round is counted.
 pub trait Observe: Send {
     /// What is counted begins now, and is to last so long. `deep`: this round bears the costly looks.
     fn begin(&mut self, window: Duration, deep: bool);
 
-    /// Called several times a second in between.
+    /// Called many times a second in between.
     fn tick(&mut self);
 
-    /// What is counted has ended.
+    /// What is counted has ended, and sessions are held until this returns.
     fn end(&mut self);
 
     /// What was seen between `begin` and `end`, in which so many transactions were done in so much time.
     fn seen(&mut self, transactions: u64, elapsed: Duration) -> Observed;
+
+    /// Or the round failed, and nobody wants to know.
+    fn forget(&mut self);
 }
+
+/// Where threads that have ended took more of the server's CPU time than this, its context switches are not known.
+const MOST_LOST: f64 = 0.1;
+
+const SWITCHES_LOST: &str = "no context switches: sessions that ended meanwhile did more than a tenth of the server's work, \
+                             and took theirs with them";
 
 /// Looks at a server by /proc, perf and a control connection.
 pub struct Observer {
     roots: Vec<u32>,
+    /// Other arms' servers.
+    apart: Vec<u32>,
     waits: Option<Waits>,
     window: Option<Window>,
 }
@@ -52,23 +65,34 @@ pub struct Observer {
 /// What was seen when the counted time began.
 struct Window {
     before: Result<Snapshot, String>,
+    begun: Instant,
     sampling: Option<Result<Sampling, String>>,
-    /// At its end: the machine, and what the server's sessions waited for.
-    after: Option<(Result<Snapshot, String>, Option<Samples>)>,
+    /// At its end, and how long it had lasted by then.
+    after: Option<(Result<Snapshot, String>, Duration)>,
 }
 
 impl Observer {
     /// Of this server; wait events are asked for over connections made by `connect`, where there is one.
     pub fn new(target: &Target, connect: Option<Connect>) -> Self {
         let waits = connect.map(|connect| Waits::new(target.dialect, connect));
-        Self { roots: target.processes.clone(), waits, window: None }
+        Self { roots: target.processes.clone(), apart: Vec::new(), waits, window: None }
+    }
+
+    /// These servers are other arms' where they are not this one's own: the lab may have started them, and what they do is
+    /// not the load driver's all the same.
+    pub fn leave_out(&mut self, servers: &[u32]) {
+        self.apart = servers.to_vec();
     }
 
     fn snapshot(&self) -> Result<Snapshot, String> {
         if self.roots.is_empty() {
             return Err("the server's processes are not known here (it runs elsewhere)".into());
         }
-        let snapshot = Snapshot::take(&self.roots)?;
+        let mut apart = self.apart.clone();
+        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &self.window {
+            apart.extend(sampling.perfs());
+        }
+        let snapshot = Snapshot::take(&self.roots, &apart)?;
         if snapshot.processes.is_empty() {
             return Err("the server's processes have ended".into());
         }
@@ -78,12 +102,13 @@ impl Observer {
 
 impl Observe for Observer {
     fn begin(&mut self, window: Duration, deep: bool) {
-        let before = self.snapshot();
+        self.window = None;
+        let (begun, before) = (Instant::now(), self.snapshot());
         let sampling = deep.then(|| match &before {
             Ok(before) => Sampling::begin(&before.processes, window),
             Err(reason) => Err(reason.clone()),
         });
-        self.window = Some(Window { before, sampling, after: None });
+        self.window = Some(Window { before, begun, sampling, after: None });
         if let Some(waits) = &mut self.waits {
             waits.begin();
         }
@@ -96,22 +121,25 @@ impl Observe for Observer {
     }
 
     fn end(&mut self) {
-        let snapshot = self.snapshot();
-        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
-            sampling.interrupt();
+        let ended = Instant::now();
+        if let Some(waits) = &self.waits {
+            waits.end();
         }
-        let waits = self.waits.as_ref().map(Waits::end);
+        let snapshot = self.snapshot();
         if let Some(window) = &mut self.window {
-            window.after = Some((snapshot, waits));
+            window.after = Some((snapshot, ended - window.begun));
+            if let Some(Ok(sampling)) = &mut window.sampling {
+                sampling.interrupt();
+            }
         }
     }
 
     fn seen(&mut self, transactions: u64, elapsed: Duration) -> Observed {
         let mut observed = Observed::default();
-        let Some(Window { before, sampling, after: Some((after, waits)) }) = self.window.take() else {
+        let Some(Window { before, sampling, after: Some((after, lasted)), .. }) = self.window.take() else {
             return observed;
         };
-        match waits {
+        match self.waits.as_ref().map(Waits::samples) {
             None => {}
             Some(Ok(waits)) => observed.waits = waits,
             Some(Err(reason)) => observed.unseen.push(format!("no wait events: {reason}")),
@@ -119,7 +147,12 @@ impl Observe for Observer {
         match (&before, &after) {
             (Ok(before), Ok(after)) => {
                 observed.cpu = split(before, after);
-                observed.switches = per_transaction(before, after, transactions);
+                // A driver may have counted for longer than its sessions could be looked at.
+                let part = (lasted.as_secs_f64() / elapsed.as_secs_f64()).min(1.0);
+                match per_transaction(before, after, transactions as f64 * part) {
+                    Ok(switches) => observed.switches = switches,
+                    Err(reason) => observed.unseen.push(reason),
+                }
             }
             (Err(reason), _) | (_, Err(reason)) => {
                 observed.unseen.push(format!("no CPU split and no context switches: {reason}"));
@@ -129,6 +162,10 @@ impl Observe for Observer {
             sampled(sampling, transactions as f64 / elapsed.as_secs_f64(), &mut observed);
         }
         observed
+    }
+
+    fn forget(&mut self) {
+        self.window = None;
     }
 }
 
@@ -170,11 +207,19 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     })
 }
 
-fn per_transaction(before: &Snapshot, after: &Snapshot, transactions: u64) -> Option<Switches> {
-    let (voluntary, involuntary) = switches_between(&before.switched, &after.switched);
-    let count = transactions as f64;
-    (transactions > 0)
-        .then(|| Switches { voluntary: voluntary as f64 / count, involuntary: involuntary as f64 / count })
+/// `None` where there was no transaction; an error says why switches are not known.
+fn per_transaction(
+    before: &Snapshot,
+    after: &Snapshot,
+    transactions: f64,
+) -> Result<Option<Switches>, String> {
+    let seen = between(before, after);
+    if seen.lost > MOST_LOST {
+        return Err(SWITCHES_LOST.into());
+    }
+    let each = |switches: u64| switches as f64 / transactions;
+    let switches = Switches { voluntary: each(seen.voluntary), involuntary: each(seen.involuntary) };
+    Ok((transactions > 0.0).then_some(switches))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Steps of the loop: some 20 ms on a CPU of 3 GHz, long enough for others' time slices to show.
+/// Steps of the loop: some 32 ms on a CPU of 3 GHz, long enough for others' time slices to show.
 const STEPS: u64 = 16_000_000;
 
 /// Runs the fixed loop once; how long it took, in milliseconds.

@@ -1,5 +1,12 @@
 //! Symbols and system calls, by `perf`, in short parts of a round: first the CPU is sampled, then calls are counted. What is
-//! under way when the round ends is cut short and used as far as it came.
+//! under way when its time or the round ends is cut short and used as far as it came.
+//!
+//! What must hold:
+//! 1. perf takes long to begin with many threads, and lengths count from its beginning: the sampling ends with the first
+//!    half of the round all the same, so that counting has its part.
+//! 2. What perf takes of the CPU is never the load driver's. It would be once perf is waited for, so that is left for the
+//!    end; until then [`Sampling::perfs`] are to be left out.
+//! 3. Nothing of perf outlives this.
 //!
 //! perf's own words are the reason where it isn't there or isn't permitted.
 
@@ -9,7 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tempfile::TempDir;
 
 use crate::report::Share;
@@ -17,7 +24,8 @@ use crate::report::Share;
 /// Shorter rounds are over before perf has begun.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// A process that ends while perf looks at its threads fails the whole start: so often it is tried with those that live.
+/// A process or thread that ends while perf looks at its threads fails the whole start, with a word on maps or without any:
+/// so often it is tried with those that live.
 const TRIES: u32 = 3;
 
 /// perf writes what it has when it is interrupted; after so long it is given up.
@@ -40,13 +48,20 @@ const KEPT: usize = 25;
 
 /// perf at work on one round.
 pub(super) struct Sampling {
+    /// The program, and what comes before its arguments.
+    program: Vec<String>,
     folder: TempDir,
     processes: Vec<i32>,
     window: Duration,
+    begun: Instant,
     stage: Stage,
+    /// perf of stages that are over.
+    ended: Vec<Child>,
     /// Starts of this stage so far.
     tries: u32,
-    /// Whether perf was told to end before its time, as the round did.
+    /// Whether the sampling was told to end before its time.
+    cut: bool,
+    /// Whether the round is over.
     interrupted: bool,
     /// System calls a second.
     calls: Result<f64, String>,
@@ -62,16 +77,24 @@ enum Stage {
 impl Sampling {
     /// Begins to sample the CPU where these processes run, for a part of `window`.
     pub(super) fn begin(processes: &[i32], window: Duration) -> Result<Self, String> {
+        Self::begin_by(vec!["perf".into()], processes, window)
+    }
+
+    fn begin_by(program: Vec<String>, processes: &[i32], window: Duration) -> Result<Self, String> {
         if window < SHORTEST {
             return Err(format!("rounds of less than {SHORTEST:?} are too short for perf"));
         }
         let folder = tempfile::tempdir().map_err(|error| format!("no folder for perf's files: {error}"))?;
         let mut sampling = Self {
+            program,
             folder,
             processes: processes.to_vec(),
             window,
+            begun: Instant::now(),
             stage: Stage::Over,
+            ended: Vec::new(),
             tries: 0,
+            cut: false,
             interrupted: false,
             calls: Err("the round ended before they were counted".into()),
             recorded: Err(UNSAMPLED.into()),
@@ -82,64 +105,99 @@ impl Sampling {
 
     /// Goes on to the next part when one is over.
     pub(super) fn tick(&mut self) {
-        let (Stage::Recording(child) | Stage::Counting(child)) = &mut self.stage else { return };
-        let Ok(Some(status)) = child.try_wait() else { return };
-        self.over(status.success());
+        match (self.has_ended(), &self.stage) {
+            (Some(well), _) => self.over(well),
+            (None, Stage::Recording(_)) if !self.cut && self.is_half_over() => {
+                self.cut = true;
+                self.tell(Signal::INT);
+            }
+            _ => {}
+        }
     }
 
     /// The round has ended: perf is to say what it has. It is sampled evenly, so that any part will do.
     pub(super) fn interrupt(&mut self) {
-        self.tick();
-        if let Stage::Recording(child) | Stage::Counting(child) = &self.stage {
-            self.interrupted = true;
-            if let Some(process) = Pid::from_raw(child.id() as i32) {
-                // An error means that it has ended by itself.
-                let _ = kill_process_group(process, Signal::INT);
-            }
+        if std::mem::replace(&mut self.interrupted, true) {
+            return;
         }
+        self.cut |= matches!(self.stage, Stage::Recording(_));
+        self.tell(Signal::INT);
+    }
+
+    /// perf's processes, those that have ended included.
+    pub(super) fn perfs(&self) -> Vec<u32> {
+        self.ended.iter().chain(self.stage.perf()).map(Child::id).collect()
     }
 
     /// System calls a second, and the symbols' shares of the samples, the largest first.
     pub(super) fn end(mut self) -> (Result<f64, String>, Result<Vec<Share>, String>) {
         self.interrupt();
         let until = Instant::now() + PATIENCE;
-        while let Stage::Recording(child) | Stage::Counting(child) = &mut self.stage {
-            match child.try_wait() {
-                // It ends by the signal after it has written; whether it has is seen by its data.
-                Ok(Some(_)) => self.over(true),
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-                _ => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    self.stage = Stage::Over;
-                }
+        while self.stage.perf().is_some() {
+            match self.has_ended() {
+                Some(well) => self.over(well),
+                None if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+                None => break,
             }
         }
-        let symbols = std::mem::replace(&mut self.recorded, Ok(())).and_then(|()| {
-            report(&self.data()).map_err(|reason| if self.interrupted { UNSAMPLED.into() } else { reason })
+        let recorded = std::mem::replace(&mut self.recorded, Ok(()));
+        let symbols = recorded.and_then(|()| {
+            let read = report(&self.program, &self.data());
+            read.map_err(|reason| if self.cut { UNSAMPLED.into() } else { reason })
         });
-        (self.calls, symbols)
+        (std::mem::replace(&mut self.calls, Ok(0.0)), symbols)
+    }
+
+    /// Whether perf has ended in this stage, and then whether well: told to end, it dies of that when it has written, or as its
+    /// sleep did, which it ends itself where that had not begun. It is not waited for: see above.
+    fn has_ended(&self) -> Option<bool> {
+        let perf = Pid::from_raw(self.stage.perf()?.id() as i32)?;
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(perf), look).ok().flatten()?;
+        let told = [Signal::INT, Signal::TERM].map(|signal| Some(signal.as_raw()));
+        Some(status.exit_status() == Some(0) || told.contains(&status.terminating_signal()))
+    }
+
+    fn is_half_over(&self) -> bool {
+        self.begun.elapsed() >= self.window / 2
+    }
+
+    /// Sends perf and its sleep a signal.
+    fn tell(&self, signal: Signal) {
+        if let Some(group) = self.stage.perf().and_then(|perf| Pid::from_raw(perf.id() as i32)) {
+            // An error means that it has ended by itself.
+            let _ = kill_process_group(group, signal);
+        }
     }
 
     /// perf has ended in this stage, by its own word well or not.
     fn over(&mut self, well: bool) {
         let said = self.said();
-        let again = !self.interrupted && self.tries < TRIES && said.contains(" maps");
-        let next = match &self.stage {
-            Stage::Recording(_) if !well && again => self.record().map(Stage::Recording),
-            Stage::Recording(_) => {
-                self.recorded = if well { Ok(()) } else { Err(reason(&said)) };
-                self.tries = 0;
-                if self.interrupted { Ok(Stage::Over) } else { self.count().map(Stage::Counting) }
-            }
-            Stage::Counting(_) if !well && again => self.count().map(Stage::Counting),
-            Stage::Counting(_) => {
-                let counted = calls_a_second(&said);
-                // Cut short before it had begun, it says nothing; then the reason stands that is there already.
-                if counted.is_ok() || !self.interrupted {
-                    self.calls = counted;
+        let stumbled = said.trim().is_empty() || said.contains(" maps");
+        let again = !well && stumbled && !self.interrupted && self.tries < TRIES;
+        let next = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Recording(perf) => {
+                self.ended.push(perf);
+                if again && !self.is_half_over() {
+                    self.record().map(Stage::Recording)
+                } else {
+                    self.recorded = if well { Ok(()) } else { Err(reason(&said)) };
+                    self.tries = 0;
+                    if self.interrupted { Ok(Stage::Over) } else { self.count().map(Stage::Counting) }
                 }
-                Ok(Stage::Over)
+            }
+            Stage::Counting(perf) => {
+                self.ended.push(perf);
+                if again {
+                    self.count().map(Stage::Counting)
+                } else {
+                    let counted = calls_a_second(&said);
+                    // Cut short before it had begun, it says nothing; then the reason stands that is there already.
+                    if counted.is_ok() || !well || !self.interrupted {
+                        self.calls = counted;
+                    }
+                    Ok(Stage::Over)
+                }
             }
             Stage::Over => Ok(Stage::Over),
         };
@@ -184,13 +242,11 @@ impl Sampling {
         self.tries += 1;
         let said = File::create(self.folder.path().join("said"))
             .map_err(|error| format!("no file for perf: {error}"))?;
-        Command::new("perf")
+        perf(&self.program)
             .args(arguments)
             .args(["--", "sleep", &length.as_secs_f64().to_string()])
-            .env("LC_ALL", "C")
             // perf and its sleep in a group of their own, to be interrupted together; Ctrl-C is for the lab.
             .process_group(0)
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said)
             .spawn()
@@ -200,6 +256,37 @@ impl Sampling {
     fn said(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("said")).unwrap_or_default()
     }
+}
+
+impl Stage {
+    /// perf in this stage.
+    fn perf(&self) -> Option<&Child> {
+        match self {
+            Self::Recording(perf) | Self::Counting(perf) => Some(perf),
+            Self::Over => None,
+        }
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.tell(Signal::KILL);
+        if let Stage::Recording(perf) | Stage::Counting(perf) =
+            std::mem::replace(&mut self.stage, Stage::Over)
+        {
+            self.ended.push(perf);
+        }
+        for perf in &mut self.ended {
+            // An error means that somebody else has waited for it.
+            let _ = perf.wait();
+        }
+    }
+}
+
+fn perf(program: &[String]) -> Command {
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]).env("LC_ALL", "C").stdin(Stdio::null());
+    command
 }
 
 fn not_started(error: std::io::Error) -> String {
@@ -247,8 +334,8 @@ fn reason(said: &str) -> String {
 }
 
 /// The symbols of a recording.
-fn report(data: &Path) -> Result<Vec<Share>, String> {
-    let output = Command::new("perf")
+fn report(program: &[String], data: &Path) -> Result<Vec<Share>, String> {
+    let output = perf(program)
         .args([
             "report",
             "--stdio",
@@ -263,8 +350,6 @@ fn report(data: &Path) -> Result<Vec<Share>, String> {
             "-i",
         ])
         .arg(data)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
         .output()
         .map_err(not_started)?;
     if !output.status.success() {

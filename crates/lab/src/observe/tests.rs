@@ -72,7 +72,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
     let mut seen = Observed::default();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(100));
-        let ticks = Snapshot::take(&[busy.id()]).unwrap().server;
+        let ticks = Snapshot::take(&[busy.id()], &[]).unwrap().server;
         if ticks.user + ticks.kernel >= 20 {
             observer.end();
             seen = observer.seen(10, Duration::from_secs(1));
@@ -94,4 +94,34 @@ fn a_server_that_ended_is_said() {
     let observer = Observer::new(&target(vec![brief.id()]), None);
     brief.wait().unwrap();
     assert_eq!(observer.snapshot().err().as_deref(), Some("the server's processes have ended"));
+}
+
+#[test]
+fn switches_that_went_with_ended_sessions_are_left_out() {
+    let thread = |voluntary, worked| processes::Thread { voluntary, involuntary: 0, worked: Some(worked) };
+    let moment = |ticks, threads: &[(i32, processes::Thread)]| Snapshot {
+        threads: threads.iter().copied().collect(),
+        ..snapshot(1_000 + ticks, 500, (ticks, 0), (0, 0))
+    };
+    let tick = 1_000_000_000 / procfs::ticks_per_second();
+    let before = moment(0, &[(1, thread(0, 0)), (2, thread(0, 0))]);
+    let after = |worked| moment(100, &[(1, thread(50, worked * tick))]);
+    let seen = per_transaction(&before, &after(95), 25.0).unwrap().unwrap();
+    assert_eq!((seen.voluntary, seen.involuntary), (2.0, 0.0));
+    assert_eq!(per_transaction(&before, &after(80), 25.0), Err(SWITCHES_LOST.into()));
+    assert_eq!(per_transaction(&before, &after(95), 0.0), Ok(None));
+}
+
+#[test]
+fn what_a_driver_did_after_the_last_look_is_not_held_against_the_switches() {
+    // As sysbench, whose sessions part without a word: looked at for 3 of 4 seconds, in which 300 of 400 were done.
+    let mut observer = Observer::new(&target(Vec::new()), None);
+    let thread = |voluntary| [(1, processes::Thread { voluntary, involuntary: 0, worked: None })].into();
+    let before = Snapshot { threads: thread(0), ..snapshot(0, 0, (0, 0), (0, 0)) };
+    let after = Snapshot { threads: thread(600), ..snapshot(300, 0, (100, 0), (0, 0)) };
+    let lasted = Duration::from_secs(3);
+    let (before, after) = (Ok(before), Some((Ok(after), lasted)));
+    observer.window = Some(Window { before, begun: Instant::now(), sampling: None, after });
+    let seen = observer.seen(400, Duration::from_secs(4));
+    assert_eq!(seen.switches, Some(Switches { voluntary: 2.0, involuntary: 0.0 }));
 }

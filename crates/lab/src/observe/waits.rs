@@ -70,10 +70,14 @@ impl Waits {
         self.order(Order::Begin(self.round));
     }
 
-    /// Until now: what was seen.
-    pub(super) fn end(&self) -> Samples {
-        const PATIENCE: Duration = Duration::from_secs(5);
+    /// Until now.
+    pub(super) fn end(&self) {
         self.order(Order::End);
+    }
+
+    /// What was seen between the two.
+    pub(super) fn samples(&self) -> Samples {
+        const PATIENCE: Duration = Duration::from_secs(5);
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -149,12 +153,16 @@ fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, Str
             let consumer = "SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'events_waits_current' \
                             AND enabled = 'YES' AND @@performance_schema";
             if control.ask(consumer).is_ok_and(|reply| reply.rows() > 0) {
+                // A thread has a row for each wait it is in, and waits lie in one another: the innermost is the one that
+                // began last. These tables have no index, so it is picked by one pass, behind its number's 20 digits.
                 return Ok(format!(
-                    "SELECT CASE WHEN t.processlist_command = 'Sleep' THEN '{CLIENT}' \
-                     WHEN w.event_name IS NULL OR w.end_event_id IS NOT NULL THEN '{RUNNING}' ELSE w.event_name END, \
-                     count(*) FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w \
+                    "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' WHEN coalesce(substr(innermost, 21), '') = '' \
+                     THEN '{RUNNING}' ELSE substr(innermost, 21) END, count(*) FROM (SELECT t.thread_id, \
+                     t.processlist_command AS command, max(concat(lpad(w.event_id, 20, '0'), \
+                     CASE WHEN w.end_event_id IS NULL THEN w.event_name ELSE '' END)) AS innermost \
+                     FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w \
                      USING (thread_id) WHERE t.processlist_db = database() AND t.processlist_id <> connection_id() \
-                     GROUP BY 1"
+                     GROUP BY t.thread_id, t.processlist_command) sessions GROUP BY 1"
                 ));
             }
             let of = |table: &str| {

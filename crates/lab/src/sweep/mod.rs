@@ -7,8 +7,9 @@
 //!    its rounds has its pair.
 //! 3. An arm that fails at a point is noted with its reason and left out there from then on; what it did before, its other
 //!    points and the other arms go on.
-//! 4. An arm whose server is known to have ended is asked for nothing more.
-//! 5. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
+//! 4. The costly looks come with the same rounds of all of a point's arms.
+//! 5. An arm whose server is known to have ended is asked for nothing more.
+//! 6. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
 
 mod missing;
 mod plan;
@@ -23,7 +24,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use crate::arm::Target;
 use crate::drive::{Driver, Load};
 use crate::observe::Observe;
-use crate::report::{Interval, Noise, Observed, Point, Round, figures};
+use crate::report::{Interval, Noise, Point, Round, figures};
 use crate::stats::{estimate_positive, ratio};
 use crate::workload::Workload;
 
@@ -168,13 +169,14 @@ impl Sweep<'_> {
         if self.is_stopped() {
             return Some(End::Stopped);
         }
-        if self.left().is_some_and(|left| left < self.cells.cost(self.plan) * arms.len() as u32)
+        if self.left().is_some_and(|left| left < self.cells.cost(row, self.plan) * arms.len() as u32)
             && self.cells.any_round()
         {
             return Some(End::Time);
         }
+        let deep = self.cells.deep(row);
         for arm in arms {
-            self.round(&mut contenders[arm], pass, row, arm);
+            self.round(&mut contenders[arm], pass, (row, arm), deep);
             if self.is_stopped() {
                 return Some(End::Stopped);
             }
@@ -182,7 +184,7 @@ impl Sweep<'_> {
         None
     }
 
-    fn round(&mut self, contender: &mut Contender<'_>, pass: u32, row: usize, arm: usize) {
+    fn round(&mut self, contender: &mut Contender<'_>, pass: u32, (row, arm): (usize, usize), deep: bool) {
         if let Some(how) = (contender.ended)() {
             return self.lose(contender, arm, &how);
         }
@@ -196,17 +198,17 @@ impl Sweep<'_> {
             seed: self.plan.load.seed.wrapping_add(u64::from(pass)),
             ..self.plan.load.clone()
         };
-        // The costly looks come with an arm's first round at the point; once more where it was over before they were.
-        let rounds = &self.cells.point(row, arm).rounds;
-        let lacks = |observed: &Observed| observed.symbols.is_empty() || observed.calls.is_none();
-        let deep = rounds.len() < 2 && rounds.iter().all(|round| lacks(&round.observed));
         let result = round::run(contender, &load, deep, self.stop, self.progress);
-        self.cells.spent(self.machine.now() - at);
+        let took = self.machine.now() - at;
+        self.cells.run();
         let stopped = self.is_stopped();
         match result.and_then(|(measured, observed)| {
             round::round(contender.workload, &load, &measured, observed, pass, at, stopped)
         }) {
-            Ok(round) => self.keep(round, row, arm),
+            Ok(round) => {
+                self.cells.spent(row, took);
+                self.keep(round, row, arm);
+            }
             // Whatever a stopped round says of itself, it was stopped.
             Err(_) if stopped => {}
             Err(reason) => match soon(&mut contender.ended) {
@@ -260,7 +262,8 @@ impl Sweep<'_> {
 
     fn stage(&self, contender: &Contender<'_>, pass: u32, row: usize) -> Stage {
         let (done, ahead) = self.cells.rounds(self.plan);
-        let work = self.cells.cost(self.plan) * (ahead as u32 + 1);
+        // This round comes in any case, also where it is only another one's pair.
+        let work = self.cells.work(self.plan).max(self.cells.cost(row, self.plan));
         Stage {
             arm: contender.target.arm.clone(),
             workload: contender.workload.name().into(),

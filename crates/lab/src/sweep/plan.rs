@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use super::{Contender, Plan, summarise};
-use crate::report::{Interval, Point, Round};
+use crate::report::{Interval, Observed, Point, Round};
 
 /// All points.
 pub(super) struct Cells {
     /// By row, then by arm.
     rows: Vec<Vec<Cell>>,
-    /// Rounds run and the time they took, failed ones included.
-    spent: (u32, Duration),
+    /// By row: rounds that went well, and the time they took with all that belongs to them.
+    spent: Vec<(u32, Duration)>,
+    /// Rounds run, failed ones included.
+    run: usize,
 }
 
 /// A point, and whether its arm failed there.
@@ -63,7 +65,8 @@ impl Cells {
             failed: false,
         };
         let row = |&count: &usize| contenders.iter().map(|contender| cell(count, contender)).collect();
-        Self { rows: plan.clients.iter().map(row).collect(), spent: (0, Duration::ZERO) }
+        let rows: Vec<Vec<Cell>> = plan.clients.iter().map(row).collect();
+        Self { spent: vec![(0, Duration::ZERO); rows.len()], rows, run: 0 }
     }
 
     pub(super) fn point(&self, row: usize, arm: usize) -> &Point {
@@ -95,32 +98,59 @@ impl Cells {
     }
 
     pub(super) fn any_round(&self) -> bool {
-        self.spent.0 > 0
+        self.run > 0
     }
 
-    /// A round took so long, with all that belongs to it.
-    pub(super) fn spent(&mut self, time: Duration) {
-        self.spent = (self.spent.0 + 1, self.spent.1 + time);
+    /// A round was run.
+    pub(super) fn run(&mut self) {
+        self.run += 1;
     }
 
-    /// What a round takes: as long as those before, or as planned.
-    pub(super) fn cost(&self, plan: &Plan) -> Duration {
+    /// A round at a row that went well took so long, with all that belongs to it.
+    pub(super) fn spent(&mut self, row: usize, time: Duration) {
+        let spent = &mut self.spent[row];
+        *spent = (spent.0 + 1, spent.1 + time);
+    }
+
+    /// What a round at a row takes: as long as those before it there. Where there is none, as planned, or as at the row
+    /// where they took longest: more clients take longer to connect and to part with.
+    pub(super) fn cost(&self, row: usize, plan: &Plan) -> Duration {
+        let mean = |&(rounds, time): &(u32, Duration)| (rounds > 0).then(|| time / rounds);
         let planned = plan.load.ramp + plan.load.warmup + plan.load.measured;
-        if self.spent.0 == 0 { planned } else { self.spent.1 / self.spent.0 }
+        let longest = || self.spent.iter().filter_map(mean).max().map_or(planned, |most| most.max(planned));
+        mean(&self.spent[row]).unwrap_or_else(longest)
     }
 
-    /// Rounds run so far, and rounds to come after the one that begins now.
-    pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
-        let ahead = self.rows.iter().map(|cells| {
+    /// Whether the costly looks come with the next rounds at a row, of all arms: with the first ones; and once more where
+    /// of one of the arms they gave nothing, as the round was over before.
+    pub(super) fn deep(&self, row: usize) -> bool {
+        let lacks = |observed: &Observed| observed.symbols.is_empty() || observed.calls.is_none();
+        let mut running = self.rows[row].iter().filter(|cell| !cell.failed).map(|cell| &cell.point.rounds);
+        let most = running.clone().map(Vec::len).max().unwrap_or(0);
+        most == 0 || most == 1 && running.any(|rounds| rounds.iter().all(|round| lacks(&round.observed)))
+    }
+
+    /// How many rounds are to come at each row, after those so far.
+    fn ahead(&self, plan: &Plan) -> impl Iterator<Item = usize> {
+        self.rows.iter().map(|cells| {
             let running = || cells.iter().filter(|cell| !cell.failed);
             let has = |cell: &Cell| cell.point.rounds.len();
             // Arms go on together while one of them needs it, up to as many rounds as that one.
             let needing = running().filter(|cell| cell.ahead(plan) > 0);
             let most = needing.map(|cell| has(cell) + cell.ahead(plan)).max().unwrap_or(0);
             running().map(|cell| most.saturating_sub(has(cell))).sum::<usize>()
-        });
-        let ahead: usize = ahead.sum();
-        (self.spent.0 as usize, ahead.saturating_sub(1))
+        })
+    }
+
+    /// Rounds run so far, and rounds to come after the one that begins now.
+    pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
+        (self.run, self.ahead(plan).sum::<usize>().saturating_sub(1))
+    }
+
+    /// What all rounds to come take, the one that begins now included.
+    pub(super) fn work(&self, plan: &Plan) -> Duration {
+        let rows = self.ahead(plan).enumerate();
+        rows.map(|(row, ahead)| self.cost(row, plan) * ahead as u32).sum()
     }
 
     /// The arm is left out at this row from now on; how many rounds it has there.

@@ -38,6 +38,6 @@ pub trait Progress: Send {
     /// The round that began last is over; its point as it now is, with all rounds so far.
     fn end(&mut self, round: &Round, point: &Point);
 
-    /// Something worth a line: an arm that is given up, a machine that drifts.
+    /// Something worth a line: an arm that is given up, clients that could not go on.
     fn note(&mut self, line: &str);
 }

@@ -1,5 +1,6 @@
 //! One round: the driver on this thread, and beside it one that looks: it tells how far the round is, opens and closes the
-//! observer's window where the driver begins and ends to count, and hands on the wish to stop.
+//! observer's window where the driver begins and ends to count, has the driver hold its sessions until it is closed, and
+//! hands on the wish to stop.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ pub(super) fn run(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<(Measured, Observed), String> {
-    let live = Live::new(load.threads);
+    let live = Live::watched(load.threads);
     let over = AtomicBool::new(false);
     let observer = &mut *contender.observer;
     let (measured, window) = std::thread::scope(|scope| {
@@ -38,7 +39,7 @@ pub(super) fn run(
         drop(ended);
         (measured, beside.join().expect("looking does not panic"))
     });
-    let measured = measured?;
+    let measured = measured.inspect_err(|_| contender.observer.forget())?;
     let observed = if window {
         let done = measured.kinds.iter().map(|kind| kind.done).sum();
         contender.observer.seen(done, measured.elapsed)
@@ -88,15 +89,18 @@ impl Watch<'_> {
                 observer.end();
                 open = false;
             }
+            if phase == Phase::Over {
+                self.live.looked();
+            }
+            if open {
+                observer.tick();
+            }
             if over {
                 return opened;
             }
             if told.elapsed() >= TICK {
                 told = Instant::now();
                 progress.tick(self.live.done(), self.live.spent(), began.elapsed());
-                if open {
-                    observer.tick();
-                }
             }
             std::thread::sleep(LOOK);
         }

@@ -1,5 +1,7 @@
 //! Sweeps of scripted drivers on a scripted clock.
 
+mod looks;
+
 use std::cell::{Cell, RefCell};
 
 use super::*;
@@ -137,6 +139,9 @@ impl Observe for Looks {
     fn seen(&mut self, transactions: u64, _: Duration) -> Observed {
         self.0.push(format!("seen {transactions}"));
         Observed { calls: Some(3.0), ..Observed::default() }
+    }
+    fn forget(&mut self) {
+        self.0.push("forget".into());
     }
 }
 
@@ -387,6 +392,38 @@ fn when_time_is_up_points_are_missing_and_pairs_whole() {
         "{:?}",
         swept.missing
     );
+}
+
+#[test]
+fn time_is_reckoned_by_what_rounds_with_so_many_clients_took() {
+    let bench = Bench::default();
+    let slow: Script<'_> = Box::new(|clients, _| {
+        let more = if clients == 64 { 50 } else { 0 };
+        bench.now.set(bench.now.get() + Duration::from_secs(more));
+        Ok(100.0)
+    });
+    let limited = Plan { time: Some(Duration::from_secs(205)), ..plan(&[1, 8, 64]) };
+    let (swept, told) = swept(&bench, &limited, vec![slow]);
+    let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
+    assert_eq!(
+        (rounds, bench.now.get().as_secs()),
+        (vec![3, 3, 2], 180),
+        "the last would have taken 60 s of 25"
+    );
+    // Before the second pass: two rounds of 10, 10 and 60 s each.
+    assert_eq!(told.stages[3].left, Some(Duration::from_secs(125)));
+    assert_eq!(told.stages[6].left, Some(Duration::from_secs(45)), "all of what is left");
+
+    let bench = Bench::default();
+    let failing: Script<'_> = Box::new(|clients, _| match clients {
+        64 => {
+            bench.now.set(bench.now.get() + Duration::from_secs(600));
+            Err("too many clients already".into())
+        }
+        _ => Ok(100.0),
+    });
+    let (_, told) = super::tests::swept(&bench, &plan(&[1, 64]), vec![failing]);
+    assert_eq!(told.stages[2].left, Some(Duration::from_secs(20)), "what failed is not tried again");
 }
 
 #[test]

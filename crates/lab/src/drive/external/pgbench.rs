@@ -233,6 +233,8 @@ impl Watched {
             }
         }
         live.enter(Phase::Over);
+        // Told to stop, it is ended at once; otherwise it stays for a second, and nobody has to wait.
+        live.hold();
         // It keeps the last of its log to itself until it ends, which is a second later.
         let over = Instant::now();
         while !live.is_stopped()

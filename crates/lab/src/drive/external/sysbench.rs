@@ -29,6 +29,9 @@ impl Default for Sysbench {
 /// How long after its time it may still print.
 const GRACE: Duration = Duration::from_secs(120);
 
+/// Its sessions part as soon as its time is up, without a word before: so much earlier the server is looked at.
+const EARLY: Duration = Duration::from_millis(150);
+
 impl Driver for Sysbench {
     fn run(
         &self,
@@ -130,12 +133,14 @@ impl Watched {
         };
         let until = Instant::now() + Duration::from_secs(time) + 2 * GRACE;
         let (mut begun, mut started, mut over) = (tool.cpu(), Instant::now(), false);
+        let mut looked_at = None;
         loop {
             match tool.next(Duration::from_millis(20)) {
                 Event::Line(line) if line.starts_with("Threads started!") => {
                     (begun, started) = (tool.cpu(), Instant::now());
                     if counted {
                         live.enter(Phase::Measuring);
+                        looked_at = Some(started + Duration::from_secs(time) - EARLY);
                     }
                 }
                 Event::Line(line) => {
@@ -152,7 +157,8 @@ impl Watched {
             }
             if !over {
                 all.cpu = between(begun, tool.cpu());
-            } else if counted {
+            }
+            if looked_at.is_some_and(|at| Instant::now() >= at) {
                 live.enter(Phase::Over);
             }
             all.stopped = live.is_stopped();
@@ -166,6 +172,7 @@ impl Watched {
         }
         if counted {
             live.enter(Phase::Over);
+            live.hold();
         }
         if !all.stopped && !tool.end()?.success() && all.done.is_none() {
             return Err(all.why_nothing());

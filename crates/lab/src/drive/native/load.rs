@@ -265,6 +265,9 @@ impl<'a, W: Wire> Thread<'a, W> {
                 self.tally.unstarted(due, end);
             }
         }
+        if self.alive > 0 {
+            live.hold();
+        }
         self.part(&mut events);
         self.tally
     }

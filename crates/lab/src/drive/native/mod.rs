@@ -129,15 +129,20 @@ fn connect_all<W: Wire>(
     })
 }
 
-/// Sees to it that there are descriptors for so many clients.
+/// Sees to it that there are descriptors for so many clients, and as many more as there may be for what is looked at beside
+/// them: perf, started from here, has one for each thread, event and CPU.
 fn raise_file_limit(clients: usize) -> Result<(), String> {
     let needed = clients as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map(|maximum| maximum.max(needed));
+    if limit.current == most {
+        return Ok(());
+    }
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
     }
-    let maximum = limit.maximum.map(|maximum| maximum.max(needed));
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).map_err(|error| {
+    raised.map_err(|error| {
         format!(
             "{clients} clients need {needed} open files, the limit is {} ({error}): raise it with `ulimit -n {needed}`, \
              as root or in /etc/security/limits.conf",

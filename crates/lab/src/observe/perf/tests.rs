@@ -52,8 +52,8 @@ fn a_busy_process_is_seen_through() {
         .spawn()
         .unwrap();
     let mut sampling = Sampling::begin(&[busy.id() as i32], Duration::from_secs(4)).unwrap();
-    for _ in 0..400 {
-        std::thread::sleep(Duration::from_millis(50));
+    for _ in 0..2_000 {
+        std::thread::sleep(Duration::from_millis(10));
         sampling.tick();
         if matches!(sampling.stage, Stage::Over) {
             break;
@@ -112,4 +112,108 @@ fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
         Ok(symbols) => assert!(!symbols.is_empty()),
         Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNSAMPLED, "{reason}"),
     }
+}
+
+/// A perf of a few lines: `record`, `stat` and `report` are what each does. `$at` is a folder to keep things in.
+fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "at={}\nfor word; do if [ \"$before\" = -o ]; then data=$word; fi; before=$word; done\n\
+         wait_for_ever() {{ touch $at/waits; while :; do sleep 0.01; done; }}\n\
+         case $1 in\nrecord) {record};;\nstat) {stat};;\nreport) echo \" 90.00%|server|[.] $(cat $word)\";;\nesac\n",
+        folder.path().display()
+    );
+    let file = folder.path().join("perf");
+    std::fs::write(&file, script).unwrap();
+    // Where tests run in the background, SIGINT is ignored from the start, and sh could not trap it.
+    let words = ["env", "--default-signal=INT", "sh", &file.display().to_string()];
+    (folder, words.map(String::from).to_vec())
+}
+
+/// Writes its data when it is interrupted, and dies of that, as perf does.
+const UNTIL_TOLD: &str = "trap 'echo hot > $data; trap - INT; kill -INT $$' INT; wait_for_ever";
+const COUNTED: &str = "echo ' 700 raw_syscalls:sys_enter'; echo ' 0.5 seconds time elapsed'";
+
+fn wait_until(what: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !what() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn begun(folder: &TempDir, program: Vec<String>, window: Duration) -> Sampling {
+    let sampling = Sampling::begin_by(program, &[std::process::id() as i32], window).unwrap();
+    wait_until(|| folder.path().join("waits").exists());
+    sampling
+}
+
+fn names(symbols: Result<Vec<Share>, String>) -> Vec<String> {
+    symbols.unwrap().into_iter().map(|one| one.name).collect()
+}
+
+#[test]
+fn a_recording_that_the_rounds_end_cuts_short_is_used() {
+    let (folder, program) = scripted(UNTIL_TOLD, COUNTED);
+    let mut sampling = begun(&folder, program, Duration::from_secs(600));
+    sampling.interrupt();
+    // It has ended long before it is asked for.
+    wait_until(|| sampling.has_ended().is_some());
+    assert_eq!(sampling.has_ended(), Some(true));
+    let (calls, symbols) = sampling.end();
+    assert_eq!(names(symbols), ["hot"]);
+    assert_eq!(
+        calls,
+        Err("the round ended before they were counted".into()),
+        "nothing is begun after the end"
+    );
+}
+
+#[test]
+fn a_recording_ends_with_the_first_half_and_calls_are_counted() {
+    let (folder, program) = scripted(UNTIL_TOLD, &format!("({COUNTED}) >&2"));
+    let mut sampling = begun(&folder, program, Duration::from_secs(2));
+    let began = Instant::now();
+    while sampling.stage.perf().is_some() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+        sampling.tick();
+    }
+    assert_eq!(sampling.perfs().len(), 2, "neither is waited for yet");
+    let (calls, symbols) = sampling.end();
+    assert_eq!((calls, names(symbols)), (Ok(1_400.0), vec!["hot".to_string()]));
+}
+
+#[test]
+fn a_recording_that_ends_early_without_a_word_is_tried_again() {
+    let once = "if [ -e $at/tried ]; then echo hot > $data; else touch $at/tried; exit 1; fi";
+    let (_folder, program) = scripted(once, &format!("({COUNTED}) >&2"));
+    let mut sampling =
+        Sampling::begin_by(program, &[std::process::id() as i32], Duration::from_secs(600)).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while sampling.stage.perf().is_some() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+        sampling.tick();
+    }
+    let (calls, symbols) = sampling.end();
+    assert_eq!((calls, names(symbols)), (Ok(1_400.0), vec!["hot".to_string()]));
+
+    let (_folder, program) = scripted("echo access denied >&2; exit 1", "echo access denied >&2; exit 1");
+    let mut sampling =
+        Sampling::begin_by(program, &[std::process::id() as i32], Duration::from_secs(600)).unwrap();
+    wait_until(|| sampling.has_ended().is_some());
+    sampling.tick();
+    assert!(matches!(sampling.stage, Stage::Counting(_)), "what was refused is not tried again");
+    wait_until(|| sampling.has_ended().is_some());
+    let (calls, symbols) = sampling.end();
+    assert_eq!((calls, symbols), (Err("perf: access denied".into()), Err("perf: access denied".into())));
+}
+
+#[test]
+fn nothing_of_perf_outlives_what_began_it() {
+    let (folder, program) = scripted("trap '' INT; wait_for_ever", COUNTED);
+    let mut sampling = begun(&folder, program, Duration::from_secs(600));
+    sampling.interrupt();
+    let perf = Path::new("/proc").join(sampling.perfs()[0].to_string());
+    assert!(perf.exists());
+    drop(sampling);
+    assert!(!perf.exists());
 }

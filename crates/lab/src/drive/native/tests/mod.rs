@@ -419,6 +419,29 @@ fn a_round_that_is_stopped_keeps_what_it_has() {
 }
 
 #[test]
+fn sessions_stay_until_the_server_has_been_looked_at_but_not_for_ever() {
+    for looked in [true, false] {
+        let fake = Fake::new(|_| Act::Row);
+        let live = Live::watched(2);
+        let workload = point();
+        let measured = thread::scope(|scope| {
+            let round = scope.spawn(|| Native.run(&fake.target, &workload, &load(4, 2, 100), &live));
+            while live.phase() != Phase::Over {
+                thread::sleep(Duration::from_millis(5));
+            }
+            thread::sleep(Duration::from_millis(200));
+            assert_eq!((fake.count("X"), round.is_finished()), (0, false));
+            if looked {
+                live.looked();
+            }
+            round.join().unwrap().unwrap()
+        });
+        assert_eq!(fake.count("X"), 4);
+        assert!(measured.elapsed < Duration::from_millis(2_000), "the time held is not counted");
+    }
+}
+
+#[test]
 fn once_warm_nothing_is_allocated() {
     let fake = Fake::new(|_| Act::Row);
     let allocated = |most| {
