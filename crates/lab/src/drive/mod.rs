@@ -291,3 +291,28 @@ pub trait Driver {
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
     -> Result<Measured, String>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_what_is_counted_is_that_after_ramp_and_warm_up() {
+        let second = Duration::from_secs(1);
+        let mut load = Load {
+            clients: 1,
+            threads: 1,
+            protocol: Protocol::Prepared,
+            pace: Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even },
+            ramp: second,
+            warmup: second,
+            measured: 8 * second,
+            tries: 1,
+            seed: 1,
+        };
+        assert_eq!(load.offered(8 * second), Some((20.0, 100.0)));
+        assert_eq!(load.offered(4 * second), Some((20.0, 60.0)), "a round that was ended early");
+        load.pace = Pace::Closed { think: Duration::ZERO };
+        assert_eq!(load.offered(8 * second), None);
+    }
+}

@@ -3,9 +3,9 @@
 use super::figures;
 use super::markup::Markup;
 use super::plot;
-use crate::report::Report;
 use crate::report::groups::Group;
 use crate::report::sheets::{self, Block, Shares, Sheet};
+use crate::report::{Point, Report};
 
 /// How many shares are drawn of an arm.
 const MOST: usize = 12;
@@ -53,18 +53,19 @@ fn table(page: &mut Markup, sheet: &Sheet, block: &Block) {
     });
 }
 
-/// Each arm's greatest shares at its best point, and at its worst one beyond, as bars.
+/// Each arm's greatest shares at its best point, and at its worst one beyond, as bars. In an open loop no point is better than
+/// another: there it is at those with the fewest and the most clients.
 pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what: Shares) {
     let seen = |arm: &&&str| group.line(arm).iter().any(|point| !what.of(point).is_empty());
     let arms: Vec<&str> = group.arms.iter().filter(seen).copied().collect();
     if arms.is_empty() {
         return;
     }
-    page.leaf(
-        "h3",
-        &[],
-        format!("{}, at the best point and at the worst one with more clients", what.title()),
-    );
+    let at = match group.is_open() {
+        true => "with the fewest and with the most clients",
+        false => "at the best point and at the worst one with more clients",
+    };
+    page.leaf("h3", &[], format!("{}, {at}", what.title()));
     page.element("div", &[("class", &"plots")], |page| {
         for arm in arms {
             page.element("figure", &[], |page| shift(page, report, group, arm, what));
@@ -74,10 +75,13 @@ pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what
 
 fn shift(page: &mut Markup, report: &Report, group: &Group<'_>, arm: &str, what: Shares) {
     page.leaf("figcaption", &[], arm);
-    let points = match group.best_and_worst(arm) {
-        Some((best, Some(worst))) => vec![best, worst],
-        Some((best, None)) => vec![best],
-        None => Vec::new(),
+    let line = group.line(arm);
+    let (names, points): (_, Vec<&Point>) = match group.best_and_worst(arm) {
+        _ if group.is_open() && line.len() > 1 => (["fewest", "most"], vec![line[0], line[line.len() - 1]]),
+        _ if group.is_open() => (["fewest", "most"], line),
+        Some((best, Some(worst))) => (["best", "worst"], vec![best, worst]),
+        Some((best, None)) => (["best", "worst"], vec![best]),
+        None => (["best", "worst"], Vec::new()),
     };
     let rows = sheets::shares(&points, what, MOST);
     if rows.is_empty() {
@@ -90,7 +94,7 @@ fn shift(page: &mut Markup, report: &Report, group: &Group<'_>, arm: &str, what:
         page.element("thead", &[], |page| {
             page.element("tr", &[], |page| {
                 page.leaf("th", &[("scope", &"col")], what.key());
-                for (point, which) in points.iter().zip(["best", "worst"]) {
+                for (point, which) in points.iter().zip(names) {
                     page.leaf(
                         "th",
                         &[("scope", &"col")],

@@ -106,8 +106,12 @@ fn efficiency_has_the_bounds_and_the_curve_that_throughput_has_and_a_line_for_ea
 fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
     let report = samples::open_loop();
     let page = html(&report);
-    assert!(!page.contains("Efficiency") && !page.contains("best points"), "{page}");
-    assert!(page.contains("of those due"), "{page}");
+    for word in ["Efficiency", "best points", "best: ", "worst"] {
+        assert!(!page.contains(&format!(">{word}")), "{word}: {page}");
+    }
+    for word in ["of those due", "fewest: 1 client", "most: 64 clients"] {
+        assert!(page.contains(&format!(">{word}")), "{word}: {page}");
+    }
     let kinds = ["path.curve", "g > path.mark"];
     let (caption, found) = figure(&report, "Transactions a second", kinds).unwrap();
     assert_eq!((caption.ends_with("; dashed: those due"), found), (true, [1, 3]), "{caption}");
