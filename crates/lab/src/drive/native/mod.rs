@@ -18,6 +18,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::thread;
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ use super::wire_pg::Postgres;
 use super::{Driver, Live, Load, Measured, Phase};
 use crate::arm::{Dialect, Target};
 use crate::workload::Workload;
-use connect::{Connection, Peer};
+use connect::{Connection, NotConnected, Peer};
 use load::Thread;
 use tally::Tally;
 
@@ -90,16 +91,20 @@ fn run_over<W: Wire>(
         workers.push(Thread::new(wire, &round, number, seats).map_err(|error| format!("no epoll: {error}"))?);
     }
     let origin = Instant::now();
-    let tallies: Vec<Tally> = thread::scope(|scope| {
+    let tallies: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> =
             workers.into_iter().map(|worker| scope.spawn(move || worker.run(origin, live))).collect();
-        running
-            .into_iter()
-            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        running.into_iter().map(|one| one.join().map_err(panicked)).collect()
     });
     live.enter(Phase::Over);
-    Tally::sum(tallies, load.clients)
+    Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients)
+}
+
+/// A thread of the driver ended by a panic: this round has no figures, and other arms go on.
+fn panicked(panic: Box<dyn Any + Send>) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+    format!("a fault of the driver ended one of its threads: {said}")
 }
 
 /// Sets up each thread's connections, all threads at the same time.
@@ -115,10 +120,8 @@ fn connect_all<W: Wire>(
         let running: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || connect::connect(wire, peer, share(thread), live)))
             .collect();
-        running
-            .into_iter()
-            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let failed = |panic| NotConnected { connected: 0, why: panicked(panic) };
+        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| Err(failed(panic)))).collect()
     });
     let connected: usize =
         results.iter().map(|one| one.as_ref().map_or_else(|failed| failed.connected, Vec::len)).sum();

@@ -1,12 +1,17 @@
 //! MySQL's packets and the lengths in them.
 
-/// Writes a packet with its length and number.
-pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
+/// Writes a packet with its length and number; what is too long for one goes on in the next, of which the last is never full.
+pub(super) fn packet(out: &mut Vec<u8>, mut number: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    let mut start = out.len();
     out.extend_from_slice(&[0, 0, 0, number]);
     body(out);
+    while out.len() - start - 4 >= PACKET_FULL {
+        out[start..start + 3].fill(0xff);
+        start += 4 + PACKET_FULL;
+        number = number.wrapping_add(1);
+        out.splice(start..start, [0, 0, 0, number]);
+    }
     let length = out.len() - start - 4;
-    assert!(length < PACKET_FULL, "a statement is shorter than 16 MiB");
     out[start..start + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
 }
 
@@ -18,7 +23,7 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8])>, &'static str> {
     let Some(head) = bytes.first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
     if length == PACKET_FULL {
-        return Err("a row of 16 MiB or more");
+        return Err("the server answered with a row of 16 MiB or more, which this driver does not read");
     }
     Ok(bytes.get(4..4 + length).map(|body| (head[3], body)))
 }
@@ -81,6 +86,24 @@ pub(super) fn take_zero_ended<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_longer_than_a_packet_goes_on_in_the_next() {
+        for (length, tail) in [(PACKET_FULL - 1, None), (PACKET_FULL, Some(0)), (PACKET_FULL + 7, Some(7))] {
+            let mut out = b"before".to_vec();
+            packet(&mut out, 255, |out| out.resize(out.len() + length, b'x'));
+            let (head, rest) = out[6..].split_at(4);
+            match tail {
+                None => assert_eq!((head, rest.len()), (&[0xfe, 0xff, 0xff, 255][..], length)),
+                Some(tail) => {
+                    assert_eq!(head, [0xff, 0xff, 0xff, 255]);
+                    let last = [&[tail, 0, 0, 0][..], &vec![b'x'; usize::from(tail)]].concat();
+                    assert_eq!(rest[PACKET_FULL..], last);
+                }
+            }
+        }
+        assert!(frame(&[0xff, 0xff, 0xff, 1]).unwrap_err().contains("16 MiB"));
+    }
 
     #[test]
     fn lengths_of_every_width_come_back() {
