@@ -25,6 +25,8 @@ pub enum Step {
     Queue(StatementId),
     /// Wait for the replies of all queued statements.
     Sync,
+    /// What is queued ends here, so that an error in it passes over nothing that comes after it; nothing is waited for.
+    Fence,
     /// Do nothing for so long.
     Sleep(Duration),
     /// Do nothing for so long, before anything else of a transaction: it begins only then, as far as its latency goes.
@@ -76,6 +78,8 @@ enum End {
     Text(u32),
     /// What stands in a statement's text as it is; where it ends.
     Verbatim(u32),
+    /// What stands for a value that there is none of; where it ends.
+    Unset(u32),
 }
 
 /// One parameter.
@@ -87,6 +91,8 @@ pub enum Param<'a> {
     Text(&'a [u8]),
     /// A number or another piece of a statement: never quoted.
     Verbatim(&'a [u8]),
+    /// There is no value: in a statement's text this stands as it is, and NULL is bound.
+    Unset(&'a [u8]),
 }
 
 impl Params {
@@ -106,6 +112,12 @@ impl Params {
     pub fn verbatim(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
         self.ends.push(End::Verbatim(self.bytes.len() as u32));
+    }
+
+    /// Adds that there is no value, and what stands for it in a statement's text.
+    pub fn unset(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(End::Unset(self.bytes.len() as u32));
     }
 
     /// Adds a number.
@@ -137,6 +149,7 @@ impl Params {
             End::Null => Param::Null,
             End::Text(end) => Param::Text(upto(end)),
             End::Verbatim(end) => Param::Verbatim(upto(end)),
+            End::Unset(end) => Param::Unset(upto(end)),
         })
     }
 }
@@ -294,9 +307,11 @@ mod tests {
         params.int(-7);
         params.null();
         params.text("");
+        params.unset(":y");
         params.text("x");
         let all: Vec<_> = params.iter().collect();
-        assert_eq!(all, [Param::Verbatim(b"-7"), Param::Null, Param::Text(b""), Param::Text(b"x")]);
+        let texts = [Param::Text(b""), Param::Unset(b":y"), Param::Text(b"x")];
+        assert_eq!(all, [&[Param::Verbatim(b"-7"), Param::Null][..], &texts].concat());
 
         let mut reply = Reply::default();
         reply.set_columns(2);

@@ -153,7 +153,7 @@ pub(crate) fn put_statement(
     for (param, piece) in params.iter().zip(pieces) {
         match param {
             Param::Null => out.extend_from_slice(b"NULL"),
-            Param::Verbatim(value) => out.extend_from_slice(value),
+            Param::Verbatim(value) | Param::Unset(value) => out.extend_from_slice(value),
             Param::Text(value) => quote(out, value),
         }
         out.extend_from_slice(piece.as_bytes());
@@ -249,6 +249,9 @@ pub(crate) trait Wire: Sync {
 
     /// Asks for the answers that are outstanding; returns whether there are any.
     fn sync(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
+
+    /// Whether a transaction is open, as far as the last answer tells.
+    fn in_transaction(&self, session: &Self::Session) -> bool;
 
     /// Ends the transaction that failed; returns whether there is an answer to come.
     fn rollback(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;

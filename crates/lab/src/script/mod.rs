@@ -9,7 +9,11 @@
 //! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is refused.
 //! 2. A running client allocates nothing once each of its variables has held its longest text.
 //! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, because pgbench does so. A name that
-//!    nothing can ever set stays as it is.
+//!    nothing can ever set stays as it is; one that nothing has set yet stays in a text, and is NULL where it is bound.
+//!
+//! What is done otherwise than in pgbench: a transaction that is tried again begins with the variables it began with, not
+//! with the random numbers alone, so that `\set n :n + 1` counts transactions and not tries; a statement in a pipeline is
+//! prepared when it is first run, like any other, not when its pipeline begins.
 //!
 //! What is not here: `\shell` and `\setshell`, which would start processes between statements.
 

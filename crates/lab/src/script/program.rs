@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::client::{Random, StatementId};
-use crate::workload::{Statement, Wanted};
+use crate::workload::{Prepare, Statement, Wanted};
 
 use super::Fault;
 use super::command::{self, Amount, Command, Keep, Kind};
@@ -193,6 +193,14 @@ impl Program {
         &self.statements
     }
 
+    /// Where the first pipeline begins, if any: the simple protocol has none.
+    pub fn pipeline(&self) -> Option<String> {
+        self.scripts.iter().zip(&self.kinds).find_map(|(script, kind)| {
+            let at = script.ops.iter().position(|op| matches!(op, Op::StartPipeline))?;
+            Some(format!("{kind}:{}", script.places[at].line))
+        })
+    }
+
     /// The scripts' names.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
@@ -341,7 +349,9 @@ impl Linker {
         let statement =
             u16::try_from(self.statements.len()).map_err(|_| "too many statements: use up to 65536")?;
         let wanted = if keep.is_some() { Wanted::NamedRows } else { Wanted::Nothing };
-        self.statements.push(Statement { pieces, preparable: !sql.combined, wanted });
+        // pgbench, too, prepares a command when it is first run.
+        let prepare = if sql.combined { Prepare::Never } else { Prepare::AtFirstUse };
+        self.statements.push(Statement { pieces, prepare, wanted });
         Ok(Op::Run { statement: StatementId(statement), variables: variables.into(), keep })
     }
 

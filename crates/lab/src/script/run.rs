@@ -150,7 +150,7 @@ impl ScriptClient {
                 Ok(None)
             }
             Op::SyncPipeline | Op::EndPipeline if !self.pipeline => Err("not in pipeline mode".into()),
-            Op::SyncPipeline => Ok(Some(Step::Sync)),
+            Op::SyncPipeline => Ok(Some(Step::Fence)),
             Op::EndPipeline => {
                 self.pipeline = false;
                 Ok(Some(Step::Sync))
@@ -215,11 +215,11 @@ fn write_param(
             params.verbatim(scratch);
         }
         Written::Text(text) => params.verbatim(text),
-        // Not set yet: it stays as it stands.
+        // Not set yet: in a text it stays as it stands.
         Written::Unset => {
             scratch.push(':');
             scratch.push_str(names.name(id));
-            params.verbatim(scratch);
+            params.unset(scratch);
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::client::{Client, Params, Random, Reply, Step, Turn};
-use crate::workload::Wanted;
+use crate::client::{Client, Param, Params, Random, Reply, Step, Turn};
+use crate::workload::{Prepare, Wanted};
 
 fn settings() -> Settings {
     Settings { defines: Vec::new(), scale: 7, seed: 42 }
@@ -59,8 +59,8 @@ impl Driver {
             let mut params = self.params.iter();
             for (at, piece) in self.program.statements()[id.0 as usize].pieces.iter().enumerate() {
                 match (at > 0).then(|| params.next().expect("a parameter for each place")) {
-                    Some(crate::client::Param::Null) => text.push_str("NULL"),
-                    Some(crate::client::Param::Text(value) | crate::client::Param::Verbatim(value)) => {
+                    Some(Param::Null) => text.push_str("NULL"),
+                    Some(Param::Text(value) | Param::Verbatim(value) | Param::Unset(value)) => {
                         text.push_str(std::str::from_utf8(value).unwrap());
                     }
                     None => {}
@@ -74,6 +74,7 @@ impl Driver {
             Step::Run(id) => sent("run ", id),
             Step::Queue(id) => sent("queue ", id),
             Step::Sync => "sync".into(),
+            Step::Fence => "fence".into(),
             Step::Sleep(time) => format!("sleep {}us", time.as_micros()),
             Step::Done(kind) => format!("done {kind}"),
             Step::Abort(message) => format!("abort {message}"),
@@ -125,7 +126,7 @@ fn variables_stand_wherever_pgbench_replaces_them() {
         program
             .statements()
             .iter()
-            .all(|statement| statement.preparable && statement.wanted == Wanted::Nothing)
+            .all(|statement| statement.prepare == Prepare::AtFirstUse && statement.wanted == Wanted::Nothing)
     );
 }
 
@@ -159,7 +160,7 @@ fn results_become_variables() {
         "SELECT a, b \\gset p_\nSELECT 1 \\; SELECT 2 \\aset\nSELECT :p_a, ':p_b', :one, :two, :three;",
     );
     assert_eq!(program.statements()[0].wanted, Wanted::NamedRows);
-    assert!(!program.statements()[1].preparable);
+    assert_eq!(program.statements()[1].prepare, Prepare::Never);
     let mut driver = Driver::new(&program);
     assert_eq!(driver.told(), "run SELECT a, b");
     driver.answer(&["a", "b"], &[&[Some("12"), None]]);
@@ -212,7 +213,7 @@ fn sleeps_have_units() {
 fn pipelines_queue() {
     let text = "SELECT 0;\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;";
     let expected =
-        ["run SELECT 0;", "queue SELECT 1;", "sync", "queue SELECT 2;", "sync", "run SELECT 3;", "done 0"];
+        ["run SELECT 0;", "queue SELECT 1;", "fence", "queue SELECT 2;", "sync", "run SELECT 3;", "done 0"];
     assert_eq!(steps(text), expected);
     assert_eq!(steps("\\startpipeline\n\\startpipeline"), ["abort t.sql:2: already in pipeline mode"]);
     assert_eq!(steps("\\endpipeline"), ["abort t.sql:1: not in pipeline mode"]);
@@ -347,7 +348,7 @@ fn a_warm_client_allocates_nothing() {
                 Step::Done(_) => done += 1,
                 Step::Abort(message) => panic!("{message}"),
                 Step::Sleep(time) => assert_eq!(time, Duration::from_micros(1)),
-                Step::Run(_) | Step::Queue(_) | Step::Sync => {}
+                Step::Run(_) | Step::Queue(_) | Step::Sync | Step::Fence => {}
                 Step::Pause(_) | Step::Connect | Step::Leave => unreachable!("no script says so"),
             }
         }

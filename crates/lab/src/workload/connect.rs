@@ -9,7 +9,7 @@ use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::{Client, StatementId, Step, Turn};
 
-use super::{Before, Check, Found, Original, PgbenchScript, Statement, Wanted, Workload};
+use super::{Before, Check, Found, Original, PgbenchScript, Prepare, Statement, Wanted, Workload};
 
 /// Its name on the command line, and of its only kind of transactions.
 pub const NAME: &str = "connect";
@@ -64,7 +64,7 @@ impl Workload for Connect {
     }
 
     fn statements(&self, _: Dialect) -> Vec<Statement> {
-        vec![Statement { pieces: vec![ASKED.into()], preparable: false, wanted: Wanted::Nothing }]
+        vec![Statement { pieces: vec![ASKED.into()], prepare: Prepare::Never, wanted: Wanted::Nothing }]
     }
 
     fn client(&self, _: usize, _: usize) -> Box<dyn Client> {

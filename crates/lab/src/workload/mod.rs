@@ -18,10 +18,21 @@ use crate::client::Client;
 pub struct Statement {
     /// One more than there are parameters.
     pub pieces: Vec<String>,
-    /// Whether it can be prepared (BEGIN and END are sent as they are where a protocol can't prepare them).
-    pub preparable: bool,
+    /// When it is prepared, under a protocol that prepares.
+    pub prepare: Prepare,
     /// What the client looks at of its reply.
     pub wanted: Wanted,
+}
+
+/// When a statement is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepare {
+    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't prepare them).
+    Never,
+    /// When the connection is set up.
+    AtConnect,
+    /// When a client first runs it: one before it may make what it needs.
+    AtFirstUse,
 }
 
 /// What a client looks at of a statement's reply: a driver reads the rest past.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::{Client, Params, Random};
+use crate::drive::Protocol;
 use crate::script::{Program, ScriptClient, Settings, Source};
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Original, PgbenchScript, Statement, Workload};
+use super::{Before, Check, Found, Original, PgbenchScript, Prepare, Statement, Workload};
 
 /// Rows of pgbench_accounts for each unit of scale.
 const ACCOUNTS: u64 = 100_000;
@@ -226,6 +227,16 @@ impl PgBench {
         Self { multiple: Some(multiple), ..self }
     }
 
+    /// Refuses, as pgbench does, a script with a pipeline under the simple protocol.
+    pub fn check_protocol(&self, protocol: Protocol) -> Result<(), String> {
+        match self.program.pipeline() {
+            Some(place) if protocol == Protocol::Simple => Err(format!(
+                "{place}: cannot use pipeline mode with the simple query protocol: take --protocol extended or prepared"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn sums(&self, control: &mut Control) -> Result<Vec<String>, Fault> {
         let count = match self.conserves {
             Conserves::All => 4,
@@ -395,11 +406,15 @@ impl Workload for PgBench {
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let mut statements = self.program.statements().to_vec();
+        if self.sources.iter().all(|source| builtin_name(source).is_some()) {
+            // What these need was loaded before: what is missing is said before a round begins.
+            statements.iter_mut().for_each(|statement| statement.prepare = Prepare::AtConnect);
+        }
         if dialect == Dialect::Mysql {
             for statement in &mut statements {
                 match statement.pieces.as_slice() {
                     // MySQL prepares no BEGIN, and its END is none of a transaction.
-                    [only] if only.eq_ignore_ascii_case("begin;") => statement.preparable = false,
+                    [only] if only.eq_ignore_ascii_case("begin;") => statement.prepare = Prepare::Never,
                     [only] if only.eq_ignore_ascii_case("end;") => statement.pieces = vec!["COMMIT;".into()],
                     _ => {}
                 }

@@ -10,7 +10,7 @@ use crate::client::random::sysbench::{Distribution, Keys};
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Original, Statement, Wanted, Workload};
+use super::{Before, Check, Found, Original, Prepare, Statement, Wanted, Workload};
 
 /// Which of sysbench's scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -347,20 +347,23 @@ impl Workload for Sysbench {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
-        let statement = |text: &str, preparable: bool| Statement {
+        let statement = |text: &str, prepare: Prepare| Statement {
             pieces: text.split('?').map(String::from).collect(),
-            preparable,
+            prepare,
             wanted: Wanted::Nothing,
         };
         let mut all = Vec::new();
         if self.plan.transaction {
             // MySQL prepares no BEGIN.
-            all = vec![statement("BEGIN", dialect == Dialect::Postgres), statement("COMMIT", true)];
+            let begin = if dialect == Dialect::Mysql { Prepare::Never } else { Prepare::AtConnect };
+            all = vec![statement("BEGIN", begin), statement("COMMIT", Prepare::AtConnect)];
         }
         let used = || QUERIES.iter().filter(|(query, _)| self.plan.used.contains(query));
         for number in 1..=self.options.tables {
             let table = format!("sbtest{number}");
-            all.extend(used().map(|(_, text)| statement(&text.replace("sbtestT", &table), true)));
+            all.extend(
+                used().map(|(_, text)| statement(&text.replace("sbtestT", &table), Prepare::AtConnect)),
+            );
         }
         all
     }

@@ -14,7 +14,7 @@ use crate::client::random::ycsb::{Scrambled, Zipfian, hash};
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Statement, Wanted, Workload};
+use super::{Before, Check, Found, Prepare, Statement, Wanted, Workload};
 
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,7 +224,7 @@ impl Workload for Ycsb {
     fn statements(&self, _: Dialect) -> Vec<Statement> {
         let statement = |text: &str| Statement {
             pieces: text.split('?').map(String::from).collect(),
-            preparable: true,
+            prepare: Prepare::AtConnect,
             wanted: Wanted::Nothing,
         };
         let columns: Vec<_> = self.fields().collect();

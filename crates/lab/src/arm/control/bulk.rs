@@ -169,7 +169,7 @@ fn write_copied(row: &Params, to: &mut Vec<u8>) {
         }
         match value {
             Param::Null => to.extend_from_slice(b"\\N"),
-            Param::Verbatim(text) => to.extend_from_slice(text),
+            Param::Verbatim(text) | Param::Unset(text) => to.extend_from_slice(text),
             Param::Text(text) => {
                 for &byte in text {
                     match byte {
@@ -231,7 +231,7 @@ fn write_inserted(row: &Params, to: &mut Vec<u8>) {
         }
         match value {
             Param::Null => to.extend_from_slice(b"NULL"),
-            Param::Verbatim(text) => to.extend_from_slice(text),
+            Param::Verbatim(text) | Param::Unset(text) => to.extend_from_slice(text),
             Param::Text(text) => {
                 to.push(b'\'');
                 for &byte in text {

@@ -390,6 +390,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                         break;
                     }
                 }
+                Step::Fence => _ = self.wire.sync(&mut seat.session, &mut self.out),
                 Step::Sleep(time) => {
                     self.idle(place, Doing::Sleeping, now + time.as_nanos() as u64);
                     break;
@@ -405,8 +406,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                         seat.doing = Doing::Ending(kind);
                         break;
                     }
-                    self.count(place, kind, now);
-                    if !self.pause(place, now) {
+                    if !self.over(place, kind, now) {
                         break;
                     }
                     // Transactions that send nothing must not keep the thread from all others.
@@ -432,12 +432,19 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.timers.push(Reverse((until, place as u32)));
     }
 
-    /// A transaction is done.
-    fn count(&mut self, place: usize, kind: u8, now: u64) {
-        let begun = self.seats[place].begun;
+    /// A transaction is done; whether the client begins the next at once. None is that leaves the server's open: all that
+    /// its client did and will do would be one.
+    fn over(&mut self, place: usize, kind: u8, now: u64) -> bool {
+        let seat = &self.seats[place];
+        let begun = seat.begun;
+        if seat.link.is_up() && self.wire.in_transaction(&seat.session) {
+            self.lose(place, || "end of script reached without completing the last transaction".to_owned());
+            return false;
+        }
         self.done += 1;
         self.spent += now - begun;
         self.tally.done(kind, begun, now);
+        self.pause(place, now)
     }
 
     /// Whether all there is to wait for is the answer to the only client.
@@ -530,8 +537,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                 self.advance(place, now);
             }
             Doing::Ending(kind) => {
-                self.count(place, kind, now);
-                if self.pause(place, now) {
+                if self.over(place, kind, now) {
                     self.advance(place, now);
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::binary::take_value;
 use super::packet::{frame, packet, take, take_length, take_text};
-use super::{COM_STMT_CLOSE, Session};
+use super::{COM_STMT_CLOSE, Known, Session, UNPREPARABLE};
 use crate::client::Reply;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
 use crate::workload::Wanted;
@@ -42,10 +42,13 @@ const ERR: u8 = 0xff;
 const FILE: u8 = 0xfb;
 
 impl Session {
-    /// A connection whose statements have these numbers.
-    pub(super) fn ready(ids: Vec<u32>) -> Self {
+    /// A connection on which so much is known of the statements.
+    pub(super) fn ready(known: Vec<Known>) -> Self {
         Self {
-            ids,
+            known,
+            preparing: (0, false),
+            status: 0,
+            query: Vec::new(),
             expect: Expect::Nothing,
             binary: false,
             wanted: Wanted::Nothing,
@@ -85,6 +88,14 @@ impl Session {
         let first = *body.first()?;
         if first == ERR && !matches!(self.expect, Expect::Columns(_)) {
             error(body, &mut answer.failure)?;
+            let preparing = matches!(self.expect, Expect::Prepared) && !self.query.is_empty();
+            if preparing && answer.failure.code == UNPREPARABLE {
+                self.known[self.preparing.0] = Known::Text;
+                self.binary = false;
+                self.expect = Expect::First;
+                out.extend_from_slice(&self.query);
+                return Some(Progress::More);
+            }
             // Without being asked, a server speaks only to say that it ends.
             let asked = !matches!(self.expect, Expect::Nothing);
             return Some(if asked { Progress::Failed } else { Progress::Ended });
@@ -93,6 +104,7 @@ impl Session {
             Expect::Nothing => return None,
             Expect::Prepared => {
                 let (id, left) = prepared(body)?;
+                self.known[self.preparing.0] = Known::Number(id);
                 self.described(id, left, out)
             }
             Expect::Described { id, left } => self.described(id, left - 1, out),
@@ -137,7 +149,7 @@ impl Session {
         Some(Progress::More)
     }
 
-    /// So many packets of the description are to come; after the last the statement is executed and closed.
+    /// So many packets of the description are to come; after the last the statement is executed, and closed unless it is kept.
     fn described(&mut self, id: u32, left: u32, out: &mut Vec<u8>) -> Expect {
         if left > 0 {
             return Expect::Described { id, left };
@@ -145,14 +157,17 @@ impl Session {
         let start = out.len();
         out.extend_from_slice(&self.execute);
         out[start + 5..start + 9].copy_from_slice(&id.to_le_bytes());
-        packet(out, 0, |out| {
-            out.push(COM_STMT_CLOSE);
-            out.extend_from_slice(&id.to_le_bytes());
-        });
+        if !self.preparing.1 {
+            packet(out, 0, |out| {
+                out.push(COM_STMT_CLOSE);
+                out.extend_from_slice(&id.to_le_bytes());
+            });
+        }
         Expect::First
     }
 
     fn result_ends(&mut self, status: u16) -> Option<Progress> {
+        self.status = status;
         if status & MORE_RESULTS != 0 {
             self.expect = Expect::First;
             return Some(Progress::More);

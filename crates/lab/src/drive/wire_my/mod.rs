@@ -3,6 +3,7 @@
 //! Prepared statements are executed with binary values: whole numbers as BIGINT, other numbers as DECIMAL, texts as
 //! VARCHAR. The protocol answers one command at a time, so nothing is queued: a statement that need not be waited for is
 //! waited for all the same. Without being kept prepared (extended), a statement is prepared, executed and closed each time.
+//! What a server can't prepare (MySQL START TRANSACTION, say) is sent as text once it has said so.
 
 mod answer;
 mod binary;
@@ -14,8 +15,8 @@ mod welcome;
 use crate::arm::{Address, Target};
 use crate::client::{Param, Params, StatementId};
 use crate::drive::Protocol;
-use crate::drive::wire::{Answer, Progress, Refusal, Wire, assert_complete, put_statement};
-use crate::workload::{Statement, Wanted};
+use crate::drive::wire::{Answer, Code, Progress, Refusal, Wire, assert_complete, put_statement};
+use crate::workload::{Prepare, Statement, Wanted};
 use answer::Expect;
 use packet::{packet, put_length};
 
@@ -26,6 +27,11 @@ const COM_QUERY: u8 = 0x03;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 const COM_STMT_CLOSE: u8 = 0x19;
+
+/// Of a server's status.
+const IN_TRANSACTION: u16 = 0x1;
+/// The error of a statement that can't be prepared (ER_UNSUPPORTED_PS).
+const UNPREPARABLE: Code = Code::Number(1295);
 
 const TYPE_BIGINT: u8 = 0x08;
 const TYPE_NULL: u8 = 0x06;
@@ -48,24 +54,43 @@ struct Prepared {
     wanted: Wanted,
     /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
     protocol: Protocol,
+    /// It is prepared when it is first used.
+    late: bool,
     /// Its text with a `?` for each parameter.
     text: String,
+}
+
+/// What is known of a statement on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It is yet to be prepared.
+    Nothing,
+    /// The server can prepare it; the number it has there, where it is kept.
+    Number(u32),
+    /// The server prepares nothing of its kind: it is sent as text.
+    Text,
 }
 
 /// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The server's numbers of the prepared statements, by ours.
-    ids: Vec<u32>,
+    /// By our numbers of the statements.
+    known: Vec<Known>,
+    /// Which is being prepared, and whether it is kept prepared.
+    preparing: (usize, bool),
     expect: Expect,
+    /// The server's status with the last answer.
+    status: u16,
     /// Whether rows come in binary.
     binary: bool,
     /// Of the reply of what was sent last.
     wanted: Wanted,
     /// Columns of the result under way: type, and whether it is unsigned.
     columns: Vec<(u8, bool)>,
-    /// COM_STMT_EXECUTE that is sent when its statement is prepared (extended).
+    /// COM_STMT_EXECUTE that is sent when its statement is prepared.
     execute: Vec<u8>,
+    /// COM_QUERY that is sent when its statement can't be.
+    query: Vec<u8>,
     /// A value as text.
     scratch: Vec<u8>,
 }
@@ -76,7 +101,8 @@ impl Mysql {
         let prepared = |one: &Statement| Prepared {
             pieces: one.pieces.clone(),
             wanted: one.wanted,
-            protocol: if one.preparable { protocol } else { Protocol::Simple },
+            protocol: if one.prepare == Prepare::Never { Protocol::Simple } else { protocol },
+            late: one.prepare == Prepare::AtFirstUse,
             text: one.pieces.join("?"),
         };
         Self {
@@ -114,7 +140,7 @@ fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
         out.push(1);
         for (index, param) in params.iter().enumerate() {
             let kind = match param {
-                Param::Null => {
+                Param::Null | Param::Unset(_) => {
                     out[nulls + index / 8] |= 1 << (index % 8);
                     TYPE_NULL
                 }
@@ -126,7 +152,7 @@ fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
         }
         for param in params.iter() {
             match param {
-                Param::Null => (),
+                Param::Null | Param::Unset(_) => (),
                 Param::Verbatim(value) if let Some(number) = whole(value) => {
                     out.extend_from_slice(&number.to_le_bytes());
                 }
@@ -180,18 +206,30 @@ impl Wire for Mysql {
         assert_complete(&statement.pieces, params);
         session.wanted = statement.wanted;
         session.expect = Expect::First;
-        session.binary = statement.protocol != Protocol::Simple;
-        match statement.protocol {
-            Protocol::Simple => statement.encode_simple(params, out),
-            Protocol::Prepared => execute(session.ids[id], params, out),
-            Protocol::Extended => {
+        session.binary = true;
+        match (statement.protocol, session.known[id]) {
+            (Protocol::Simple, _) | (_, Known::Text) => {
+                session.binary = false;
+                statement.encode_simple(params, out);
+            }
+            (Protocol::Prepared, Known::Number(number)) => execute(number, params, out),
+            (protocol, known) => {
                 session.execute.clear();
                 execute(0, params, &mut session.execute);
+                session.query.clear();
+                if known == Known::Nothing {
+                    statement.encode_simple(params, &mut session.query);
+                }
+                session.preparing = (id, protocol == Protocol::Prepared);
                 session.expect = Expect::Prepared;
                 prepare(&statement.text, out);
             }
         }
         true
+    }
+
+    fn in_transaction(&self, session: &Session) -> bool {
+        session.status & IN_TRANSACTION != 0
     }
 
     fn sync(&self, _: &mut Session, _: &mut Vec<u8>) -> bool {

@@ -17,6 +17,10 @@ tQYSXEgwu/HCWeJwUQIDAQAB
 ";
 
 fn wire(protocol: Protocol, address: Address) -> Mysql {
+    wire_of(protocol, address, Prepare::AtConnect)
+}
+
+fn wire_of(protocol: Protocol, address: Address, prepare: Prepare) -> Mysql {
     let target = Target {
         arm: "canned".to_owned(),
         dialect: Dialect::Mysql,
@@ -28,10 +32,11 @@ fn wire(protocol: Protocol, address: Address) -> Mysql {
     };
     let select = Statement {
         pieces: ["SELECT ", ", ", ", ", ", ", ""].map(str::to_owned).into(),
-        preparable: true,
+        prepare,
         wanted: Wanted::NamedRows,
     };
-    let begin = Statement { pieces: vec!["BEGIN".to_owned()], preparable: false, wanted: Wanted::Nothing };
+    let begin =
+        Statement { pieces: vec!["BEGIN".to_owned()], prepare: Prepare::Never, wanted: Wanted::Nothing };
     Mysql::new(&target, &[begin, select], protocol)
 }
 
@@ -131,6 +136,44 @@ fn sha2_passwords_go_whole_over_a_unix_socket_and_encrypted_over_tcp() {
 }
 
 #[test]
+fn a_key_that_is_none_and_numbers_that_begin_anew_are_no_panic() {
+    let cut = KEY.replace("AsVxFL8K", "");
+    let lies = "-----BEGIN PUBLIC KEY-----\nMIGf\n-----END PUBLIC KEY-----\n";
+    let wire = wire(Protocol::Simple, Address::Tcp("h".to_owned(), 1));
+    for key in ["-----BEGIN PUBLIC KEY-----", lies, &cut[..200], KEY] {
+        let (mut state, mut out) = (wire.greet(&mut Vec::new()), Vec::new());
+        wire.welcome(&mut state, &greeting("caching_sha2_password"), &mut out).unwrap();
+        wire.welcome(&mut state, &framed(255, b"\x01\x04"), &mut out).unwrap();
+        assert!(out.ends_with(&framed(0, b"\x02")));
+        let told = wire.welcome(&mut state, &framed(255, &[b"\x01", key.as_bytes()].concat()), &mut out);
+        match told {
+            Ok(ready) => assert!(ready.is_none() && key == KEY, "{key}"),
+            Err(Refusal::Protocol(why)) => {
+                assert!(key != KEY && why.contains("public key is malformed"), "{key}: {why}");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    // Too long for a key of 1,024 bits.
+    let mut long = wire;
+    long.password = "x".repeat(200);
+    let (mut state, mut out) = (long.greet(&mut Vec::new()), Vec::new());
+    long.welcome(&mut state, &greeting("caching_sha2_password"), &mut out).unwrap();
+    long.welcome(&mut state, &framed(2, b"\x01\x04"), &mut out).unwrap();
+    let told = long.welcome(&mut state, &framed(4, &[b"\x01", KEY.as_bytes()].concat()), &mut out);
+    assert!(matches!(told, Err(Refusal::Protocol(why)) if why.contains("too short for the password")));
+}
+
+#[test]
+fn several_statements_in_a_text_are_asked_for() {
+    let wire = wire(Protocol::Simple, unix());
+    let (mut state, mut out) = (wire.greet(&mut Vec::new()), Vec::new());
+    wire.welcome(&mut state, &greeting("mysql_native_password"), &mut out).unwrap();
+    let capabilities = u32::from_le_bytes(out[4..8].try_into().unwrap());
+    assert_ne!(capabilities & 0x1_0000, 0, "CLIENT_MULTI_STATEMENTS");
+}
+
+#[test]
 fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     let simple = wire(Protocol::Simple, unix());
     let mut out = Vec::new();
@@ -147,6 +190,69 @@ fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     out.clear();
     prepared.encode(&mut session, StatementId(0), &Params::default(), true, &mut out);
     assert_eq!(out, framed(0, b"\x03BEGIN"));
+}
+
+/// A statement's description: its number, four parameters and one column.
+fn described(number: u8) -> Vec<u8> {
+    let first = [0, number, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, 0];
+    [framed(1, &first), (2..9).flat_map(|number| framed(number, b"x")).collect()].concat()
+}
+
+const UNSUPPORTED: &[u8] =
+    b"\xff\x0f\x05#HY000This command is not supported in the prepared statement protocol yet";
+
+#[test]
+fn a_statement_is_prepared_when_it_is_first_used_and_what_can_not_be_is_sent_as_text() {
+    let late = wire_of(Protocol::Prepared, unix(), Prepare::AtFirstUse);
+    let (mut session, mut out, mut answer) = (session(&late), Vec::new(), Answer::default());
+    late.encode(&mut session, StatementId(1), &params(), true, &mut out);
+    assert_eq!(out, framed(0, b"\x16SELECT ?, ?, ?, ?"));
+    out.clear();
+    let (_, progress) = late.decode(&mut session, &described(7), &mut answer, &mut out);
+    assert_eq!((progress, &out[4..9]), (Progress::More, &b"\x17\x07\0\0\0"[..]));
+    // It is kept: nothing follows, and the next time it is executed at once.
+    let executed = std::mem::take(&mut out);
+    assert_eq!(executed.len(), 4 + usize::from(executed[0]));
+    assert_eq!(late.decode(&mut session, &framed(1, OK), &mut answer, &mut out).1, Progress::Replied);
+    late.encode(&mut session, StatementId(1), &params(), true, &mut out);
+    assert_eq!(out, executed);
+
+    let text = framed(0, b"\x03SELECT -7, 'it\\'s \\\\', NULL, 1.50");
+    for protocol in [Protocol::Prepared, Protocol::Extended] {
+        let late = wire_of(protocol, unix(), Prepare::AtFirstUse);
+        let mut session = self::session(&late);
+        out.clear();
+        late.encode(&mut session, StatementId(1), &params(), true, &mut out);
+        out.clear();
+        let (_, progress) = late.decode(&mut session, &framed(1, UNSUPPORTED), &mut answer, &mut out);
+        assert_eq!((progress, &out), (Progress::More, &text));
+        assert_eq!(late.decode(&mut session, &framed(1, OK), &mut answer, &mut out).1, Progress::Replied);
+        // It is not asked again.
+        out.clear();
+        late.encode(&mut session, StatementId(1), &params(), true, &mut out);
+        assert_eq!(out, text);
+    }
+    // The same where it is prepared at the beginning.
+    let early = wire(Protocol::Prepared, unix());
+    let mut state = early.greet(&mut Vec::new());
+    early.welcome(&mut state, &greeting("mysql_native_password"), &mut out).unwrap();
+    assert!(early.welcome(&mut state, &framed(2, OK), &mut out).unwrap().is_none());
+    let mut session = early.welcome(&mut state, &framed(1, UNSUPPORTED), &mut out).unwrap().unwrap();
+    out.clear();
+    early.encode(&mut session, StatementId(1), &params(), true, &mut out);
+    assert_eq!(out, text);
+}
+
+#[test]
+fn the_status_tells_whether_a_transaction_is_open() {
+    let wire = wire(Protocol::Simple, unix());
+    let (mut session, mut out, mut answer) = (session(&wire), Vec::new(), Answer::default());
+    for (status, open) in [(2, false), (3, true), (2, false)] {
+        wire.encode(&mut session, StatementId(0), &Params::default(), true, &mut out);
+        let ok = framed(1, &[0, 0, 0, status, 0, 0, 0]);
+        assert_eq!(wire.decode(&mut session, &ok, &mut answer, &mut out).1, Progress::Replied);
+        assert_eq!(wire.in_transaction(&session), open);
+    }
 }
 
 /// A column named n of this type.

@@ -1,18 +1,21 @@
 //! Setting up a connection to a MySQL or MariaDB server: greeting, authentication (mysql_native_password,
 //! caching_sha2_password with the server's public key or over a Unix socket), and preparing the workload's statements.
 
+use std::panic::catch_unwind;
+
 use mysql_common::crypto::encrypt;
 use mysql_common::scramble::{scramble_native, scramble_sha256};
 
 use super::answer::{error, prepared};
 use super::packet::{frame, packet, put_length, take, take_zero_ended};
-use super::{Mysql, Session, prepare};
+use super::{Known, Mysql, Prepared, Session, UNPREPARABLE, prepare};
 use crate::drive::Protocol;
 use crate::drive::wire::{Failure, Refusal, each_message};
 
-/// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce, several results (of
-/// procedures, prepared or not), plug-in authentication with responses of any length.
-const CAPABILITIES: u32 = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000 | 0x20_0000;
+/// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce, several statements in a
+/// text, several results (prepared or not), plug-in authentication with responses of any length.
+const CAPABILITIES: u32 =
+    0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x4_0000 | 0x8_0000 | 0x20_0000;
 /// utf8mb4_general_ci, which both servers know.
 const CHARSET: u8 = 45;
 const PACKET_MAX: u32 = 1 << 24;
@@ -26,7 +29,7 @@ pub(crate) struct Greeting {
     input: Vec<u8>,
     state: State,
     nonce: Vec<u8>,
-    ids: Vec<u32>,
+    known: Vec<Known>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -55,13 +58,23 @@ impl Greeting {
         let session = each_message(&mut input, bytes, |bytes| {
             let Some((number, body)) = frame(bytes).map_err(str::to_owned)? else { return Ok(None) };
             if body.first() == Some(&0xff) {
-                return Err(Refusal::Server(self.refused(wire, body)));
+                let failure = self.refused(wire, body);
+                if !matches!(self.state, State::Prepared) || failure.code != UNPREPARABLE {
+                    return Err(Refusal::Server(failure));
+                }
+                self.known.push(Known::Text);
+                let ready = self.prepare_next(wire, out)?;
+                return Ok(Some((body.len() + 4, ready.then(|| self.session()))));
             }
             let ready = self.step(wire, number, body, out)?;
-            Ok(Some((body.len() + 4, ready.then(|| Session::ready(std::mem::take(&mut self.ids))))))
+            Ok(Some((body.len() + 4, ready.then(|| self.session()))))
         })?;
         self.input = input;
         Ok(session)
+    }
+
+    fn session(&mut self) -> Session {
+        Session::ready(std::mem::take(&mut self.known))
     }
 
     /// Takes one packet; whether the connection is ready.
@@ -70,7 +83,7 @@ impl Greeting {
         match self.state {
             State::Greeted => {
                 let plugin = self.greeting(body).ok_or_else(cut)?;
-                packet(out, number + 1, |out| self.introduce(wire, &plugin, out));
+                packet(out, number.wrapping_add(1), |out| self.introduce(wire, &plugin, out));
                 self.state = State::Authenticated;
                 Ok(false)
             }
@@ -82,21 +95,21 @@ impl Greeting {
                     let plugin = take_zero_ended(&mut rest).ok_or_else(cut)?.to_vec();
                     self.nonce = rest.strip_suffix(&[0]).unwrap_or(rest).to_vec();
                     let response = self.respond(wire, &plugin)?;
-                    packet(out, number + 1, |out| out.extend_from_slice(&response));
+                    packet(out, number.wrapping_add(1), |out| out.extend_from_slice(&response));
                     Ok(false)
                 }
                 // caching_sha2_password: the server remembers the password; only then comes the end.
                 [0x01, 0x03, ..] => Ok(false),
                 // It does not, and wants it whole.
                 [0x01, 0x04, ..] if wire.local => {
-                    packet(out, number + 1, |out| {
+                    packet(out, number.wrapping_add(1), |out| {
                         out.extend_from_slice(wire.password.as_bytes());
                         out.push(0);
                     });
                     Ok(false)
                 }
                 [0x01, 0x04, ..] => {
-                    packet(out, number + 1, |out| out.push(2));
+                    packet(out, number.wrapping_add(1), |out| out.push(2));
                     self.state = State::Key;
                     Ok(false)
                 }
@@ -105,13 +118,13 @@ impl Greeting {
             State::Key => {
                 let key = body.strip_prefix(&[1]).unwrap_or(body);
                 let secret = self.encrypted(wire, key)?;
-                packet(out, number + 1, |out| out.extend_from_slice(&secret));
+                packet(out, number.wrapping_add(1), |out| out.extend_from_slice(&secret));
                 self.state = State::Authenticated;
                 Ok(false)
             }
             State::Prepared => {
                 let (id, left) = prepared(body).ok_or_else(cut)?;
-                self.ids.push(id);
+                self.known.push(Known::Number(id));
                 self.described(wire, left, out)
             }
             State::Described(left) => self.described(wire, left - 1, out),
@@ -176,16 +189,20 @@ impl Greeting {
         for (byte, nonce) in secret.iter_mut().zip(self.nonce.iter().cycle()) {
             *byte ^= nonce;
         }
-        Ok(encrypt(&secret, key))
+        // The crate reads keys by assertions, as it does the length of what they can hide.
+        catch_unwind(|| encrypt(&secret, key)).map_err(|_| {
+            let why = "the server's public key is malformed, or too short for the password";
+            Refusal::Protocol(why.to_owned())
+        })
     }
 
     /// Prepares the next statement; whether there is none.
     fn prepare_next(&mut self, wire: &Mysql, out: &mut Vec<u8>) -> Result<bool, Refusal> {
-        // Statements that can't be prepared have no number.
-        while wire.statements.get(self.ids.len()).is_some_and(|one| one.protocol != Protocol::Prepared) {
-            self.ids.push(0);
+        let now = |one: &Prepared| one.protocol == Protocol::Prepared && !one.late;
+        while wire.statements.get(self.known.len()).is_some_and(|one| !now(one)) {
+            self.known.push(Known::Nothing);
         }
-        let Some(statement) = wire.statements.get(self.ids.len()) else { return Ok(true) };
+        let Some(statement) = wire.statements.get(self.known.len()) else { return Ok(true) };
         prepare(&statement.text, out);
         self.state = State::Prepared;
         Ok(false)
@@ -203,7 +220,7 @@ impl Greeting {
     fn refused(&self, wire: &Mysql, body: &[u8]) -> Failure {
         let mut failure = Failure::default();
         error(body, &mut failure);
-        if let (State::Prepared, Some(statement)) = (self.state, wire.statements.get(self.ids.len())) {
+        if let (State::Prepared, Some(statement)) = (self.state, wire.statements.get(self.known.len())) {
             failure.message = format!("{} (preparing `{}`)", failure.message, statement.text);
         }
         failure

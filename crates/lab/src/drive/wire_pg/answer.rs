@@ -1,5 +1,7 @@
 //! What a PostgreSQL server answers.
 
+use std::collections::VecDeque;
+
 use super::Session;
 use crate::client::Reply;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
@@ -23,8 +25,17 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
 
 impl Session {
     /// A connection that is ready.
-    pub(super) fn ready() -> Self {
-        Self { awaited: 0, queued: false, failed: false, status: b'I', wanted: Wanted::Nothing }
+    pub(super) fn new(statements: usize) -> Self {
+        Self {
+            asked: 0,
+            answered: 0,
+            prepared: vec![false; statements],
+            parsing: VecDeque::new(),
+            queued: false,
+            failed: false,
+            status: b'I',
+            wanted: Wanted::Nothing,
+        }
     }
 
     pub(super) fn decode(&mut self, bytes: &[u8], answer: &mut Answer) -> (usize, Progress) {
@@ -49,8 +60,8 @@ impl Session {
                 b'C' => answer.reply.set_affected(affected(body)),
                 b'Z' => {
                     self.status = body.first().copied().unwrap_or(b'I');
-                    self.awaited = self.awaited.saturating_sub(1);
-                    if self.awaited == 0 {
+                    self.ready();
+                    if self.answered >= self.asked {
                         let failed = std::mem::take(&mut self.failed);
                         return (used, if failed { Progress::Failed } else { Progress::Replied });
                     }
@@ -70,7 +81,8 @@ impl Session {
                         return (used, Progress::Ended);
                     }
                 }
-                b'1' | b'3' | b'n' | b'I' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
+                b'1' => self.parsed(),
+                b'3' | b'n' | b'I' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
                 b'G' => return (used, Progress::Broken("COPY FROM STDIN can't be part of a workload")),
                 _ => return (used, Progress::Broken("a message of unknown type")),
             }

@@ -9,11 +9,13 @@ mod answer;
 mod tests;
 mod welcome;
 
+use std::collections::VecDeque;
+
 use crate::arm::Target;
 use crate::client::{Param, Params, StatementId};
 use crate::drive::Protocol;
 use crate::drive::wire::{Answer, Progress, Refusal, Wire, assert_complete, put_statement};
-use crate::workload::{Statement, Wanted};
+use crate::workload::{Prepare, Statement, Wanted};
 
 pub(crate) use welcome::Greeting;
 
@@ -33,6 +35,8 @@ struct Prepared {
     protocol: Protocol,
     /// Its text with `$1`, `$2` and so on.
     text: String,
+    /// Its Parse, where it is prepared when it is first used.
+    late: Option<Vec<u8>>,
     /// Parse (where it is sent each time) and the head of Bind, up to the number of parameters, with Bind's length 0.
     head: Vec<u8>,
     /// Where Bind begins in `head`.
@@ -42,8 +46,13 @@ struct Prepared {
 /// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// ReadyForQuery messages to come.
-    awaited: u32,
+    /// ReadyForQuery messages asked for, and those that have come.
+    asked: u64,
+    answered: u64,
+    /// By statement: whether the server has it, where it is prepared when it is first used.
+    prepared: Vec<bool>,
+    /// Statements whose ParseComplete is to come, and before which ReadyForQuery.
+    parsing: VecDeque<(u64, u16)>,
     /// Statements were sent without Sync.
     queued: bool,
     /// An error has come since the last answer.
@@ -81,7 +90,12 @@ impl Prepared {
             }
             text.push_str(piece);
         }
-        let protocol = if statement.preparable { protocol } else { Protocol::Simple };
+        let protocol = if statement.prepare == Prepare::Never { Protocol::Simple } else { protocol };
+        let late = (protocol == Protocol::Prepared && statement.prepare == Prepare::AtFirstUse).then(|| {
+            let mut late = Vec::new();
+            parse(&mut late, &name(id), &text);
+            late
+        });
         let mut head = Vec::new();
         let name = match protocol {
             Protocol::Extended => {
@@ -95,7 +109,7 @@ impl Prepared {
         put_text(&mut head, &name);
         head.extend_from_slice(&[0, 0]);
         head.extend_from_slice(&(statement.pieces.len() as u16 - 1).to_be_bytes());
-        Self { pieces: statement.pieces.clone(), wanted: statement.wanted, protocol, text, head, bind }
+        Self { pieces: statement.pieces.clone(), wanted: statement.wanted, protocol, text, late, head, bind }
     }
 
     /// As a Query message, values in it.
@@ -112,7 +126,7 @@ impl Prepared {
         out.extend_from_slice(&self.head);
         for param in params.iter() {
             match param {
-                Param::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
+                Param::Null | Param::Unset(_) => out.extend_from_slice(&(-1i32).to_be_bytes()),
                 Param::Text(value) | Param::Verbatim(value) => {
                     out.extend_from_slice(&(value.len() as i32).to_be_bytes());
                     out.extend_from_slice(value);
@@ -124,6 +138,32 @@ impl Prepared {
         let length = (out.len() - start - 1) as u32;
         out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
         out.extend_from_slice(DESCRIBE_EXECUTE);
+    }
+}
+
+impl Session {
+    /// Has a statement prepared by its Parse, unless it is or will be.
+    fn parse(&mut self, number: u16, parse: &[u8], out: &mut Vec<u8>) {
+        let under_way = || self.parsing.iter().any(|(_, other)| *other == number);
+        if !self.prepared[usize::from(number)] && !under_way() {
+            out.extend_from_slice(parse);
+            self.parsing.push_back((self.asked, number));
+        }
+    }
+
+    /// The oldest Parse under way is done.
+    fn parsed(&mut self) {
+        if let Some((_, number)) = self.parsing.pop_front() {
+            self.prepared[usize::from(number)] = true;
+        }
+    }
+
+    /// A ReadyForQuery has come: what was to be prepared before it and is not was passed over behind an error.
+    fn ready(&mut self) {
+        while self.parsing.front().is_some_and(|(before, _)| *before <= self.answered) {
+            self.parsing.pop_front();
+        }
+        self.answered += 1;
     }
 }
 
@@ -152,15 +192,19 @@ impl Wire for Postgres {
         wait: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        let statement = &self.statements[usize::from(statement.0)];
+        let number = statement.0;
+        let statement = &self.statements[usize::from(number)];
         assert_complete(&statement.pieces, params);
         session.wanted = statement.wanted;
         if statement.protocol == Protocol::Simple {
             // Behind an error in what was queued a Query would be passed over, unless there is a Sync between them.
             self.sync(session, out);
             statement.encode_simple(params, out);
-            session.awaited += 1;
+            session.asked += 1;
             return true;
+        }
+        if let Some(late) = &statement.late {
+            session.parse(number, late, out);
         }
         statement.encode_bound(params, out);
         session.queued = true;
@@ -170,17 +214,21 @@ impl Wire for Postgres {
     fn sync(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
         if std::mem::take(&mut session.queued) {
             out.extend_from_slice(SYNC);
-            session.awaited += 1;
+            session.asked += 1;
         }
-        session.awaited > 0
+        session.asked > session.answered
+    }
+
+    fn in_transaction(&self, session: &Session) -> bool {
+        session.status != b'I'
     }
 
     fn rollback(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
-        if session.status == b'I' {
+        if !self.in_transaction(session) {
             return false;
         }
         message(out, b'Q', |out| put_text(out, "ROLLBACK"));
-        session.awaited += 1;
+        session.asked += 1;
         true
     }
 

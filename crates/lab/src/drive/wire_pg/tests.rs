@@ -18,7 +18,7 @@ fn wire(protocol: Protocol, password: Option<&str>) -> Postgres {
     };
     let select = Statement {
         pieces: ["SELECT ", ", ", ", ", ";"].map(str::to_owned).into(),
-        preparable: true,
+        prepare: Prepare::AtConnect,
         wanted: Wanted::NamedRows,
     };
     Postgres::new(&target, &[select], protocol)
@@ -59,6 +59,21 @@ fn values_are_quoted_in_a_query_and_counted_in_a_bind() {
     wanted.extend_from_slice(bind);
     wanted.extend_from_slice(b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
     assert_eq!(out, wanted);
+}
+
+/// As pgbench's variables that nothing has set: as they stand in a text, NULL where they are bound.
+#[test]
+fn what_has_no_value_stands_as_it_is_or_is_null() {
+    let mut params = Params::default();
+    (0..3).for_each(|_| params.unset(":x"));
+    let (simple, prepared) = (wire(Protocol::Simple, None), wire(Protocol::Prepared, None));
+    let mut out = Vec::new();
+    simple.encode(&mut session(&simple), StatementId(0), &params, true, &mut out);
+    assert!(out.ends_with(b"SELECT :x, :x, :x;\0"), "{out:?}");
+    out.clear();
+    prepared.encode(&mut session(&prepared), StatementId(0), &params, true, &mut out);
+    let nulls = [&b"\0\x03"[..], &[0xff; 12], b"\0\0D"].concat();
+    assert!(out.windows(nulls.len()).any(|window| window == nulls), "{out:?}");
 }
 
 #[test]

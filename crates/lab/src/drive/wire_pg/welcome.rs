@@ -47,7 +47,7 @@ impl Greeting {
         let session = each_message(&mut input, bytes, |bytes| {
             let Some((tag, body, length)) = frame(bytes).map_err(str::to_owned)? else { return Ok(None) };
             let ready = self.step(wire, tag, body, out)?;
-            Ok(Some((length, ready.then(Session::ready))))
+            Ok(Some((length, ready.then(|| Session::new(wire.statements.len())))))
         })?;
         self.input = input;
         Ok(session)
@@ -143,7 +143,7 @@ impl Postgres {
     fn prepared(&self) -> impl Iterator<Item = (usize, &str)> {
         let prepared = self.statements.iter().enumerate();
         prepared
-            .filter(|(_, one)| one.protocol == Protocol::Prepared)
+            .filter(|(_, one)| one.protocol == Protocol::Prepared && one.late.is_none())
             .map(|(id, one)| (id, one.text.as_str()))
     }
 }

@@ -38,8 +38,8 @@ fn a_transaction_is_tpcb_s() {
     assert_eq!((sent[0].as_str(), sent[6].as_str()), ("BEGIN;", "END;"));
     let mysql = workload.statements(Dialect::Mysql);
     assert_eq!(
-        (mysql[6].pieces[0].as_str(), mysql[0].preparable, mysql[6].preparable),
-        ("COMMIT;", false, true)
+        (mysql[6].pieces[0].as_str(), mysql[0].prepare, mysql[6].prepare),
+        ("COMMIT;", Prepare::Never, Prepare::AtConnect)
     );
     assert_eq!(workload.kinds(), ["tpcb-like"]);
     let own = Source { name: "tpcb-like".into(), text: "SELECT :x;".into(), weight: 2 };

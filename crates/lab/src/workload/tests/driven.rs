@@ -143,3 +143,47 @@ fn scripts_see_what_the_server_answers() {
     let measured = run(&scratch, &PgBench::new(&[source], &settings, 100).unwrap(), Protocol::Simple);
     assert_eq!(measured.lost_clients, Some((6, "bad.sql:2: division by zero".into())));
 }
+
+/// A script makes what its later statements need, and leaves no transaction open.
+#[test]
+fn scripts_prepare_a_statement_when_they_first_run_it() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "late") else { continue };
+        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
+        let run = |text: &str, protocol: Protocol| {
+            let source = Source { name: "late.sql".into(), text: text.into(), weight: 1 };
+            run(&scratch, &PgBench::new(&[source], &settings, 100).unwrap(), protocol)
+        };
+        let text = match dialect {
+            Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
+            // What MariaDB or MySQL can't prepare, and two statements in one text.
+            Dialect::Mysql => {
+                "START TRANSACTION;\nPREPARE p FROM 'SELECT 1';\nROLLBACK;\n\
+                 SELECT 5 AS five \\; SELECT 6 AS six \\aset\n\\if :five + :six <> 11\n\\set wrong 1 / 0\n\\endif\n\
+                 CREATE TEMPORARY TABLE IF NOT EXISTS fresh (x int);\n"
+            }
+        };
+        let text = format!(
+            "\\set x random(1, 9)\n{text}INSERT INTO fresh VALUES (:x);\n\
+             SELECT count(*) AS n FROM fresh WHERE x = :x \\gset\n\\if :n < 1\n\\set wrong 1 / 0\n\\endif\n"
+        );
+        for protocol in PROTOCOLS {
+            let measured = run(&text, protocol);
+            let seen = (measured.lost_clients, measured.errors);
+            assert_eq!(seen, (None, Vec::new()), "{dialect:?} {protocol:?}");
+            assert!(measured.kinds[0].done > 5, "{dialect:?} {protocol:?}");
+            let open = run("BEGIN;\nSELECT 1;", protocol);
+            let why = "end of script reached without completing the last transaction".to_owned();
+            let seen = (open.lost_clients, open.kinds[0].done);
+            assert_eq!(seen, (Some((6, why)), 0), "{dialect:?} {protocol:?}");
+        }
+        if dialect == Dialect::Postgres {
+            let text = "\\if false\n\\set q 1\n\\endif\nSELECT :q::int IS NULL AS none \\gset\n\
+                        \\if :none\n\\else\n\\set wrong 1 / 0\n\\endif\n";
+            for protocol in [Protocol::Extended, Protocol::Prepared] {
+                let measured = run(text, protocol);
+                assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{protocol:?}");
+            }
+        }
+    }
+}

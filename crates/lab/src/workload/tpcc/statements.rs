@@ -1,7 +1,7 @@
 //! The statements of all transactions, the same on both dialects.
 
 use crate::client::{StatementId, Step};
-use crate::workload::{Statement, Wanted};
+use crate::workload::{Prepare, Statement, Wanted};
 
 /// Which statement: its place in [`all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +245,9 @@ pub(super) fn all() -> Vec<Statement> {
     let statement = |sql: Sql| {
         let (text, wanted) = sql.text();
         let pieces = text.split('?').map(str::to_owned).collect();
-        Statement { pieces, preparable: !matches!(sql, Sql::Begin | Sql::Commit | Sql::Rollback), wanted }
+        let ends = matches!(sql, Sql::Begin | Sql::Commit | Sql::Rollback);
+        let prepare = if ends { Prepare::Never } else { Prepare::AtConnect };
+        Statement { pieces, prepare, wanted }
     };
     Sql::ALL.into_iter().map(statement).collect()
 }

@@ -43,7 +43,9 @@ fn text(statement: &Statement, params: &Params) -> String {
     for (param, piece) in params.iter().zip(&statement.pieces[1..]) {
         match param {
             Param::Null => sql.push_str("NULL"),
-            Param::Verbatim(value) => sql.push_str(std::str::from_utf8(value).unwrap()),
+            Param::Verbatim(value) | Param::Unset(value) => {
+                sql.push_str(std::str::from_utf8(value).unwrap());
+            }
             Param::Text(value) => {
                 sql.push_str(&format!("'{}'", std::str::from_utf8(value).unwrap().replace('\'', "''")));
             }

@@ -164,8 +164,10 @@ impl Session {
                     let asked = Asked { connection: self.connection, executed: self.executed, tag };
                     let failed = self.statement(act(asked), tag, &mut out)?;
                     self.executed += usize::from(tag != b'P');
-                    if failed && status == b'T' {
-                        status = b'E';
+                    match status {
+                        _ if text == "COMMIT" && !failed => status = b'I',
+                        b'T' if failed => status = b'E',
+                        _ => (),
                     }
                     skipping = failed && tag != b'Q';
                     if tag == b'Q' {

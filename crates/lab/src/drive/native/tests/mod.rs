@@ -8,12 +8,14 @@ mod real;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::arm::Address;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::client::{Client, StatementId, Step, Turn};
 use crate::drive::{Arrivals, Pace, Protocol};
-use crate::workload::{Before, Check, Found, Statement, Wanted};
+use crate::workload::{Before, Check, Found, Prepare, Statement, Wanted};
 use fake::{Act, Asked, Fake};
 
 /// A workload whose clients take the same steps in each transaction.
@@ -45,17 +47,17 @@ const COMMIT: StatementId = StatementId(2);
 
 impl Steps {
     pub fn new(steps: &[Step]) -> Self {
-        let statement = |text: &str, preparable, wanted| Statement {
+        let statement = |text: &str, prepare, wanted| Statement {
             pieces: text.split('@').map(str::to_owned).collect(),
-            preparable,
+            prepare,
             wanted,
         };
         Self {
             kinds: vec!["only".to_owned()],
             statements: vec![
-                statement("SELECT v FROM lab_native WHERE k = @", true, Wanted::Rows),
-                statement("BEGIN", false, Wanted::Nothing),
-                statement("COMMIT", false, Wanted::Nothing),
+                statement("SELECT v FROM lab_native WHERE k = @", Prepare::AtConnect, Wanted::Rows),
+                statement("BEGIN", Prepare::Never, Wanted::Nothing),
+                statement("COMMIT", Prepare::Never, Wanted::Nothing),
             ],
             steps: steps.to_vec(),
             row: Some(42),
@@ -329,6 +331,95 @@ fn set_up_errors_say_what_to_do() {
 
     let error = raise_file_limit(1 << 40).unwrap_err();
     assert!(error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn a_transaction_left_open_at_a_script_s_end_ends_its_client() {
+    // Whether its last answer was waited for or not.
+    for last in [Step::Run(SELECT), Step::Queue(SELECT)] {
+        let fake = Fake::new(|_| Act::Row);
+        let open = Steps::new(&[Step::Run(BEGIN), last, Step::Done(0)]);
+        let measured = run(&fake.target, &open, &load(2, 1, 20_000)).unwrap();
+        let why = "end of script reached without completing the last transaction".to_owned();
+        assert_eq!((measured.lost_clients, measured.kinds[0].done), (Some((2, why)), 0));
+    }
+}
+
+/// A workload whose statements are prepared when they are first used: SELECT and another.
+fn late(steps: &[Step]) -> Steps {
+    let mut workload = Steps { most: 20, ..Steps::new(steps) };
+    workload.statements.push(Statement {
+        pieces: vec!["SELECT 2".to_owned()],
+        prepare: Prepare::AtFirstUse,
+        wanted: Wanted::Nothing,
+    });
+    workload.statements[0].prepare = Prepare::AtFirstUse;
+    workload
+}
+
+const OTHER: StatementId = StatementId(3);
+
+#[test]
+fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
+    for steps in [
+        &[Step::Run(SELECT), Step::Done(0)][..],
+        &[Step::Queue(SELECT), Step::Queue(SELECT), Step::Sync, Step::Done(0)],
+    ] {
+        let fake = Fake::new(|_| Act::Row);
+        let measured = run(&fake.target, &late(steps), &load(2, 1, 20_000)).unwrap();
+        assert_eq!((measured.kinds[0].done, fake.count("P")), (40, 2));
+        // Sent together with its first use, not asked for by itself: nothing of the other statement was sent.
+        assert_eq!(fake.count("S"), 40);
+    }
+}
+
+#[test]
+fn what_was_passed_over_behind_an_error_is_prepared_again() {
+    // The Parse itself fails the first time.
+    let failed = AtomicBool::new(false);
+    // Relaxed: one thread asks for its own answers.
+    let fake = Fake::new(move |asked| match asked.tag {
+        b'P' if !failed.swap(true, Ordering::Relaxed) => Act::Error(b"40001"),
+        _ => Act::Row,
+    });
+    let measured =
+        run(&fake.target, &late(&[Step::Run(SELECT), Step::Done(0)]), &load(1, 1, 20_000)).unwrap();
+    let only = &measured.kinds[0];
+    assert_eq!((only.done, only.retried, fake.count("P")), (20, 1, 2));
+    assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
+
+    // The statement before it fails: in the same pipeline its Parse is passed over; behind a fence it is not.
+    let one = [Step::Queue(SELECT), Step::Queue(OTHER), Step::Sync, Step::Done(0)];
+    let two = [Step::Queue(SELECT), Step::Fence, Step::Queue(OTHER), Step::Sync, Step::Done(0)];
+    for (steps, parses) in [(&one[..], 3), (&two, 2)] {
+        let fake = failing(b"40001", |executed| executed == 0);
+        let measured = run(&fake.target, &late(steps), &load(1, 1, 20_000)).unwrap();
+        let only = &measured.kinds[0];
+        assert_eq!((only.done, only.retried, fake.count("P")), (20, 1, parses));
+        assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
+    }
+}
+
+#[test]
+fn a_fence_is_not_waited_for() {
+    let fake = Fake::new(|asked| match asked.tag {
+        b'E' => Act::After(Duration::from_secs(10)),
+        _ => Act::Row,
+    });
+    let steps = [Step::Queue(SELECT), Step::Fence, Step::Abort("on".into())];
+    let begun = Instant::now();
+    let measured = run(&fake.target, &Steps::new(&steps), &load(1, 1, 20_000)).unwrap();
+    assert_eq!(measured.lost_clients, Some((1, "on".to_owned())));
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_round_with_an_error_and_nothing_else() {
+    // There is no such statement.
+    let broken = Steps::new(&[Step::Run(SELECT), Step::Run(StatementId(9)), Step::Done(0)]);
+    let fake = Fake::new(|_| Act::Row);
+    let error = run(&fake.target, &broken, &load(4, 2, 300)).unwrap_err();
+    assert!(error.starts_with("a fault of the driver ended one of its threads: index out of"), "{error}");
 }
 
 #[test]
