@@ -96,6 +96,9 @@ pub struct RunOptions {
     /// Rows of each of sysbench's tables, or YCSB's records
     #[arg(long, value_name = "ROWS", default_value_t = 100_000, help_heading = "Workload")]
     pub table_size: u32,
+    /// How sysbench's row numbers are drawn: uniform, gaussian, special, pareto or zipfian, with sysbench's parameters
+    #[arg(long, value_name = "HOW", help_heading = "Workload")]
+    pub rand_type: Option<String>,
     /// How YCSB's keys are chosen: uniform, zipfian or latest (each of its workloads has its own)
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub keys: Option<String>,
@@ -172,7 +175,7 @@ What the clients do:
   tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale or --times)
   eviction   select-only on tables larger than the server's buffers (--times, --buffers)
   oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
-  oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size)
+  oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size, --rand-type)
   ycsb-a ... ycsb-f   YCSB's workloads (--table-size, --keys)
   tpcc   TPC-C's full mix (--scale warehouses, --keying)
   connect   each transaction connects, asks one thing and disconnects, as pgbench -C does

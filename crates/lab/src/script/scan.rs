@@ -167,7 +167,6 @@ impl Piece<'_> {
                     }
                 }
                 _ if begins_name(byte) => self.word(text),
-                _ if byte.is_ascii_digit() => self.at += 1,
                 _ => self.at += 1,
             }
         }

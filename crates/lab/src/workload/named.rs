@@ -7,6 +7,7 @@ use super::tpcc::Tpcc;
 use super::ycsb::{KeyChoice, Ycsb};
 use super::{Workload, sysbench, ycsb};
 use crate::arm::about::About;
+use crate::client::random::sysbench::Distribution;
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 
@@ -51,6 +52,9 @@ fn sized(options: &RunOptions, scale: u32) -> Result<Box<dyn Workload>, String> 
             "--times gives pgbench's tables their size, {name} has others: take eviction, select-only, \
              simple-update or tpcb-like"
         )),
+        _ if options.rand_type.is_some() && !Oltp::ALL.iter().any(|(known, _)| *known == name) => {
+            Err(format!("--rand-type draws the rows of sysbench's tables, which {name} has none of"))
+        }
         Some(_) if options.keying && name != "tpcc" => {
             Err(format!("--keying is of TPC-C's terminals, {name} has none: take --think"))
         }
@@ -69,6 +73,7 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
         let sizes = sysbench::Options {
             tables: options.tables,
             table_size: options.table_size,
+            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::DEFAULT), Distribution::named)?,
             ..sysbench::Options::default()
         };
         return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
@@ -97,7 +102,9 @@ fn pgbench(options: &RunOptions, scale: u32) -> Result<PgBench, String> {
         ([], name) => vec![pgbench::builtin(name).map_err(|_| unknown(name))?],
         (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
-    PgBench::new(&sources, &settings, 100)
+    let workload = PgBench::new(&sources, &settings, 100)?;
+    workload.check_protocol(options.protocol())?;
+    Ok(workload)
 }
 
 fn single(text: &str) -> Option<char> {
@@ -166,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pipeline_is_refused_under_the_simple_protocol() {
+        let mut script = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut script, b"SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline\n")
+            .unwrap();
+        let file = script.path().to_str().unwrap();
+        let error = planned(&options(&["-f", file, "-M", "simple"])).err().unwrap();
+        let expected = format!("{file}:2: cannot use pipeline mode with the simple query protocol");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(planned(&options(&["-f", file])).is_ok());
+        assert!(planned(&options(&["-w", "select-only", "-M", "simple"])).is_ok());
+    }
+
+    #[test]
     fn options_of_other_workloads_are_refused() {
         for words in [
             &["-w", "tpcc", "--times", "4"][..],
@@ -178,5 +198,29 @@ mod tests {
             assert!(planned(&options(words)).err().unwrap().starts_with("--keying is of TPC-C's terminals"));
         }
         assert!(planned(&options(&["-w", "tpcc", "--keying"])).is_ok());
+        for name in ["ycsb-a", "tpcb-like"] {
+            let error = planned(&options(&["-w", name, "--rand-type", "uniform"])).err().unwrap();
+            assert!(error.starts_with("--rand-type draws the rows of sysbench's tables"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sysbench_s_rows_are_drawn_as_asked_for_and_by_sysbench_too() {
+        for (how, name, value) in [
+            (None, "rand-type", "special"),
+            (Some("uniform"), "rand-type", "uniform"),
+            (Some("pareto"), "rand-pareto-h", "0.2"),
+            (Some("zipfian"), "rand-zipfian-exp", "0.8"),
+        ] {
+            let words = ["-w", "oltp_read_only", "--rand-type", how.unwrap_or_default()];
+            let words = &words[..if how.is_some() { 4 } else { 2 }];
+            let original = planned(&options(words)).unwrap_or_else(|error| panic!("{error}")).original();
+            let Some(crate::workload::Original::Sysbench { options, .. }) = original else {
+                panic!("{how:?}")
+            };
+            assert!(options.contains(&(name.to_owned(), value.to_owned())), "{how:?}: {options:?}");
+        }
+        let error = planned(&options(&["-w", "oltp_read_only", "--rand-type", "even"])).err().unwrap();
+        assert!(error.contains("use uniform, gaussian, special, pareto or zipfian"), "{error}");
     }
 }

@@ -18,7 +18,6 @@ pub struct Zipfian {
 impl Zipfian {
     /// Takes time in proportion to the first ten thousand records, none for more.
     pub fn new(records: u64) -> Self {
-        // One record is as two: the second is never drawn then, see `draw`.
         let mut zipfian = Self { records: records.max(1), zeta: zeta(records.max(1)), eta: 0.0 };
         zipfian.set_eta();
         zipfian

@@ -1,11 +1,13 @@
 //! sysbench as the driver. It can't leave a warm-up out of its histogram, so that is a run of its own before what is
 //! counted, which gives latencies of all events, in steps of 1.9%.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use tempfile::NamedTempFile;
 
 use super::tool::{Event, Tool, between};
 use super::{rate, seconds};
@@ -41,8 +43,12 @@ impl Driver for Sysbench {
         live: &Live,
     ) -> Result<Measured, String> {
         let arguments = arguments(to, workload, load)?;
+        let secret = secret(to)?;
         let start = |time: u64| {
             let mut command = Command::new(&self.program);
+            if let Some(secret) = &secret {
+                command.arg(format!("--config-file={}", secret.path().display()));
+            }
             command.args(&arguments).arg(format!("--time={time}")).arg("run");
             Tool::start(&mut command, "sysbench")
         };
@@ -70,10 +76,7 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
             return Err("sysbench sends statements as text or prepared once, not parsed each time".to_owned());
         }
     };
-    let prefix = match to.dialect {
-        Dialect::Postgres => "pgsql",
-        Dialect::Mysql => "mysql",
-    };
+    let prefix = prefix(to.dialect);
     let mut all = vec![test, format!("--db-driver={prefix}"), format!("--db-ps-mode={statements}")];
     let mut add = |name: &str, value: &str| all.push(format!("--{name}={value}"));
     match &to.address {
@@ -87,7 +90,6 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
         }
     }
     add(&format!("{prefix}-user"), &to.user);
-    add(&format!("{prefix}-password"), to.password.as_deref().unwrap_or_default());
     add(&format!("{prefix}-db"), &to.database);
     for (name, value) in &options {
         add(name, value);
@@ -102,6 +104,31 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
         add("rate", &format!("{:.0}", rate.max(1.0)));
     }
     Ok(all)
+}
+
+/// What the names of its options for servers of this kind begin with.
+fn prefix(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "pgsql",
+        Dialect::Mysql => "mysql",
+    }
+}
+
+/// The password in a file of its own that nobody else can read: on the command line everybody would see it.
+fn secret(to: &Target) -> Result<Option<NamedTempFile>, String> {
+    let Some(password) = to.password.as_deref().filter(|password| !password.is_empty()) else {
+        return Ok(None);
+    };
+    if password.contains(|letter: char| letter.is_whitespace() || letter == '#') {
+        let why =
+            "sysbench can't be given a password with blanks or # in it: take another, or the native driver";
+        return Err(why.to_owned());
+    }
+    let mut file =
+        NamedTempFile::new().map_err(|error| format!("no file for sysbench's password: {error}"))?;
+    writeln!(file, "{}-password={password}", prefix(to.dialect))
+        .map_err(|error| format!("can't write sysbench's password: {error}"))?;
+    Ok(Some(file))
 }
 
 /// What was seen while it ran.
@@ -250,7 +277,25 @@ fn number(line: &str, title: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn the_password_is_in_a_file_that_only_its_owner_reads() {
+        let url = "mysql://me:it=is\"so@h/db";
+        let mut to = crate::arm::url::parse("a", url).unwrap();
+        let file = secret(&to).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(file.path()).unwrap(), "mysql-password=it=is\"so\n");
+        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        to.password = None;
+        assert!(secret(&to).unwrap().is_none());
+        for odd in ["a b", "a#b", "a\n"] {
+            to.password = Some(odd.to_owned());
+            assert!(secret(&to).unwrap_err().contains("blanks or #"), "{odd}");
+        }
+    }
 
     #[test]
     fn what_sysbench_prints_is_read() {
