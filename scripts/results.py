@@ -14,7 +14,7 @@ number of clients is not stored, unless --lacking says so: the page then says wh
 The whole takes about 65 minutes: --minutes for each workload, and loading. --quick is to try the script itself: a minute
 each, figures that mean nothing, and nothing below docs/ unless --into names a folder.
 """
-import argparse, json, os, shutil, subprocess, sys, tempfile, time
+import argparse, itertools, json, os, shutil, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHARED = os.path.join(os.path.dirname(HERE), "shared")
@@ -161,6 +161,14 @@ class Run:
             self.report = json.load(file)
         self.points = {(point["arm"], point["clients"]): point for point in self.report["points"]}
         self.clients = sorted({count for _, count in self.points})
+        self.said = []
+
+    def read_findings(self, markdown):
+        """What the program finds in the run now, rather than what one found that may have been older."""
+        with open(markdown) as file:
+            lines = iter(file.read().splitlines())
+        if "**Findings**" in lines and next(lines) == "":
+            self.said = [line.removeprefix("- ") for line in itertools.takewhile(str.strip, lines)]
 
     def tps(self, arm, count):
         point = self.points.get((arm, count))
@@ -179,7 +187,7 @@ class Run:
 
     def findings(self, arm):
         """What the lab found on an arm, without what the page's headings say: arm and workload."""
-        for line in self.report["findings"]:
+        for line in self.said:
             if line.startswith(f"{arm}, "):
                 about, said = line.split(": ", 1)
                 against = about.partition(", against ")[2]
@@ -307,8 +315,9 @@ def write(options, store, into):
     plots = {}
     for run in runs:
         with tempfile.TemporaryDirectory() as drawn:
-            subprocess.run([options.binary, "bench", "report", f"{store}/{run.name}.json", "--plots", drawn],
-                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([options.binary, "bench", "report", f"{store}/{run.name}.json", "--plots", drawn,
+                            "--markdown", f"{drawn}/run.md"], check=True, stdout=subprocess.DEVNULL)
+            run.read_findings(f"{drawn}/run.md")
             plots[run.name] = []
             for what in ["tps", "efficiency", "p99"]:
                 for file in os.listdir(drawn):

@@ -50,8 +50,10 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
             Ok(Ending::Whole)
         }
         Some(Verb::Report { run, outputs }) => {
-            let report = stored(run)?;
+            let mut report = stored(run)?;
             writable(outputs, None)?;
+            // They follow from the points alone: an older program may have found less in them.
+            findings::conclude(&mut report);
             write(outputs, None, &report)?;
             Ok(Ending::Whole)
         }
@@ -396,4 +398,31 @@ fn write(outputs: &Outputs, json: Option<&Path>, report: &Report) -> Result<(), 
         say(&report::table(report, width())),
     ];
     outcomes.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::report::samples;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    #[test]
+    fn a_stored_run_is_shown_with_what_this_program_finds_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, page) = (folder.path().join("run.json"), folder.path().join("run.md"));
+        fs::write(&run, samples::open_loop().to_json()).unwrap();
+        let words = ["bench", "report", run.to_str().unwrap(), "--markdown", page.to_str().unwrap()];
+        let ending = bench(&Line::parse_from(words).bench, Path::new("allcore"), &AtomicBool::new(false));
+        assert_eq!(ending, Ok(Ending::Whole));
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.contains("the rate of 5,000 a second is held with 8 and 64 clients."), "{text}");
+        assert!(!text.contains("54321"), "what was stored with it: {text}");
+    }
 }

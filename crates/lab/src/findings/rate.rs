@@ -55,9 +55,10 @@ fn until(point: &Point, offered: &Offered) -> String {
         return String::new();
     }
     let ends: Vec<f64> = point.rounds.iter().filter_map(fell_behind).collect();
-    match 2 * ends.len() > point.rounds.len() {
-        true => format!("; it keeps up until {} a second are due, and no longer", number(median(&ends))),
-        false => String::new(),
+    match median(&ends) {
+        _ if 2 * ends.len() <= point.rounds.len() => String::new(),
+        end if end <= offered.from => format!("; it does not even keep up with {} a second", number(end)),
+        end => format!("; it keeps up until {} a second are due, and no longer", number(end)),
     }
 }
 

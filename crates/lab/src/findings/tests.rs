@@ -279,6 +279,8 @@ fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
         ),
         "{findings:#?}"
     );
+    let never = self::findings(vec![offered(64, (1_000.0, 9_000.0), |_| 500.0)]);
+    assert!(never[0].contains("; it does not even keep up with 1,000 a second; "), "{never:#?}");
 }
 
 #[test]
