@@ -2,8 +2,9 @@
 //! under way when its time or the round ends is cut short and used as far as it came.
 //!
 //! What must hold:
-//! 1. perf takes long to begin with many threads, and lengths count from its beginning: the sampling ends with the first
-//!    half of the round all the same, so that counting has its part.
+//! 1. perf takes long to begin where many want the CPU, and lengths count from its beginning: the sampling ends with the
+//!    first half of the round all the same, so that counting has its part. Only where it has hardly begun by then it is left
+//!    a little more, up to three quarters: a start that gives nothing is worse than none.
 //! 2. What perf takes of the CPU is never the load driver's. It would be once perf is waited for, so that is left for the
 //!    end; until then [`Sampling::perfs`] are to be left out.
 //! 3. Nothing of perf outlives this.
@@ -34,8 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// perf opens descriptors for each process it counts.
 const MOST_COUNTED: usize = 400;
 
-/// Why there are no symbols of a round that was over too soon.
-const UNSAMPLED: &str = "the round ended before the CPU was sampled";
+/// Why there are no symbols of a round that was too short for perf's start, which waits for the CPU like everybody.
+const UNSAMPLED: &str =
+    "most of the round was over before perf had begun to sample; longer rounds (--round) show more";
 
 /// Processes of a server are alike: so many are enough to see where its time goes.
 const MOST_SAMPLED: usize = 64;
@@ -54,6 +56,8 @@ pub(super) struct Sampling {
     processes: Vec<i32>,
     window: Duration,
     begun: Instant,
+    /// When perf was first seen sampling.
+    sampled_from: Option<Instant>,
     stage: Stage,
     /// perf of stages that are over.
     ended: Vec<Child>,
@@ -91,6 +95,7 @@ impl Sampling {
             processes: processes.to_vec(),
             window,
             begun: Instant::now(),
+            sampled_from: None,
             stage: Stage::Over,
             ended: Vec::new(),
             tries: 0,
@@ -105,13 +110,11 @@ impl Sampling {
 
     /// Goes on to the next part when one is over.
     pub(super) fn tick(&mut self) {
-        match (self.has_ended(), &self.stage) {
-            (Some(well), _) => self.over(well),
-            (None, Stage::Recording(_)) if !self.cut && self.is_half_over() => {
-                self.cut = true;
-                self.tell(Signal::INT);
-            }
-            _ => {}
+        if let Some(well) = self.has_ended() {
+            self.over(well);
+        } else if matches!(self.stage, Stage::Recording(_)) && !self.cut && self.has_its_part() {
+            self.cut = true;
+            self.tell(Signal::INT);
         }
     }
 
@@ -156,6 +159,16 @@ impl Sampling {
         let status = waitid(WaitId::Pid(perf), look).ok().flatten()?;
         let told = [Signal::INT, Signal::TERM].map(|signal| Some(signal.as_raw()));
         Some(status.exit_status() == Some(0) || told.contains(&status.terminating_signal()))
+    }
+
+    /// Whether the sampling is to end for the counting's sake.
+    fn has_its_part(&mut self) -> bool {
+        if self.sampled_from.is_none() && self.mark().exists() {
+            self.sampled_from = Some(Instant::now());
+        }
+        let least = self.window / 10;
+        let is_sampled = self.sampled_from.is_some_and(|from| from.elapsed() >= least);
+        self.is_half_over() && is_sampled || self.begun.elapsed() >= self.window / 4 * 3
     }
 
     fn is_half_over(&self) -> bool {
@@ -237,6 +250,11 @@ impl Sampling {
         self.folder.path().join("perf.data")
     }
 
+    /// Is there once perf's command runs, and with it perf samples or counts.
+    fn mark(&self) -> std::path::PathBuf {
+        self.folder.path().join("begun")
+    }
+
     /// Starts perf, for so long.
     fn start(&mut self, arguments: &[&str], length: Duration) -> Result<Child, String> {
         self.tries += 1;
@@ -244,7 +262,9 @@ impl Sampling {
             .map_err(|error| format!("no file for perf: {error}"))?;
         perf(&self.program)
             .args(arguments)
-            .args(["--", "sleep", &length.as_secs_f64().to_string()])
+            .args(["--", "sh", "-c", r#": > "$0"; exec sleep "$1""#])
+            .arg(self.mark())
+            .arg(length.as_secs_f64().to_string())
             // perf and its sleep in a group of their own, to be interrupted together; Ctrl-C is for the lab.
             .process_group(0)
             .stdout(Stdio::null())

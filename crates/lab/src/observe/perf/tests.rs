@@ -119,7 +119,7 @@ fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         "at={}\nfor word; do if [ \"$before\" = -o ]; then data=$word; fi; before=$word; done\n\
-         wait_for_ever() {{ touch $at/waits; while :; do sleep 0.01; done; }}\n\
+         wait_for_ever() {{ touch $at/waits; : > $(dirname $data)/begun; while :; do sleep 0.01; done; }}\n\
          case $1 in\nrecord) {record};;\nstat) {stat};;\nreport) echo \" 90.00%|server|[.] $(cat $word)\";;\nesac\n",
         folder.path().display()
     );
@@ -180,6 +180,27 @@ fn a_recording_ends_with_the_first_half_and_calls_are_counted() {
     assert_eq!(sampling.perfs().len(), 2, "neither is waited for yet");
     let (calls, symbols) = sampling.end();
     assert_eq!((calls, names(symbols)), (Ok(1_400.0), vec!["hot".to_string()]));
+}
+
+#[test]
+fn a_recording_that_has_hardly_begun_gets_a_little_more_but_not_all() {
+    let (folder, program) = scripted(UNTIL_TOLD, COUNTED);
+    let mut sampling = begun(&folder, program, Duration::from_secs(100));
+    let mark = sampling.mark();
+    wait_until(|| mark.exists());
+    std::fs::remove_file(&mark).unwrap();
+    let at = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+    let mut has_its_part = |begun, sampled: Option<u64>| {
+        sampling.begun = at(begun);
+        sampling.sampled_from = sampled.map(at);
+        sampling.has_its_part()
+    };
+    assert!(!has_its_part(40, Some(20)) && has_its_part(51, Some(20)));
+    assert!(!has_its_part(51, Some(5)) && !has_its_part(51, None) && !has_its_part(70, Some(5)));
+    assert!(has_its_part(76, Some(1)) && has_its_part(76, None));
+    std::fs::write(&mark, "").unwrap();
+    assert!(!has_its_part(51, None));
+    assert!(sampling.sampled_from.is_some(), "it is seen to have begun");
 }
 
 #[test]
