@@ -1,6 +1,6 @@
 //! Arms as they are named on the command line: `NAME=URL` is a server that runs already; `NAME=serve:--cores 2`,
 //! `NAME=serve-postgres:shared_buffers=1GB fsync=on` and `NAME=serve-mariadb:innodb_buffer_pool_size=1G` are started by the
-//! lab itself. `vary` makes several of one, which differ in one setting only.
+//! lab itself. `vary` makes several of one, which differ in one setting only; varied again, all that differ in either.
 
 use super::{Target, url};
 
@@ -9,6 +9,10 @@ use super::{Target, url};
 pub struct Spec {
     /// Its name in every output.
     pub name: String,
+    /// The name it was given, which arms that differ in settings have in common.
+    given: String,
+    /// Settings in which it differs from them.
+    varied: Vec<String>,
     /// Where the server comes from.
     pub source: Source,
 }
@@ -56,6 +60,31 @@ impl Kind {
     fn of(word: &str) -> Option<Self> {
         [Self::Serve, Self::Postgres, Self::MariaDb].into_iter().find(|kind| kind.word() == word)
     }
+
+    /// Refuses a setting by which the lab itself says where such a server lies and listens.
+    fn takes(self, setting: &str) -> Result<(), String> {
+        let own: &[&str] = match self {
+            Self::Serve => &["data", "socket-dir", "listen"],
+            Self::Postgres => &[
+                "port",
+                "listen-addresses",
+                "unix-socket-directories",
+                "data-directory",
+                "config-file",
+                "external-pid-file",
+            ],
+            Self::MariaDb => {
+                &["port", "socket", "datadir", "pid-file", "bind-address", "skip-networking", "defaults-file"]
+            }
+        };
+        let name = setting.to_ascii_lowercase().replace('_', "-");
+        match own.contains(&name.as_str()) {
+            true => {
+                Err(format!("{setting} is set by the lab, in a folder of the server's own: leave it out"))
+            }
+            false => Ok(()),
+        }
+    }
 }
 
 impl Spec {
@@ -65,7 +94,8 @@ impl Spec {
             Some((name, source)) if !name.is_empty() && !name.contains([':', '/']) => (name, source),
             _ => {
                 return Err(format!(
-                    "{text}: an arm is written NAME=URL, as in pg=postgres:///bench?host=/tmp"
+                    "{}: an arm is written NAME=URL, as in pg=postgres:///bench?host=/tmp",
+                    url::shown(text)
                 ));
             }
         };
@@ -78,7 +108,7 @@ impl Spec {
             }
             None => Source::Runs(url::parse(name, source)?),
         };
-        Ok(Self { name: name.to_owned(), source })
+        Ok(Self { name: name.to_owned(), given: name.to_owned(), varied: Vec::new(), source })
     }
 
     /// The same under another name.
@@ -87,7 +117,7 @@ impl Spec {
         if let Source::Runs(target) = &mut source {
             target.arm.clone_from(&name);
         }
-        Self { name, source }
+        Self { name, source, ..self.clone() }
     }
 }
 
@@ -106,48 +136,59 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
             None if kind == Kind::MariaDb => (bare.to_owned(), None),
             None => return Err(format!("{word} has no value; settings are written name=value")),
         };
+        kind.takes(&setting.0)?;
         settings.push(setting);
     }
     Ok(settings)
 }
 
 /// Makes several arms of one that differ in one setting only: `setting=a,b,c`, or `ARM:setting=a,b,c` where the lab starts
-/// more than one server. They are named `ARM setting=a` and stand where the arm stood.
+/// more than one server. They are named `ARM setting=a` and stand where the arm stood. Of arms that differ already, each
+/// becomes several.
 pub fn vary(specs: &[Spec], text: &str) -> Result<Vec<Spec>, String> {
     let malformed = || format!("{text}: what varies is written setting=a,b,c or ARM:setting=a,b,c");
     let (left, values) = text.split_once('=').ok_or_else(malformed)?;
     let (arm, setting) = left.split_once(':').map_or((None, left), |(arm, setting)| (Some(arm), setting));
+    let setting = setting.trim_start_matches("--");
     let values: Vec<&str> = values.split(',').collect();
     if setting.is_empty() || values.iter().any(|value| value.is_empty()) {
         return Err(malformed());
     }
-    let own = |spec: &&Spec| matches!(spec.source, Source::Own(_)) && arm.is_none_or(|arm| arm == spec.name);
-    let mut found = specs.iter().filter(own);
-    let varied = match (found.next(), found.next(), arm) {
-        (Some(one), None, _) => one,
-        (Some(_), Some(_), _) => return Err(format!("{text}: say which arm's setting varies: ARM:{text}")),
-        (None, _, Some(arm)) => return Err(format!("{text}: no arm {arm} is started by the lab")),
-        (None, ..) => {
+    let own = |spec: &&Spec| matches!(spec.source, Source::Own(_)) && arm.is_none_or(|arm| arm == spec.given);
+    let mut found: Vec<&Spec> = specs.iter().filter(own).collect();
+    found.dedup_by(|one, other| one.given == other.given);
+    let varied = match (&found[..], arm) {
+        ([one], _) => *one,
+        ([], Some(arm)) => return Err(format!("{text}: no arm {arm} is started by the lab")),
+        ([], None) => {
             return Err(format!(
                 "{text}: only servers that the lab starts can vary in a setting; name one, as in pg=serve-postgres"
             ));
         }
+        _ => return Err(format!("{text}: say which arm's setting varies: ARM:{text}")),
     };
-    let setting = setting.trim_start_matches("--");
+    if varied.varied.iter().any(|other| other == setting) {
+        return Err(format!("{text}: {setting} varies already: name all its values at once"));
+    }
     let expand = |spec: &Spec| match &spec.source {
-        Source::Own(recipe) if std::ptr::eq(spec, varied) => {
-            values.iter().map(|value| with(&spec.name, recipe, setting, value)).collect()
+        Source::Own(recipe) if spec.given == varied.given => {
+            recipe.kind.takes(setting).map_err(|error| format!("{text}: {error}"))?;
+            Ok(values.iter().map(|value| with(spec, recipe, setting, value)).collect())
         }
-        _ => vec![spec.clone()],
+        _ => Ok(vec![spec.clone()]),
     };
-    Ok(specs.iter().flat_map(expand).collect())
+    let all: Vec<Vec<Spec>> = specs.iter().map(expand).collect::<Result<_, String>>()?;
+    Ok(all.concat())
 }
 
-fn with(arm: &str, recipe: &Recipe, setting: &str, value: &str) -> Spec {
+fn with(spec: &Spec, recipe: &Recipe, setting: &str, value: &str) -> Spec {
     let mut recipe = recipe.clone();
     recipe.settings.retain(|(name, _)| name != setting);
     recipe.settings.push((setting.to_owned(), Some(value.to_owned())));
-    Spec { name: format!("{arm} {setting}={value}"), source: Source::Own(recipe) }
+    let mut varied = spec.varied.clone();
+    varied.push(setting.to_owned());
+    let name = format!("{} {setting}={value}", spec.name);
+    Spec { name, given: spec.given.clone(), varied, source: Source::Own(recipe) }
 }
 
 #[cfg(test)]
@@ -178,8 +219,14 @@ mod tests {
         let runs = Spec::parse("u=mysql://u@h/d").unwrap().renamed("u by sysbench".into());
         let Source::Runs(target) = &runs.source else { panic!("{runs:?}") };
         assert_eq!((runs.name.as_str(), target.arm.as_str()), ("u by sysbench", "u by sysbench"));
+        let error = Spec::parse("postgres://u:secret@x/y").unwrap_err();
+        assert!(error.contains("an arm is written") && !error.contains("secret"), "{error}");
         let faults = [
-            ("postgres://x/y", "an arm is written"),
+            ("a=serve:--data x", "data is set by the lab"),
+            ("a=serve-postgres:port=6000", "port is set by the lab"),
+            ("a=serve-postgres:Unix_Socket_Directories=/x", "is set by the lab"),
+            ("a=serve-mariadb:--datadir=/x", "datadir is set by the lab"),
+            ("a=serve-mariadb:skip_networking", "skip_networking is set by the lab"),
             ("a=serve:cores 2", "begin with --"),
             ("a=serve-postgres:fsync", "has no value"),
             ("a=serve-postgres:'x", "not closed"),
@@ -200,6 +247,18 @@ mod tests {
         assert_eq!(names, ["u", "pg shared_buffers=1GB", "pg shared_buffers=4GB"]);
         let Source::Own(recipe) = &varied[2].source else { panic!("{varied:?}") };
         assert_eq!(recipe.settings, [pair("fsync", Some("on")), pair("shared_buffers", Some("4GB"))]);
+
+        // Once more: each of these in each of those.
+        let both = vary(&varied, "fsync=on,off").unwrap();
+        let names: Vec<&str> = both.iter().map(|spec| spec.name.as_str()).collect();
+        let expected = ["1GB fsync=on", "1GB fsync=off", "4GB fsync=on", "4GB fsync=off"];
+        assert_eq!(names[0], "u");
+        assert_eq!(names[1..], expected.map(|rest| format!("pg shared_buffers={rest}")));
+        let Source::Own(recipe) = &both[4].source else { panic!("{both:?}") };
+        assert_eq!(recipe.settings, [pair("shared_buffers", Some("4GB")), pair("fsync", Some("off"))]);
+        assert!(vary(&both, "pg:fsync=x").unwrap_err().contains("fsync varies already"));
+        assert_eq!(vary(&both, "pg:jit=on").unwrap().len(), 5);
+        assert!(vary(&specs, "port=1,2").unwrap_err().contains("port is set by the lab"));
 
         let two = [read("a=serve"), read("b=serve")];
         assert!(vary(&two, "cores=1,2").unwrap_err().contains("ARM:cores=1,2"));

@@ -3,8 +3,12 @@
 //!
 //! What a PostgreSQL URL leaves open is taken from PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE as libpq does; then
 //! come a socket in the usual folders, this machine's TCP port, and the name of who runs the lab. TLS is not spoken.
+//!
+//! What must hold: no password is ever shown, neither in a report's command nor in an error. What can't be read may be a
+//! password with a character that wants to be written otherwise: errors say which part is wrong, and quote none of it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use percent_encoding::percent_decode_str;
 
@@ -25,14 +29,12 @@ pub fn parse(arm: &str, url: &str) -> Result<Target, String> {
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 fn parse_with(arm: &str, url: &str, environment: Environment<'_>) -> Result<Target, String> {
-    let parts =
-        Parts::of(url).map_err(|error| format!("arm {arm}: {error}, in {}", without_password(url)))?;
-    let target = match parts.scheme.as_str() {
+    let target = Parts::of(url).and_then(|parts| match parts.scheme.as_str() {
         "postgres" | "postgresql" => postgres(parts, environment),
         "mysql" | "mariadb" => mysql(parts, environment),
         other => Err(format!("{other}:// is no server the lab speaks to; take postgres:// or mysql://")),
-    };
-    let mut target = target.map_err(|error| format!("arm {arm}: {error}"))?;
+    });
+    let mut target = target.map_err(|error| format!("arm {arm}: {error}, in {}", shown(url)))?;
     arm.clone_into(&mut target.arm);
     Ok(target)
 }
@@ -49,22 +51,34 @@ struct Parts {
     options: Vec<(String, String)>,
 }
 
+/// What to do about a character that ends a part of a URL.
+const ENCODE: &str = "in a name or password, @ is written %40, / %2F, ? %3F, & %26";
+
 impl Parts {
     fn of(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once("://").ok_or("a URL begins with postgres:// or mysql://")?;
+        // As libpq has it: who connects stands before an @ that comes before any slash, and may hold a question mark.
+        let before = &rest[..rest.find('/').unwrap_or(rest.len())];
+        let (who, rest) = before.rfind('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (who, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        if database.contains('@') {
+            return Err(format!("there is an @ after the first slash ({ENCODE})"));
+        }
         let (user, password) =
             who.split_once(':').map_or((who, None), |(user, password)| (user, Some(password)));
         // An IPv6 address has its colons in brackets.
         let (host, port) = match place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-            Some((host, rest)) => (host, rest.strip_prefix(':')),
+            Some((host, "")) => (host, None),
+            Some((host, rest)) => {
+                (host, Some(rest.strip_prefix(':').ok_or("after an address in brackets comes :PORT")?))
+            }
             None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
         };
         let mut options = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').ok_or_else(|| format!("{option} has no value"))?;
+            let (name, value) =
+                option.split_once('=').ok_or_else(|| format!("a parameter has no value ({ENCODE})"))?;
             options.push((decode(name)?, decode(value)?));
         }
         let filled = |part: &str| Some(part).filter(|part| !part.is_empty()).map(decode).transpose();
@@ -82,16 +96,48 @@ impl Parts {
 
 fn decode(text: &str) -> Result<String, String> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(std::borrow::Cow::into_owned).map_err(|_| format!("{text} is not UTF-8 once decoded"))
+    decoded.map(std::borrow::Cow::into_owned).map_err(|_| "a part is not UTF-8 once decoded".into())
 }
 
-/// The URL as it may be shown.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.rsplit_once('@').and_then(|(who, rest)| Some((who.split_once(':')?.0, rest))) {
-        Some((user, rest)) => format!("{scheme}://{user}:***@{rest}"),
-        None => url.to_owned(),
+/// Parameters that are no secret.
+const PUBLIC: [&str; 6] = ["host", "port", "user", "dbname", "sslmode", "socket"];
+
+/// A text with a URL in it, such as a word of a command line, as it may be shown: of what may belong to a password,
+/// rather too much is left out than too little.
+pub fn shown(text: &str) -> String {
+    let (before, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + 3));
+    let rest = match rest.rsplit_once('@') {
+        Some((who, rest)) => match who.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{rest}"),
+            None => format!("{who}@{rest}"),
+        },
+        None => {
+            let (place, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+            match place.split_once(':') {
+                // What is no port may be a password without its host.
+                Some((host, port))
+                    if !place.starts_with('[') && port.contains(|one: char| !one.is_ascii_digit()) =>
+                {
+                    format!("{host}:***{path}")
+                }
+                _ => rest.to_owned(),
+            }
+        }
+    };
+    let Some((place, query)) = rest.split_once('?') else { return format!("{before}{rest}") };
+    let mut options: Vec<String> = Vec::new();
+    let mut hidden = false;
+    for option in query.split('&') {
+        let name = decode(option.split_once('=').map_or(option, |(name, _)| name)).unwrap_or_default();
+        hidden = name == "password" || (hidden && !PUBLIC.contains(&name.as_str()));
+        options.push(match (name == "password", hidden) {
+            (true, _) => "password=***".to_owned(),
+            // What follows an & that may be the password's own.
+            (_, true) => "***".to_owned(),
+            _ => option.to_owned(),
+        });
     }
+    format!("{before}{place}?{}", options.join("&"))
 }
 
 fn postgres(mut parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
@@ -103,12 +149,8 @@ fn postgres(mut parts: Parts, environment: Environment<'_>) -> Result<Target, St
             "password" => parts.password = Some(value),
             "dbname" => parts.database = Some(value),
             "sslmode" if matches!(value.as_str(), "disable" | "allow" | "prefer") => {}
-            "sslmode" => return Err(format!("sslmode={value}: the lab speaks no TLS")),
-            _ => {
-                return Err(format!(
-                    "unknown parameter {name}; there are host, port, user, password, dbname, sslmode"
-                ));
-            }
+            "sslmode" => return Err("this sslmode asks for TLS, which the lab doesn't speak".into()),
+            _ => return Err(unknown("host, port, user, password, dbname, sslmode")),
         }
     }
     let port = port(parts.port.or_else(|| environment("PGPORT")), 5432)?;
@@ -122,7 +164,7 @@ fn postgres(mut parts: Parts, environment: Environment<'_>) -> Result<Target, St
         .user
         .or_else(|| environment("PGUSER"))
         .or_else(|| own_name(environment))
-        .ok_or("name a user")?;
+        .ok_or("it names no user")?;
     let database = parts.database.or_else(|| environment("PGDATABASE")).unwrap_or_else(|| user.clone());
     let password = parts.password.or_else(|| environment("PGPASSWORD"));
     Ok(target(Dialect::Postgres, address, user, password, database))
@@ -135,7 +177,7 @@ fn mysql(mut parts: Parts, environment: Environment<'_>) -> Result<Target, Strin
             "socket" => file = Some(PathBuf::from(value)),
             "user" => parts.user = Some(value),
             "password" => parts.password = Some(value),
-            _ => return Err(format!("unknown parameter {name}; there are socket, user, password")),
+            _ => return Err(unknown("socket, user, password")),
         }
     }
     let port = port(parts.port, 3306)?;
@@ -144,8 +186,8 @@ fn mysql(mut parts: Parts, environment: Environment<'_>) -> Result<Target, Strin
         (None, Some(host)) => Address::Tcp(host, port),
         (None, None) => usual_socket(MYSQL_SOCKETS.iter().map(PathBuf::from), port),
     };
-    let user = parts.user.or_else(|| own_name(environment)).ok_or("name a user")?;
-    let database = parts.database.ok_or("name a database: mysql://.../DATABASE")?;
+    let user = parts.user.or_else(|| own_name(environment)).ok_or("it names no user")?;
+    let database = parts.database.ok_or("it names no database: mysql://.../DATABASE")?;
     Ok(target(Dialect::Mysql, address, user, parts.password, database))
 }
 
@@ -160,7 +202,12 @@ fn target(
 }
 
 fn port(given: Option<String>, usual: u16) -> Result<u16, String> {
-    given.map_or(Ok(usual), |port| port.parse().map_err(|_| format!("{port} is no port")))
+    let none = || format!("what stands where the port should is none ({ENCODE})");
+    given.map_or(Ok(usual), |port| port.parse().map_err(|_| none()))
+}
+
+fn unknown(known: &str) -> String {
+    format!("there is an unknown parameter; known are {known} ({ENCODE})")
 }
 
 /// The first socket that is there, else this machine's port.
@@ -171,7 +218,12 @@ fn usual_socket(mut sockets: impl Iterator<Item = PathBuf>, port: u16) -> Addres
 }
 
 fn own_name(environment: Environment<'_>) -> Option<String> {
-    environment("USER").or_else(|| environment("LOGNAME"))
+    environment("USER").or_else(|| environment("LOGNAME")).or_else(|| {
+        // As libpq does: services and containers often run without these.
+        let output = Command::new("id").arg("-un").output().ok()?;
+        let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        Some(name).filter(|name| !name.is_empty())
+    })
 }
 
 #[cfg(test)]
@@ -210,22 +262,66 @@ mod tests {
     }
 
     #[test]
+    fn a_password_may_hold_what_libpq_lets_it_hold() {
+        let odd = parsed("postgres://u:se?cr@et@h/db").unwrap();
+        assert_eq!(odd.password.as_deref(), Some("se?cr@et"));
+        assert_eq!((odd.address, odd.database.as_str()), (Address::Tcp("h".to_owned(), 5499), "db"));
+        let parameter = parsed("postgres://h/db?user=me@there&password=a%26b").unwrap();
+        assert_eq!((parameter.user.as_str(), parameter.password.as_deref()), ("me@there", Some("a&b")));
+    }
+
+    #[test]
+    fn who_runs_the_lab_is_known_without_an_environment() {
+        let nobody = parse_with("a", "postgres://h/db", &|_| None).unwrap();
+        let output = Command::new("id").arg("-un").output().unwrap();
+        assert_eq!(nobody.user, String::from_utf8(output.stdout).unwrap().trim());
+    }
+
+    #[test]
     fn what_is_wrong_with_a_url_is_said_without_its_password() {
         let cases = [
             ("bench", "a URL begins with"),
+            ("u:secret@x/y", "a URL begins with"),
             ("oracle://x/y", "oracle:// is no server"),
-            ("postgres://x:99999/y", "99999 is no port"),
-            ("postgres://x/y?sslmode=require", "no TLS"),
-            ("postgres://x/y?hots=z", "unknown parameter hots"),
-            ("mysql://x", "name a database"),
-            ("mysql://u:secret@x/y?socket", "socket has no value"),
+            ("postgres://x:99999/y", "the port should is none"),
+            ("postgres://u:12/secret@x:7/y", "an @ after the first slash"),
+            ("postgres://u:secret/y", "the port should is none"),
+            ("postgres://u:sec/ret@x", "an @ after the first slash"),
+            ("postgres://u:secret%ff@x/y", "not UTF-8"),
+            ("postgres://[::1]x:5/y", "in brackets comes :PORT"),
+            ("postgres://x/y?sslmode=require", "doesn't speak, in postgres://x/y?sslmode=require"),
+            ("postgres://x/y?hots=z", "unknown parameter"),
+            ("postgres://x/y?password=secret&x", "a parameter has no value"),
+            ("postgres://x/y?password=sec&ret=x", "unknown parameter"),
+            ("postgres://x/y?pass%77ord=sec&ret=x&port=1", "unknown parameter"),
+            ("mysql://x", "it names no database"),
+            ("mysql://u:secret@x/y?socket", "a parameter has no value"),
+            ("mysql://x/y?password=secret&hots=z", "unknown parameter"),
         ];
         for (url, expected) in cases {
             let error = parsed(url).unwrap_err();
-            assert!(
-                error.contains(expected) && error.starts_with("arm a: ") && !error.contains("secret"),
-                "{error}"
-            );
+            assert!(error.contains(expected) && error.starts_with("arm a: "), "{error}");
+            assert!(!["secret", "sec", "ret="].iter().any(|part| error.contains(part)), "{error}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_command_are_shown_without_passwords() {
+        for (word, expected) in [
+            ("--arm=a=postgres://u:p@h:5/d", "--arm=a=postgres://u:***@h:5/d"),
+            ("a=postgres://u:p?w@x@h/d?host=/s", "a=postgres://u:***@h/d?host=/s"),
+            ("a=postgres://u:p/w@h/d", "a=postgres://u:***@h/d"),
+            (
+                "a=postgres:///d?host=/s&password=x&y&z=1&port=6",
+                "a=postgres:///d?host=/s&password=***&***&***&port=6",
+            ),
+            ("a=mysql://u@h/d?pass%77ord=x", "a=mysql://u@h/d?password=***"),
+            ("a=postgres:///d?host=/s&port=5433", "a=postgres:///d?host=/s&port=5433"),
+            ("a=postgres://h:5/d", "a=postgres://h:5/d"),
+            ("a=postgres://[::1]:5/d", "a=postgres://[::1]:5/d"),
+            ("a=postgres://u:p/d", "a=postgres://u:***/d"),
+        ] {
+            assert_eq!(shown(word), expected);
         }
     }
 }
