@@ -2,29 +2,41 @@
 //! panic, a signal, or kill -9.
 //!
 //! A small shell waits on a pipe whose other end only the lab holds. When that end closes, whatever closed it, the shell
-//! asks the server to stop, waits for half a minute, kills it, and removes the folder. It is in a process group of its own,
-//! as the server is, so that Ctrl-C on the terminal reaches the lab alone.
+//! asks the server to stop, waits for half a minute, kills it, and removes the folder. What makes the server's data before
+//! is killed at once, with all it has started. The shell is in a process group of its own, as these are, so that Ctrl-C on
+//! the terminal reaches the lab alone.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 
-/// Arguments: the folder, the signal. Its input: the server's process id, then `ended` if it is known to have ended (its id
-/// may be another's by then).
+/// Arguments: the folder, the signal. Its input, the last line of which counts: `installer` or `server` with a process's id,
+/// or `ended` once that is known to have ended (its id may be another's by then). A folder is removed until it stays away:
+/// who is killed may write for a moment yet.
 const SCRIPT: &str = r#"
-read -r server || server=
-read -r word || word=
-if [ -n "$server" ] && [ "$word" != ended ]; then
-    kill -s "$2" "$server"
-    tenths=0
-    while kill -0 "$server" && [ "$tenths" -lt 300 ]; do
+what= process=
+while read -r word id; do
+    what=$word process=$id
+done
+tenths=0
+case $what in
+installer)
+    kill -s KILL -- "-$process"
+    ;;
+server)
+    kill -s "$2" "$process"
+    while kill -0 "$process" && [ "$tenths" -lt 300 ]; do
         sleep 0.1
         tenths=$((tenths + 1))
     done
-    kill -s KILL "$server"
-fi
-rm -rf "$1"
+    kill -s KILL "$process"
+    ;;
+esac
+tenths=0
+until rm -rf "$1" && sleep 0.1 && [ ! -e "$1" ] || [ "$tenths" -ge 100 ]; do
+    tenths=$((tenths + 1))
+done
 "#;
 
 /// The shell, waiting.
@@ -52,15 +64,31 @@ impl Guard {
         Ok(Self { shell, pipe, server: None })
     }
 
+    /// Runs a program that makes the server's data, to its end.
+    pub(super) fn run(&mut self, command: &mut Command) -> Result<Output, String> {
+        let program = command.get_program().to_owned();
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let installer = command.spawn();
+        let installer = installer.map_err(|error| format!("can't start {}: {error}", program.display()))?;
+        self.tell(&format!("installer {}", installer.id()))?;
+        let output = installer.wait_with_output();
+        self.tell("ended")?;
+        output.map_err(|error| format!("can't wait for {}: {error}", program.display()))
+    }
+
     /// Starts the server.
     pub(super) fn start(&mut self, command: &mut Command) -> Result<(), String> {
         let program = command.get_program().to_owned();
         let server = command.process_group(0).spawn();
         let server = server.map_err(|error| format!("can't start {}: {error}", program.display()))?;
-        let told = self.pipe.as_mut().map(|pipe| writeln!(pipe, "{}", server.id()));
+        let id = server.id();
         self.server = Some(server);
-        told.unwrap_or(Ok(()))
-            .map_err(|error| format!("can't tell the guard of {}: {error}", program.display()))
+        self.tell(&format!("server {id}"))
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), String> {
+        let told = self.pipe.as_mut().map_or(Ok(()), |pipe| writeln!(pipe, "{line}"));
+        told.map_err(|error| format!("can't tell the guard of its server: {error}"))
     }
 
     /// The server's process id, while it runs.
@@ -80,14 +108,12 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let ended = self.server().is_none();
-        if let Some(mut pipe) = self.pipe.take()
-            && ended
-        {
+        if self.server().is_none() {
             // The shell is gone if this fails; then there is nobody to tell.
-            let _ = writeln!(pipe, "ended");
+            let _ = self.tell("ended");
         }
-        // Closed now. The server is reaped first: the shell waits until its process is gone.
+        drop(self.pipe.take());
+        // The server is reaped first: the shell waits until its process is gone.
         if let Some(mut server) = self.server.take() {
             let _ = server.wait();
         }
@@ -138,6 +164,42 @@ mod tests {
         }
         assert!(!is_there(server), "the server still runs");
         // Reaps the server, which init does for a lab that was killed; only then the shell sees that it has ended.
+        drop(guard);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_lab_that_is_killed_while_data_is_made_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        // As an installation script: it writes by a child of its own, and as fast as it can.
+        let mut installer = Command::new("sh");
+        let script = r#"while :; do mkdir -p "$0/data"; echo x > "$0/data/$((n += 1))"; done & echo $! > "$0.pid"; wait"#;
+        installer.args(["-c", script]).arg(&folder).process_group(0);
+        let mut installer = installer.spawn().unwrap();
+        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        guard.tell(&format!("installer {}", installer.id())).unwrap();
+        let pid = folder.with_extension("pid");
+        let read = || std::fs::read_to_string(&pid).unwrap_or_default().trim().parse::<u32>().ok();
+        while read().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let child = read().unwrap();
+        assert!(is_there(child));
+        // What is written without an end of its own is written on until the group is killed.
+        drop(guard.pipe.take());
+        let _ = guard.shell.wait();
+        assert!(!is_there(child) && !folder.exists());
+        installer.wait().unwrap();
+        std::fs::remove_file(pid).unwrap();
+    }
+
+    #[test]
+    fn what_makes_data_is_waited_for_and_its_complaints_are_kept() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        let output = guard.run(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(3), b"no\n".to_vec()));
+        assert!(guard.run(&mut Command::new("/nowhere/initdb")).unwrap_err().contains("/nowhere/initdb"));
         drop(guard);
         assert!(!folder.exists());
     }

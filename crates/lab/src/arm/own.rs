@@ -65,8 +65,8 @@ impl Own {
         let mut guard = Guard::new(&folder, signal).map_err(said)?;
         let planned = match recipe.kind {
             Kind::Serve => Ok(serve::plan(recipe, &folder, executable)),
-            Kind::Postgres => postgres::plan(recipe, &folder),
-            Kind::MariaDb => mariadb::plan(recipe, &folder),
+            Kind::Postgres => postgres::plan(recipe, &folder, &mut guard),
+            Kind::MariaDb => mariadb::plan(recipe, &folder, &mut guard),
         };
         let mut plan = planned.map_err(said)?;
         let log = folder.join("log");

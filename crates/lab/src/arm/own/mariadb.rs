@@ -5,6 +5,7 @@ use std::path::Path;
 use super::programs::Programs;
 use super::{CONNECTIONS, Plan};
 use crate::arm::Dialect;
+use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
 /// Where distributions put it.
@@ -15,13 +16,13 @@ const PLACES: [&str; 4] =
 /// thousand clients of oltp_read_write prepare.
 const STATEMENTS: &str = "1048576";
 
-pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
+pub(super) fn plan(recipe: &Recipe, folder: &Path, guard: &mut Guard) -> Result<Plan, String> {
     let programs = Programs::find(recipe.value("bin"), "mariadbd", "mysql", &PLACES)?;
     programs.give(folder)?;
     let data = format!("--datadir={}", folder.join("data").display());
     let mut install = programs.command("mariadb-install-db")?;
     install.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-test-db"]);
-    programs.run(&mut install)?;
+    programs.run(&mut install, guard)?;
     let socket = folder.join("socket");
     let mut command = programs.command("mariadbd")?;
     command.args(["--no-defaults", &data, "--skip-networking"]);

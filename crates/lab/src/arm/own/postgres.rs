@@ -5,6 +5,7 @@ use std::path::Path;
 use super::programs::Programs;
 use super::{CONNECTIONS, Plan};
 use crate::arm::Dialect;
+use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
 /// Where distributions put it, the newest version first of each.
@@ -15,7 +16,7 @@ const PLACES: [&str; 4] = [
     "/opt/homebrew/opt/postgresql*/bin",
 ];
 
-pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
+pub(super) fn plan(recipe: &Recipe, folder: &Path, guard: &mut Guard) -> Result<Plan, String> {
     let programs = Programs::find(recipe.value("bin"), "postgres", "postgres", &PLACES)?;
     programs.give(folder)?;
     let data = folder.join("data");
@@ -30,7 +31,7 @@ pub(super) fn plan(recipe: &Recipe, folder: &Path) -> Result<Plan, String> {
         "--locale=C",
         "--no-sync",
     ]);
-    programs.run(&mut initdb)?;
+    programs.run(&mut initdb, guard)?;
     let mut command = programs.command("postgres")?;
     command.arg("-D").arg(&data);
     let mut set = |name: &str, value: &str| {

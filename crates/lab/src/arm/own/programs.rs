@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::arm::guard::Guard;
+
 /// A server's programs.
 pub(super) struct Programs {
     folder: PathBuf,
@@ -79,18 +81,15 @@ impl Programs {
         Ok(command)
     }
 
-    /// Runs a program to its end.
-    pub(super) fn run(&self, command: &mut Command) -> Result<(), String> {
-        let name = command.get_program().display().to_string();
-        // Apart from the terminal: Ctrl-C is for the lab, whose guard then takes the folder away.
-        let output = command.stdin(Stdio::null()).process_group(0).output();
-        let output = output.map_err(|error| format!("can't start {name}: {error}"))?;
+    /// Runs a program that makes the server's data to its end.
+    pub(super) fn run(&self, command: &mut Command, guard: &mut Guard) -> Result<(), String> {
+        let output = guard.run(command)?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-        Err(format!("{name} failed: {}", last.trim()))
+        Err(format!("{} failed: {}", command.get_program().display(), last.trim()))
     }
 }
 

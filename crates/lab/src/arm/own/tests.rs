@@ -33,7 +33,7 @@ fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
     assert!(arm.about.server.contains(version), "{:?}", arm.about);
     let Address::Unix(socket) = arm.target.address.clone() else { panic!("{:?}", arm.target) };
     let [process] = arm.target.processes[..] else { panic!("{:?}", arm.target) };
-    assert_eq!(crate::arm::local::process(&arm.target.address), Some(process));
+    assert_eq!(crate::arm::local::process(&arm.target.address), Ok(Some(process)));
     assert_eq!(arm.watched().1(), None);
     drop(arm);
     assert!(!socket.parent().unwrap().exists());
