@@ -8,36 +8,87 @@ use std::time::Duration;
 
 use super::Address;
 
-/// The server's parent process, `None` if it runs elsewhere or can't be seen from here (in another container).
-pub(super) fn process(of: &Address) -> Option<u32> {
-    match of {
-        Address::Unix(socket) => {
-            // These are the credentials of who listens, at the time it began to.
-            let stream = UnixStream::connect(socket).ok()?;
-            let credentials = rustix::net::sockopt::socket_peercred(&stream).ok()?;
-            u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()
-        }
-        Address::Tcp(host, port) => {
-            let mut addresses = (host.as_str(), *port).to_socket_addrs().ok()?;
-            let connect = |address| TcpStream::connect_timeout(&address, Duration::from_secs(3)).ok();
-            let stream = addresses.find_map(connect)?;
-            // A connection from an address to itself doesn't leave the machine.
-            let here = stream.local_addr().ok()?.ip() == stream.peer_addr().ok()?.ip();
-            here.then(|| listener(*port)).flatten()
-        }
-    }
+/// Programs that listen in a server's place and pass on what they hear, by their names in /proc/PID/comm, which are cut
+/// there: what they do is not the server's work, and the server may be in another container or on another machine.
+const PROXIES: [&str; 20] = [
+    "docker-proxy",
+    "rootlessport",
+    "rootlesskit",
+    "slirp4netns",
+    "gvproxy",
+    "conmon",
+    "kubectl",
+    "ssh",
+    "sshd",
+    "sshd-session",
+    "socat",
+    "systemd",
+    "systemd-socket-",
+    "pgbouncer",
+    "pgpool",
+    "odyssey",
+    "haproxy",
+    "envoy",
+    "proxysql",
+    "maxscale",
+];
+
+/// The server's parent process, `None` if it runs elsewhere or can't be seen from here (in another container). The error
+/// says who listens in its place.
+pub(super) fn process(of: &Address) -> Result<Option<u32>, String> {
+    let listening = match of {
+        Address::Unix(socket) => peer(socket).into_iter().collect(),
+        Address::Tcp(host, port) if is_here(host, *port) => listeners(*port),
+        Address::Tcp(..) => Vec::new(),
+    };
+    first(&listening, &PROXIES)
 }
 
-/// The first process that listens on a TCP port.
-fn listener(port: u16) -> Option<u32> {
+/// The first of these processes that is no proxy; the name of a proxy where there are but such.
+fn first(processes: &[u32], proxies: &[&str]) -> Result<Option<u32>, String> {
+    let name = |process: u32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    let mut proxy = None;
+    for process in processes {
+        let name = name(*process);
+        if !proxies.contains(&name.trim()) {
+            return Ok(Some(*process));
+        }
+        proxy.get_or_insert_with(|| name.trim().to_owned());
+    }
+    proxy.map_or(Ok(None), |name| {
+        Err(format!(
+            "{name} listens in its server's place (process {}) and passes on what it hears",
+            processes[0]
+        ))
+    })
+}
+
+/// Who listens on a socket. These are the credentials it had when it began to.
+fn peer(socket: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(socket).ok()?;
+    let credentials = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()
+}
+
+/// Whether a connection from an address to itself is one: it doesn't leave the machine.
+fn is_here(host: &str, port: u16) -> bool {
+    let connect = |address| TcpStream::connect_timeout(&address, Duration::from_secs(3)).ok();
+    let stream = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.find_map(connect));
+    let ends =
+        stream.and_then(|stream| Some((stream.local_addr().ok()?.ip(), stream.peer_addr().ok()?.ip())));
+    ends.is_some_and(|(own, other)| own == other)
+}
+
+/// The processes that listen on a TCP port, those of the lowest numbers first: a parent comes before its children.
+fn listeners(port: u16) -> Vec<u32> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let sockets: Vec<String> = tables.iter().flat_map(|table| listening(table, port)).collect();
-    let numbers =
-        fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let mut processes: Vec<u32> = numbers.collect();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut processes: Vec<u32> = numbers.filter(|process| holds(*process, &sockets)).collect();
     processes.sort_unstable();
-    processes.into_iter().find(|process| holds(*process, &sockets))
+    processes
 }
 
 /// Names, as in /proc/PID/fd, of the sockets of a table that listen on a port.
@@ -69,13 +120,30 @@ mod tests {
 
     #[test]
     fn servers_of_this_machine_are_found() {
-        let own = Some(std::process::id());
+        let own = Ok(Some(std::process::id()));
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         assert_eq!(process(&Address::Tcp("localhost".to_owned(), tcp.local_addr().unwrap().port())), own);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("socket");
-        assert_eq!(process(&Address::Unix(file.clone())), None);
+        assert_eq!(process(&Address::Unix(file.clone())), Ok(None));
         let _unix = UnixListener::bind(&file).unwrap();
         assert_eq!(process(&Address::Unix(file)), own);
+    }
+
+    #[test]
+    fn who_only_passes_on_is_no_server() {
+        let own = std::process::id();
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // It has its own name once it runs.
+        while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap() != "sleep\n" {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let proxies = ["sleep"];
+        assert_eq!(first(&[sleeper.id(), own], &proxies), Ok(Some(own)));
+        let error = first(&[sleeper.id()], &proxies).unwrap_err();
+        assert!(error.starts_with("sleep listens in its server's place"), "{error}");
+        assert_eq!(first(&[], &proxies), Ok(None));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
     }
 }

@@ -76,6 +76,8 @@ pub struct Running {
     pub target: Target,
     /// What it says it is; settings that the arm was given come first.
     pub about: about::About,
+    /// Why its server's processes can't be told, where somebody else stands in their place.
+    pub unseen: Option<String>,
     own: Option<own::Own>,
 }
 
@@ -101,10 +103,19 @@ impl Running {
                 .retain(|(name, _)| given.iter().all(|(other, _)| other.replace('-', "_") != *name));
             about.settings.splice(0..0, given);
         }
+        let mut unseen = None;
         if target.processes.is_empty() {
-            target.processes.extend(local::process(&target.address));
+            match local::process(&target.address) {
+                Ok(process) => target.processes.extend(process),
+                Err(who) => unseen = Some(format!("{}: its work is not seen: {who}", spec.name)),
+            }
         }
-        Ok(Self { target, about, own })
+        Ok(Self { target, about, unseen, own })
+    }
+
+    /// Whether the lab has started its server.
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
     }
 
     /// Where it is, and who is asked whether its server has ended, and how: known only of servers the lab has started.
