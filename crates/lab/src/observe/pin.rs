@@ -59,7 +59,22 @@ impl Split {
         if let Some(both) = client.iter().find(|cpu| server.contains(cpu)) {
             return Err(format!("--pin {text}: CPU {both} can't be both the client's and the server's"));
         }
+        // Only known where the system says so; a CPU that isn't there pins to nothing, or not at all.
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
+        if let Some(online) = online.and_then(|list| cpu_list(&list))
+            && let Some(cpu) = client.iter().chain(&server).find(|cpu| !online.contains(cpu))
+        {
+            return Err(format!("--pin {text}: this machine has no CPU {cpu}"));
+        }
         Ok(Self { client, server })
+    }
+
+    /// Does what starts a server on the servers' CPUs, so that the server sizes itself for these; the calling thread is then
+    /// where it was. Where that is not permitted, `work` is done anywhere: [`Pinned::pin`] is to say so.
+    pub fn on_servers<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut there = Pinned { before: Vec::new(), servers: Vec::new() };
+        let _ = there.one(rustix::thread::gettid(), &set(&self.server));
+        work()
     }
 }
 
@@ -173,8 +188,14 @@ mod tests {
 
     #[test]
     fn lists_are_read_and_refused() {
-        let split = Split::parse("client=0-1; server=2-4,7").unwrap();
-        assert_eq!(split, Split { client: vec![0, 1], server: vec![2, 3, 4, 7] });
+        assert_eq!(cpu_list("2-4,7\n"), Some(vec![2, 3, 4, 7]));
+        if let Ok(Split { client, server }) = Split::of_this_machine() {
+            let split = Split::parse(&format!("client={}; server={}", client[0], server[0])).unwrap();
+            assert_eq!(split, Split { client: client[..1].to_vec(), server: server[..1].to_vec() });
+        }
+        let none = CpuSet::MAX_CPU - 1;
+        let error = Split::parse(&format!("client=0;server={none}")).unwrap_err();
+        assert!(error.contains(&format!("this machine has no CPU {none}")), "{error}");
         for wrong in [
             "",
             "0-1;2-3",
@@ -186,6 +207,23 @@ mod tests {
             assert!(Split::parse(wrong).unwrap_err().contains("write it as"), "{wrong}");
         }
         assert!(Split::parse("client=0-2;server=2-3").unwrap_err().contains("CPU 2 can't be both"));
+    }
+
+    #[test]
+    fn what_is_started_on_the_servers_cpus_inherits_them() {
+        let Ok(split) = Split::of_this_machine() else {
+            eprintln!("skipped: this machine has but one core");
+            return;
+        };
+        let before = sched_getaffinity(None).unwrap();
+        let (mut child, inside) = split.on_servers(|| {
+            (Command::new("sleep").arg("30").spawn().unwrap(), sched_getaffinity(None).unwrap())
+        });
+        let pid = Pid::from_raw(child.id() as i32);
+        assert_eq!((sched_getaffinity(pid).unwrap(), inside), (set(&split.server), set(&split.server)));
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
