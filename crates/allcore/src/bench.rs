@@ -1,5 +1,6 @@
 //! `allcore bench`: the lab, with this program's own `serve` for arms that ask for it.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use lab::interrupt::{self, STOPPED};
@@ -21,7 +22,8 @@ pub fn run(options: &Bench) -> ExitCode {
         Ok(Ending::Lacking) => ExitCode::from(LACKING),
         Ok(Ending::Stopped) => ExitCode::from(STOPPED),
         Err(fault) => {
-            eprintln!("allcore bench: {}", fault.trim_end());
+            // Behind a pipe whose reader a Ctrl-C has ended, too, nobody is told.
+            let _ = writeln!(std::io::stderr(), "allcore bench: {}", fault.trim_end());
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,8 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ use serde_json::Value;
 const OWN: &str = "a=serve:--buffers 32MiB";
 
 /// Rounds as short as they can be.
-const SHORT: [&str; 8] = ["--scale", "1", "--round", "300ms", "--warmup", "50ms", "--rounds", "1"];
+const SHORT: [&str; 6] = ["--round", "300ms", "--warmup", "50ms", "--rounds", "1"];
 
 /// Quick to load.
 const SMALL: [&str; 6] = ["-w", "oltp_point_select", "--tables", "1", "--table-size", "1000"];
@@ -221,32 +223,128 @@ fn ctrl_c_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_second_ctrl_c_gives_the_terminal_back() {
+fn nobody_reading_costs_a_run_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // A name that is not UTF-8 is no reason to lose a run either.
+    let odd = std::ffi::OsStr::from_bytes(b"\xff.md");
+    let run = ["--arm", OWN, "--clients", "1,2", "--round", "500ms", "--rounds", "50", "--json", "run.json"];
+    let mut command = bench(folder.path(), &[&SMALL[..], &SHORT, &run].concat());
+    command.arg("--markdown").arg(odd).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let lines = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let read = lines.take_while(|line| !line.starts_with("[1/")).collect::<Vec<_>>().join("\n");
+    assert!(read.contains("a: loading oltp_point_select\na: loaded 1000 rows in "), "{read}");
+    // As Ctrl-C does in `allcore bench ... 2>&1 | tee log`: whoever reads has ended before the run.
+    drop(running.stdout.take());
+    signal("INT", running.id());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let kept = json(&folder.path().join("run.json"));
+    assert!(!kept["points"][0]["rounds"].as_array().unwrap().is_empty(), "{kept}");
+    let command = kept["command"].as_array().unwrap();
+    assert_eq!(command.last().unwrap(), "\u{fffd}.md", "{command:?}");
+    assert!(command.contains(&Value::from(format!("'{OWN}'"))), "{command:?}");
+    assert!(fs::read_to_string(folder.path().join(odd)).unwrap().starts_with("# Run of "));
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_a_run_and_a_pause_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["--arm", OWN, "--clients", "1", "--round", "300ms", "--rounds", "50", "--width", "0.01"];
+    let words = [&SMALL[..], &SHORT, &run, &["--json", "run.json"]].concat();
+    let mut hung_up = started(folder.path(), &words);
+    wait_for(&folder.path().join("err"), "[1/", &mut hung_up);
+    // Ctrl-Z is not heeded: rounds go on.
+    signal("TSTP", hung_up.id());
+    wait_for(&folder.path().join("err"), "[3/", &mut hung_up);
+    // The kernel says it, and the shell again.
+    signal("HUP", hung_up.id());
+    signal("HUP", hung_up.id());
+    let status = hung_up.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "{}", fs::read_to_string(folder.path().join("err")).unwrap());
+    assert!(json(&folder.path().join("run.json"))["points"][0]["rounds"].as_array().unwrap().len() >= 3);
+
+    // What nohup starts goes on.
+    let program = env!("CARGO_BIN_EXE_allcore");
+    let rest = [&SMALL[..], &SHORT, &["--clients", "1", "--rounds", "4"]].concat().join(" ");
+    let line = format!("trap '' HUP; exec '{program}' bench --arm '{OWN}' {rest} --width 0.01 2> err");
+    let mut deaf = Command::new("sh");
+    deaf.args(["-c", &line]).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    fs::remove_file(folder.path().join("err")).unwrap();
+    let mut deaf = deaf.spawn().unwrap();
+    wait_for(&folder.path().join("err"), "[1/", &mut deaf);
+    signal("HUP", deaf.id());
+    deaf.wait().unwrap();
+    let said = fs::read_to_string(folder.path().join("err")).unwrap();
+    assert!(said.contains("[4/4]"), "{said}");
+}
+
+#[test]
+fn a_run_is_stored_before_what_must_hold_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&[]);
+    let arm = format!("a=postgres://postgres:of-no-use@127.0.0.1:{}/postgres", server.port);
+    // An empty run must not take the place of this one.
+    fs::write(folder.path().join("run.json"), "an earlier run").unwrap();
+    let run = ["--arm", &arm, "-w", "select-only", "--scale", "1", "--clients", "1", "--json", "run.json"];
+    let mut running = started(folder.path(), &[&SHORT[..], &run, &["--rounds", "3"]].concat());
+    let said = folder.path().join("err");
+    wait_for(&said, "[1/", &mut running);
+    // The history is what the check reads and the load does not.
+    let mut lock = server.connect();
+    lock.batch_execute("BEGIN; LOCK TABLE pgbench_history IN ACCESS EXCLUSIVE MODE").unwrap();
+    wait_for(&said, "a: checking what must hold", &mut running);
+    let stored = json(&folder.path().join("run.json"));
+    assert_eq!(stored["points"][0]["rounds"].as_array().unwrap().len(), 3);
+    assert!(stored["missing"].to_string().contains("was not checked: the run was ended before"), "{stored}");
+    assert!(!stored.to_string().contains("of-no-use"), "a password is stored: {}", stored["command"]);
+    // Ended at once in the middle of the check: what was stored stays.
+    signal("INT", running.id());
+    signal("TERM", running.id());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    assert!(fs::read_to_string(&said).unwrap().contains("ended at once"));
+    assert_eq!(json(&folder.path().join("run.json")), stored);
+}
+
+/// On a terminal, what these signals leave on the screen and as status.
+fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
     if !has("script") {
         println!("skipped: there is no script(1) here, which gives a program a terminal");
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_allcore");
     let rest = [&SMALL[..], &SHORT, &["--clients", "1,2", "--round", "60s"]].concat().join(" ");
     // What the terminal would show goes to a file. The shell's own id is the lab's, so that signals reach the lab alone.
-    let line = format!("echo $$ > pid; exec '{program}' bench --arm '{OWN}' {rest}");
+    let line = format!("ulimit -c 0; echo $$ > pid; exec '{program}' bench --arm '{OWN}' {rest}");
     let mut script = Command::new("script");
     script.args(["-qefc", &line, "screen"]).current_dir(folder.path()).env("TERM", "xterm-256color");
     let mut terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let screen = folder.path().join("screen");
     wait_for(&screen, "\u{1b}[?1049h", &mut terminal);
-    let pid: u32 = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
-    // One right after the other: what the first one begins takes longer.
-    let both = format!("kill -s INT {pid}; kill -s TERM {pid}");
-    assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    let kill = kill.replace("PID", pid.trim());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let status = terminal.wait().unwrap();
     let shown = String::from_utf8_lossy(&fs::read(&screen).unwrap()).into_owned();
-    assert_eq!(status.code(), Some(130), "{shown}");
     let left = shown.rfind("\u{1b}[?1049l").expect("the other screen is left");
     assert!(left > shown.rfind("\u{1b}[?1049h").unwrap(), "{shown}");
     assert!(shown.rfind("\u{1b}[?25h") > shown.rfind("\u{1b}[?25l"), "the cursor is shown again: {shown}");
-    assert!(shown[left..].contains("ended at once"), "{shown}");
+    Some((status.code(), shown[left..].to_owned()))
+}
+
+#[test]
+fn a_second_ctrl_c_gives_the_terminal_back() {
+    // One right after the other: what the first one begins takes longer.
+    let Some((status, shown)) = signalled("kill -s INT PID; kill -s TERM PID") else { return };
+    assert_eq!(status, Some(130), "{shown}");
+    assert!(shown.contains("ended at once"), "{shown}");
+}
+
+#[test]
+fn a_quit_gives_the_terminal_back() {
+    const SIGQUIT: i32 = 3;
+    let Some((status, shown)) = signalled("kill -s QUIT PID") else { return };
+    assert_eq!(status, Some(128 + SIGQUIT), "{shown}");
 }
 
 #[test]
@@ -257,7 +355,7 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
     script("table.sql", "select * from nowhere;\n");
     script("fails.sql", "select 1 / 0;\n");
 
-    let refused: [(&[&str], &str); 9] = [
+    let refused: [(&[&str], &str); 13] = [
         (&["--arm", "a=serve", "-w", "nosuch"], "there is no workload 'nosuch'"),
         (&["--arm", "a=http://x", "-w", "tpcc"], "http:// is no server the lab speaks to"),
         (&["--arm", "a=serve", "--arm", "a=serve"], "two arms are named a"),
@@ -266,6 +364,10 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
         (&["--arm", "a=serve", "--driver", "sysbench"], "tpcb-like is no workload of sysbench"),
         (&["--arm", "a=serve", "-f", "none.sql"], "can't read the script none.sql"),
         (&["--arm", "a=serve", "-f", "syntax.sql"], "syntax.sql:2:20: syntax error"),
+        (&["--arm", "a=serve", "--json", "x", "--html", "./x"], "./x is named twice"),
+        (&["--arm", "a=serve", "--pin", "client"], "write it as client=0-1;server=2-7,10"),
+        (&["--arm", "a=serve:--socket-dir /x"], "arm a: socket-dir is set by the lab"),
+        (&["--arm", "a=serve", "-w", "eviction", "--scale", "5"], "--scale has no effect on eviction"),
         (&["report", "table.sql"], "this is no stored run"),
     ];
     for (arguments, expected) in refused {
@@ -308,7 +410,8 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
 
     // A script that can't work is tried once at each point, and said once at the end.
     for (file, expected) in [("table.sql", "42P01"), ("fails.sql", "22012: division by zero")] {
-        let arguments = [&["--arm", OWN, "-f", file, "--clients", "1,2"], &SHORT[..]].concat();
+        let arguments =
+            [&["--arm", OWN, "-f", file, "--scale", "1", "--clients", "1,2"], &SHORT[..]].concat();
         let output = ended(folder.path(), &arguments, 1);
         assert!(
             out(&output).contains("a at 1 and 2 clients: ") && out(&output).contains(expected),

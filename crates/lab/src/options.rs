@@ -63,7 +63,7 @@ pub struct RunOptions {
     #[arg(long = "arm", value_name = "NAME=SERVER", required = true, help_heading = "Servers")]
     pub arms: Vec<String>,
     /// Make several arms of one that the lab starts, which differ in this setting only: shared_buffers=1GB,4GB (with
-    /// several such arms ARM:shared_buffers=1GB,4GB)
+    /// several such arms ARM:shared_buffers=1GB,4GB). Given twice, all combinations
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub vary: Vec<String>,
     /// What the clients do
@@ -81,21 +81,21 @@ pub struct RunOptions {
     /// A variable of the scripts
     #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
     pub define: Vec<String>,
-    /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C
-    #[arg(long, short, value_name = "NUMBER", default_value_t = 10, help_heading = "Workload")]
-    pub scale: u32,
+    /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)
+    #[arg(long, short, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
+    pub scale: Option<u32>,
     /// Give pgbench's tables so many times the size of the server's buffers, in place of --scale (eviction: 4)
     #[arg(long, value_name = "NUMBER", value_parser = times, conflicts_with = "scale", help_heading = "Workload")]
     pub times: Option<f64>,
     /// The server's buffers for --times, where it does not say them itself or all arms shall have the same data: 512MB
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Workload")]
     pub buffers: Option<u64>,
-    /// sysbench's tables
-    #[arg(long, value_name = "NUMBER", default_value_t = 4, help_heading = "Workload")]
-    pub tables: u32,
-    /// Rows of each of sysbench's tables, or YCSB's records
-    #[arg(long, value_name = "ROWS", default_value_t = 100_000, help_heading = "Workload")]
-    pub table_size: u32,
+    /// sysbench's tables (4)
+    #[arg(long, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
+    pub tables: Option<u32>,
+    /// Rows of each of sysbench's tables, or YCSB's records (100,000)
+    #[arg(long, value_name = "ROWS", value_parser = count, help_heading = "Workload")]
+    pub table_size: Option<u32>,
     /// How sysbench's row numbers are drawn: uniform, gaussian, special, pareto or zipfian, with sysbench's parameters
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub rand_type: Option<String>,
@@ -115,16 +115,16 @@ pub struct RunOptions {
     /// How statements are sent
     #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared, help_heading = "Load")]
     pub protocol: ProtocolName,
-    /// Threads of the driver (as many as cores)
-    #[arg(long, short = 'j', value_name = "NUMBER", help_heading = "Load")]
-    pub threads: Option<usize>,
+    /// Threads of the driver (as many as CPUs, with --pin as many as the client has of them)
+    #[arg(long, short = 'j', value_name = "NUMBER", value_parser = count, help_heading = "Load")]
+    pub threads: Option<u32>,
     /// Transactions a second over all clients, whether or not the server keeps up, or a rate that rises over each round:
     /// 500..5000. Latency counts from when a transaction was due
     #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think", help_heading = "Load")]
     pub rate: Option<(f64, f64)>,
-    /// How the transactions of a rate are spaced
-    #[arg(long, value_enum, default_value_t = ArrivalsName::Poisson, help_heading = "Load")]
-    pub arrivals: ArrivalsName,
+    /// How the transactions of a rate are spaced (poisson)
+    #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
+    pub arrivals: Option<ArrivalsName>,
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
     pub think: Duration,
@@ -133,7 +133,7 @@ pub struct RunOptions {
     #[arg(long, conflicts_with_all = ["rate", "think"], help_heading = "Load")]
     pub keying: bool,
     /// How often a transaction is tried that a deadlock or a serialization failure ends
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
+    #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
     pub tries: u32,
 
     /// What is counted of a round
@@ -224,6 +224,21 @@ pub enum ArrivalsName {
 }
 
 impl RunOptions {
+    /// Of pgbench's tables or TPC-C.
+    pub fn scale(&self) -> u32 {
+        self.scale.unwrap_or(10)
+    }
+
+    /// Of sysbench.
+    pub fn tables(&self) -> u32 {
+        self.tables.unwrap_or(4)
+    }
+
+    /// Rows of sysbench's tables, or YCSB's records.
+    pub fn table_size(&self) -> u32 {
+        self.table_size.unwrap_or(100_000)
+    }
+
     /// How statements are sent.
     pub fn protocol(&self) -> Protocol {
         match self.protocol {
@@ -236,8 +251,8 @@ impl RunOptions {
     /// When transactions begin.
     pub fn pace(&self) -> Pace {
         let arrivals = match self.arrivals {
-            ArrivalsName::Even => Arrivals::Even,
-            ArrivalsName::Poisson => Arrivals::Poisson,
+            Some(ArrivalsName::Even) => Arrivals::Even,
+            Some(ArrivalsName::Poisson) | None => Arrivals::Poisson,
         };
         match self.rate {
             Some((from, to)) => Pace::Open { from, to, arrivals },
@@ -259,6 +274,12 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     let value: f64 = digits.trim().parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
+}
+
+/// A number of things of which there is at least one.
+fn count(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse::<u32>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("'{text}' is no number from 1 on"))
 }
 
 /// A number of times above 0.
@@ -335,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let faults: [(&[&str], &str); 11] = [
+        let faults: [(&[&str], &str); 17] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
             (&["--arm", "a=serve", "--round=-5s"], "is no time"),
@@ -347,6 +368,12 @@ mod tests {
             (&["--arm", "a=serve", "--times", "4", "--scale", "5"], "--scale"),
             (&["--arm", "a=serve", "--buffers", "4 yards"], "is no size"),
             (&["--arm", "a=serve", "--keying", "--think", "1s"], "--think"),
+            (&["--arm", "a=serve", "--arrivals", "even"], "--rate"),
+            (&["--arm", "a=serve", "--tries", "0"], "is no number from 1 on"),
+            (&["--arm", "a=serve", "--threads", "0"], "is no number from 1 on"),
+            (&["--arm", "a=serve", "-w", "tpcc", "--scale", "0"], "is no number from 1 on"),
+            (&["--arm", "a=serve", "--tables", "0"], "is no number from 1 on"),
+            (&["--arm", "a=serve", "--table-size", "0"], "is no number from 1 on"),
         ];
         for (words, expected) in faults {
             let error = read(words).unwrap_err();

@@ -286,6 +286,12 @@ impl Live {
 
 /// What makes the load.
 pub trait Driver {
+    /// Whether it can make such a load of this workload, whatever the number of clients and the server; the error says what
+    /// it can't.
+    fn suits(&self, _workload: &dyn Workload, _load: &Load) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Runs one round. An error means that nothing was measured, and doesn't name the arm, which whoever asked for it does;
     /// what happened to single clients is in [`Measured`].
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)

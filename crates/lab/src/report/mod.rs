@@ -112,7 +112,7 @@ pub struct Report {
     pub version: u32,
     /// When it began, RFC 3339.
     pub began: String,
-    /// The command.
+    /// The words of the command as a shell takes them, without passwords.
     pub command: Vec<String>,
     /// What it ran on.
     pub machine: Machine,

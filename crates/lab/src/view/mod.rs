@@ -10,8 +10,9 @@ mod lines;
 mod screen;
 mod state;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
+use crate::report::figures;
 use crate::sweep::Progress;
 
 pub(crate) use screen::restore;
@@ -23,4 +24,10 @@ pub fn progress() -> Box<dyn Progress> {
         Some(Ok(screen)) => Box::new(screen),
         _ => Box::new(lines::Lines::new(std::io::stderr())),
     }
+}
+
+/// A line beside the run: what was given up, what is done now.
+pub(crate) fn say(line: &str) {
+    // Nobody looking is no reason to end a run: behind a pipe Ctrl-C ends the reader, too.
+    let _ = writeln!(std::io::stderr(), "{}", figures::plain(line));
 }

@@ -1,4 +1,6 @@
 //! Workloads by their names on the command line.
+//!
+//! What must hold: an option that a workload has no use for is refused, never silently without effect.
 
 use super::connect::{self, Connect};
 use super::pgbench::{self, Multiple, PgBench};
@@ -20,7 +22,109 @@ const TIMES: f64 = 4.0;
 /// # Errors
 /// A line, or for a script its place and a line: what is wrong, and what there is.
 pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
-    sized(options, options.scale)
+    let workload = sized(options, options.scale())?;
+    Family::of(options).refuse_others(options)?;
+    Ok(workload)
+}
+
+/// The size of the workload that was asked for, as name and value: what two runs must have in common to be compared.
+pub fn size(options: &RunOptions) -> Vec<(String, String)> {
+    let mut size = Vec::new();
+    let mut add = |name: &str, value: String| size.push((name.to_owned(), value));
+    let family = Family::of(options);
+    match (family, times(options)) {
+        (Family::Pgbench, Some(times)) => {
+            add("times the buffers", times.to_string());
+            let stated = options.buffers.map(|bytes| format!("{} MB", bytes >> 20));
+            add("buffers", stated.unwrap_or_else(|| "each server's own".into()));
+        }
+        (Family::Pgbench, None) => add("scale", options.scale().to_string()),
+        (Family::Tpcc, _) => add("warehouses", options.scale().to_string()),
+        (Family::Sysbench, _) => {
+            add("tables", options.tables().to_string());
+            add("rows of a table", options.table_size().to_string());
+            add("rows drawn", options.rand_type.clone().unwrap_or_else(|| "special".into()));
+        }
+        (Family::Ycsb, _) => {
+            add("records", options.table_size().to_string());
+            add("keys", options.keys.clone().unwrap_or_else(|| "the workload's own".into()));
+        }
+        (Family::Connect, _) => {}
+    }
+    for define in &options.define {
+        let (name, value) = define.split_once('=').unwrap_or((define, ""));
+        add(&format!("-D {name}"), value.to_owned());
+    }
+    size
+}
+
+/// Workloads that take the same options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// pgbench's scripts, and those of files.
+    Pgbench,
+    Sysbench,
+    Ycsb,
+    Tpcc,
+    Connect,
+}
+
+impl Family {
+    /// Of the workload that was asked for, which there must be.
+    fn of(options: &RunOptions) -> Self {
+        match options.workload.as_str() {
+            _ if !options.file.is_empty() => Self::Pgbench,
+            "tpcc" => Self::Tpcc,
+            connect::NAME => Self::Connect,
+            name if name.starts_with("oltp_") => Self::Sysbench,
+            name if name.starts_with("ycsb-") => Self::Ycsb,
+            _ => Self::Pgbench,
+        }
+    }
+
+    /// What its workloads take of the options for sizes.
+    fn takes(self) -> &'static [&'static str] {
+        match self {
+            Self::Pgbench => &["--scale", "--times", "--buffers"],
+            Self::Sysbench => &["--tables", "--table-size", "--rand-type"],
+            Self::Ycsb => &["--table-size", "--keys"],
+            Self::Tpcc => &["--scale", "--keying"],
+            Self::Connect => &[],
+        }
+    }
+
+    fn refuse_others(self, options: &RunOptions) -> Result<(), String> {
+        let name = if options.file.is_empty() { options.workload.as_str() } else { "a script" };
+        let given = [
+            ("--scale", options.scale.is_some()),
+            ("--buffers", options.buffers.is_some()),
+            ("--tables", options.tables.is_some()),
+            ("--table-size", options.table_size.is_some()),
+            ("--rand-type", options.rand_type.is_some()),
+            ("--keys", options.keys.is_some()),
+        ];
+        let known = self.takes();
+        if let Some((other, _)) = given.iter().find(|(option, given)| *given && !known.contains(option)) {
+            let instead = match known {
+                [] => "has nothing to be sized".to_owned(),
+                known => format!("takes {}", known.join(", ")),
+            };
+            return Err(format!("{other} has no effect on {name}, which {instead}: leave it out"));
+        }
+        if self != Self::Pgbench {
+            return Ok(());
+        }
+        match times(options) {
+            Some(_) if options.scale.is_some() => Err(format!(
+                "--scale has no effect on {name}, whose size follows from the server's buffers: take --times, or \
+                 -w select-only"
+            )),
+            None if options.buffers.is_some() => {
+                Err("--buffers has no effect without --times, which says how many times as much data there shall be".into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The workload that was asked for, for a server. Each arm has one of its own: a workload may count what it has given out,
@@ -29,7 +133,7 @@ pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
 /// # Errors
 /// As of [`planned`], or that the server's buffers are not known.
 pub fn named(options: &RunOptions, server: &About) -> Result<Box<dyn Workload>, String> {
-    let Some(times) = times(options) else { return sized(options, options.scale) };
+    let Some(times) = times(options) else { return sized(options, options.scale()) };
     let buffers = options.buffers.or_else(|| server.buffers()).ok_or(
         "the server does not say how large its buffers are, which the data shall be a multiple of: say it, as in \
          --buffers 1GB",
@@ -52,9 +156,6 @@ fn sized(options: &RunOptions, scale: u32) -> Result<Box<dyn Workload>, String> 
             "--times gives pgbench's tables their size, {name} has others: take eviction, select-only, \
              simple-update or tpcb-like"
         )),
-        _ if options.rand_type.is_some() && !Oltp::ALL.iter().any(|(known, _)| *known == name) => {
-            Err(format!("--rand-type draws the rows of sysbench's tables, which {name} has none of"))
-        }
         Some(_) if options.keying && name != "tpcc" => {
             Err(format!("--keying is of TPC-C's terminals, {name} has none: take --think"))
         }
@@ -71,8 +172,8 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
     }
     if let Some((_, oltp)) = Oltp::ALL.into_iter().find(|(known, _)| *known == name) {
         let sizes = sysbench::Options {
-            tables: options.tables,
-            table_size: options.table_size,
+            tables: options.tables(),
+            table_size: options.table_size(),
             rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::DEFAULT), Distribution::named)?,
             ..sysbench::Options::default()
         };
@@ -80,12 +181,12 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
     }
     if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
         let keys = options.keys.as_deref().map(KeyChoice::named).transpose()?;
-        let records = u64::from(options.table_size);
+        let records = u64::from(options.table_size());
         let sizes = ycsb::Options { records, keys, ..ycsb::Options::default() };
         return Ok(Some(Box::new(Ycsb::new(letter, sizes, options.seed)?)));
     }
     Ok(match name {
-        "tpcc" => Some(Box::new(Tpcc::new(options.scale, options.seed, options.keying))),
+        "tpcc" => Some(Box::new(Tpcc::new(options.scale(), options.seed, options.keying))),
         connect::NAME => Some(Box::new(Connect::default())),
         _ => None,
     })
@@ -197,10 +298,41 @@ mod tests {
         for words in [&["--keying"][..], &["-w", "ycsb-a", "--keying"]] {
             assert!(planned(&options(words)).err().unwrap().starts_with("--keying is of TPC-C's terminals"));
         }
-        assert!(planned(&options(&["-w", "tpcc", "--keying"])).is_ok());
-        for name in ["ycsb-a", "tpcb-like"] {
-            let error = planned(&options(&["-w", name, "--rand-type", "uniform"])).err().unwrap();
-            assert!(error.starts_with("--rand-type draws the rows of sysbench's tables"), "{error}");
+        for (words, expected) in [
+            (&["-w", "eviction", "--scale", "50"][..], "--scale has no effect on eviction"),
+            (&["--buffers", "1GB"], "--buffers has no effect without --times"),
+            (
+                &["-w", "tpcc", "--buffers", "1GB"],
+                "--buffers has no effect on tpcc, which takes --scale, --keying",
+            ),
+            (&["--keys", "uniform"], "--keys has no effect on tpcb-like"),
+            (&["-w", "ycsb-a", "--rand-type", "uniform"], "--rand-type has no effect on ycsb-a, which takes"),
+            (&["--rand-type", "uniform"], "--rand-type has no effect on tpcb-like"),
+            (&["-w", "oltp_read_only", "--keys", "uniform"], "--keys has no effect on oltp_read_only"),
+            (
+                &["-w", "oltp_read_only", "--scale", "2"],
+                "--scale has no effect on oltp_read_only, which takes --tables",
+            ),
+            (&["-w", "ycsb-a", "--tables", "2"], "--tables has no effect on ycsb-a"),
+            (&["-w", "select-only", "--table-size", "2"], "--table-size has no effect on select-only"),
+            (
+                &["-w", "connect", "--scale", "2"],
+                "--scale has no effect on connect, which has nothing to be sized",
+            ),
+        ] {
+            let error = planned(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
+            assert!(error.starts_with(expected), "{error}");
+        }
+        for words in [
+            &["-w", "tpcc", "--keying", "--scale", "3"][..],
+            &["-w", "eviction", "--times", "4", "--buffers", "256MB"],
+            &["--times", "0.5", "--buffers", "256MB"],
+            &["-w", "oltp_read_write", "--tables", "1", "--table-size", "1000"],
+            &["-w", "ycsb-c", "--table-size", "1000", "--keys", "uniform"],
+            &["-w", "oltp_read_only", "--rand-type", "pareto"],
+            &["-w", "connect"],
+        ] {
+            assert!(planned(&options(words)).is_ok(), "{words:?}");
         }
     }
 
@@ -222,5 +354,23 @@ mod tests {
         }
         let error = planned(&options(&["-w", "oltp_read_only", "--rand-type", "even"])).err().unwrap();
         assert!(error.contains("use uniform, gaussian, special, pareto or zipfian"), "{error}");
+    }
+
+    #[test]
+    fn a_run_says_how_large_its_data_is() {
+        let said = |words: &[&str]| {
+            let size = size(&options(words)).into_iter();
+            size.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(said(&["--scale", "7"]), "scale 7");
+        assert_eq!(said(&["-w", "eviction"]), "times the buffers 4, buffers each server's own");
+        assert_eq!(said(&["--times", "2", "--buffers", "1GB"]), "times the buffers 2, buffers 1024 MB");
+        assert_eq!(said(&["-w", "tpcc"]), "warehouses 10");
+        assert_eq!(
+            said(&["-w", "oltp_read_only", "--tables", "2"]),
+            "tables 2, rows of a table 100000, rows drawn special"
+        );
+        assert_eq!(said(&["-w", "ycsb-a", "--keys", "latest"]), "records 100000, keys latest");
+        assert_eq!(said(&["-w", "connect"]), "");
     }
 }

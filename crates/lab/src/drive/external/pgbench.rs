@@ -28,6 +28,11 @@ impl Default for Pgbench {
 }
 
 impl Driver for Pgbench {
+    fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
+        original(workload)?;
+        rate("pgbench", load).map(drop)
+    }
+
     fn run(
         &self,
         to: &Target,
@@ -42,6 +47,18 @@ impl Driver for Pgbench {
         let watched = Watched::of(&mut tool, &plan, live)?;
         drop(tool);
         plan.measured(&watched, folder.path())
+    }
+}
+
+/// What pgbench knows a workload as: scripts with their weights, scale, variables, and whether each transaction connects.
+type Known = (Vec<(PgbenchScript, u32)>, u64, Vec<(String, String)>, bool);
+
+fn original(workload: &dyn Workload) -> Result<Known, String> {
+    match workload.original() {
+        Some(Original::Pgbench { scripts, scale, variables, reconnect }) => {
+            Ok((scripts, scale, variables, reconnect))
+        }
+        _ => Err(format!("{} is no workload of pgbench; take the native driver", workload.name())),
     }
 }
 
@@ -66,9 +83,7 @@ impl Plan {
         load: &Load,
         folder: &Path,
     ) -> Result<Self, String> {
-        let Some(Original::Pgbench { scripts, scale, variables, reconnect }) = workload.original() else {
-            return Err(format!("{} is no workload of pgbench; take the native driver", workload.name()));
-        };
+        let (scripts, scale, variables, reconnect) = original(workload)?;
         if to.dialect != Dialect::Postgres {
             return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
         }

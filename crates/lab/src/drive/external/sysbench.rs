@@ -35,6 +35,15 @@ const GRACE: Duration = Duration::from_secs(120);
 const EARLY: Duration = Duration::from_millis(150);
 
 impl Driver for Sysbench {
+    fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
+        original(workload)?;
+        statements(load)?;
+        if load.tries > 1 {
+            return Err("sysbench tries again by itself as often as it takes; leave out --tries".to_owned());
+        }
+        rate("sysbench", load).map(drop)
+    }
+
     fn run(
         &self,
         to: &Target,
@@ -64,18 +73,29 @@ impl Driver for Sysbench {
     }
 }
 
+/// What sysbench knows a workload as: the test, and its options.
+fn original(workload: &dyn Workload) -> Result<(String, Vec<(String, String)>), String> {
+    match workload.original() {
+        Some(Original::Sysbench { test, options }) => Ok((test, options)),
+        _ => Err(format!("{} is no workload of sysbench; take the native driver", workload.name())),
+    }
+}
+
+/// Its word for how statements are sent.
+fn statements(load: &Load) -> Result<&'static str, String> {
+    match load.protocol {
+        Protocol::Simple => Ok("disable"),
+        Protocol::Prepared => Ok("auto"),
+        Protocol::Extended => {
+            Err("sysbench sends statements as text or prepared once, not parsed each time".to_owned())
+        }
+    }
+}
+
 /// Its arguments but for the time.
 fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<String>, String> {
-    let Some(Original::Sysbench { test, options }) = workload.original() else {
-        return Err(format!("{} is no workload of sysbench; take the native driver", workload.name()));
-    };
-    let statements = match load.protocol {
-        Protocol::Simple => "disable",
-        Protocol::Prepared => "auto",
-        Protocol::Extended => {
-            return Err("sysbench sends statements as text or prepared once, not parsed each time".to_owned());
-        }
-    };
+    let (test, options) = original(workload)?;
+    let statements = statements(load)?;
     let prefix = prefix(to.dialect);
     let mut all = vec![test, format!("--db-driver={prefix}"), format!("--db-ps-mode={statements}")];
     let mut add = |name: &str, value: &str| all.push(format!("--{name}={value}"));

@@ -1,0 +1,177 @@
+//! What a run leaves: the table on standard output, the stored run, the reports.
+//!
+//! What must hold:
+//! 1. A file is whole or as it was before: it is written beside and takes its name when it is complete.
+//! 2. Whether everything can be written is tried out before hours of measuring, not after.
+//! 3. Passwords are in none of it.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::arm::url;
+use crate::options::Outputs;
+use crate::report::{self, Report};
+use crate::view;
+
+/// Where a run's report goes, beside standard output.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub json: Option<&'a Path>,
+    pub outputs: &'a Outputs,
+}
+
+impl<'a> Files<'a> {
+    fn reports(self) -> impl Iterator<Item = &'a Path> {
+        [self.json, self.outputs.markdown.as_deref(), self.outputs.html.as_deref()].into_iter().flatten()
+    }
+
+    /// Tries out whether all can be written, each apart from the others and from `read`.
+    pub fn writable(self, read: Option<&Path>) -> Result<(), String> {
+        let mut known: Vec<PathBuf> = read.and_then(place).into_iter().collect();
+        for path in self.reports() {
+            try_out(path).map_err(|error| {
+                format!("{} can't be written: {error}: name a file in a folder that is there", path.display())
+            })?;
+            let Some(place) = place(path) else { continue };
+            if known.contains(&place) {
+                return Err(format!("{} is named twice: give each output a file of its own", path.display()));
+            }
+            known.push(place);
+        }
+        match &self.outputs.plots {
+            Some(folder) if !folder.is_dir() => {
+                Err(format!("{} is no folder: name one that is there for the plots", folder.display()))
+            }
+            Some(folder) => tempfile::tempfile_in(folder)
+                .map(drop)
+                .map_err(|error| format!("no plots can be written into {}: {error}", folder.display())),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the run, where that is wanted and can be repeated; where it was stored.
+    pub fn store(self, report: &Report) -> Result<Option<&'a Path>, String> {
+        let Some(path) = self.json.filter(|path| !is_stream(path)) else { return Ok(None) };
+        put(path, &report.to_json())?;
+        Ok(Some(path))
+    }
+
+    /// Writes all there is; the table comes last, to standard output.
+    pub fn write(self, report: &Report) -> Result<(), String> {
+        let file = |path: Option<&Path>, text: &dyn Fn() -> String| match path {
+            Some(path) => put(path, &text()),
+            None => Ok(()),
+        };
+        let plots = |folder: &PathBuf| {
+            let mut pictures = report::pictures(report).into_iter();
+            pictures.try_for_each(|(name, svg)| put(&folder.join(name), &svg))
+        };
+        // All are tried: one that can't be written must not cost the others.
+        let outcomes = [
+            file(self.json, &|| report.to_json()),
+            file(self.outputs.markdown.as_deref(), &|| report::markdown(report)),
+            file(self.outputs.html.as_deref(), &|| report::html(report)),
+            self.outputs.plots.as_ref().map_or(Ok(()), plots),
+            say(&report::table(report, width())),
+        ];
+        outcomes.into_iter().collect()
+    }
+
+    /// The same, but what is there already stays.
+    pub fn write_where_there_is_none(self, report: &Report) -> Result<(), String> {
+        let is_kept = |path: &&Path| !is_stream(path) && fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        for path in self.reports().filter(is_kept) {
+            view::say(&format!("{} stays as it is: nothing was measured", path.display()));
+        }
+        let free = |path: &Option<PathBuf>| path.clone().filter(|path| !is_kept(&path.as_path()));
+        let Outputs { markdown, html, plots } = self.outputs;
+        let outputs = Outputs { markdown: free(markdown), html: free(html), plots: plots.clone() };
+        Files { json: self.json.filter(|path| !is_kept(path)), outputs: &outputs }.write(report)
+    }
+}
+
+/// Whether a file is no place where something stays: a pipe, a device, standard output by a name of its own.
+fn is_stream(path: &Path) -> bool {
+    path.starts_with("/dev")
+        || path.starts_with("/proc")
+        || fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())
+}
+
+/// A file by a name that no other has; `None` for a stream.
+fn place(path: &Path) -> Option<PathBuf> {
+    if is_stream(path) {
+        return None;
+    }
+    fs::canonicalize(path).ok().or_else(|| Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?)))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens a file as it will be; one that was not there is gone afterwards.
+fn try_out(path: &Path) -> io::Result<()> {
+    if is_stream(path) {
+        return Ok(());
+    }
+    let there = fs::symlink_metadata(path).is_ok();
+    OpenOptions::new().append(true).create(true).open(path)?;
+    if there { Ok(()) } else { fs::remove_file(path) }
+}
+
+fn put(path: &Path, text: &str) -> Result<(), String> {
+    replace(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes a file beside, then gives it the name.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if is_stream(path) {
+        return fs::write(path, text);
+    }
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let beside = tempfile::Builder::new()
+        .prefix(".allcore-bench-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder(&path));
+    // A file may be writable in a folder that is not.
+    let Ok(mut beside) = beside else { return fs::write(path, text) };
+    if let Ok(before) = fs::metadata(&path) {
+        beside.as_file().set_permissions(before.permissions())?;
+    }
+    beside.write_all(text.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// A stored run.
+pub(super) fn stored(path: &Path) -> Result<Report, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Report::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A command's words as a shell takes them, without passwords.
+pub(super) fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    let word = |word: OsString| {
+        let word = word.to_string_lossy();
+        let word = if word.contains("://") { url::shown(&word) } else { word.into_owned() };
+        shlex::try_quote(&word).map(String::from).unwrap_or(word)
+    };
+    words.map(word).collect()
+}
+
+/// Columns of the terminal; of a file or pipe, enough.
+pub(super) fn width() -> usize {
+    let columns = ratatui::crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    columns.filter(|_| io::stdout().is_terminal()).unwrap_or(120)
+}
+
+/// Says it on standard output, to whoever reads that.
+pub(super) fn say(text: &str) -> Result<(), String> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
+}

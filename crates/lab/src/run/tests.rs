@@ -1,0 +1,185 @@
+//! What is refused up front, what files become, what a command looks like in a report.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::report::samples;
+
+#[derive(Debug, clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+fn options(words: &[&str]) -> RunOptions {
+    let words = ["bench", "--arm", "a=serve"].into_iter().chain(words.iter().copied());
+    <Line as clap::Parser>::try_parse_from(words).unwrap().run
+}
+
+fn refused(words: &[&str]) -> String {
+    Asked::of(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"))
+}
+
+#[test]
+fn what_would_be_without_effect_is_refused_before_anything_starts() {
+    for (words, expected) in [
+        (&["--driver", "pgbench", "--think", "1s"][..], "--driver pgbench: pgbench can't think"),
+        (&["--driver", "native,pgbench", "--rate", "1..9"], "--driver pgbench: pgbench keeps one rate"),
+        (&["--driver", "sysbench"], "--driver sysbench: tpcb-like is no workload of sysbench"),
+        (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),
+        (
+            &["-w", "oltp_read_only", "--driver", "native,sysbench", "--tries", "5"],
+            "--driver sysbench: sysbench tries again by itself",
+        ),
+        (
+            &["-w", "oltp_read_only", "--driver", "sysbench", "-M", "extended"],
+            "--driver sysbench: sysbench sends",
+        ),
+        (&["-w", "eviction", "--scale", "50"], "--scale has no effect on eviction"),
+        (&["--pin", "client=0"], "--pin client=0: write it as"),
+        (&["--vary", "cores=1,1"], "two arms are named a cores=1: give each value"),
+        (&["--arm", "a=serve-postgres", "--vary", "a:cores=1,2"], "two arms are named a:"),
+    ] {
+        let error = refused(words);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for words in [
+        &["--driver", "native,pgbench", "--rate", "9"][..],
+        &["-w", "oltp_read_only", "--driver", "native,sysbench"],
+        &["--vary", "cores=1,2", "--vary", "buffers=1GB,2GB"],
+    ] {
+        assert!(Asked::of(&options(words)).is_ok(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_pinned_client_has_as_many_threads_as_cpus() {
+    let Ok(Split { client, server }) = Split::of_this_machine() else {
+        eprintln!("skipped: this machine has but one core");
+        return;
+    };
+    let pin = format!("client={};server={}", client[0], server[0]);
+    assert_eq!(Asked::of(&options(&["--pin", &pin])).unwrap().plan.load.threads, 1);
+    assert_eq!(Asked::of(&options(&["--pin", &pin, "-j", "3"])).unwrap().plan.load.threads, 3);
+    let all = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(Asked::of(&options(&[])).unwrap().plan.load.threads, all);
+}
+
+#[test]
+fn a_stored_run_says_all_that_a_comparison_wants_to_know() {
+    let said = |words: &[&str]| {
+        let options = options(words);
+        let note = Asked::of(&options).unwrap().note(&options).into_iter();
+        note.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+    };
+    let small = said(&["-w", "tpcc", "--scale", "1", "-j", "2", "--rounds", "3..7", "--width", "5"]);
+    assert_eq!(
+        small,
+        [
+            "warehouses: 1",
+            "driver: native",
+            "threads: 2",
+            "pace: closed loop",
+            "round: 5s after 1s",
+            "rounds: 3 to 7, until 5% wide",
+            "seed: 1",
+        ]
+    );
+    assert!(said(&["--rounds", "4"]).contains(&"rounds: 4".to_owned()));
+}
+
+#[test]
+fn a_command_can_be_pasted_and_has_no_passwords() {
+    let words = [
+        b"allcore".to_vec(),
+        b"bench".to_vec(),
+        b"--arm=a=postgres://u:secret@h/d".to_vec(),
+        b"b=serve:--cores 2".to_vec(),
+        b"it's".to_vec(),
+        b"\xff.md".to_vec(),
+    ];
+    let shown = outputs::command(words.into_iter().map(std::ffi::OsString::from_vec)).join(" ");
+    assert!(!shown.contains("secret"), "{shown}");
+    let read = shlex::split(&shown).unwrap();
+    assert_eq!(
+        read,
+        ["allcore", "bench", "--arm=a=postgres://u:***@h/d", "b=serve:--cores 2", "it's", "\u{fffd}.md"]
+    );
+}
+
+#[test]
+fn outputs_are_tried_out_and_leave_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let to = |json: &str, html: &str| {
+        let outputs = Outputs { markdown: None, html: Some(at(html)), plots: None };
+        Files { json: Some(&at(json)), outputs: &outputs }.writable(Some(&at("read.json")))
+    };
+    fs::write(at("read.json"), "x").unwrap();
+    fs::create_dir(at("sub")).unwrap();
+    assert_eq!(to("a.json", "a.html"), Ok(()));
+    assert!(!at("a.json").exists() && !at("a.html").exists());
+    for (json, html) in [("a.json", "a.json"), ("a.json", "sub/../a.json"), ("a.json", "read.json")] {
+        assert!(to(json, html).unwrap_err().contains("is named twice"), "{json} {html}");
+    }
+    assert!(to("no/a.json", "a.html").unwrap_err().contains("no/a.json can't be written"));
+    assert!(to("sub", "a.html").unwrap_err().contains("can't be written"));
+    let null = Path::new("/dev/null");
+    let outputs = Outputs { markdown: Some(null.into()), html: Some(null.into()), plots: None };
+    assert_eq!(Files { json: Some(null), outputs: &outputs }.writable(None), Ok(()));
+    if !rustix::process::geteuid().is_root() {
+        fs::write(at("fixed.json"), "x").unwrap();
+        fs::set_permissions(at("fixed.json"), fs::Permissions::from_mode(0o444)).unwrap();
+        assert!(to("fixed.json", "a.html").unwrap_err().contains("can't be written"));
+    }
+}
+
+#[derive(Debug, clap::Parser)]
+struct All {
+    #[command(flatten)]
+    bench: Bench,
+}
+
+#[test]
+fn a_stored_run_is_shown_with_what_this_program_finds_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, page) = (folder.path().join("run.json"), folder.path().join("run.md"));
+    fs::write(&run, samples::open_loop().to_json()).unwrap();
+    let words = ["bench", "report", run.to_str().unwrap(), "--markdown", page.to_str().unwrap()];
+    let all = <All as clap::Parser>::parse_from(words);
+    let ending = bench(&all.bench, Path::new("allcore"), &AtomicBool::new(false));
+    assert_eq!(ending, Ok(Ending::Whole));
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("the rate of 5,000 a second is held with 8 and 64 clients."), "{text}");
+    assert!(!text.contains("54321"), "what was stored with it: {text}");
+}
+
+#[test]
+fn files_are_replaced_whole_and_kept_where_nothing_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("real.json"), "before").unwrap();
+    fs::set_permissions(at("real.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(at("real.json"), at("run.json")).unwrap();
+    let opened = fs::File::open(at("real.json")).unwrap();
+    let outputs = Outputs { markdown: Some(at("run.md")), html: None, plots: None };
+    let json = at("run.json");
+    let files = Files { json: Some(&json), outputs: &outputs };
+
+    files.write_where_there_is_none(&samples::nothing()).unwrap();
+    assert_eq!(fs::read_to_string(at("real.json")).unwrap(), "before");
+    assert!(fs::read_to_string(at("run.md")).unwrap().starts_with("# Run of"));
+
+    assert_eq!(files.store(&samples::two_arms()), Ok(Some(json.as_path())));
+    // Who had it open still reads what was there: it was not written over.
+    assert_eq!(std::io::read_to_string(opened).unwrap(), "before");
+    assert!(fs::symlink_metadata(at("run.json")).unwrap().is_symlink());
+    assert_eq!(outputs::stored(&at("real.json")).unwrap().points.len(), 18);
+    assert_eq!(fs::metadata(at("real.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    let names = fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+    let null = Files { json: Some(Path::new("/dev/null")), outputs: &outputs };
+    assert_eq!(null.store(&samples::two_arms()), Ok(None));
+}
