@@ -1,18 +1,23 @@
 //! Two stored runs, point by point.
 //!
-//! What differs between the machines comes first, since it may explain all the rest. Arms are matched by name; where each
+//! What is broken or missing in either run comes first, since a figure of a run whose data is broken is none; then what
+//! differs between the machines and the loads, since it may explain all the rest. Arms are matched by name; where each
 //! run has but one, those two are. Rounds of two runs lie too far apart to be paired, so that a ratio's bounds come from
 //! both runs' own: the distances of each side add up as independent ones do, on logarithms (recovered variances, after
 //! Zou and Donner 2008).
 
 use super::groups::{Group, groups};
-use super::sheets::{Block, Sheet};
+use super::sheets::{self, Block, Sheet};
 use super::{Arm, Interval, Point, Report, figures, terminal};
 use crate::stats::{Verdict, verdict};
 
 /// What two runs have in common, and what not.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
+    /// Checks that failed in either run.
+    pub broken: Vec<String>,
+    /// What either run lacks.
+    pub missing: Vec<String>,
     /// How the machines differ, a line each.
     pub machines: Vec<String>,
     /// What else was changed: servers, settings, load.
@@ -50,6 +55,11 @@ pub struct Pair {
 /// Holds the second run against the first.
 pub fn compare(first: &Report, second: &Report) -> Comparison {
     let mut all = Comparison::default();
+    for (which, report) in [("first", first), ("second", second)] {
+        let of = |line: String| format!("{which}: {line}");
+        all.broken.extend(sheets::broken_checks(report).into_iter().map(of));
+        all.missing.extend(report.missing.iter().cloned().map(of));
+    }
     changes("", &first.machine.facts, &second.machine.facts, &mut all.machines);
     changes("load: ", &first.load, &second.load, &mut all.changes);
     for arm in &first.arms {
@@ -159,6 +169,8 @@ impl Comparison {
     /// As text, at most `width` columns wide.
     pub fn table(&self, width: usize) -> String {
         let mut text = String::new();
+        terminal::list("Broken checks:", &self.broken, width, &mut text);
+        terminal::list("Missing:", &self.missing, width, &mut text);
         terminal::list("The machines differ:", &self.machines, width, &mut text);
         terminal::list("Changed:", &self.changes, width, &mut text);
         for series in &self.series {
@@ -270,7 +282,23 @@ mod tests {
         second.points[0].arm = "patched".into();
         let both = compare(&first, &second);
         assert_eq!((both.series.len(), both.unmatched.len()), (1, 0));
-        assert!(compare(&samples::nothing(), &first).table(80).starts_with("Without a partner:"));
+        let text = compare(&samples::nothing(), &first).table(80);
+        assert!(text.contains("\n\nWithout a partner:\n- tpcc"), "{text}");
+    }
+
+    #[test]
+    fn what_is_broken_or_missing_in_either_run_is_said_before_all_else() {
+        let (whole, lacking) = (samples::two_arms(), samples::one_point());
+        let text = compare(&lacking, &whole).table(100);
+        let expected = "Broken checks:\n\
+            - first: tpcc at 8 clients, pg: w_ytd = sum(d_ytd): warehouse 3: 300012.50 and 300000.00\n\n\
+            Missing:\n- first: 16 clients: interrupted\n\n";
+        assert!(text.starts_with(expected), "{text}");
+        let text = compare(&whole, &lacking).table(100);
+        assert!(
+            text.contains("- second: tpcc at 8 clients") && text.contains("- second: 16 clients"),
+            "{text}"
+        );
     }
 
     #[test]
