@@ -1,5 +1,7 @@
 //! Expressions of `\set`, `\if` and `\elif`: their tree and what it evaluates to.
 
+use std::io::Write as _;
+
 use crate::client::Random;
 
 use super::function::{ARGUMENTS_MAX, Function, hash_fnv1a, hash_murmur2, permute};
@@ -226,13 +228,17 @@ fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Val
 
 /// Prints what debug() was given, as pgbench does.
 fn debug(value: Value, (script, command): (usize, u32)) {
+    // Nobody looking is no reason to end a run.
+    let say = |what: &str| {
+        let _ = writeln!(std::io::stderr(), "debug(script={script},command={command}): {what}");
+    };
     let kind = match value {
-        Value::Null => return eprintln!("debug(script={script},command={command}): null"),
+        Value::Null => return say("null"),
         Value::Bool(_) => "boolean",
         Value::Int(_) => "int",
         Value::Double(_) => "double",
     };
     let mut text = String::new();
     value.write(&mut text);
-    eprintln!("debug(script={script},command={command}): {kind} {text}");
+    say(&format!("{kind} {text}"));
 }
