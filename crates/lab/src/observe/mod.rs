@@ -125,12 +125,13 @@ impl Observe for Observer {
         if let Some(waits) = &self.waits {
             waits.end();
         }
+        // First of all, or sessions that are held count as time in which nothing is called.
+        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
+            sampling.interrupt();
+        }
         let snapshot = self.snapshot();
         if let Some(window) = &mut self.window {
             window.after = Some((snapshot, ended - window.begun));
-            if let Some(Ok(sampling)) = &mut window.sampling {
-                sampling.interrupt();
-            }
         }
     }
 

@@ -264,9 +264,9 @@ mod tests {
             })
         };
         let shared = [("shared_buffers", "256MB")];
-        assert_eq!(scale(&["-w", "eviction"], &shared), Ok(82));
-        assert_eq!(scale(&["-w", "eviction", "--times", "2"], &shared), Ok(41));
-        assert_eq!(scale(&["-w", "eviction", "--buffers", "512MB"], &shared), Ok(163));
+        assert_eq!(scale(&["-w", "eviction"], &shared), Ok(87));
+        assert_eq!(scale(&["-w", "eviction", "--times", "2"], &shared), Ok(44));
+        assert_eq!(scale(&["-w", "eviction", "--buffers", "512MB"], &shared), Ok(174));
         assert_eq!(scale(&["-w", "tpcb-like", "--times", "0.5"], &shared), Ok(11));
         assert_eq!(scale(&["-w", "tpcb-like"], &shared), Ok(10));
         let error = scale(&["-w", "eviction"], &[]).unwrap_err();
