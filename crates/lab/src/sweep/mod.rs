@@ -71,6 +71,9 @@ pub trait Machine {
     /// Time since the run's beginning.
     fn now(&self) -> Duration;
 
+    /// Writes to disk what the kernel still keeps back, so that it isn't written in another one's round.
+    fn settle(&self);
+
     /// Runs the fixed loop: milliseconds it took.
     fn fixed_loop(&self) -> f64;
 }
@@ -89,6 +92,10 @@ impl ThisMachine {
 impl Machine for ThisMachine {
     fn now(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn settle(&self) {
+        rustix::fs::sync();
     }
 
     fn fixed_loop(&self) -> f64 {
@@ -188,6 +195,7 @@ impl Sweep<'_> {
         if let Some(how) = (contender.ended)() {
             return self.lose(contender, arm, &how);
         }
+        self.machine.settle();
         let at = self.machine.now();
         self.noise.push(Noise { at: at.as_secs_f64(), took: self.machine.fixed_loop() });
         let stage = self.stage(contender, pass, row);

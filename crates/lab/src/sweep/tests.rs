@@ -46,6 +46,8 @@ impl Workload for Named {
 #[derive(Default)]
 struct Bench {
     now: Cell<Duration>,
+    /// Rounds that had run when the machine settled.
+    settled: RefCell<Vec<usize>>,
     ran: RefCell<Vec<(String, usize, u64)>>,
     stop: AtomicBool,
     /// Arms whose servers have ended.
@@ -55,6 +57,9 @@ struct Bench {
 impl Machine for Bench {
     fn now(&self) -> Duration {
         self.now.get()
+    }
+    fn settle(&self) {
+        self.settled.borrow_mut().push(self.ran.borrow().len());
     }
     fn fixed_loop(&self) -> f64 {
         20.0
@@ -219,6 +224,7 @@ fn arms_take_turns_and_turn_round() {
 
     assert_eq!(swept.missing, Vec::<String>::new());
     assert_eq!(swept.noise.len(), 12);
+    assert_eq!(*bench.settled.borrow(), (0..12).collect::<Vec<_>>(), "before each round");
     let points: Vec<(&str, usize, usize)> =
         swept.points.iter().map(|point| (point.arm.as_str(), point.clients, point.rounds.len())).collect();
     assert_eq!(points, [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 3)]);
