@@ -313,7 +313,7 @@ fn rounds(text: &str) -> Result<(u32, u32), String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[derive(Debug, clap::Parser)]
@@ -327,6 +327,11 @@ mod tests {
         <Line as clap::Parser>::try_parse_from(words)
             .map(|line| line.bench)
             .map_err(|error| error.to_string())
+    }
+
+    /// Options of a run with one arm.
+    pub(crate) fn options(words: &[&str]) -> RunOptions {
+        read(&[&["--arm", "a=serve"], words].concat()).unwrap().run
     }
 
     #[test]

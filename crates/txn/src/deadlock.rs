@@ -7,7 +7,7 @@
 //! has left its queue before the next begins, so a circle has one victim.
 //!
 //! A deadlock seldom comes alone: for a while after one, waits search as they begin. The wait that closes a circle
-//! then finds it at once, and a load without deadlocks pays for no search.
+//! then finds it at once, and a load without deadlocks searches only where waits are long.
 
 use std::collections::HashSet;
 use std::time::Duration;

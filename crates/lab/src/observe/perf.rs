@@ -146,7 +146,10 @@ impl Sampling {
         let recorded = std::mem::replace(&mut self.recorded, Ok(()));
         let symbols = recorded.and_then(|()| {
             let read = report(&self.program, &self.data());
-            read.map_err(|reason| if self.cut { UNSAMPLED.into() } else { reason })
+            // Cut short before it sampled, it has nothing to say of its own.
+            read.map_err(
+                |reason| if self.cut && self.sampled_from.is_none() { UNSAMPLED.into() } else { reason },
+            )
         });
         (std::mem::replace(&mut self.calls, Ok(0.0)), symbols)
     }

@@ -317,15 +317,16 @@ mod tests {
         assert_eq!(between(&before, &after).lost, 0.0, "it can't be known");
     }
 
+    /// A shell that runs this, with what it reads and writes in the test's hands.
+    fn shell(script: &str) -> Child {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
     #[test]
     fn work_of_children_that_have_ended_is_known_to_be_lost() {
         let script = "read line; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo; read line";
-        let mut shell = Command::new("sh")
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut shell = shell(script);
         let before = Snapshot::take(&[shell.id()], &[]).unwrap();
         std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
@@ -400,12 +401,7 @@ mod tests {
     fn children_that_come_and_go_are_seen_on_this_machine() {
         // A shell that runs a loop in a child of its own, three times over, waiting for each, and then waits itself.
         let script = "for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
-        let mut shell = Command::new("sh")
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut shell = shell(script);
         let before = Snapshot::take(&[shell.id()], &[]).unwrap();
         let mut byte = [0];
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut byte).unwrap();

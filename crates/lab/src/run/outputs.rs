@@ -95,8 +95,7 @@ impl<'a> Files<'a> {
 
 /// Whether a file is no place where something stays: a pipe, a device, standard output by a name of its own.
 fn is_stream(path: &Path) -> bool {
-    path.starts_with("/dev")
-        || path.starts_with("/proc")
+    ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|name| path.starts_with(name))
         || fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())
 }
 

@@ -5,18 +5,8 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::options::tests::options;
 use crate::report::samples;
-
-#[derive(Debug, clap::Parser)]
-struct Line {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
-fn options(words: &[&str]) -> RunOptions {
-    let words = ["bench", "--arm", "a=serve"].into_iter().chain(words.iter().copied());
-    <Line as clap::Parser>::try_parse_from(words).unwrap().run
-}
 
 fn refused(words: &[&str]) -> String {
     Asked::of(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"))

@@ -225,17 +225,7 @@ fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Debug, clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        run: RunOptions,
-    }
-
-    fn options(words: &[&str]) -> RunOptions {
-        let words = ["bench", "--arm", "a=serve"].into_iter().chain(words.iter().copied());
-        <Line as clap::Parser>::try_parse_from(words).unwrap().run
-    }
+    use crate::options::tests::options;
 
     fn about(settings: &[(&str, &str)]) -> About {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());

@@ -104,7 +104,7 @@ impl Default for Options {
     }
 }
 
-/// The statements on a table.
+/// The statements on a table, in the order of [`QUERIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Query {
     Point,
@@ -153,8 +153,10 @@ pub struct Sysbench {
 #[derive(Debug)]
 struct Plan {
     groups: Vec<(Query, u32)>,
-    /// The queries that the groups are made of, in the order of [`QUERIES`]: sysbench prepares no others.
-    used: Vec<Query>,
+    /// By query: its place among those that the groups are made of, where it is one: sysbench prepares no others.
+    places: [Option<u16>; QUERIES.len()],
+    /// Statements a table has.
+    used: u16,
     transaction: bool,
     tables: u32,
     range_size: i64,
@@ -199,8 +201,16 @@ impl Sysbench {
             let group = if query == Query::Insert { Query::Delete } else { query };
             groups.iter().any(|(used, _)| *used == group)
         };
+        let mut used = 0;
+        let places = QUERIES.map(|(query, _)| {
+            uses(query).then(|| {
+                used += 1;
+                used - 1
+            })
+        });
         let plan = Plan {
-            used: QUERIES.iter().map(|(query, _)| *query).filter(|query| uses(*query)).collect(),
+            places,
+            used,
             groups,
             transaction: transaction && !options.skip_trx,
             tables: options.tables,
@@ -216,8 +226,8 @@ impl Plan {
     /// The number of a query on a table, counted from 0.
     fn statement(&self, table: u16, query: Query) -> StatementId {
         let first = if self.transaction { COMMIT.0 + 1 } else { 0 };
-        let place = self.used.iter().position(|used| *used == query).unwrap_or(0);
-        StatementId(first + table * self.used.len() as u16 + place as u16)
+        let place = self.places[query as usize].expect("a query of the script's groups");
+        StatementId(first + table * self.used + place)
     }
 }
 
@@ -358,7 +368,7 @@ impl Workload for Sysbench {
             let begin = if dialect == Dialect::Mysql { Prepare::Never } else { Prepare::AtConnect };
             all = vec![statement("BEGIN", begin), statement("COMMIT", Prepare::AtConnect)];
         }
-        let used = || QUERIES.iter().filter(|(query, _)| self.plan.used.contains(query));
+        let used = || QUERIES.iter().filter(|(query, _)| self.plan.places[*query as usize].is_some());
         for number in 1..=self.options.tables {
             let table = format!("sbtest{number}");
             all.extend(

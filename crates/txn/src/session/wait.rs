@@ -191,7 +191,7 @@ impl Inner {
     fn block(&self, leave: impl Fn()) -> Result<(), Error> {
         let first = if self.engine.expects_deadlock() { Due::Search } else { Due::Nothing };
         let alarm = Alarm::new(first, FIRST_SEARCH, self.lock_timeout.get());
-        let mut pause = FIRST_SEARCH / 2;
+        let mut pause = FIRST_SEARCH;
         let waited = loop {
             if self.slot().is_granted() {
                 return Ok(());
@@ -202,8 +202,8 @@ impl Inner {
                 Due::Search => match self.engine.search_deadlock(self.number, &leave) {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
-                        pause = (pause * 2).min(LONGEST_PAUSE);
                         alarm.search_again(pause);
+                        pause = (pause * 2).min(LONGEST_PAUSE);
                     }
                     None => alarm.search_again(SEARCH_AGAIN),
                 },
