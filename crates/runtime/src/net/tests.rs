@@ -148,14 +148,16 @@ impl Server {
         client
     }
 
-    fn wait_closed(&self, count: usize) {
+    /// Waits until `count` sessions were told of their end and `left` live. A session is counted out after it is told.
+    fn wait_closed(&self, count: usize, left: usize) {
+        let now = || (self.closed.load(Ordering::Relaxed), self.runtime.session_count());
         for _ in 0..5000 {
-            if self.closed.load(Ordering::Relaxed) >= count {
+            if now() == (count, left) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("{} of {count} sessions closed", self.closed.load(Ordering::Relaxed));
+        panic!("{:?} sessions closed and left, not {:?}", now(), (count, left));
     }
 }
 
@@ -205,14 +207,7 @@ fn new_sessions_go_where_the_fewest_live(way: FileIo) {
     for round in 1..=20 {
         let emptied = round % 3;
         clients.retain(|(core, _)| *core != emptied as u8);
-        server.wait_closed(20 * round);
-        // Counted out just after the session is told.
-        for _ in 0..1000 {
-            if server.runtime.shared.session_count() == 40 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        server.wait_closed(20 * round, 40);
         join(&mut clients, 20);
         assert_eq!(count(&clients), [20, 20, 20], "round {round}");
     }
@@ -243,8 +238,7 @@ fn messages_whole_in_parts_in_rows_and_large(way: FileIo) {
     });
     exchange(&mut client, &message(b'e', 1));
     drop((client, other));
-    server.wait_closed(1);
-    assert_eq!(server.runtime.session_count(), 0);
+    server.wait_closed(1, 0);
 }
 
 fn backpressure_holds_back_and_loses_nothing(way: FileIo) {
@@ -282,7 +276,7 @@ fn many_full_sockets_keep_their_order(way: FileIo) {
             });
         }
     });
-    server.wait_closed(150);
+    server.wait_closed(150, 0);
 }
 
 fn a_thousand_sessions_at_once(way: FileIo) {
@@ -300,7 +294,7 @@ fn a_thousand_sessions_at_once(way: FileIo) {
         server.runtime.shared.sessions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     assert_eq!(counts, [500, 500]);
     drop(clients);
-    server.wait_closed(1000);
+    server.wait_closed(1000, 0);
 }
 
 fn endings_of_every_kind(way: FileIo) {
@@ -321,8 +315,7 @@ fn endings_of_every_kind(way: FileIo) {
     client.shutdown(std::net::Shutdown::Write).unwrap();
     expect(&mut client, &message(b'p', 9));
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
-    server.wait_closed(3);
-    assert_eq!(server.runtime.session_count(), 0);
+    server.wait_closed(3, 0);
 }
 
 fn a_reply_does_not_wait_for_another_session_of_its_round(way: FileIo) {
