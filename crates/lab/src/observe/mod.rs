@@ -26,7 +26,7 @@ pub use pin::{Pinned, Split};
 pub use waits::{CLIENT, Connect, RUNNING, connect_to};
 
 use perf::Sampling;
-use processes::{Snapshot, between};
+use processes::{Snapshot, between, nanos};
 use waits::Waits;
 
 /// Looks at a server while a round is counted.
@@ -193,9 +193,16 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
 /// Where the machine's time went; `None` where none passed.
 fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     let passed = |of: fn(&Snapshot) -> u64| of(after).saturating_sub(of(before)) as f64;
-    let client = passed(|one| one.client.user + one.client.kernel);
-    let (user, kernel) = (passed(|one| one.server.user), passed(|one| one.server.kernel));
-    let (idle, all) = (passed(|one| one.idle), passed(|one| one.all));
+    let client = passed(|one| one.client.nanos);
+    let server = passed(|one| one.server.nanos);
+    // Of which the ticks tell how much was the kernel's, those up to now where no new ones have come.
+    let (user, kernel) = match (passed(|one| one.server.user), passed(|one| one.server.kernel)) {
+        (0.0, 0.0) => (after.server.user as f64, after.server.kernel as f64),
+        ticks => ticks,
+    };
+    let kernel = server * kernel / (user + kernel).max(1.0);
+    let user = server - kernel;
+    let (idle, all) = (passed(|one| nanos(one.idle)), passed(|one| nanos(one.all)));
     let known = client + user + kernel + idle;
     // The kernel counts processes and CPUs apart from each other, so the parts may come to a little more than all.
     let all = all.max(known);

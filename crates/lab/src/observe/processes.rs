@@ -4,7 +4,9 @@
 //! 1. A process's time counts once: while it lives as its own, then as its parent's, which takes it over with the wait. The
 //!    sum over a tree of both only grows, whatever comes and goes in it.
 //! 2. The load driver's tree leaves out servers that it started itself, and whatever else is named to be left out.
-//! 3. A look holds no more than two descriptors at a time. What has ended is left out; that anything else can't be read is
+//! 3. A process's time is known more finely than its ticks where the kernel tells so: a thousand sessions, each a process
+//!    with less than a tick of work in a round, would else have worked for nothing.
+//! 4. A look holds no more than two descriptors at a time. What has ended is left out; that anything else can't be read is
 //!    an error, never a smaller figure.
 
 use std::collections::{HashMap, HashSet};
@@ -15,17 +17,19 @@ use procfs::process::Stat;
 use procfs::{CurrentSI, FromRead};
 use rustix::io::Errno;
 
-/// CPU time in clock ticks.
+/// CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Ticks {
+pub(super) struct Spent {
+    /// In clock ticks, as `kernel` is: of each process what is not yet a whole tick is missing.
     pub(super) user: u64,
     pub(super) kernel: u64,
+    /// Both, in nanoseconds, as finely as the kernel tells.
+    pub(super) nanos: u64,
 }
 
-impl Ticks {
-    fn nanos(self) -> u64 {
-        (self.user + self.kernel) * (1_000_000_000 / procfs::ticks_per_second())
-    }
+/// Nanoseconds of so many clock ticks.
+pub(super) fn nanos(ticks: u64) -> u64 {
+    ticks * (1_000_000_000 / procfs::ticks_per_second())
 }
 
 /// What a thread has done since it began.
@@ -50,9 +54,9 @@ pub(super) struct Snapshot {
     /// Of these, with nothing to do.
     pub(super) idle: u64,
     /// The server's.
-    pub(super) server: Ticks,
+    pub(super) server: Spent,
     /// The load driver's.
-    pub(super) client: Ticks,
+    pub(super) client: Spent,
     /// The server's threads.
     pub(super) threads: Threads,
     /// The server's processes.
@@ -80,8 +84,8 @@ impl Snapshot {
         Ok(Self {
             all,
             idle,
-            server: ticks(&stats, &server),
-            client: ticks(&stats, &client),
+            server: spent(&stats, &server, &threads),
+            client: spent(&stats, &client, &Threads::new()),
             threads,
             processes: server.into_iter().collect(),
         })
@@ -114,8 +118,9 @@ fn parsed(path: &str, text: &[u8]) -> Result<Stat, String> {
 fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
     let process = stat.pid;
     if stat.num_threads == 1 {
-        // What is known of the process is its only thread's, to the tick.
-        let worked = Some(Ticks { user: stat.utime, kernel: stat.stime }.nanos());
+        let finely = read(&format!("/proc/{process}/schedstat"))?.and_then(|text| worked(&text));
+        // What is known of the process is its only thread's.
+        let worked = finely.or(Some(nanos(stat.utime + stat.stime)));
         let switches = switches(&format!("/proc/{process}/status"))?;
         threads.extend(switches.map(|switches| (process, Thread { worked, ..switches })));
         return Ok(());
@@ -195,14 +200,18 @@ fn driver(stats: &[Stat], lab: i32, server: &HashSet<i32>, apart: &[i32]) -> Has
 }
 
 /// The time of these processes, and of those of their children that have ended.
-fn ticks(stats: &[Stat], of: &HashSet<i32>) -> Ticks {
-    let mut ticks = Ticks::default();
+fn spent(stats: &[Stat], of: &HashSet<i32>, threads: &Threads) -> Spent {
+    let mut spent = Spent::default();
     for stat in stats.iter().filter(|stat| of.contains(&stat.pid)) {
         // Times of ended children are signed in /proc, never negative.
-        ticks.user += stat.utime + stat.cutime.max(0) as u64;
-        ticks.kernel += stat.stime + stat.cstime.max(0) as u64;
+        let (user, kernel) = (stat.cutime.max(0) as u64, stat.cstime.max(0) as u64);
+        spent.user += stat.utime + user;
+        spent.kernel += stat.stime + kernel;
+        let finely =
+            threads.get(&stat.pid).filter(|_| stat.num_threads == 1).and_then(|thread| thread.worked);
+        spent.nanos += finely.unwrap_or_else(|| nanos(stat.utime + stat.stime)) + nanos(user + kernel);
     }
-    ticks
+    spent
 }
 
 /// What a server's threads did between two moments.
@@ -227,7 +236,7 @@ pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
         let part = now.worked.map(|now| now.saturating_sub(then.worked.unwrap_or(0)));
         worked = worked.zip(part).map(|(sum, part)| sum + part);
     }
-    let all = after.server.nanos().saturating_sub(before.server.nanos());
+    let all = after.server.nanos.saturating_sub(before.server.nanos);
     let lost = match worked {
         Some(worked) if all > 0 => all.saturating_sub(worked) as f64 / all as f64,
         _ => 0.0,
@@ -260,9 +269,9 @@ mod tests {
             stat(20, 1, (16, 16), (0, 0)),
         ];
         let server = tree(&stats, &[11], &HashSet::new());
-        assert_eq!(ticks(&stats, &server), Ticks { user: 14, kernel: 14 });
+        assert_eq!(spent(&stats, &server, &Threads::new()), Spent { user: 14, kernel: 14, nanos: nanos(28) });
         let client = driver(&stats, 10, &server, &[]);
-        assert_eq!(ticks(&stats, &client), Ticks { user: 1, kernel: 1 });
+        assert_eq!(spent(&stats, &client, &Threads::new()), Spent { user: 1, kernel: 1, nanos: nanos(2) });
         assert_eq!(tree(&stats, &[99], &HashSet::new()), HashSet::new(), "a process that has ended");
     }
 
@@ -278,7 +287,7 @@ mod tests {
         ];
         let server = tree(&stats, &[11], &HashSet::new());
         // 12 is another arm's server with 13 below it, 14 perf, 15 pgbench.
-        let of = |apart: &[i32]| ticks(&stats, &driver(&stats, 10, &server, apart)).user;
+        let of = |apart: &[i32]| spent(&stats, &driver(&stats, 10, &server, apart), &Threads::new()).user;
         assert_eq!((of(&[]), of(&[11, 12, 14])), (125, 65));
     }
 
@@ -286,7 +295,7 @@ mod tests {
     fn an_ended_child_counts_once() {
         let before = [stat(10, 1, (5, 0), (0, 0)), stat(11, 10, (7, 0), (0, 0))];
         let after = [stat(10, 1, (6, 0), (9, 0))];
-        let of = |stats: &[Stat]| ticks(stats, &tree(stats, &[10], &HashSet::new())).user;
+        let of = |stats: &[Stat]| spent(stats, &tree(stats, &[10], &HashSet::new()), &Threads::new()).user;
         assert_eq!(of(&after) - of(&before), 3, "one tick of its own, two of the child before it ended");
     }
 
@@ -301,12 +310,12 @@ mod tests {
     fn threads_that_begin_count_from_nothing_and_ended_ones_not() {
         let before = Snapshot {
             threads: threads(&[(1, 10, 5, 4), (2, 100, 100, 20), (3, 50, 0, 6)]),
-            server: Ticks { user: 30, kernel: 0 },
+            server: Spent { user: 30, kernel: 0, nanos: nanos(30) },
             ..Snapshot::default()
         };
         let mut after = Snapshot {
             threads: threads(&[(1, 13, 6, 9), (3, 4, 4, 1), (4, 2, 2, 2)]),
-            server: Ticks { user: 30, kernel: 10 },
+            server: Spent { user: 30, kernel: 10, nanos: nanos(40) },
             ..Snapshot::default()
         };
         let seen = between(&before, &after);
@@ -315,6 +324,29 @@ mod tests {
         assert!((seen.lost - 0.2).abs() < 1e-9, "{}", seen.lost);
         after.threads.get_mut(&4).unwrap().worked = None;
         assert_eq!(between(&before, &after).lost, 0.0, "it can't be known");
+    }
+
+    #[test]
+    fn less_than_a_tick_is_seen_of_each_process() {
+        let stats = [stat(10, 1, (0, 0), (1, 0)), stat(11, 10, (0, 1), (0, 0)), stat(12, 10, (0, 1), (0, 0))];
+        // The third's kernel does not tell.
+        let known = threads(&[(10, 0, 0, 0), (11, 0, 0, 0)]);
+        let known = known
+            .into_iter()
+            .map(|(number, thread)| (number, Thread { worked: Some(700), ..thread }))
+            .collect();
+        let tree = tree(&stats, &[10], &HashSet::new());
+        assert_eq!(
+            spent(&stats, &tree, &known),
+            Spent { user: 1, kernel: 2, nanos: 700 + nanos(1) + 700 + nanos(1) }
+        );
+        // Of a real one, too: many of these have no tick before they are asleep.
+        let children = sleepers(20);
+        let of: Vec<u32> = children.iter().map(Child::id).collect();
+        let seen = Snapshot::take(&of, &[]);
+        end(children);
+        let seen = seen.unwrap().server;
+        assert!(seen.nanos > nanos(seen.user + seen.kernel), "{seen:?}");
     }
 
     /// A shell that runs this, with what it reads and writes in the test's hands.
@@ -409,9 +441,9 @@ mod tests {
         drop(shell.stdin.take());
         shell.wait().unwrap();
         assert_eq!(after.processes.len(), 1, "its children have ended");
-        let spent = after.server.user + after.server.kernel - before.server.user - before.server.kernel;
-        assert!(spent >= 3, "three loops of 60,000 steps in {spent} ticks");
-        assert!(after.all - before.all >= spent);
+        let spent = after.server.nanos - before.server.nanos;
+        assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");
+        assert!(nanos(after.all - before.all) >= spent);
         assert!(between(&before, &after).voluntary >= 1, "it waited for its children");
     }
 }

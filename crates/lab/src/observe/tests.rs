@@ -1,10 +1,10 @@
 //! What is made of two moments.
 
-use super::processes::Ticks;
+use super::processes::Spent;
 use super::*;
 
 fn snapshot(all: u64, idle: u64, server: (u64, u64), client: (u64, u64)) -> Snapshot {
-    let ticks = |(user, kernel)| Ticks { user, kernel };
+    let ticks = |(user, kernel)| Spent { user, kernel, nanos: nanos(user + kernel) };
     Snapshot { all, idle, server: ticks(server), client: ticks(client), ..Snapshot::default() }
 }
 
@@ -72,8 +72,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
     let mut seen = Observed::default();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(100));
-        let ticks = Snapshot::take(&[busy.id()], &[]).unwrap().server;
-        if ticks.user + ticks.kernel >= 20 {
+        if Snapshot::take(&[busy.id()], &[]).unwrap().server.nanos >= nanos(20) {
             observer.end();
             seen = observer.seen(10, Duration::from_secs(1));
             break;
@@ -103,9 +102,8 @@ fn switches_that_went_with_ended_sessions_are_left_out() {
         threads: threads.iter().copied().collect(),
         ..snapshot(1_000 + ticks, 500, (ticks, 0), (0, 0))
     };
-    let tick = 1_000_000_000 / procfs::ticks_per_second();
     let before = moment(0, &[(1, thread(0, 0)), (2, thread(0, 0))]);
-    let after = |worked| moment(100, &[(1, thread(50, worked * tick))]);
+    let after = |worked| moment(100, &[(1, thread(50, nanos(worked)))]);
     let seen = per_transaction(&before, &after(95), 25.0).unwrap().unwrap();
     assert_eq!((seen.voluntary, seen.involuntary), (2.0, 0.0));
     assert_eq!(per_transaction(&before, &after(80), 25.0), Err(SWITCHES_LOST.into()));
