@@ -1,12 +1,15 @@
 //! What grew from a curve's best point to its worst, and what the machine was short of.
 
 use super::curve::Turn;
-use crate::observe::{CLIENT, RUNNING};
+use crate::observe::{CLIENT, IN_STATE, RUNNING};
 use crate::report::figures::{clients, list, number, percent};
-use crate::report::{CpuSplit, Point, Share};
+use crate::report::{CpuSplit, Point, Profile, Share};
 
 /// A symbol or a wait counts as grown by so much of all samples.
 const GROWN: f64 = 0.05;
+
+/// And by so many standard deviations of what both samples make of shares.
+const DEVIATIONS: f64 = 3.0;
 
 /// The kernel's part counts as grown by so much.
 const GROWN_KERNEL: f64 = 0.10;
@@ -39,49 +42,85 @@ pub(super) fn grown(points: &[&Point]) -> Vec<String> {
     said
 }
 
-/// Names whose share grew, those that grew most first, with the sums of their shares before and after.
-fn more(before: &[Share], after: &[Share]) -> Option<(Vec<String>, f64, f64)> {
-    if before.is_empty() {
+/// What grew, with its shares before and after.
+struct More {
+    /// Those that grew most first.
+    names: Vec<String>,
+    /// The sum of their shares, or what it was under.
+    then: String,
+    now: f64,
+}
+
+/// Those of the names that pass which grew, beyond what chance makes of so many samples.
+fn more(before: &Profile, after: &Profile, pass: impl Fn(&str) -> bool) -> Option<More> {
+    if before.shares.is_empty() {
         return None;
     }
-    let then = |name: &str| before.iter().find(|one| one.name == name).map_or(0.0, |one| one.share);
-    let mut grown: Vec<(&Share, f64)> = after
-        .iter()
-        .map(|one| (one, then(&one.name)))
-        .filter(|(one, then)| one.share - then >= GROWN)
+    let unlisted = unlisted(before);
+    let then = |name: &str| before.shares.iter().find(|one| one.name == name).map(|one| one.share);
+    let mut grown: Vec<(&Share, Option<f64>, f64)> = (after.shares.iter())
+        .filter(|one| pass(&one.name))
+        .map(|one| (one, then(&one.name), one.share - then(&one.name).unwrap_or(unlisted)))
+        .filter(|(one, _, by)| {
+            let noise = (variance(one.share, after) + variance(one.share - by, before)).sqrt();
+            *by >= GROWN && *by > DEVIATIONS * noise
+        })
         .collect();
-    grown.sort_by(|one, other| (other.0.share - other.1).total_cmp(&(one.0.share - one.1)));
+    grown.sort_by(|one, other| other.2.total_cmp(&one.2));
     grown.truncate(NAMED);
-    let sums = (grown.iter().map(|one| one.1).sum(), grown.iter().map(|one| one.0.share).sum());
-    let names: Vec<String> = grown.iter().map(|one| one.0.name.clone()).collect();
-    (!names.is_empty()).then_some((names, sums.0, sums.1))
+    let sum: f64 = grown.iter().map(|(_, then, _)| then.unwrap_or(unlisted)).sum();
+    let is_bound = unlisted > 0.0 && grown.iter().any(|(_, then, _)| then.is_none());
+    let then = if is_bound { format!("under {}", percent(sum)) } else { percent(sum) };
+    let now = grown.iter().map(|(one, ..)| one.share).sum();
+    let names: Vec<String> = grown.iter().map(|(one, ..)| one.name.clone()).collect();
+    (!names.is_empty()).then_some(More { names, then, now })
+}
+
+/// What a share that is not listed may be at most.
+fn unlisted(profile: &Profile) -> f64 {
+    let least = profile.shares.iter().map(|one| one.share).fold(1.0, f64::min);
+    let left = 1.0 - profile.shares.iter().map(|one| one.share).sum::<f64>();
+    // What is left by rounding is nothing.
+    if left < 1e-6 { 0.0 } else { left.min(least) }
+}
+
+/// Of a share of these samples, as they could have come out as well; without bounds where they were not counted.
+fn variance(share: f64, of: &Profile) -> f64 {
+    if of.samples == 0 { f64::INFINITY } else { share * (1.0 - share) / of.samples as f64 }
 }
 
 fn more_symbols(from: &Point, to: &Point) -> Option<String> {
     let after = to.symbols();
-    if let Some((names, then, now)) = more(&from.symbols(), &after) {
-        let (now, then) = (percent(now), percent(then));
-        let (names, to, from) = (list(&names), clients(to.clients), clients(from.clients));
+    if let Some(more) = more(&from.symbols(), &after, |_| true) {
+        let (now, then) = (percent(more.now), more.then);
+        let (names, to, from) = (list(&more.names), clients(to.clients), clients(from.clients));
         return Some(format!("with {to} {now} of server time is in {names}, with {from} it was {then}"));
     }
-    let top = after.first().filter(|top| top.share >= 2.0 * GROWN)?;
-    let (to, share) = (clients(to.clients), percent(top.share));
-    Some(format!("with {to} {share} of server time is in {}, more than in any other symbol", top.name))
+    let top = after.shares.first().filter(|top| top.share >= 2.0 * GROWN)?;
+    let next = after.shares.get(1).map_or(0.0, |next| next.share);
+    // Both are of the same samples.
+    let noise = ((top.share + next - (top.share - next).powi(2)) / after.samples.max(1) as f64).sqrt();
+    (top.share - next > DEVIATIONS * noise).then(|| {
+        let (to, share) = (clients(to.clients), percent(top.share));
+        format!("with {to} {share} of server time is in {}, more than in any other symbol", top.name)
+    })
 }
 
-fn more_waits(from: &Point, to: &Point) -> Option<String> {
-    let real = |point: &Point| -> Vec<Share> {
-        let all = point.waits();
-        // Whoever runs, or has nothing to do, waits for nothing in the server; but that such samples exist must be known.
-        if all.is_empty() {
-            return all;
-        }
-        let nothing = Share { name: String::new(), share: 0.0 };
-        all.into_iter().filter(|one| one.name != RUNNING && one.name != CLIENT).chain([nothing]).collect()
+fn more_waits(from: &Point, to: &Point) -> Vec<String> {
+    let (before, after) = (from.waits(), to.waits());
+    let sentence = |more: More, how: &str| {
+        let (now, names) = (percent(more.now), list(&more.names));
+        let (to, from) = (clients(to.clients), clients(from.clients));
+        format!("with {to} {now} of the sessions {how} {names}, with {from} it was {}", more.then)
     };
-    let (names, then, now) = more(&real(from), &real(to))?;
-    let (now, then, to, from) = (percent(now), percent(then), clients(to.clients), clients(from.clients));
-    Some(format!("with {to} {now} of the sessions wait for {}, with {from} it was {then}", list(&names)))
+    // Whoever runs, or has nothing to do, waits for nothing in the server.
+    let is_wait = |name: &str| name != RUNNING && name != CLIENT && !name.starts_with(IN_STATE);
+    let waits = more(&before, &after, is_wait).map(|more| sentence(more, "wait for"));
+    let states = more(&before, &after, |name| name.starts_with(IN_STATE)).map(|mut more| {
+        more.names.iter_mut().for_each(|name| *name = name[IN_STATE.len()..].to_string());
+        sentence(more, "are in state")
+    });
+    waits.into_iter().chain(states).collect()
 }
 
 fn more_kernel(from: &Point, to: &Point) -> Option<String> {

@@ -78,16 +78,30 @@ fn falling() -> Vec<Point> {
         cpu: cpu(0.7, 0.18, 0.02),
         switches: Some(Switches { voluntary: 1.0, involuntary: 0.1 }),
         calls: Some(4.0),
-        symbols: vec![share("s_lock", 0.04), share("hash_search", 0.2), share("futex_wait (kernel)", 0.05)],
+        symbols: vec![
+            share("other", 0.71),
+            share("hash_search", 0.2),
+            share("futex_wait (kernel)", 0.05),
+            share("s_lock", 0.04),
+        ],
+        samples: 1_000,
         waits: vec![share(RUNNING, 0.6), share(CLIENT, 0.37), share("LWLock:WALWrite", 0.03)],
+        looks: 320,
         unseen: Vec::new(),
     };
     let bad = Observed {
         cpu: cpu(0.2, 0.3, 0.4),
         switches: Some(Switches { voluntary: 3.5, involuntary: 0.15 }),
         calls: Some(11.0),
-        symbols: vec![share("s_lock", 0.45), share("futex_wait (kernel)", 0.26), share("hash_search", 0.1)],
+        symbols: vec![
+            share("s_lock", 0.45),
+            share("futex_wait (kernel)", 0.26),
+            share("other", 0.19),
+            share("hash_search", 0.1),
+        ],
+        samples: 1_000,
         waits: vec![share("LWLock:WALWrite", 0.41), share(RUNNING, 0.5), share(CLIENT, 0.09)],
+        looks: 2_560,
         unseen: Vec::new(),
     };
     observe(&mut points[1], good);
@@ -117,6 +131,80 @@ fn a_fall_is_told_with_what_grew() {
         says(&findings, &format!("pg, select-only: {sentence}."));
     }
     assert!(!findings.iter().any(|one| one.contains("involuntary")), "0.05 more is none: {findings:#?}");
+}
+
+/// What is found where these were the symbols of the best point and of the last one, of so many samples each.
+fn grown(before: &[(&str, f64)], after: &[(&str, f64)], samples: u64) -> Vec<String> {
+    let seen = |all: &[(&str, f64)]| Observed {
+        symbols: all.iter().map(|(name, part)| share(name, *part)).collect(),
+        samples,
+        ..Observed::default()
+    };
+    let mut points = falling();
+    observe(&mut points[1], seen(before));
+    observe(&mut points[3], seen(after));
+    findings(points).into_iter().filter(|one| one.contains("server time")).collect()
+}
+
+#[test]
+fn what_chance_makes_of_few_samples_is_no_growth() {
+    let before = [("other", 0.9), ("s_lock", 0.1)];
+    let after = [("other", 0.82), ("s_lock", 0.18)];
+    // Three deviations: 0.103 of 200 samples, 0.046 of 1,000.
+    let few = grown(&before, &after, 200);
+    assert_eq!(
+        few,
+        ["pg, select-only: with 64 clients 82% of server time is in other, more than in any other symbol."]
+    );
+    let many = grown(&before, &after, 1_000);
+    assert_eq!(
+        many,
+        ["pg, select-only: with 64 clients 18% of server time is in s_lock, with 8 clients it was 10%."]
+    );
+    assert_eq!(grown(&before, &after, 0), [""; 0], "nobody counted");
+    // Nor is one of two the first that chance alone has put before the other.
+    let close = [("one", 0.53), ("other", 0.47)];
+    assert_eq!(grown(&close, &close, 200), [""; 0]);
+}
+
+#[test]
+fn a_share_that_was_cut_off_is_not_said_to_have_been_none() {
+    let after = [("other", 0.75), ("s_lock", 0.25)];
+    let cut = grown(&[("other", 0.74), ("next", 0.02)], &after, 1_000);
+    assert_eq!(
+        cut,
+        [
+            "pg, select-only: with 64 clients 25% of server time is in s_lock, with 8 clients it was under 2.0%."
+        ]
+    );
+    let whole = grown(&[("other", 1.0)], &after, 1_000);
+    assert_eq!(
+        whole,
+        ["pg, select-only: with 64 clients 25% of server time is in s_lock, with 8 clients it was 0%."]
+    );
+}
+
+#[test]
+fn states_are_told_apart_from_waits() {
+    let mut points = falling();
+    let seen = |updating, lock| Observed {
+        waits: vec![
+            share(RUNNING, 1.0 - updating - lock),
+            share("in state Updating", updating),
+            share("InnoDB row lock", lock),
+        ],
+        looks: 1_000,
+        ..Observed::default()
+    };
+    observe(&mut points[1], seen(0.3, 0.1));
+    observe(&mut points[3], seen(0.5, 0.4));
+    let findings = findings(points);
+    for sentence in [
+        "with 64 clients 50% of the sessions are in state Updating, with 8 clients it was 30%",
+        "with 64 clients 40% of the sessions wait for InnoDB row lock, with 8 clients it was 10%",
+    ] {
+        says(&findings, &format!("pg, select-only: {sentence}."));
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@
 //! 2. Every round bears the same cheap looks (two readings of /proc, four questions a second to the server). The costly
 //!    ones, by perf, are for short parts of few rounds of a point: for which is decided for all its arms alike, so that
 //!    rounds that are held against each other bear the same.
-//! 3. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
+//! 3. The looks don't show each other: no question is asked while the CPU is sampled, and the session that asks is left out
+//!    of what is sampled and counted where it is a process.
+//! 4. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
 
 mod machine;
 mod noise;
@@ -23,7 +25,7 @@ use crate::report::{CpuSplit, Observed, Switches};
 pub use machine::facts;
 pub use noise::fixed_loop;
 pub use pin::{Pinned, Split};
-pub use waits::{CLIENT, Connect, RUNNING, connect_to};
+pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 
 use perf::Sampling;
 use processes::{Snapshot, between, nanos};
@@ -49,6 +51,9 @@ pub trait Observe: Send {
 
 /// Where threads that have ended took more of the server's CPU time than this, its context switches are not known.
 const MOST_LOST: f64 = 0.1;
+
+/// Of fewer samples no symbol is named: a share of a half would be known to no better than 7 points.
+const LEAST_SAMPLES: u64 = 200;
 
 const SWITCHES_LOST: &str = "no context switches: sessions that ended meanwhile did more than a tenth of the server's work, \
                              and took theirs with them";
@@ -98,26 +103,44 @@ impl Observer {
         }
         Ok(snapshot)
     }
+
+    /// What sessions wait for is asked from when the CPU is no longer sampled: else the answer is what the server is seen
+    /// to work at.
+    fn ask_unless_sampled(&mut self) {
+        let is_sampled = match &self.window {
+            Some(Window { sampling: Some(Ok(sampling)), .. }) => sampling.is_recording(),
+            _ => false,
+        };
+        if let Some(waits) = self.waits.as_mut().filter(|_| !is_sampled) {
+            waits.ask();
+        }
+    }
 }
 
 impl Observe for Observer {
     fn begin(&mut self, window: Duration, deep: bool) {
         self.window = None;
+        // Its session is there before perf looks, to be told apart.
+        if let Some(waits) = &mut self.waits {
+            waits.begin();
+        }
         let (begun, before) = (Instant::now(), self.snapshot());
         let sampling = deep.then(|| match &before {
             Ok(before) => Sampling::begin(&before.processes, window),
             Err(reason) => Err(reason.clone()),
         });
         self.window = Some(Window { before, begun, sampling, after: None });
-        if let Some(waits) = &mut self.waits {
-            waits.begin();
-        }
+        self.ask_unless_sampled();
     }
 
     fn tick(&mut self) {
         if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
+            // A server without a process for each session has numbers of its own for them.
+            let process = self.waits.as_ref().and_then(Waits::process);
+            sampling.leave_out(process.filter(|process| !self.roots.contains(process)));
             sampling.tick();
         }
+        self.ask_unless_sampled();
     }
 
     fn end(&mut self) {
@@ -142,7 +165,7 @@ impl Observe for Observer {
         };
         match self.waits.as_ref().map(Waits::samples) {
             None => {}
-            Some(Ok(waits)) => observed.waits = waits,
+            Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
             Some(Err(reason)) => observed.unseen.push(format!("no wait events: {reason}")),
         }
         match (&before, &after) {
@@ -185,7 +208,12 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
         Err(reason) => observed.unseen.push(format!("no system calls: {reason}")),
     }
     match symbols {
-        Ok(symbols) => observed.symbols = symbols,
+        Ok(profile) if profile.samples < LEAST_SAMPLES => observed.unseen.push(format!(
+            "no symbols: perf took only {} samples, too few to tell where the server's time goes; longer rounds (--round) \
+             take more",
+            profile.samples
+        )),
+        Ok(profile) => (observed.symbols, observed.samples) = (profile.shares, profile.samples),
         Err(reason) => observed.unseen.push(format!("no symbols: {reason}")),
     }
 }

@@ -9,7 +9,13 @@
 //!    end; until then [`Sampling::perfs`] are to be left out.
 //! 3. Nothing of perf outlives this.
 //!
+//! The whole machine is sampled where that is permitted, and what is the server's picked out afterwards (`samples`): of a
+//! process for each of a thousand sessions all are seen alike, and it costs the server nothing at its context switches.
+//! Elsewhere some of the server's processes are.
+//!
 //! perf's own words are the reason where it isn't there or isn't permitted.
+
+mod samples;
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -20,7 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tempfile::TempDir;
 
-use crate::report::Share;
+use crate::report::Profile;
 
 /// Shorter rounds are over before perf has begun.
 const SHORTEST: Duration = Duration::from_millis(500);
@@ -39,14 +45,11 @@ const MOST_COUNTED: usize = 400;
 const UNSAMPLED: &str =
     "most of the round was over before perf had begun to sample; longer rounds (--round) show more";
 
-/// Processes of a server are alike: so many are enough to see where its time goes.
+/// Where not all may be sampled, so many of the server's processes, which are alike.
 const MOST_SAMPLED: usize = 64;
 
 /// Samples a second of each CPU: a prime, so as not to beat with the kernel's ticks.
-const FREQUENCY: &str = "199";
-
-/// So many symbols are kept.
-const KEPT: usize = 25;
+const FREQUENCY: &str = "499";
 
 /// perf at work on one round.
 pub(super) struct Sampling {
@@ -63,6 +66,10 @@ pub(super) struct Sampling {
     ended: Vec<Child>,
     /// Starts of this stage so far.
     tries: u32,
+    /// Whether the whole machine is sampled, as far as is known.
+    all: bool,
+    /// A process among them, or yet to come, that is not to be seen.
+    without: Option<i32>,
     /// Whether the sampling was told to end before its time.
     cut: bool,
     /// Whether the round is over.
@@ -84,7 +91,11 @@ impl Sampling {
         Self::begin_by(vec!["perf".into()], processes, window)
     }
 
-    fn begin_by(program: Vec<String>, processes: &[i32], window: Duration) -> Result<Self, String> {
+    pub(super) fn begin_by(
+        program: Vec<String>,
+        processes: &[i32],
+        window: Duration,
+    ) -> Result<Self, String> {
         if window < SHORTEST {
             return Err(format!("rounds of less than {SHORTEST:?} are too short for perf"));
         }
@@ -99,6 +110,8 @@ impl Sampling {
             stage: Stage::Over,
             ended: Vec::new(),
             tries: 0,
+            all: true,
+            without: None,
             cut: false,
             interrupted: false,
             calls: Err("the round ended before they were counted".into()),
@@ -112,7 +125,7 @@ impl Sampling {
     pub(super) fn tick(&mut self) {
         if let Some(well) = self.has_ended() {
             self.over(well);
-        } else if matches!(self.stage, Stage::Recording(_)) && !self.cut && self.has_its_part() {
+        } else if self.is_recording() && !self.cut && self.has_its_part() {
             self.cut = true;
             self.tell(Signal::INT);
         }
@@ -123,8 +136,18 @@ impl Sampling {
         if std::mem::replace(&mut self.interrupted, true) {
             return;
         }
-        self.cut |= matches!(self.stage, Stage::Recording(_));
+        self.cut |= self.is_recording();
         self.tell(Signal::INT);
+    }
+
+    /// From now on this process of the server is not to be seen.
+    pub(super) fn leave_out(&mut self, process: Option<u32>) {
+        self.without = process.map(|process| process as i32);
+    }
+
+    /// Whether the CPU is sampled now.
+    pub(super) fn is_recording(&self) -> bool {
+        matches!(self.stage, Stage::Recording(_))
     }
 
     /// perf's processes, those that have ended included.
@@ -133,7 +156,7 @@ impl Sampling {
     }
 
     /// System calls a second, and the symbols' shares of the samples, the largest first.
-    pub(super) fn end(mut self) -> (Result<f64, String>, Result<Vec<Share>, String>) {
+    pub(super) fn end(mut self) -> (Result<f64, String>, Result<Profile, String>) {
         self.interrupt();
         let until = Instant::now() + PATIENCE;
         while self.stage.perf().is_some() {
@@ -145,7 +168,9 @@ impl Sampling {
         }
         let recorded = std::mem::replace(&mut self.recorded, Ok(()));
         let symbols = recorded.and_then(|()| {
-            let read = report(&self.program, &self.data());
+            let of =
+                self.processes.iter().copied().filter(|process| Some(*process) != self.without).collect();
+            let read = samples::read(&self.program, &self.data(), of, self.without);
             // Cut short before it sampled, it has nothing to say of its own.
             read.map_err(
                 |reason| if self.cut && self.sampled_from.is_none() { UNSAMPLED.into() } else { reason },
@@ -190,10 +215,13 @@ impl Sampling {
     fn over(&mut self, well: bool) {
         let said = self.said();
         let stumbled = said.trim().is_empty() || said.contains(" maps");
-        let again = !well && stumbled && !self.interrupted && self.tries < TRIES;
+        let mut again = !well && stumbled && !self.interrupted && self.tries < TRIES;
         let next = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Recording(perf) => {
                 self.ended.push(perf);
+                if !well && !again && std::mem::take(&mut self.all) {
+                    (again, self.tries) = (!self.interrupted, 0);
+                }
                 if again && !self.is_half_over() {
                     self.record().map(Stage::Recording)
                 } else {
@@ -224,11 +252,13 @@ impl Sampling {
     }
 
     fn record(&mut self) -> Result<Child, String> {
-        let (data, of) = (self.data(), list(&some_of(&self.living(), MOST_SAMPLED)));
+        let (data, some) = (self.data(), list(&some_of(&self.living(), MOST_SAMPLED)));
         let path = data.to_string_lossy();
         let length = (self.window / 2).min(Duration::from_secs(2));
         // Without build ids: to look for them takes perf longer than a short round.
-        self.start(&["record", "-B", "-N", "-F", FREQUENCY, "-o", &path, "-p", &of], length)
+        let mut arguments = vec!["record", "-B", "-N", "-F", FREQUENCY, "-o", &path];
+        arguments.extend(if self.all { vec!["-a"] } else { vec!["-p", &some] });
+        self.start(&arguments, length)
     }
 
     fn count(&mut self) -> Result<Child, String> {
@@ -243,9 +273,11 @@ impl Sampling {
         self.start(&["stat", "-e", "raw_syscalls:sys_enter", "-p", &list(&living)], length)
     }
 
-    /// The server's processes that have not ended meanwhile.
+    /// The server's processes that have not ended meanwhile and may be seen.
     fn living(&self) -> Vec<i32> {
-        let living = |process: &&i32| Path::new("/proc").join(process.to_string()).exists();
+        let living = |process: &&i32| {
+            Some(**process) != self.without && Path::new("/proc").join(process.to_string()).exists()
+        };
         self.processes.iter().filter(living).copied().collect()
     }
 
@@ -354,63 +386,6 @@ fn reason(said: &str) -> String {
         "it ended without a word; `perf record -p` with the server's process shows whether it works here",
     );
     format!("perf: {}", line.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// The symbols of a recording.
-fn report(program: &[String], data: &Path) -> Result<Vec<Share>, String> {
-    let output = perf(program)
-        .args([
-            "report",
-            "--stdio",
-            "-q",
-            "--no-children",
-            "-g",
-            "none",
-            "--sort",
-            "dso,sym",
-            "-t",
-            "|",
-            "-i",
-        ])
-        .arg(data)
-        .output()
-        .map_err(not_started)?;
-    if !output.status.success() {
-        return Err(reason(&String::from_utf8_lossy(&output.stderr)));
-    }
-    let symbols = symbols(&String::from_utf8_lossy(&output.stdout));
-    if symbols.is_empty() { Err("perf took no samples: the server did not run".into()) } else { Ok(symbols) }
-}
-
-/// Reads lines of share, object and symbol. Symbols of the kernel are marked as such; what has no name goes by the object
-/// it lies in.
-fn symbols(report: &str) -> Vec<Share> {
-    let mut symbols: Vec<Share> = Vec::new();
-    for line in report.lines() {
-        let mut parts = line.splitn(3, '|').map(str::trim);
-        let (Some(share), Some(object), Some(symbol)) = (parts.next(), parts.next(), parts.next()) else {
-            continue;
-        };
-        let Some(share) = share.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok()) else {
-            continue;
-        };
-        let (kernel, symbol) = match symbol.split_once(']') {
-            Some((kind, symbol)) if kind.starts_with('[') => (kind == "[k", symbol.trim()),
-            _ => (false, symbol),
-        };
-        let name = match (symbol.starts_with("0x"), kernel) {
-            (true, _) => format!("unknown in {object}"),
-            (false, true) => format!("{symbol} (kernel)"),
-            (false, false) => symbol.to_string(),
-        };
-        match symbols.iter_mut().find(|one| one.name == name) {
-            Some(known) => known.share += share / 100.0,
-            None => symbols.push(Share { name, share: share / 100.0 }),
-        }
-    }
-    symbols.sort_by(|one, other| other.share.total_cmp(&one.share));
-    symbols.truncate(KEPT);
-    symbols
 }
 
 #[cfg(test)]

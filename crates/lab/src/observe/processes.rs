@@ -431,12 +431,12 @@ mod tests {
 
     #[test]
     fn children_that_come_and_go_are_seen_on_this_machine() {
-        // A shell that runs a loop in a child of its own, three times over, waiting for each, and then waits itself.
-        let script = "for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
+        // A shell that is told to run a loop in a child of its own, three times over, waiting for each, and then waits itself.
+        let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
         let mut shell = shell(script);
         let before = Snapshot::take(&[shell.id()], &[]).unwrap();
-        let mut byte = [0];
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut byte).unwrap();
+        std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let after = Snapshot::take(&[shell.id()], &[]).unwrap();
         drop(shell.stdin.take());
         shell.wait().unwrap();

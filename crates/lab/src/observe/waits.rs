@@ -2,16 +2,20 @@
 //! load.
 //!
 //! What must hold:
-//! 1. The connection is asked on a thread of its own, so that a server too busy to answer holds up nobody.
-//! 2. A connection that was lost is made anew at the next round.
+//! 1. Only waits are called so. A MySQL server's states tell what a session does as well, which is marked ([`IN_STATE`]).
+//! 2. The connection is asked on a thread of its own, so that a server too busy to answer holds up nobody.
+//! 3. A connection that was lost is made anew at the next round.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use sync::atomic::{AtomicU32, Ordering};
+
 use crate::arm::control::Control;
 use crate::arm::{self, Dialect, Target};
-use crate::report::Share;
+use crate::report::{Profile, Share};
 
 /// How often sessions are looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -29,30 +33,46 @@ pub fn connect_to(target: &Target) -> Connect {
 }
 
 /// Samples of one round, or why there are none.
-pub(super) type Samples = Result<Vec<Share>, String>;
+pub(super) type Samples = Result<Profile, String>;
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Of the round with this number.
+    /// The round with this number, for which a connection is made.
     Begin(u64),
+    /// It is asked for the first time.
+    Ask,
     End,
 }
+
+/// Why there is nothing of a round in which nobody was asked.
+const NOT_ASKED: &str = "the round was over before perf had sampled, beside which nothing is asked; longer rounds (--round) \
+                         show more";
+
+/// In place of a process where there is none.
+const NO_PROCESS: u32 = 0;
 
 /// Reads what sessions wait for, on its own thread, which ends with it.
 pub(super) struct Waits {
     orders: Sender<Order>,
     samples: Receiver<(u64, Samples)>,
     round: u64,
+    /// Whether it is asked in this round.
+    asks: bool,
+    /// Of the connection's session.
+    process: Arc<AtomicU32>,
 }
 
 impl Waits {
     pub(super) fn new(dialect: Dialect, mut connect: Connect) -> Self {
         let (orders, taken) = channel();
         let (given, samples) = channel();
+        let process = Arc::new(AtomicU32::new(NO_PROCESS));
+        let known = Arc::clone(&process);
         std::thread::spawn(move || {
             let mut asked = None;
             while let Ok(order) = taken.recv() {
                 let Order::Begin(round) = order else { continue };
-                let result = sample(dialect, &mut connect, &mut asked, &taken);
+                let result = sample(dialect, &mut connect, &mut asked, &known, &taken);
                 if result.is_err() {
                     asked = None;
                 }
@@ -61,13 +81,29 @@ impl Waits {
                 }
             }
         });
-        Self { orders, samples, round: 0 }
+        Self { orders, samples, round: 0, asks: false, process }
     }
 
-    /// From now on.
+    /// A round begins: connects, and asks nothing yet.
     pub(super) fn begin(&mut self) {
         self.round += 1;
+        self.asks = false;
+        // The round before, where it failed, may not have been ended.
+        self.order(Order::End);
         self.order(Order::Begin(self.round));
+    }
+
+    /// Asks from now on.
+    pub(super) fn ask(&mut self) {
+        if !std::mem::replace(&mut self.asks, true) {
+            self.order(Order::Ask);
+        }
+    }
+
+    /// The process of the session that asks, where the server has one for each.
+    pub(super) fn process(&self) -> Option<u32> {
+        // Relaxed: nothing else is handed over by it.
+        Some(self.process.load(Ordering::Relaxed)).filter(|process| *process != NO_PROCESS)
     }
 
     /// Until now.
@@ -75,7 +111,7 @@ impl Waits {
         self.order(Order::End);
     }
 
-    /// What was seen between the two.
+    /// What was seen from the first question to the end.
     pub(super) fn samples(&self) -> Samples {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deadline = Instant::now() + PATIENCE;
@@ -98,40 +134,59 @@ impl Waits {
 /// A connection, and the statement that shows what sessions wait for.
 type Asked = Option<(Box<dyn arm::Ask>, String)>;
 
-fn sample(dialect: Dialect, connect: &mut Connect, asked: &mut Asked, orders: &Receiver<Order>) -> Samples {
+fn sample(
+    dialect: Dialect,
+    connect: &mut Connect,
+    asked: &mut Asked,
+    process: &AtomicU32,
+    orders: &Receiver<Order>,
+) -> Samples {
     let (control, sql) = match asked {
         Some(asked) => asked,
         None => {
+            process.store(NO_PROCESS, Ordering::Relaxed);
             let mut control = connect()?;
             let sql = statement(dialect, control.as_mut())?;
+            process.store(own_process(dialect, control.as_mut()).unwrap_or(NO_PROCESS), Ordering::Relaxed);
             asked.insert((control, sql))
         }
     };
+    if orders.recv() != Ok(Order::Ask) {
+        return Err(NOT_ASKED.into());
+    }
     let mut counts = HashMap::new();
     loop {
         let reply = control.ask(sql)?;
         for row in 0..reply.rows() {
             if let (Some(name), Some(count)) = (reply.text(row, 0), reply.int(row, 1)) {
-                *counts.entry(name.to_string()).or_insert(0) += count;
+                *counts.entry(name.to_string()).or_insert(0) += count.max(0) as u64;
             }
         }
         match orders.recv_timeout(INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(shares(counts)),
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(profile(counts)),
         }
     }
 }
 
+/// The process of this session, of a server that has one for each.
+fn own_process(dialect: Dialect, control: &mut dyn arm::Ask) -> Option<u32> {
+    match dialect {
+        Dialect::Postgres => control.ask("SELECT pg_backend_pid()").ok()?.int(0, 0)?.try_into().ok(),
+        Dialect::Mysql => None,
+    }
+}
+
 /// Counted names as shares, the largest first.
-fn shares(counts: HashMap<String, i64>) -> Vec<Share> {
-    let all: i64 = counts.values().sum();
+fn profile(counts: HashMap<String, u64>) -> Profile {
+    let all: u64 = counts.values().sum();
     let mut shares: Vec<Share> = counts
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| Share { name, share: count as f64 / all as f64 })
         .collect();
     shares.sort_by(|one, other| other.share.total_cmp(&one.share).then_with(|| one.name.cmp(&other.name)));
-    shares
+    Profile { samples: all, shares }
 }
 
 /// A session that works, or has the CPU to wait for.
@@ -139,6 +194,12 @@ pub const RUNNING: &str = "running";
 
 /// A session that waits for its client's next statement.
 pub const CLIENT: &str = "for the client";
+
+/// How a state begins of which the server does not say whether it is a wait.
+pub const IN_STATE: &str = "in state ";
+
+/// A session that waits for a row of InnoDB's, which neither states nor wait events tell from work on tables.
+const ROW_LOCK: &str = "InnoDB row lock";
 
 /// The statement that counts this server's sessions by what they wait for.
 fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, String> {
@@ -148,38 +209,59 @@ fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, Str
              ELSE coalesce(wait_event_type || ':', '') || wait_event END, count(*) \
              FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() GROUP BY 1"
         )),
-        Dialect::Mysql => {
-            // Off unless somebody switched it on: it costs throughput, so it is not switched on here.
-            let consumer = "SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'events_waits_current' \
-                            AND enabled = 'YES' AND @@performance_schema";
-            if control.ask(consumer).is_ok_and(|reply| reply.rows() > 0) {
-                // A thread has a row for each wait it is in, and waits lie in one another: the innermost is the one that
-                // began last. These tables have no index, so it is picked by one pass, behind its number's 20 digits.
-                return Ok(format!(
-                    "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' WHEN coalesce(substr(innermost, 21), '') = '' \
-                     THEN '{RUNNING}' ELSE substr(innermost, 21) END, count(*) FROM (SELECT t.thread_id, \
-                     t.processlist_command AS command, max(concat(lpad(w.event_id, 20, '0'), \
-                     CASE WHEN w.end_event_id IS NULL THEN w.event_name ELSE '' END)) AS innermost \
-                     FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w \
-                     USING (thread_id) WHERE t.processlist_db = database() AND t.processlist_id <> connection_id() \
-                     GROUP BY t.thread_id, t.processlist_command) sessions GROUP BY 1"
-                ));
-            }
-            let of = |table: &str| {
-                format!(
-                    "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' WHEN coalesce(state, '') IN ('', 'executing') \
-                     THEN '{RUNNING}' ELSE state END, count(*) FROM {table}.processlist \
-                     WHERE db = database() AND id <> connection_id() GROUP BY 1"
-                )
-            };
-            let (new, old) = (of("performance_schema"), of("information_schema"));
-            // MySQL gives the second up for the first, which MariaDB does not have.
-            match control.ask(&new) {
-                Ok(_) => Ok(new),
-                Err(_) => control.ask(&old).map(|_| old),
-            }
-        }
+        Dialect::Mysql => mysql(control),
     }
+}
+
+fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
+    // Only who may see all sessions may ask.
+    let row_locks =
+        "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+    let may = control.ask(row_locks).is_ok();
+    let row_lock = |session: &str| match may {
+        true => format!("WHEN {session} IN ({row_locks}) THEN '{ROW_LOCK}'"),
+        false => String::new(),
+    };
+    // Off unless somebody switched it on: it costs throughput, so it is not switched on here.
+    let consumer = "SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'events_waits_current' \
+                    AND enabled = 'YES' AND @@performance_schema";
+    if control.ask(consumer).is_ok_and(|reply| reply.rows() > 0) {
+        // A thread has a row for each wait it is in, and waits lie in one another: the innermost is the one that began last.
+        // These tables have no index, so it is picked by one pass, behind its number's 20 digits. Work on a table is such an
+        // event, too, whatever it comes to.
+        return Ok(format!(
+            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {} WHEN {} THEN state WHEN innermost = '' THEN '{RUNNING}' \
+             WHEN innermost LIKE 'wait/io/table/%' THEN concat('{IN_STATE}', innermost) ELSE innermost END, count(*) \
+             FROM (SELECT t.processlist_id AS id, t.processlist_command AS command, coalesce(t.processlist_state, '') AS state, \
+             coalesce(substr(max(concat(lpad(w.event_id, 20, '0'), CASE WHEN w.end_event_id IS NULL THEN w.event_name \
+             ELSE '' END)), 21), '') AS innermost \
+             FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w \
+             USING (thread_id) WHERE t.processlist_db = database() AND t.processlist_id <> connection_id() \
+             GROUP BY t.processlist_id, t.processlist_command, t.processlist_state) sessions GROUP BY 1",
+            row_lock("id"),
+            is_wait("state")
+        ));
+    }
+    let of = |table: &str| {
+        format!(
+            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {} WHEN coalesce(state, '') IN ('', 'executing') \
+             THEN '{RUNNING}' WHEN {} THEN state ELSE concat('{IN_STATE}', state) END, count(*) FROM {table}.processlist \
+             WHERE db = database() AND id <> connection_id() GROUP BY 1",
+            row_lock("id"),
+            is_wait("state")
+        )
+    };
+    let (new, old) = (of("performance_schema"), of("information_schema"));
+    // MySQL gives the second up for the first, which MariaDB does not have.
+    match control.ask(&new) {
+        Ok(_) => Ok(new),
+        Err(_) => control.ask(&old).map(|_| old),
+    }
+}
+
+/// Whether a state says that its session waits.
+fn is_wait(state: &str) -> String {
+    format!("({state} LIKE 'Waiting %' OR {state} LIKE '%lock' OR {state} = 'User sleep')")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
-use super::{CpuSplit, Fit, Latency, Offered, Point, Report, Share, Switches};
+use super::{CpuSplit, Fit, Latency, Offered, Point, Profile, Report, Share, Switches};
 use crate::drive::Protocol;
 use crate::stats;
 
@@ -216,30 +216,34 @@ impl Point {
         median(each)
     }
 
-    /// Top symbols of the server: the mean of the rounds that saw any, greatest first.
-    pub fn symbols(&self) -> Vec<Share> {
-        self.shares(|round| &round.observed.symbols)
+    /// Top symbols of the server, of all rounds' samples.
+    pub fn symbols(&self) -> Profile {
+        self.profile(|round| (&round.observed.symbols, round.observed.samples))
     }
 
-    /// What sessions waited for: the mean of the rounds that saw any, greatest first.
-    pub fn waits(&self) -> Vec<Share> {
-        self.shares(|round| &round.observed.waits)
+    /// What sessions waited for, of all rounds' samples.
+    pub fn waits(&self) -> Profile {
+        self.profile(|round| (&round.observed.waits, round.observed.looks))
     }
 
-    fn shares(&self, of: impl Fn(&super::Round) -> &Vec<Share>) -> Vec<Share> {
-        let seen: Vec<_> = self.rounds.iter().map(of).filter(|shares| !shares.is_empty()).collect();
+    fn profile(&self, of: impl Fn(&super::Round) -> (&Vec<Share>, u64)) -> Profile {
+        let seen = || self.rounds.iter().map(&of).filter(|(shares, _)| !shares.is_empty());
+        // Where nobody counted, rounds count alike.
+        let weight = |samples: u64| samples.max(1) as f64;
+        let all: f64 = seen().map(|(_, samples)| weight(samples)).sum();
         let mut sums: Vec<Share> = Vec::new();
-        for one in seen.iter().copied().flatten().filter(|one| one.share.is_finite()) {
-            match sums.iter_mut().find(|sum| sum.name == one.name) {
-                Some(sum) => sum.share += one.share,
-                None => sums.push(one.clone()),
+        for (shares, samples) in seen() {
+            for one in shares.iter().filter(|one| one.share.is_finite()) {
+                let share = one.share * weight(samples) / all;
+                match sums.iter_mut().find(|sum| sum.name == one.name) {
+                    Some(sum) => sum.share += share,
+                    None => sums.push(Share { name: one.name.clone(), share }),
+                }
             }
         }
-        for sum in &mut sums {
-            sum.share /= seen.len() as f64;
-        }
         sums.sort_by(|a, b| b.share.total_cmp(&a.share));
-        sums
+        let samples = seen().fold(0, |sum: u64, (_, samples)| sum.saturating_add(samples));
+        Profile { samples, shares: sums }
     }
 }
 

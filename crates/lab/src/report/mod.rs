@@ -290,8 +290,14 @@ pub struct Observed {
     pub calls: Option<f64>,
     /// Top symbols of the server, by their share of its samples.
     pub symbols: Vec<Share>,
+    /// How many samples these are shares of.
+    #[serde(default)]
+    pub samples: u64,
     /// What the server's sessions were seen waiting for, by the share of the samples.
     pub waits: Vec<Share>,
+    /// How many sessions were looked at for them, each as often as it was.
+    #[serde(default)]
+    pub looks: u64,
     /// What could not be seen, and why: a sentence each.
     pub unseen: Vec<String>,
 }
@@ -315,6 +321,15 @@ pub struct Share {
     /// From 0 to 1.
     #[serde(deserialize_with = "number::read")]
     pub share: f64,
+}
+
+/// Shares, and how many samples they are of: 0 where that is not known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// How many.
+    pub samples: u64,
+    /// The largest first. Where they don't add up to 1, the smallest were left out.
+    pub shares: Vec<Share>,
 }
 
 /// Shares of the machine's CPU time; they add up to 1.

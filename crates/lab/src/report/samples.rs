@@ -230,11 +230,13 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 share("LWLockAttemptLock", 0.02 + spin / 5.0),
                 share("__memmove_avx_unaligned_erms", 0.04),
             ],
+            samples: 1_500,
             waits: vec![
                 share("running", 0.9 - spin),
                 share("LWLock:BufferMapping", spin),
                 share("Client:ClientRead", 0.1),
             ],
+            looks: 40 * clients as u64,
             unseen: Vec::new(),
         },
     }

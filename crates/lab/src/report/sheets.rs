@@ -247,8 +247,8 @@ pub enum Shares {
 impl Shares {
     pub(crate) fn of(self, point: &Point) -> Vec<Share> {
         match self {
-            Self::Symbols => point.symbols(),
-            Self::Waits => point.waits(),
+            Self::Symbols => point.symbols().shares,
+            Self::Waits => point.waits().shares,
         }
     }
 

@@ -111,13 +111,14 @@ prop_compose! {
         calls in prop::option::of(any_number()),
         symbols in any_shares(),
         waits in any_shares(),
+        (samples, looks) in (any_count(), any_count()),
         unseen in prop::collection::vec(any_text(), 0..2),
     ) -> Observed {
         let split = |[client, server_user, server_kernel, other, idle]: [f64; 5]| {
             CpuSplit { client, server_user, server_kernel, other, idle }
         };
         let switches = switches.map(|(voluntary, involuntary)| Switches { voluntary, involuntary });
-        Observed { cpu: cpu.map(split), switches, calls, symbols, waits, unseen }
+        Observed { cpu: cpu.map(split), switches, calls, symbols, samples, waits, looks, unseen }
     }
 }
 

@@ -3,24 +3,6 @@
 use super::*;
 
 #[test]
-fn symbols_are_read_added_up_and_marked() {
-    let report = "\n    31.25%|postgres         |[.] s_lock\n    20.00%|[kernel.kallsyms]|[k] futex_wait\n\
-                  \n     5.50%|libc.so.6        |[.] 0x00000000000a1b2c\n     4.50%|libc.so.6|[.] 0x00000000000a1b2d\n\
-                  \n     1.00%|mariadbd|[.] operator|(Flags, Flags)\nno line of it\n";
-    let read: Vec<(String, f64)> = symbols(report).into_iter().map(|one| (one.name, one.share)).collect();
-    let expected = [
-        ("s_lock", 0.3125),
-        ("futex_wait (kernel)", 0.2),
-        ("unknown in libc.so.6", 0.1),
-        ("operator|(Flags, Flags)", 0.01),
-    ];
-    assert_eq!(read.len(), expected.len(), "{read:?}");
-    for ((name, share), (wanted, part)) in read.iter().zip(expected) {
-        assert!(name == wanted && (share - part).abs() < 1e-9, "{read:?}");
-    }
-}
-
-#[test]
 fn counted_calls_go_by_the_time_perf_took() {
     let said = "\n Performance counter stats for process id '1,2':\n\n           123,456      raw_syscalls:sys_enter    \n\n\
                 \n       0.500000000 seconds time elapsed\n\n";
@@ -40,40 +22,90 @@ fn some_of_many_are_spread_over_all() {
     assert_eq!(some_of(&[3, 1], 64), [1, 3]);
 }
 
-#[test]
-fn a_busy_process_is_seen_through() {
-    if Command::new("perf").arg("--version").output().is_err() {
-        eprintln!("skipped: perf is not installed");
-        return;
+/// Reads and writes single bytes until it is told to stop.
+struct Busy(Child);
+
+impl Busy {
+    fn new() -> Self {
+        let mut dd = Command::new("dd");
+        dd.args(["if=/dev/zero", "of=/dev/null", "bs=1"]).stderr(Stdio::null());
+        Self(dd.spawn().unwrap())
     }
-    let mut busy = Command::new("dd")
-        .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut sampling = Sampling::begin(&[busy.id() as i32], Duration::from_secs(4)).unwrap();
-    for _ in 0..2_000 {
+
+    fn process(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // An error means that it has ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether perf is there; a plain word where it isn't.
+fn has_perf() -> bool {
+    let has = Command::new("perf").arg("--version").output().is_ok();
+    if !has {
+        eprintln!("skipped: perf is not installed");
+    }
+    has
+}
+
+/// Goes on until it is over.
+fn through(mut sampling: Sampling) -> Sampling {
+    let until = Instant::now() + Duration::from_secs(60);
+    while sampling.stage.perf().is_some() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
         sampling.tick();
-        if matches!(sampling.stage, Stage::Over) {
-            break;
-        }
     }
+    sampling
+}
+
+const UNCOUNTED: &str = "the round ended before they were counted";
+
+#[test]
+fn a_busy_process_is_seen_through() {
+    if !has_perf() {
+        return;
+    }
+    let busy = Busy::new();
+    let sampling = through(Sampling::begin(&[busy.process()], Duration::from_secs(4)).unwrap());
     let (calls, symbols) = sampling.end();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
-    // Where it isn't permitted, perf's own word is the reason; where it is, dd reads and writes single bytes.
+    // Where it isn't permitted, perf's own word is the reason, and where it had no turn on the CPU ours.
     match calls {
-        Ok(calls) => assert!(calls > 1_000.0, "{calls} a second"),
-        Err(reason) => assert!(reason.starts_with("perf: "), "{reason}"),
+        Ok(calls) => assert!(calls > 100.0, "{calls} a second"),
+        Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNCOUNTED, "{reason}"),
     }
     match symbols {
-        Ok(symbols) => {
-            let all: f64 = symbols.iter().map(|one| one.share).sum();
-            assert!(all > 0.3 && all < 1.001, "{symbols:?}");
+        Ok(profile) => {
+            let all: f64 = profile.shares.iter().map(|one| one.share).sum();
+            assert!(profile.samples > 0 && all > 0.3 && all < 1.001, "{profile:?}");
         }
-        Err(reason) => assert!(reason.starts_with("perf: "), "{reason}"),
+        Err(reason) => assert!(reason.starts_with("perf") || reason == UNSAMPLED, "{reason}"),
     }
+}
+
+#[test]
+fn a_process_that_is_left_out_is_not_sampled() {
+    if !has_perf() {
+        return;
+    }
+    let (one, other) = (Busy::new(), Busy::new());
+    // Both are the server's, and one of them is not to be seen.
+    let samples = |without: Option<i32>, processes: &[i32]| {
+        let mut sampling = Sampling::begin(processes, Duration::from_secs(4)).unwrap();
+        sampling.leave_out(without.map(|process| process as u32));
+        through(sampling).end().1
+    };
+    match samples(None, &[one.process(), other.process()]) {
+        Ok(both) => assert!(both.samples > 0),
+        Err(reason) => return assert!(reason.starts_with("perf") || reason == UNSAMPLED, "{reason}"),
+    }
+    let none = samples(Some(other.process()), &[other.process()]).unwrap_err();
+    assert!(none.starts_with("perf") || none == UNSAMPLED, "{none}");
 }
 
 #[test]
@@ -84,43 +116,36 @@ fn short_rounds_are_left_alone() {
 
 #[test]
 fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
-    if Command::new("perf").arg("--version").output().is_err() {
-        eprintln!("skipped: perf is not installed");
+    if !has_perf() {
         return;
     }
     let mut brief = Command::new("true").spawn().unwrap();
     brief.wait().unwrap();
-    let mut busy = Command::new("dd")
-        .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let processes = [brief.id() as i32, busy.id() as i32];
+    let busy = Busy::new();
+    let processes = [brief.id() as i32, busy.process()];
     // The window is never reached: perf is interrupted in the middle of its first part.
     let sampling = Sampling::begin(&processes, Duration::from_secs(60)).unwrap();
-    assert_eq!(sampling.living(), [busy.id() as i32]);
+    assert_eq!(sampling.living(), [busy.process()]);
     let until = Instant::now() + Duration::from_secs(30);
     while !sampling.data().exists() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(1_500));
     let (calls, symbols) = sampling.end();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
-    assert_eq!(calls, Err("the round ended before they were counted".into()));
+    assert_eq!(calls, Err(UNCOUNTED.into()));
     match symbols {
-        Ok(symbols) => assert!(!symbols.is_empty()),
-        Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNSAMPLED, "{reason}"),
+        Ok(profile) => assert!(!profile.shares.is_empty()),
+        Err(reason) => assert!(reason.starts_with("perf") || reason == UNSAMPLED, "{reason}"),
     }
 }
 
 /// A perf of a few lines: `record`, `stat` and `report` are what each does. `$at` is a folder to keep things in.
 fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, process) = (tempfile::tempdir().unwrap(), std::process::id());
     let script = format!(
         "at={}\nfor word; do if [ \"$before\" = -o ]; then data=$word; fi; before=$word; done\n\
          wait_for_ever() {{ touch $at/waits; : > $(dirname $data)/begun; while :; do sleep 0.01; done; }}\n\
-         case $1 in\nrecord) {record};;\nstat) {stat};;\nreport) echo \" 90.00%|server|[.] $(cat $word)\";;\nesac\n",
+         case $1 in\nrecord) {record};;\nstat) {stat};;\nscript) echo \" {process} 1 10 $(cat $word) (server)\";;\nesac\n",
         folder.path().display()
     );
     let file = folder.path().join("perf");
@@ -147,8 +172,8 @@ fn begun(folder: &TempDir, program: Vec<String>, window: Duration) -> Sampling {
     sampling
 }
 
-fn names(symbols: Result<Vec<Share>, String>) -> Vec<String> {
-    symbols.unwrap().into_iter().map(|one| one.name).collect()
+fn names(symbols: Result<Profile, String>) -> Vec<String> {
+    symbols.unwrap().shares.into_iter().map(|one| one.name).collect()
 }
 
 #[test]
@@ -161,11 +186,7 @@ fn a_recording_that_the_rounds_end_cuts_short_is_used() {
     assert_eq!(sampling.has_ended(), Some(true));
     let (calls, symbols) = sampling.end();
     assert_eq!(names(symbols), ["hot"]);
-    assert_eq!(
-        calls,
-        Err("the round ended before they were counted".into()),
-        "nothing is begun after the end"
-    );
+    assert_eq!(calls, Err(UNCOUNTED.into()), "nothing is begun after the end");
 }
 
 #[test]
@@ -220,9 +241,12 @@ fn a_recording_that_ends_early_without_a_word_is_tried_again() {
     let (_folder, program) = scripted("echo access denied >&2; exit 1", "echo access denied >&2; exit 1");
     let mut sampling =
         Sampling::begin_by(program, &[std::process::id() as i32], Duration::from_secs(600)).unwrap();
-    wait_until(|| sampling.has_ended().is_some());
-    sampling.tick();
-    assert!(matches!(sampling.stage, Stage::Counting(_)), "what was refused is not tried again");
+    for expected in ["all, then some", "some, then no more"] {
+        assert!(sampling.is_recording(), "{expected}");
+        wait_until(|| sampling.has_ended().is_some());
+        sampling.tick();
+    }
+    assert!(matches!(sampling.stage, Stage::Counting(_)), "what was refused twice is not tried again");
     wait_until(|| sampling.has_ended().is_some());
     let (calls, symbols) = sampling.end();
     assert_eq!((calls, symbols), (Err("perf: access denied".into()), Err("perf: access denied".into())));

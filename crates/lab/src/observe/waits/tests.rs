@@ -7,7 +7,7 @@ use super::*;
 use crate::client::Reply;
 
 /// Gives the scripted answers in turn, the last for ever.
-struct Scripted(Arc<Mutex<VecDeque<Result<Reply, String>>>>);
+struct Scripted(Answers);
 
 impl arm::Ask for Scripted {
     fn ask(&mut self, _: &str) -> Result<Reply, String> {
@@ -26,36 +26,82 @@ fn rows(rows: &[(&str, u64)]) -> Result<Reply, String> {
     Ok(reply)
 }
 
-fn scripted(answers: Vec<Result<Reply, String>>) -> Connect {
-    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
-    Box::new(move || Ok(Box::new(Scripted(Arc::clone(&answers)))))
+/// Of PostgreSQL: the session's process, then these, which are left over in the second.
+fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
+    let answers = std::iter::once(rows(&[("4711", 0)])).chain(answers);
+    let answers = Arc::new(Mutex::new(answers.collect::<VecDeque<_>>()));
+    let left = Arc::clone(&answers);
+    (Box::new(move || Ok(Box::new(Scripted(Arc::clone(&answers))))), left)
+}
+
+type Answers = Arc<Mutex<VecDeque<Result<Reply, String>>>>;
+
+fn wait_until(mut what: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !what() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Of a round in which is asked from the beginning, until so many answers are left.
+fn round(waits: &mut Waits, left: &Answers, until: usize) -> Samples {
+    waits.begin();
+    waits.ask();
+    wait_until(|| left.lock().unwrap().len() == until);
+    waits.end();
+    waits.samples()
 }
 
 #[test]
 fn samples_of_a_round_are_added_up() {
     let answers =
         vec![rows(&[(RUNNING, 3), ("LWLock:WALWrite", 1)]), rows(&[("LWLock:WALWrite", 12)]), rows(&[])];
-    let mut waits = Waits::new(Dialect::Postgres, scripted(answers));
+    let (connect, left) = scripted(answers);
+    let mut waits = Waits::new(Dialect::Postgres, connect);
+    let seen = round(&mut waits, &left, 1).unwrap();
+    assert_eq!(seen.shares[0], Share { name: "LWLock:WALWrite".into(), share: 13.0 / 16.0 });
+    assert_eq!(seen.shares[1], Share { name: RUNNING.into(), share: 3.0 / 16.0 });
+    assert_eq!((seen.shares.len(), seen.samples), (2, 16));
+}
+
+#[test]
+fn it_connects_when_the_round_begins_and_asks_when_it_is_told_to() {
+    let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[])]);
+    let mut waits = Waits::new(Dialect::Postgres, connect);
     waits.begin();
-    std::thread::sleep(3 * INTERVAL);
+    wait_until(|| waits.process().is_some());
+    assert_eq!(waits.process(), Some(4711));
+    // Long enough for a question, were there one.
+    std::thread::sleep(2 * INTERVAL);
+    assert_eq!(left.lock().unwrap().len(), 2);
+    waits.ask();
+    waits.ask();
+    wait_until(|| left.lock().unwrap().len() == 1);
     waits.end();
-    let seen = waits.samples().unwrap();
-    assert_eq!(seen[0], Share { name: "LWLock:WALWrite".into(), share: 13.0 / 16.0 });
-    assert_eq!(seen[1], Share { name: RUNNING.into(), share: 3.0 / 16.0 });
-    assert_eq!(seen.len(), 2);
+    assert_eq!(waits.samples().unwrap().samples, 3);
+    waits.begin();
+    waits.end();
+    assert_eq!(waits.samples(), Err(NOT_ASKED.into()));
+}
+
+#[test]
+fn a_round_that_nobody_ended_does_not_take_the_next_ones_place() {
+    let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[(RUNNING, 1)])]);
+    let mut waits = Waits::new(Dialect::Postgres, connect);
+    waits.begin();
+    waits.ask();
+    wait_until(|| left.lock().unwrap().len() == 1);
+    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
 }
 
 #[test]
 fn a_lost_connection_is_said_and_made_anew() {
-    let answers = vec![Err("the connection is gone".into()), rows(&[(RUNNING, 1)])];
-    let mut waits = Waits::new(Dialect::Postgres, scripted(answers));
-    waits.begin();
-    std::thread::sleep(Duration::from_millis(50));
-    waits.end();
-    assert_eq!(waits.samples(), Err("the connection is gone".into()));
-    waits.begin();
-    waits.end();
-    assert_eq!(waits.samples().unwrap()[0].name, RUNNING);
+    let (connect, left) =
+        scripted(vec![Err("the connection is gone".into()), rows(&[("4712", 0)]), rows(&[(RUNNING, 1)])]);
+    let mut waits = Waits::new(Dialect::Postgres, connect);
+    assert_eq!(round(&mut waits, &left, 2), Err("the connection is gone".into()));
+    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
+    assert_eq!(waits.process(), Some(4712));
 }
 
 #[test]
@@ -64,6 +110,7 @@ fn a_server_that_refuses_says_why_each_time() {
     let mut waits = Waits::new(Dialect::Postgres, refusing);
     for _ in 0..2 {
         waits.begin();
+        waits.ask();
         waits.end();
         assert_eq!(waits.samples(), Err("no such user".into()));
     }
@@ -71,38 +118,109 @@ fn a_server_that_refuses_says_why_each_time() {
 
 #[test]
 fn mysql_servers_are_asked_by_what_they_have() {
-    let mut maria =
-        Scripted(Arc::new(Mutex::new(VecDeque::from([rows(&[]), Err("no table".into()), rows(&[])]))));
-    assert!(statement(Dialect::Mysql, &mut maria).unwrap().contains("information_schema.processlist"));
-    let mut mysql = Scripted(Arc::new(Mutex::new(VecDeque::from([rows(&[])]))));
-    assert!(statement(Dialect::Mysql, &mut mysql).unwrap().contains("performance_schema.processlist"));
-    let mut watched = Scripted(Arc::new(Mutex::new(VecDeque::from([rows(&[("YES", 1)])]))));
-    assert!(statement(Dialect::Mysql, &mut watched).unwrap().contains("events_waits_current"));
+    let no = |why: &str| Err(why.to_string());
+    let asked = |answers: Vec<Result<Reply, String>>| -> String {
+        statement(Dialect::Mysql, &mut Scripted(Arc::new(Mutex::new(answers.into())))).unwrap()
+    };
+    let maria = asked(vec![rows(&[]), rows(&[]), no("no such table"), rows(&[])]);
+    assert!(maria.contains("information_schema.processlist") && maria.contains("innodb_trx"), "{maria}");
+    let mysql = asked(vec![rows(&[]), rows(&[])]);
+    assert!(mysql.contains("performance_schema.processlist"), "{mysql}");
+    let watched = asked(vec![rows(&[]), rows(&[("YES", 1)])]);
+    assert!(watched.contains("events_waits_current") && watched.contains("innodb_trx"), "{watched}");
+    let humble = asked(vec![no("you need the PROCESS privilege"), rows(&[])]);
+    assert!(!humble.contains("innodb_trx"), "{humble}");
 }
 
-/// A session that sleeps in the server is seen as what it is, under the server's own name for it.
-fn seen_asleep(dialect: Dialect, sleep: &'static str, expected: &str) {
-    let Some(target) = crate::tests::target(dialect) else { return };
-    let mut waits = Waits::new(dialect, connect_to(&target));
-    let sleeper =
-        std::thread::spawn(move || Control::connect(&target).unwrap().query(sleep).map(|_| ()).unwrap());
-    std::thread::sleep(Duration::from_millis(300));
-    waits.begin();
-    std::thread::sleep(Duration::from_millis(600));
-    waits.end();
-    let seen = waits.samples().unwrap();
-    sleeper.join().unwrap();
-    assert!(seen.iter().any(|one| one.name == expected), "{seen:?}");
+/// Sessions of this server until one is seen in `expected`, which is what they are then seen in.
+fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
+    let mut waits = Waits::new(target.dialect, connect_to(target));
+    let (mut seen, until) = (Vec::new(), Instant::now() + Duration::from_secs(30));
+    while !seen.iter().any(|one: &Share| one.name == expected) && Instant::now() < until {
+        waits.begin();
+        waits.ask();
+        std::thread::sleep(Duration::from_millis(20));
+        waits.end();
+        seen = waits.samples().unwrap().shares;
+    }
+    seen
+}
+
+/// A session that does this in the server is seen as what it is, under the server's own name for it.
+fn is_seen(target: &Target, does: &'static str, expected: &str) {
+    let to = target.clone();
+    let session =
+        std::thread::spawn(move || Control::connect(&to).unwrap().query(does).map(|_| ()).map_err(|_| ()));
+    let seen = seen_until(target, expected);
+    assert!(seen.iter().any(|one| one.name == expected), "{expected}: {seen:?}");
+    // One that is ended while it waits gets an error.
+    let _ = session.join().unwrap();
 }
 
 #[test]
 fn a_sleeping_session_of_postgres_is_seen() {
-    seen_asleep(Dialect::Postgres, "SELECT pg_sleep(2)", "Timeout:PgSleep");
+    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
+    is_seen(&target, "SELECT pg_sleep(2)", "Timeout:PgSleep");
 }
 
 #[test]
 fn a_sleeping_session_of_mysql_is_seen() {
-    seen_asleep(Dialect::Mysql, "SELECT sleep(2)", "User sleep");
+    let Some(target) = crate::tests::target(Dialect::Mysql) else { return };
+    is_seen(&target, "SELECT sleep(2)", "User sleep");
+}
+
+/// Waits for a row, for a table and for a user's lock, each held by another session, are seen as waits.
+fn locks_are_seen(target: &Target) {
+    let connect = || Control::connect(target).unwrap();
+    let mut holder = connect();
+    for sql in [
+        "DROP TABLE IF EXISTS lab_locks",
+        "CREATE TABLE lab_locks (a int PRIMARY KEY, b int) ENGINE = InnoDB",
+        "INSERT INTO lab_locks VALUES (1, 1)",
+        "SET autocommit = 0",
+        "UPDATE lab_locks SET b = 2",
+        "DO get_lock('lab', 1)",
+    ] {
+        holder.execute(sql).unwrap();
+    }
+    is_seen_while(target, "UPDATE lab_locks SET b = 3", ROW_LOCK);
+    is_seen_while(target, "ALTER TABLE lab_locks COMMENT = 'x'", "Waiting for table metadata lock");
+    is_seen_while(target, "DO get_lock('lab', 60)", "User lock");
+    holder.execute("ROLLBACK").unwrap();
+    holder.execute("DO release_lock('lab')").unwrap();
+    holder.execute("DROP TABLE lab_locks").unwrap();
+}
+
+/// As [`is_seen`], of a session that waits for what the caller holds, and is ended then.
+fn is_seen_while(target: &Target, does: &'static str, expected: &str) {
+    let (told, number) = channel();
+    let to = target.clone();
+    let session = std::thread::spawn(move || {
+        let mut control = Control::connect(&to).unwrap();
+        told.send(control.value("SELECT connection_id()").unwrap().unwrap()).unwrap();
+        // It is ended while it waits.
+        control.execute(does).unwrap_err();
+    });
+    let number = number.recv().unwrap();
+    let seen = seen_until(target, expected);
+    Control::connect(target).unwrap().execute(&format!("KILL {number}")).unwrap();
+    session.join().unwrap();
+    assert!(seen.iter().any(|one| one.name == expected), "{expected}: {seen:?}");
+}
+
+#[test]
+fn locks_are_seen_by_mariadbs_states_and_by_its_wait_events() {
+    for settings in ["", " performance_schema=ON performance_schema_consumer_events_waits_current=ON"] {
+        let text = format!("m=serve-mariadb:innodb_buffer_pool_size=16M{settings}");
+        let spec = crate::arm::spec::Spec::parse(&text).unwrap();
+        let stop = sync::atomic::AtomicBool::new(false);
+        match crate::arm::Running::start(&spec, std::path::Path::new("/nowhere"), &stop) {
+            Err(error) if error.contains("is not installed") || error.contains("no user") => {
+                return eprintln!("skipped: {error}");
+            }
+            started => locks_are_seen(&started.unwrap().target),
+        }
+    }
 }
 
 #[test]
@@ -114,7 +232,7 @@ fn of_waits_in_one_another_the_innermost_counts() {
     control
         .execute(
             "CREATE TEMPORARY TABLE lab_threads (thread_id bigint, processlist_command char(9), \
-                     processlist_db char(64), processlist_id bigint)",
+                     processlist_db char(64), processlist_id bigint, processlist_state char(64))",
         )
         .unwrap();
     control
@@ -125,14 +243,17 @@ fn of_waits_in_one_another_the_innermost_counts() {
         .unwrap();
     control
         .execute(
-            "INSERT INTO lab_threads VALUES (1, 'Query', database(), -1), (2, 'Query', database(), -2), \
-                     (3, 'Query', database(), -3), (4, 'Sleep', database(), -4)",
+            "INSERT INTO lab_threads VALUES (1, 'Query', database(), -1, 'Commit'), \
+                     (2, 'Query', database(), -2, NULL), (3, 'Query', database(), -3, 'Sending data'), \
+                     (4, 'Sleep', database(), -4, ''), (5, 'Query', database(), -5, 'Updating'), \
+                     (6, 'Query', database(), -6, 'Waiting for table metadata lock')",
         )
         .unwrap();
     control.execute("INSERT INTO lab_waits VALUES (1, 9, NULL, 'wait/io/table/sql/handler'), \
                      (1, 10, NULL, 'wait/io/file/innodb/innodb_log_file'), (2, 7, 8, 'wait/io/file/sql/binlog'), \
-                     (4, 1, NULL, 'idle')").unwrap();
-    let mut watched = Scripted(Arc::new(Mutex::new(VecDeque::from([rows(&[("YES", 1)])]))));
+                     (4, 1, NULL, 'idle'), (5, 1, NULL, 'wait/io/table/sql/handler')").unwrap();
+    let answers = VecDeque::from([rows(&[]), rows(&[("YES", 1)])]);
+    let mut watched = Scripted(Arc::new(Mutex::new(answers)));
     let sql = statement(Dialect::Mysql, &mut watched).unwrap();
     let sql = sql.replace("performance_schema.threads", "lab_threads");
     let reply =
@@ -142,6 +263,12 @@ fn of_waits_in_one_another_the_innermost_counts() {
         .map(|row| (reply.text(row, 0).unwrap().into(), reply.int(row, 1).unwrap()))
         .collect();
     seen.sort();
-    let expected = [(CLIENT, 1), (RUNNING, 2), ("wait/io/file/innodb/innodb_log_file", 1)];
+    let expected = [
+        ("Waiting for table metadata lock", 1),
+        (CLIENT, 1),
+        ("in state wait/io/table/sql/handler", 1),
+        (RUNNING, 2),
+        ("wait/io/file/innodb/innodb_log_file", 1),
+    ];
     assert_eq!(seen, expected.map(|(name, count)| (name.to_string(), count)));
 }

@@ -1,0 +1,130 @@
+//! What perf has sampled, read: where the server was, and how often.
+//!
+//! Whose a sample is goes by the process it was taken in: the server's are those known when the sampling began, and
+//! whatever they or theirs have started since, which perf records beside its samples.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::{not_started, perf, reason};
+use crate::report::{Profile, Share};
+
+/// So many symbols are kept.
+const KEPT: usize = 25;
+
+/// What a recording has of these processes and all they start, but for the process `without`.
+pub(super) fn read(
+    program: &[String],
+    data: &Path,
+    of: HashSet<i32>,
+    without: Option<i32>,
+) -> Result<Profile, String> {
+    let output = perf(program)
+        .args(["script", "--show-task-events", "-F", "pid,period,ip,sym,dso", "-i"])
+        .arg(data)
+        .output()
+        .map_err(not_started)?;
+    if !output.status.success() {
+        return Err(reason(&String::from_utf8_lossy(&output.stderr)));
+    }
+    let profile = profile(&String::from_utf8_lossy(&output.stdout), of, without);
+    if profile.samples == 0 {
+        return Err("perf took no samples: the server did not run".into());
+    }
+    Ok(profile)
+}
+
+/// Adds samples up by symbol, by the time they stand for.
+fn profile(script: &str, mut of: HashSet<i32>, without: Option<i32>) -> Profile {
+    let (mut samples, mut all, mut symbols) = (0, 0.0, Vec::<Share>::new());
+    for line in script.lines() {
+        if let Some((child, parent)) = fork(line) {
+            if of.contains(&parent) && without != Some(child) {
+                of.insert(child);
+            }
+            continue;
+        }
+        let Some((process, period, name)) = sample(line) else { continue };
+        if !of.contains(&process) {
+            continue;
+        }
+        samples += 1;
+        all += period;
+        match symbols.iter_mut().find(|one| one.name == name) {
+            Some(known) => known.share += period,
+            None => symbols.push(Share { name, share: period }),
+        }
+    }
+    symbols.iter_mut().for_each(|one| one.share /= all);
+    symbols.sort_by(|one, other| other.share.total_cmp(&one.share));
+    symbols.truncate(KEPT);
+    Profile { samples, shares: symbols }
+}
+
+/// A child and its parent: `... PERF_RECORD_FORK(child:thread):(parent:thread)`, also for what ran before.
+fn fork(line: &str) -> Option<(i32, i32)> {
+    let (child, parent) = line.split_once("PERF_RECORD_FORK(")?.1.split_once("):(")?;
+    let process = |text: &str| text.split(':').next()?.parse().ok();
+    Some((process(child)?, process(parent)?))
+}
+
+/// The process, the weight and the name of a line `process period address symbol (object)`. Symbols of the kernel are
+/// marked as such; what has no name goes by the object it lies in.
+fn sample(line: &str) -> Option<(i32, f64, String)> {
+    let (process, rest) = line.trim().split_once(' ')?;
+    let (period, rest) = rest.trim_start().split_once(' ')?;
+    let (address, rest) = rest.trim_start().split_once(' ')?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let named = rest.strip_suffix(')')?;
+    let (symbol, object) = named.strip_suffix(" (deleted)").unwrap_or(named).rsplit_once(" (")?;
+    let object = object.rsplit('/').next().unwrap_or(object);
+    // Kernels live in the upper half.
+    let name = match (symbol.trim(), address >> 63 == 1) {
+        ("[unknown]", _) => format!("unknown in {object}"),
+        (symbol, true) => format!("{symbol} (kernel)"),
+        (symbol, false) => symbol.to_string(),
+    };
+    Some((process.parse().ok()?, period.parse().ok()?, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str = "    0 PERF_RECORD_FORK(20:20):(1:1)\n    0 PERF_RECORD_COMM: postgres:20/20\n\
+         \x20   20    5025125      55ac83713196 s_lock (/usr/bin/postgres)\n\
+         \x20   20    5025125  ffffffff81d37189 futex_wait ([kernel.kallsyms])\n\
+         \x20   30    5025125      55ac83713196 not_the_servers (/usr/bin/other)\n\
+         \x20 PERF_RECORD_FORK(21:21):(20:20)\n\
+         \x20   21   10050250      7f05af35a010 [unknown] (/usr/lib/libc.so.6 (deleted))\n\
+         \x20 PERF_RECORD_FORK(22:22):(20:20)\n\
+         \x20   22    5025125      55ac83713196 asked_by_the_lab (/usr/bin/postgres)\n\
+         \x20   21    5025125      55ac8371319a operator()(Flags, (anonymous namespace)::F) (/usr/sbin/mariadbd)\n\
+         no line of it\n";
+
+    #[test]
+    fn samples_are_the_servers_and_its_childrens_but_for_one() {
+        let read = profile(SCRIPT, HashSet::from([20]), Some(22));
+        assert_eq!(read.samples, 4);
+        let shares: Vec<(&str, f64)> = read.shares.iter().map(|one| (one.name.as_str(), one.share)).collect();
+        let expected = [
+            ("unknown in libc.so.6", 0.4),
+            ("s_lock", 0.2),
+            ("futex_wait (kernel)", 0.2),
+            ("operator()(Flags, (anonymous namespace)::F)", 0.2),
+        ];
+        assert_eq!(shares, expected);
+        assert_eq!(profile(SCRIPT, HashSet::from([20]), None).samples, 5);
+        assert_eq!(profile(SCRIPT, HashSet::from([99]), None).samples, 0);
+    }
+
+    #[test]
+    fn only_the_first_symbols_are_kept_and_shares_are_of_all() {
+        let script: String = (0..40).map(|at| format!(" 20 {} 1000 s{at} (x)\n", 100 + at)).collect();
+        let read = profile(&script, HashSet::from([20]), None);
+        assert_eq!((read.samples, read.shares.len()), (40, KEPT));
+        assert_eq!(read.shares[0].name, "s39");
+        let sum: f64 = read.shares.iter().map(|one| one.share).sum();
+        assert!(sum > 0.6 && sum < 0.75, "{sum}");
+    }
+}
