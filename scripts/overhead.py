@@ -7,7 +7,7 @@ cost: transactions of select-only for each second of the client's CPU time again
 ceiling of ../shared), the native driver and pgbench taking turns. many: 5,000 connections of the native driver to it.
 agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns.
 """
-import argparse, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from peers import HERE, SHARED, TARGET, postgres_programs, say
 
 BINARY = os.path.join(TARGET, "release", "allcore")
@@ -41,6 +41,7 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+@functools.cache
 def lab_tests():
     """The lab's test program, in which the native driver can be run on a server that knows nothing of what the lab asks
     of one at first."""
