@@ -1,10 +1,8 @@
 //! The shape of a curve: where it is highest, what becomes of it beyond, and what fails on the way.
 
-use crate::report::figures::{clients, number, percent};
+use crate::report::figures::{clients, list, number, percent, whole};
+use crate::report::turn::{Above, FALL, Turn, above, lowest};
 use crate::report::{Interval, Point};
-
-/// A fall is more than this part.
-const FALL: f64 = 0.1;
 
 /// A smaller gain is no growth worth a word.
 const GROWTH: f64 = 0.05;
@@ -15,61 +13,9 @@ const FAILED: f64 = 0.01;
 /// What is said of what single rounds show.
 const UNPROVEN: &str = ", as seen in single rounds, which tell nothing of the noise";
 
-/// What rounds tell of one point's throughput above another's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Above {
-    /// It is, by more than the noise.
-    Clearly,
-    /// It was, in single rounds.
-    Seen,
-    /// The medians are that far apart, and the noise is as large.
-    Perhaps,
-    /// It is not.
-    No,
-}
-
-/// Whether the lower point is below the higher one by more than this part of it.
-fn above(high: &Point, low: &Point, part: f64) -> Above {
-    if low.tps.value >= (1.0 - part) * high.tps.value {
-        return Above::No;
-    }
-    match (high.tps.bounds(), low.tps.bounds()) {
-        (Some((from, _)), Some((_, to))) if from > to => Above::Clearly,
-        (Some(_), Some(_)) => Above::Perhaps,
-        _ => Above::Seen,
-    }
-}
-
 /// Whether throughput grows from one point to another.
 fn grows(from: &Point, to: &Point) -> Above {
     above(to, from, 1.0 - 1.0 / (1.0 + GROWTH))
-}
-
-/// Where a curve turns, by its points.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Turn<'a> {
-    /// The highest point.
-    pub(super) best: &'a Point,
-    /// The lowest one beyond it of those that are a fall; where none is beyond the noise, of those that single rounds show.
-    pub(super) fallen: Option<&'a Point>,
-    /// The one with the most clients.
-    pub(super) last: &'a Point,
-}
-
-impl<'a> Turn<'a> {
-    /// Of points by clients; `None` where there are none.
-    pub(super) fn of(points: &[&'a Point]) -> Option<Self> {
-        let best = *points.iter().max_by(|one, other| one.tps.value.total_cmp(&other.tps.value))?;
-        let beyond = || points.iter().copied().filter(|point| point.clients > best.clients);
-        let fallen = [Above::Clearly, Above::Seen]
-            .into_iter()
-            .find_map(|how| lowest(beyond().filter(|point| above(best, point, FALL) == how)));
-        Some(Self { best, fallen, last: points[points.len() - 1] })
-    }
-}
-
-fn lowest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
-    points.min_by(|one, other| one.tps.value.total_cmp(&other.tps.value))
 }
 
 /// What becomes of throughput from the first point to the last.
@@ -77,12 +23,12 @@ pub(super) fn shape(points: &[&Point]) -> Vec<String> {
     let Some(turn) = Turn::of(points) else { return Vec::new() };
     match turn.fallen {
         _ if points.len() == 1 => vec![with(turn.best)],
-        Some(fallen) => fall(turn.best, fallen),
+        Some(fallen) => fall(points, turn.best, fallen),
         None => level(points, &turn),
     }
 }
 
-fn fall(best: &Point, fallen: &Point) -> Vec<String> {
+fn fall(points: &[&Point], best: &Point, fallen: &Point) -> Vec<String> {
     let left = fallen.tps.value / best.tps.value;
     let how = match (0.45..=0.55).contains(&left) {
         true => "halves".into(),
@@ -91,13 +37,31 @@ fn fall(best: &Point, fallen: &Point) -> Vec<String> {
     let (from, to) = (number(best.tps.value), number(fallen.tps.value));
     let seen = if above(best, fallen, FALL) == Above::Seen { UNPROVEN } else { "" };
     vec![
-        format!("throughput is highest with {}, {}", clients(best.clients), tps(&best.tps)),
+        format!(
+            "throughput is highest with {}{}, {}",
+            clients(best.clients),
+            peers(points, best),
+            tps(&best.tps)
+        ),
         format!(
             "from {} to {} throughput {how}, from {from} to {to} a second{seen}",
             best.clients,
             clients(fallen.clients)
         ),
     ]
+}
+
+/// In brackets, with how many clients throughput may be as high as at the best point, by all that the rounds tell.
+fn peers(points: &[&Point], best: &Point) -> String {
+    let Some((low, _)) = best.tps.bounds() else { return String::new() };
+    let may = |point: &&&Point| point.tps.bounds().is_some_and(|(_, high)| high >= low);
+    let others = points.iter().filter(|point| point.clients != best.clients).filter(may);
+    let counts: Vec<String> = others.map(|point| whole(point.clients as f64)).collect();
+    match &counts[..] {
+        [] => String::new(),
+        [one] if one == "1" => " (not told apart from 1 client)".into(),
+        _ => format!(" (not told apart from {} clients)", list(&counts)),
+    }
 }
 
 /// Of a curve without a fall beyond its best point.

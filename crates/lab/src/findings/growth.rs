@@ -1,8 +1,8 @@
 //! What grew from a curve's best point to its worst, and what the machine was short of.
 
-use super::curve::Turn;
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
 use crate::report::figures::{clients, list, number, percent};
+use crate::report::turn::Turn;
 use crate::report::{CpuSplit, Point, Profile, Share};
 
 /// A symbol or a wait counts as grown by so much of all samples.

@@ -23,6 +23,12 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     );
     let most = points.last().map_or(1, |point| point.clients);
     match lost(fit, most as f64) {
+        // Of what may be nothing no share is told.
+        Some((part, _)) if fit.coherence.contains(0.0) != Some(false) => format!(
+            "{terms}; {peak}; with {} {} of what so many could do is lost",
+            clients(most),
+            percent(part)
+        ),
         Some((part, coherence)) => format!(
             "{terms}; {peak}; with {} {} of what so many could do is lost, {} of that to coherence (each agrees with each), \
              the rest to contention (one at a time)",

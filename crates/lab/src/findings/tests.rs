@@ -5,7 +5,7 @@ use crate::arm::Dialect;
 use crate::drive::{Errors, Protocol};
 use crate::observe::{CLIENT, RUNNING};
 use crate::report::{
-    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, Share, Switches, samples,
+    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, Peak, Share, Switches, samples,
 };
 use crate::stats::{estimate, ratio, test_noise};
 
@@ -251,6 +251,23 @@ fn growth_and_levels_are_told() {
 }
 
 #[test]
+fn a_best_point_is_told_with_those_it_is_not_told_apart_from() {
+    let curve = |width: f64| {
+        let of = |clients, value: f64| within(clients, value, value - width, value + width);
+        findings(vec![of(1, 1_000.0), of(8, 6_000.0), of(16, 5_900.0), of(32, 5_700.0), of(64, 3_000.0)])
+    };
+    let highest = |told: &str| format!("pg, select-only: throughput is highest with 8 clients{told}, 6,000");
+    for (width, told) in [
+        (40.0, ""),
+        (60.0, " (not told apart from 16 clients)"),
+        (200.0, " (not told apart from 16 and 32 clients)"),
+    ] {
+        let findings = curve(width);
+        assert!(findings[0].starts_with(&highest(told)), "{findings:#?}");
+    }
+}
+
+#[test]
 fn a_fall_is_told_though_a_lower_point_beyond_is_too_noisy() {
     let points =
         vec![point("pg", 8, 6_000.0), point("pg", 64, 5_000.0), within(256, 4_900.0, 3_000.0, 7_000.0)];
@@ -422,6 +439,36 @@ fn the_law_is_told_with_its_terms_or_its_doubts() {
     let cliff = findings(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
     let told = cliff.iter().find(|one| one.contains("scalability law")).unwrap();
     assert!(told.contains("is not to be relied on here") && told.contains("it has another shape"), "{told}");
+}
+
+#[test]
+fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
+    let of = |value, low, high| Interval { value, low, high };
+    let fit = Fit {
+        arm: "pg".into(),
+        workload: "w".into(),
+        protocol: Protocol::Prepared,
+        single: Interval::alone(1_000.0),
+        contention: of(0.02, 0.01, 0.03),
+        coherence: of(3.1e-5, 0.0, 9.8e-5),
+        peak: Some(Peak { clients: of(167.0, 98.0, f64::INFINITY), tps: 62_313.0 }),
+        explained: 0.99,
+        doubts: Vec::new(),
+    };
+    let points = curve("pg", &[(1, 1_000.0), (64, 30_000.0)]);
+    let points: Vec<&Point> = points.iter().collect();
+    let told = law::sentence(&fit, &points);
+    assert!(
+        told.contains("its peak is at 167 (98 or more) clients") && !told.contains("to coherence"),
+        "{told}"
+    );
+    assert!(told.ends_with("with 64 clients 58% of what so many could do is lost"), "{told}");
+    let sure = Fit { coherence: of(3.1e-5, 1e-5, 9.8e-5), ..fit };
+    assert!(
+        law::sentence(&sure, &points).contains("9.0% of that to coherence"),
+        "{}",
+        law::sentence(&sure, &points)
+    );
 }
 
 #[test]

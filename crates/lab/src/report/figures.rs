@@ -106,11 +106,12 @@ pub(crate) fn factor(value: f64) -> String {
     if (0.095..99.995).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
-/// A value with its bounds in brackets, written by `with`.
+/// A value with its bounds in brackets, written by `with`; where there is none above, with the one below.
 pub(crate) fn bounded(of: &Interval, with: fn(f64) -> String) -> String {
     let value = with(of.value);
     match of.bounds() {
         Some((low, high)) => format!("{value} ({} to {})", with(low), with(high)),
+        None if of.low.is_finite() => format!("{value} ({} or more)", with(of.low)),
         None => value,
     }
 }
@@ -170,5 +171,10 @@ mod tests {
         assert_eq!(ratio(&Interval::alone(f64::INFINITY)), "–");
         assert_eq!(spread(&Interval { value: 100.0, low: 98.0, high: 101.0 }), "±2.0%");
         assert_eq!(spread(&Interval::alone(3.0)), "");
+        let bounded = |low, high| bounded(&Interval { value: 167.0, low, high }, whole);
+        assert_eq!(bounded(120.0, 210.0), "167 (120 to 210)");
+        // The second as it is read again.
+        assert_eq!([f64::INFINITY, f64::NAN].map(|high| bounded(120.0, high)), ["167 (120 or more)"; 2]);
+        assert_eq!(bounded(f64::NAN, f64::NAN), "167");
     }
 }

@@ -1,5 +1,6 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
+use super::turn::Turn;
 use super::{CpuSplit, Fit, Latency, Offered, Point, Profile, Report, Share, Switches};
 use crate::drive::Protocol;
 use crate::stats;
@@ -100,13 +101,9 @@ impl<'a> Group<'a> {
         self.report.fits.iter().find(here)
     }
 
-    /// An arm's point with most transactions a second, and the lowest one with more clients than that, where there is one.
-    pub fn best_and_worst(&self, arm: &str) -> Option<(&'a Point, Option<&'a Point>)> {
-        let line = self.line(arm);
-        let measured = || line.iter().copied().filter(|point| point.tps.value.is_finite());
-        let best = measured().max_by(|a, b| a.tps.value.total_cmp(&b.tps.value))?;
-        let beyond = measured().filter(|point| point.clients > best.clients);
-        Some((best, beyond.min_by(|a, b| a.tps.value.total_cmp(&b.tps.value))))
+    /// Where an arm's curve turns; `None` without numbers.
+    pub(crate) fn turn(&self, arm: &str) -> Option<Turn<'a>> {
+        Turn::of(&self.line(arm))
     }
 }
 

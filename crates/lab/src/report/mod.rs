@@ -18,6 +18,7 @@ mod store;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod turn;
 
 pub use html::{html, pictures};
 pub use markdown::markdown;

@@ -108,7 +108,7 @@ pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
         return None;
     }
     let row = |arm: &&str| {
-        let (best, _) = group.best_and_worst(arm)?;
+        let best = group.turn(arm)?.best;
         let last = group.line(arm).into_iter().rfind(|point| point.tps.value.is_finite())?;
         let kept = figures::factor(last.tps.value / best.tps.value);
         let mut row = vec![

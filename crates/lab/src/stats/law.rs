@@ -26,8 +26,11 @@ const RESAMPLES: usize = 1_000;
 /// The law has three terms: of fewer points nothing would be left to judge it by.
 const LEAST_POINTS: usize = 4;
 
-/// A point missed by more than this part makes the fit doubtful.
-const MISSED: f64 = 0.25;
+/// A point missed by more than this part makes the fit doubtful where the curve is outside its interval as well.
+const MISSED: f64 = 0.10;
+
+/// And by more than this part where no interval is known.
+const MISSED_UNKNOWN: f64 = 0.25;
 
 /// And so does a curve that explains less than this of how the points differ, where it also misses one by this part: of a
 /// level curve little is left to explain.
@@ -71,7 +74,7 @@ pub fn fit(points: &[&Point]) -> Result<Fit, String> {
         coherence: spread.interval(law.coherence, |law| law.coherence),
         peak,
         explained: explained(&law, &curve),
-        doubts: doubts(&law, &curve),
+        doubts: doubts(&law, &curve, points),
     })
 }
 
@@ -199,7 +202,7 @@ fn explained(law: &Law, curve: &[(f64, f64)]) -> f64 {
     1.0 - left / all
 }
 
-fn doubts(law: &Law, curve: &[(f64, f64)]) -> Vec<String> {
+fn doubts(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some((from, to, times)) = too_fast(curve) {
         doubts.push(format!(
@@ -212,7 +215,8 @@ fn doubts(law: &Law, curve: &[(f64, f64)]) -> Vec<String> {
         .iter()
         .map(|point| (point.0, off(point)))
         .max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()));
-    if let Some((clients, part)) = worst.filter(|worst| worst.1.abs() > MISSED) {
+    let missed = points.iter().filter_map(|point| missed(law, point));
+    if let Some((clients, part)) = missed.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs())) {
         let (percent, side) = (part.abs() * 100.0, if part > 0.0 { "above" } else { "below" });
         doubts.push(format!(
             "the curve lies {percent:.0}% {side} what was measured at {clients} clients: it has another shape"
@@ -228,6 +232,17 @@ fn doubts(law: &Law, curve: &[(f64, f64)]) -> Vec<String> {
         doubts.push(format!("the peak at {peak:.0} clients lies far beyond the {most} that were measured"));
     }
     doubts
+}
+
+/// A point that the curve misses by more than noise would, and by which part.
+fn missed(law: &Law, point: &Point) -> Option<(usize, f64)> {
+    let fitted = law.tps(point.clients as f64);
+    let part = fitted / point.tps.value - 1.0;
+    let (most, outside) = match point.tps.contains(fitted) {
+        Some(inside) => (MISSED, !inside),
+        None => (MISSED_UNKNOWN, true),
+    };
+    (outside && part.is_finite() && part.abs() > most).then_some((point.clients, part))
 }
 
 /// The neighbours between which throughput grows fastest, where that is faster than clients, and how much.

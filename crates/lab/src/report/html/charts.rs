@@ -238,8 +238,8 @@ impl Charts<'_> {
         if rest.is_empty() {
             return;
         }
-        let bests = self.group.arms.iter().filter_map(|arm| self.group.best_and_worst(arm));
-        let bests: Vec<usize> = bests.map(|(best, _)| best.clients).collect();
+        let bests = self.group.arms.iter().filter_map(|arm| self.group.turn(arm));
+        let bests: Vec<usize> = bests.map(|turn| turn.best.clients).collect();
         let most = rest.last().copied();
         let telling = |one: &usize| bests.contains(one) || Some(*one) == most;
         let shown: Vec<usize> = rest.iter().copied().filter(telling).collect();

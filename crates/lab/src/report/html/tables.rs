@@ -5,6 +5,7 @@ use super::markup::Markup;
 use super::plot;
 use crate::report::groups::Group;
 use crate::report::sheets::{self, Block, Shares, Sheet};
+use crate::report::turn::Turn;
 use crate::report::{Point, Report};
 
 /// How many shares are drawn of an arm.
@@ -53,7 +54,7 @@ fn table(page: &mut Markup, sheet: &Sheet, block: &Block) {
     });
 }
 
-/// Each arm's greatest shares at its best point, and at its worst one beyond, as bars. In an open loop no point is better than
+/// Each arm's greatest shares at its best point, and where throughput has fallen beyond or else with the most clients, as bars. In an open loop no point is better than
 /// another: there it is at those with the fewest and the most clients.
 pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what: Shares) {
     let seen = |arm: &&&str| group.line(arm).iter().any(|point| !what.of(point).is_empty());
@@ -63,7 +64,7 @@ pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what
     }
     let at = match group.is_open() {
         true => "with the fewest and with the most clients",
-        false => "at the best point and at the worst one with more clients",
+        false => "at the best point, and where it has fallen beyond or with the most clients",
     };
     page.leaf("h3", &[], format!("{}, {at}", what.title()));
     page.element("div", &[("class", &"plots")], |page| {
@@ -76,12 +77,13 @@ pub(super) fn shifts(page: &mut Markup, report: &Report, group: &Group<'_>, what
 fn shift(page: &mut Markup, report: &Report, group: &Group<'_>, arm: &str, what: Shares) {
     page.leaf("figcaption", &[], arm);
     let line = group.line(arm);
-    let (names, points): (_, Vec<&Point>) = match group.best_and_worst(arm) {
+    let (names, points): (_, Vec<&Point>) = match group.turn(arm) {
         _ if group.is_open() && line.len() > 1 => (["fewest", "most"], vec![line[0], line[line.len() - 1]]),
         _ if group.is_open() => (["fewest", "most"], line),
-        Some((best, Some(worst))) => (["best", "worst"], vec![best, worst]),
-        Some((best, None)) => (["best", "worst"], vec![best]),
-        None => (["best", "worst"], Vec::new()),
+        Some(Turn { best, fallen: Some(fallen), .. }) => (["best", "worst"], vec![best, fallen]),
+        Some(Turn { best, last, .. }) if best.clients < last.clients => (["best", "most"], vec![best, last]),
+        Some(Turn { best, .. }) => (["best", "most"], vec![best]),
+        None => (["best", "most"], Vec::new()),
     };
     let rows = sheets::shares(&points, what, MOST);
     if rows.is_empty() {

@@ -96,6 +96,28 @@ fn a_cliff_is_no_such_curve() {
 }
 
 #[test]
+fn a_point_missed_beyond_its_interval_makes_the_fit_doubtful() {
+    let law = Law { single: 1_000.0, contention: 0.05, coherence: 0.000_1 };
+    let doubts = |off: f64, width: f64| {
+        let mut points = made(&law, || 1.0);
+        points[4].tps.value *= off;
+        for point in &mut points {
+            let value = point.tps.value;
+            point.tps = Interval { value, low: value * (1.0 - width), high: value * (1.0 + width) };
+        }
+        fitted(&points).doubts
+    };
+    let told = doubts(1.2, 0.03);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("the curve lies 1") && told[0].contains("below what was measured at 16 clients"),
+        "{told:?}"
+    );
+    assert_eq!(doubts(1.2, 0.3), Vec::<String>::new(), "it may lie there");
+    assert_eq!(doubts(1.05, 0.01), Vec::<String>::new(), "that little is no other shape");
+}
+
+#[test]
 fn points_without_order_are_not_explained() {
     let tps = [1_000.0, 1_200.0, 950.0, 1_150.0, 1_000.0, 1_180.0];
     let points: Vec<Point> =

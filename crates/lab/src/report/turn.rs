@@ -1,0 +1,96 @@
+//! Where a curve turns: its highest point, and what becomes of it beyond. A difference inside the noise is none.
+
+use super::Point;
+
+/// A fall is more than this part.
+pub(crate) const FALL: f64 = 0.1;
+
+/// What rounds tell of one point's throughput above another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Above {
+    /// It is, by more than the noise.
+    Clearly,
+    /// It was, in single rounds.
+    Seen,
+    /// The medians are that far apart, and the noise is as large.
+    Perhaps,
+    /// It is not.
+    No,
+}
+
+/// Whether the lower point is below the higher one by more than this part of it.
+pub(crate) fn above(high: &Point, low: &Point, part: f64) -> Above {
+    if low.tps.value >= (1.0 - part) * high.tps.value {
+        return Above::No;
+    }
+    match (high.tps.bounds(), low.tps.bounds()) {
+        (Some((from, _)), Some((_, to))) if from > to => Above::Clearly,
+        (Some(_), Some(_)) => Above::Perhaps,
+        _ => Above::Seen,
+    }
+}
+
+/// Where a curve turns, by its points.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn<'a> {
+    /// The highest point.
+    pub(crate) best: &'a Point,
+    /// The lowest one beyond it of those that are a fall; where none is beyond the noise, of those that single rounds show.
+    pub(crate) fallen: Option<&'a Point>,
+    /// The one with the most clients.
+    pub(crate) last: &'a Point,
+}
+
+impl<'a> Turn<'a> {
+    /// Of points by clients, of which those count that gave a number; `None` where there are none.
+    pub(crate) fn of(points: &[&'a Point]) -> Option<Self> {
+        let measured = || points.iter().copied().filter(|point| point.tps.value.is_finite());
+        let best = measured().max_by(|one, other| one.tps.value.total_cmp(&other.tps.value))?;
+        let beyond = || measured().filter(|point| point.clients > best.clients);
+        let fallen = [Above::Clearly, Above::Seen]
+            .into_iter()
+            .find_map(|how| lowest(beyond().filter(|point| above(best, point, FALL) == how)));
+        Some(Self { best, fallen, last: measured().next_back()? })
+    }
+}
+
+/// The one with the fewest transactions a second.
+pub(crate) fn lowest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
+    points.min_by(|one, other| one.tps.value.total_cmp(&other.tps.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Interval;
+    use crate::stats::test_noise;
+
+    fn points(all: &[(usize, f64, f64)]) -> Vec<Point> {
+        let one = |&(clients, value, width): &(usize, f64, f64)| Point {
+            tps: Interval { value, low: value - width, high: value + width },
+            ..test_noise::point("pg", clients, &[value])
+        };
+        all.iter().map(one).collect()
+    }
+
+    fn turn(all: &[(usize, f64, f64)]) -> Option<(usize, Option<usize>, usize)> {
+        let points = points(all);
+        let turn = Turn::of(&points.iter().collect::<Vec<_>>())?;
+        Some((turn.best.clients, turn.fallen.map(|point| point.clients), turn.last.clients))
+    }
+
+    #[test]
+    fn a_lower_point_is_a_fall_only_beyond_the_noise() {
+        let curve =
+            |width| turn(&[(1, 100.0, 1.0), (8, 200.0, width), (16, 150.0, width), (64, 170.0, width)]);
+        assert_eq!(curve(5.0), Some((8, Some(16), 64)));
+        assert_eq!(curve(f64::NAN), Some((8, Some(16), 64)), "as single rounds show it");
+        assert_eq!(curve(26.0), Some((8, None, 64)));
+    }
+
+    #[test]
+    fn points_without_a_number_are_none() {
+        assert_eq!(turn(&[(1, 100.0, 1.0), (8, f64::NAN, 1.0)]), Some((1, None, 1)));
+        assert_eq!(turn(&[(1, f64::NAN, 1.0)]), None);
+    }
+}
