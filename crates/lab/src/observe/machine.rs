@@ -6,6 +6,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+/// The fact of how much memory was free, which is another one at each run on the same machine.
+pub const MEMORY_AT_START: &str = "memory available at start";
+
+/// The fact of how busy others were, which is as well.
+pub const LOAD_AT_START: &str = "load of others at start";
+
 /// The machine's facts, read below `root` (`/`). Takes a third of a second, in which others' load is measured: call it
 /// before the first client runs.
 pub fn facts(root: &Path) -> Vec<(String, String)> {
@@ -14,12 +20,13 @@ pub fn facts(root: &Path) -> Vec<(String, String)> {
         ("CPU", machine.cpu()),
         ("topology", machine.topology()),
         ("CPU limit", machine.cpu_limit()),
-        ("memory", machine.memory()),
+        ("memory", machine.memory("MemTotal")),
+        (MEMORY_AT_START, machine.memory("MemAvailable")),
         ("huge pages", machine.huge_pages()),
         ("kernel", machine.kernel()),
         ("governor", machine.governor()),
         ("virtualisation", machine.virtualisation()),
-        ("load of others at start", machine.load()),
+        (LOAD_AT_START, machine.load()),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
 }
@@ -82,10 +89,10 @@ impl Machine<'_> {
         Some(format!("{cpus:.1} CPUs by cgroup"))
     }
 
-    fn memory(&self) -> Option<String> {
-        let kib = |name| self.value("proc/meminfo", name)?.strip_suffix(" kB")?.parse::<f64>().ok();
-        let gib = |kib: f64| kib / 1024.0 / 1024.0;
-        Some(format!("{:.1} GiB, {:.1} available", gib(kib("MemTotal")?), gib(kib("MemAvailable")?)))
+    /// So much as is called `name`.
+    fn memory(&self, name: &str) -> Option<String> {
+        let kib = self.value("proc/meminfo", name)?.strip_suffix(" kB")?.parse::<f64>().ok()?;
+        Some(format!("{:.1} GiB", kib / 1024.0 / 1024.0))
     }
 
     fn huge_pages(&self) -> Option<String> {
@@ -210,7 +217,8 @@ mod tests {
             ("CPU", "Some CPU @ 2 GHz"),
             ("topology", "2 sockets, 4 cores, 8 threads, 2 NUMA nodes"),
             ("CPU limit", "2.5 CPUs by cgroup"),
-            ("memory", "2.0 GiB, 1.0 available"),
+            ("memory", "2.0 GiB"),
+            (MEMORY_AT_START, "1.0 GiB"),
             ("huge pages", "8 reserved of 2048 kB, transparent ones: madvise"),
             ("governor", "performance, boost on"),
             ("virtualisation", "none"),
@@ -233,7 +241,7 @@ mod tests {
     #[test]
     fn this_machine_says_what_it_is() {
         let facts = facts(Path::new("/"));
-        for name in ["topology", "memory", "kernel", "load of others at start"] {
+        for name in ["topology", "memory", MEMORY_AT_START, "kernel", LOAD_AT_START] {
             assert!(fact(&facts, name).is_some(), "{facts:?}");
         }
     }

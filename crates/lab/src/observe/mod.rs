@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::arm::Target;
 use crate::report::{CpuSplit, Observed, Switches};
 
-pub use machine::facts;
+pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
 pub use noise::fixed_loop;
 pub use pin::{Pinned, Split};
 pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};

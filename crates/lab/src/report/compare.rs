@@ -8,8 +8,12 @@
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
-use super::{Arm, Interval, Point, Report, figures, terminal};
-use crate::stats::{Verdict, verdict};
+use super::{Arm, Interval, Machine, Point, Report, figures, terminal};
+use crate::observe::{LOAD_AT_START, MEMORY_AT_START};
+use crate::stats::{Verdict, median, verdict};
+
+/// The fixed loop's medians are apart by more than this part where the machines differ.
+const APART: f64 = 0.03;
 
 /// What two runs have in common, and what not.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +64,13 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
         all.broken.extend(sheets::broken_checks(report).into_iter().map(of));
         all.missing.extend(report.missing.iter().cloned().map(of));
     }
-    changes("", &first.machine.facts, &second.machine.facts, &mut all.machines);
+    // What is another one at each run says nothing of the machine.
+    let lasting = |report: &Report| -> Vec<(String, String)> {
+        let facts = report.machine.facts.iter();
+        facts.filter(|(name, _)| name != MEMORY_AT_START && name != LOAD_AT_START).cloned().collect()
+    };
+    changes("", &lasting(first), &lasting(second), &mut all.machines);
+    all.machines.extend(speeds(&first.machine, &second.machine));
     changes("load: ", &first.load, &second.load, &mut all.changes);
     for arm in &first.arms {
         if let Some(other) = second.arms.iter().find(|other| other.name == partner(first, second, &arm.name))
@@ -101,6 +111,24 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
         }
     }
     all
+}
+
+/// How the times differ that the fixed loop took, which is how the machines do, or the same one on two days.
+fn speeds(first: &Machine, second: &Machine) -> Option<String> {
+    let median = |of: &Machine| {
+        let took = of.noise.iter().map(|one| one.took).filter(|took| took.is_finite());
+        median(&took.collect::<Vec<_>>())
+    };
+    let (from, to) = (median(first), median(second));
+    let apart = to / from - 1.0;
+    (apart.abs() > APART).then(|| {
+        let (part, how) = (figures::percent(apart.abs()), if apart > 0.0 { "longer" } else { "less" });
+        let (from, to) = (figures::number(from), figures::number(to));
+        format!(
+            "a fixed loop took {part} {how} in the second, {from} ms became {to} (medians): so far the machine itself may be what \
+             changed"
+        )
+    })
 }
 
 /// What the arm of the first run is called in the second one.
@@ -284,6 +312,27 @@ mod tests {
         assert_eq!((both.series.len(), both.unmatched.len()), (1, 0));
         let text = compare(&samples::nothing(), &first).table(80);
         assert!(text.contains("\n\nWithout a partner:\n- tpcc"), "{text}");
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_in_the_second_run_is_told_and_what_always_differs_is_not() {
+        let first = samples::two_arms();
+        let slower = |by: f64| {
+            let mut second = first.clone();
+            second.machine.noise.iter_mut().for_each(|one| one.took *= by);
+            for (name, value) in [(MEMORY_AT_START, "1.0 GiB"), (LOAD_AT_START, "99% of the CPUs busy")] {
+                second.machine.facts.push((name.into(), value.into()));
+            }
+            compare(&first, &second).machines
+        };
+        let told = slower(1.2);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("a fixed loop took 20% longer in the second, "), "{told:?}");
+        assert!(slower(0.8)[0].starts_with("a fixed loop took 20% less in the second, "));
+        assert_eq!(slower(1.02), [""; 0]);
+        let mut unasked = first.clone();
+        unasked.machine.noise.clear();
+        assert_eq!(compare(&unasked, &first).machines, [""; 0]);
     }
 
     #[test]
