@@ -19,6 +19,9 @@ need libclang-dev libclang
 need postgresql-client psql --version
 need postgresql pgbench --version
 need sysbench has sysbench
+# The lab's tests start a MariaDB of their own: its programs, without the package that makes a service of them.
+need mariadb-server-core test -x /usr/sbin/mariadbd
+need mariadb-client-core has my_print_defaults
 need openssl has openssl
 need procps type -P kill
 need python3 has python3
@@ -33,6 +36,11 @@ if ((${#missing[@]})); then
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >/dev/null
   apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# As root MariaDB runs as this user, which only the package of its service makes.
+if [[ $(id -u) == 0 ]] && ! id mysql >/dev/null 2>&1; then
+  useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin mysql
 fi
 
 if ! command -v cargo >/dev/null; then

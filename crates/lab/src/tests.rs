@@ -1,17 +1,54 @@
-//! What the tests of several modules need: servers to test against, named by the environment.
+//! What the tests of several modules need: servers to test against, and a word on what can't be tried here.
 
-use crate::arm::{Dialect, Target};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::OnceLock;
 
-/// The server of this dialect that the environment names (LAB_TEST_POSTGRES or LAB_TEST_MYSQL, an arm's URL); `None`,
-/// with a word on why the test is skipped, where it names none.
+use sync::atomic::AtomicBool;
+
+use crate::arm::spec::Spec;
+use crate::arm::{Dialect, Running, Target};
+
+/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that succeeds. `make test`
+/// repeats these lines at its end.
+pub fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
+
+/// Whether a server could not be started because this machine does not have it; says so.
+pub fn is_absent(error: &str) -> bool {
+    let absent = error.contains("is not installed") || error.contains("no user");
+    if absent {
+        skip(error);
+    }
+    absent
+}
+
+/// A server of this dialect: the one that the environment names (LAB_TEST_POSTGRES or LAB_TEST_MYSQL, an arm's URL), else
+/// one that all tests of this process share, started by the first who asks; it ends with the process (`arm::guard`).
+/// `None`, with a word on why the test is skipped, where neither can be had.
 pub fn target(dialect: Dialect) -> Option<Target> {
-    let variable = match dialect {
-        Dialect::Postgres => "LAB_TEST_POSTGRES",
-        Dialect::Mysql => "LAB_TEST_MYSQL",
+    static POSTGRES: OnceLock<Option<Running>> = OnceLock::new();
+    static MARIADB: OnceLock<Option<Running>> = OnceLock::new();
+    let (variable, own, arm) = match dialect {
+        Dialect::Postgres => {
+            ("LAB_TEST_POSTGRES", &POSTGRES, "test=serve-postgres:shared_buffers=64MB fsync=off")
+        }
+        Dialect::Mysql => {
+            let settings = "innodb_buffer_pool_size=64M innodb_flush_log_at_trx_commit=0";
+            ("LAB_TEST_MYSQL", &MARIADB, &*format!("test=serve-mariadb:{settings}"))
+        }
     };
-    let Ok(url) = std::env::var(variable) else {
-        eprintln!("skipped: {variable} names no server (an arm's URL)");
-        return None;
+    if let Ok(url) = std::env::var(variable) {
+        let target = crate::arm::url::parse("test", &url);
+        return Some(target.unwrap_or_else(|error| panic!("{variable}: {error}")));
+    }
+    let start = || {
+        let arm = Spec::parse(arm).unwrap();
+        match Running::start(&arm, Path::new("/nowhere/executable"), &AtomicBool::new(false)) {
+            Err(error) if is_absent(&error) => None,
+            started => Some(started.unwrap()),
+        }
     };
-    Some(crate::arm::url::parse("test", &url).unwrap_or_else(|error| panic!("{variable}: {error}")))
+    own.get_or_init(start).as_ref().map(|running| running.target.clone())
 }

@@ -180,8 +180,8 @@ pub enum Phase {
     Over,
 }
 
-/// How long sessions are kept at a round's end for whoever looks at them, at most.
-const HOLD: Duration = Duration::from_secs(2);
+/// How long sessions are kept at a round's end for whoever looks at them, at most; in tests longer than a machine stalls.
+const HOLD: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
 /// What is seen of a round while it runs, and how it is ended early.
 #[derive(Debug)]
@@ -190,6 +190,8 @@ pub struct Live {
     phase: AtomicU8,
     /// Somebody is going to look at the server when counting is over.
     awaited: AtomicBool,
+    /// How long that is waited for at most.
+    hold: Duration,
     threads: Box<[CachePadded<Counter>]>,
 }
 
@@ -208,6 +210,7 @@ impl Live {
             stop: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Warming as u8),
             awaited: AtomicBool::new(false),
+            hold: HOLD,
             threads: counters,
         }
     }
@@ -226,7 +229,7 @@ impl Live {
     /// Waits, not for ever, until the server has been looked at after the driver entered [`Phase::Over`]. The CPU time and
     /// the context switches of a process or thread go with it, so that a driver parts with its sessions only afterwards.
     pub fn hold(&self) {
-        let until = Instant::now() + HOLD;
+        let until = Instant::now() + self.hold;
         // Relaxed: as above.
         while self.awaited.load(Ordering::Relaxed) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));

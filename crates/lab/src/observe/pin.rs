@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_started_on_the_servers_cpus_inherits_them() {
         let Ok(split) = Split::of_this_machine() else {
-            eprintln!("skipped: this machine has but one core");
+            crate::tests::skip("this machine has but one core");
             return;
         };
         let before = sched_getaffinity(None).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_server_is_pinned_with_its_children_and_given_back() {
         let Ok(split) = Split::of_this_machine() else {
-            eprintln!("skipped: this machine has but one core");
+            crate::tests::skip("this machine has but one core");
             return;
         };
         let mut shell = Command::new("sh")

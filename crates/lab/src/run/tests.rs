@@ -47,7 +47,7 @@ fn what_would_be_without_effect_is_refused_before_anything_starts() {
 #[test]
 fn a_pinned_client_has_as_many_threads_as_cpus() {
     let Ok(Split { client, server }) = Split::of_this_machine() else {
-        eprintln!("skipped: this machine has but one core");
+        crate::tests::skip("this machine has but one core");
         return;
     };
     let pin = format!("client={};server={}", client[0], server[0]);

@@ -195,6 +195,7 @@ impl Sweep<'_> {
         if let Some(how) = (contender.ended)() {
             return self.lose(contender, arm, &how);
         }
+        let began = self.machine.now();
         self.machine.settle();
         let at = self.machine.now();
         self.noise.push(Noise { at: at.as_secs_f64(), took: self.machine.fixed_loop() });
@@ -207,7 +208,7 @@ impl Sweep<'_> {
             ..self.plan.load.clone()
         };
         let result = round::run(contender, &load, deep, self.stop, self.progress);
-        let took = self.machine.now() - at;
+        let took = self.machine.now() - began;
         self.cells.run();
         let stopped = self.is_stopped();
         match result.and_then(|(measured, observed)| {

@@ -46,8 +46,9 @@ impl Workload for Named {
 #[derive(Default)]
 struct Bench {
     now: Cell<Duration>,
-    /// Rounds that had run when the machine settled.
+    /// Rounds that had run when the machine settled, and how long it takes.
     settled: RefCell<Vec<usize>>,
+    settles: Duration,
     ran: RefCell<Vec<(String, usize, u64)>>,
     stop: AtomicBool,
     /// Arms whose servers have ended.
@@ -60,6 +61,7 @@ impl Machine for Bench {
     }
     fn settle(&self) {
         self.settled.borrow_mut().push(self.ran.borrow().len());
+        self.now.set(self.now.get() + self.settles);
     }
     fn fixed_loop(&self) -> f64 {
         20.0
@@ -433,6 +435,17 @@ fn time_is_reckoned_by_what_rounds_with_so_many_clients_took() {
 }
 
 #[test]
+fn what_the_machine_takes_to_settle_is_part_of_the_time() {
+    let bench = Bench { settles: Duration::from_secs(5), ..Bench::default() };
+    let limited = Plan { time: Some(Duration::from_secs(40)), ..plan(&[1]) };
+    let (swept, told) = swept(&bench, &limited, vec![steady(100.0)]);
+    let round = |round: &Round| (round.pass, round.at);
+    assert_eq!(swept.points[0].rounds.iter().map(round).collect::<Vec<_>>(), [(0, 5.0), (1, 20.0)]);
+    assert_eq!(bench.now.get().as_secs(), 30, "a third round would have taken 15 s of 10");
+    assert_eq!(told.stages[1].left, Some(Duration::from_secs(20)));
+}
+
+#[test]
 fn a_stop_keeps_what_was_measured() {
     let bench = Bench::default();
     let stopping: Script<'_> = Box::new(|clients, round| {
@@ -463,18 +476,14 @@ fn a_stop_keeps_what_was_measured() {
 }
 
 /// Runs in real time until it is told to stop.
-#[derive(Default)]
-struct Real {
-    runs: AtomicBool,
-}
+struct Real;
 
 impl Driver for Real {
     fn run(&self, _: &Target, _: &dyn Workload, _: &Load, live: &Live) -> Result<Measured, String> {
-        self.runs.store(true, Ordering::Relaxed);
         let began = Instant::now();
         for done in 0.. {
             live.publish(0, done, 0);
-            live.enter(if done < 10 { Phase::Warming } else { Phase::Measuring });
+            live.enter(if done < WARM { Phase::Warming } else { Phase::Measuring });
             if live.is_stopped() || began.elapsed() > Duration::from_secs(60) {
                 live.enter(Phase::Over);
                 return Ok(measured(done, began.elapsed()));
@@ -485,36 +494,53 @@ impl Driver for Real {
     }
 }
 
+/// Done by [`Real`] before it counts.
+const WARM: u64 = 10;
+
+/// Stops the run at the second tick since the driver counts: from the first one on this was seen.
+struct Stops<'a>(Told, &'a AtomicBool);
+
+impl Progress for Stops<'_> {
+    fn begin(&mut self, stage: &Stage) {
+        self.0.begin(stage);
+    }
+    fn tick(&mut self, done: u64, spent: Duration, since: Duration) {
+        self.0.tick(done, spent, since);
+        let counted = self.0.ticks.iter().filter(|done| **done > WARM).count();
+        self.1.store(counted >= 2, Ordering::Relaxed);
+    }
+    fn end(&mut self, round: &Round, point: &Point) {
+        self.0.end(round, point);
+    }
+    fn note(&mut self, line: &str) {
+        self.0.note(line);
+    }
+}
+
 #[test]
 fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
-    let (workload, target, stop) = (Named(vec!["select".into()]), target("a"), AtomicBool::new(false));
-    let (mut looks, mut told, real) = (Looks::default(), Told::default(), Real::default());
-    let (swept, took) = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !real.runs.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            std::thread::sleep(Duration::from_millis(1_500));
-            stop.store(true, Ordering::Relaxed);
-        });
-        let mut contenders = [Contender {
-            target: &target,
-            driver: &real,
-            workload: &workload,
-            observer: &mut looks,
-            ended: Box::new(|| None),
-        }];
-        let began = Instant::now();
-        (sweep(&mut contenders, &plan(&[1, 8]), &ThisMachine::begin(), &stop, &mut told), began.elapsed())
-    });
-    assert!(took < Duration::from_secs(40), "{took:?}");
+    let (workload, target, bench) = (Named(vec!["select".into()]), target("a"), Bench::default());
+    let mut looks = Looks::default();
+    let mut told = Stops(Told::default(), &bench.stop);
+    let began = Instant::now();
+    let mut contenders = [Contender {
+        target: &target,
+        driver: &Real,
+        workload: &workload,
+        observer: &mut looks,
+        ended: Box::new(|| None),
+    }];
+    let swept = sweep(&mut contenders, &plan(&[1, 8]), &bench, &bench.stop, &mut told);
+    drop(contenders);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(50), "{took:?}");
     assert_eq!(swept.points.len(), 1, "the only round is kept though it was cut short");
     let done = swept.points[0].rounds[0].kinds[0].done;
     assert_eq!(swept.points[0].rounds[0].observed.calls, Some(3.0));
     assert_eq!(looks.0[0], "begin 8 true");
     assert_eq!(looks.0[looks.0.len() - 2..], ["end".to_string(), format!("seen {done}")]);
     assert!(looks.0[1..looks.0.len() - 2].iter().all(|look| look == "tick"));
-    assert!(told.ticks.len() >= 2 && told.ticks.is_sorted(), "{:?}", told.ticks);
+    assert!(told.0.ticks.is_sorted(), "{:?}", told.0.ticks);
     assert!(
         swept.missing.contains(&"a was not measured at 8 clients, for the run was stopped".into()),
         "{:?}",

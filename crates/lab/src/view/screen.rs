@@ -258,7 +258,7 @@ mod tests {
                 command.env("LAB_VIEW_PANICS", "1");
             }
             let Ok(output) = command.output() else {
-                println!("skipped: there is no script(1) here, which gives a program a terminal");
+                crate::tests::skip("there is no script(1) here, which gives a program a terminal");
                 return;
             };
             let text = String::from_utf8_lossy(&output.stdout).into_owned();

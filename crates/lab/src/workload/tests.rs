@@ -97,7 +97,7 @@ pub fn assert_allocates_nothing(workload: &dyn Workload) {
     assert_eq!(counted.count_total, 0, "{}", workload.name());
 }
 
-/// An empty database of its own on the server that the environment names, dropped at the end.
+/// An empty database of its own on a real server, dropped at the end.
 pub struct Scratch {
     pub target: Target,
     admin: Target,

@@ -1,4 +1,4 @@
-//! Against running servers: skipped with a plain word where none is named.
+//! Against running servers: skipped with a plain word where there is none.
 
 use super::*;
 use crate::client::Params;

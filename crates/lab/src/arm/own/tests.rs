@@ -17,10 +17,7 @@ fn start(text: &str) -> Result<Running, String> {
 fn start_if_installed(text: &str) -> Option<Result<Running, String>> {
     let started = start(text);
     match &started {
-        Err(error) if error.contains("is not installed") || error.contains("no user") => {
-            eprintln!("skipped: {error}");
-            None
-        }
+        Err(error) if crate::tests::is_absent(error) => None,
         _ => Some(started),
     }
 }

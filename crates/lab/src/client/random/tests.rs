@@ -133,7 +133,7 @@ fn sysbench_itself_draws_the_same() {
         .output();
     std::fs::remove_dir_all(&folder).unwrap();
     let Ok(output) = run else {
-        eprintln!("skipped: sysbench is not installed");
+        crate::tests::skip("sysbench is not installed");
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();

@@ -49,7 +49,7 @@ impl Drop for Busy {
 fn has_perf() -> bool {
     let has = Command::new("perf").arg("--version").output().is_ok();
     if !has {
-        eprintln!("skipped: perf is not installed");
+        crate::tests::skip("perf is not installed");
     }
     has
 }

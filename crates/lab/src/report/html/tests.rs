@@ -236,7 +236,7 @@ fn pictures(temporary: &Path) -> PathBuf {
 #[test]
 fn a_browser_shows_pages_on_a_phone_on_a_desk_and_in_print() {
     let Some(browser) = chromium() else {
-        println!("skipped: there is no chromium here");
+        crate::tests::skip("there is no chromium here");
         return;
     };
     let temporary = tempfile::tempdir().unwrap();

@@ -182,7 +182,7 @@ fn pgbench(target: Option<&Target>, script: &str) -> Option<Output> {
     }
     let output = command.output();
     if output.is_err() {
-        eprintln!("skipped: pgbench is not installed");
+        crate::tests::skip("pgbench is not installed");
     }
     output.ok()
 }

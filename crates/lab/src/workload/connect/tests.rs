@@ -46,7 +46,7 @@ fn real_servers_take_the_storm() {
         let measured = Native.run(&target, &Connect::default(), &load, &Live::new(2)).unwrap();
         assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{dialect:?}");
         let done = measured.kinds[0].done;
-        assert!(done > 5, "{dialect:?}: {done}");
+        assert!(done > 0, "{dialect:?}");
         let Some(before) = before else { continue };
         // A session is counted a while after it has begun.
         let mut sessions = 0;
@@ -65,8 +65,8 @@ fn real_servers_take_the_storm() {
 fn pgbench_does_the_same() {
     let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
     match Pgbench::default().run(&target, &Connect::default(), &load(), &Live::new(2)) {
-        Ok(measured) => assert!(measured.kinds[0].done > 5, "{measured:?}"),
-        Err(why) if why.contains("is not installed") => eprintln!("skipped: {why}"),
+        Ok(measured) => assert!(measured.kinds[0].done > 0, "{measured:?}"),
+        Err(why) if why.contains("is not installed") => crate::tests::skip(&why),
         Err(why) => panic!("{why}"),
     }
 }

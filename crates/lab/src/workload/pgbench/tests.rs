@@ -19,7 +19,7 @@ fn builtins_are_named_as_pgbench_names_them() {
     assert!(builtin("x").unwrap_err().starts_with("there is no builtin script 'x'"));
     for (name, text) in BUILTINS {
         let Ok(output) = Command::new("pgbench").arg(format!("--show-script={name}")).output() else {
-            eprintln!("skipped: pgbench is not installed");
+            crate::tests::skip("pgbench is not installed");
             return;
         };
         let shown = String::from_utf8(output.stderr).unwrap();
@@ -118,7 +118,7 @@ fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
     command.env("PGPASSWORD", scratch.target.password.as_deref().unwrap_or_default());
     match command.output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(_) => eprintln!("skipped: pgbench is not installed"),
+        Err(_) => crate::tests::skip("pgbench is not installed"),
     }
     shape(&mut scratch.control())
 }

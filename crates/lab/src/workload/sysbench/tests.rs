@@ -189,7 +189,7 @@ fn the_original_is_called_with_the_same_options() {
         assert!(options.contains(&(name.into(), value.into())), "{name}: {options:?}");
     }
     let help = std::process::Command::new("sysbench").args([&test, "help"]).output();
-    let Ok(help) = help else { return eprintln!("skipped: sysbench is not installed") };
+    let Ok(help) = help else { return crate::tests::skip("sysbench is not installed") };
     let help = String::from_utf8(help.stdout).unwrap();
     for (name, _) in options.iter().filter(|(name, _)| !name.starts_with("rand-")) {
         assert!(help.contains(&format!("--{name}")), "{name}: {help}");

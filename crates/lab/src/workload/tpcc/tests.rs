@@ -1,4 +1,4 @@
-//! Terminals run against servers (skipped where none is named), and the conditions hold, or are seen not to.
+//! Terminals run against servers (skipped where there is none), and the conditions hold, or are seen not to.
 
 use std::thread;
 

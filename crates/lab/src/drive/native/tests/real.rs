@@ -1,4 +1,4 @@
-//! The driver against the servers the environment names (see [`crate::tests::target`]).
+//! The driver against real servers (see [`crate::tests::target`]).
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ fn every_protocol_works(dialect: Dialect) {
             transaction(),
             Steps::new(&[Step::Queue(super::SELECT), Step::Run(super::SELECT), Step::Done(0)]),
         ] {
-            let measured = run(&target, &workload, &Load { protocol, ..load(8, 2, 300) }).unwrap();
-            assert_eq!(measured.lost_clients, None, "{protocol:?}");
-            assert_eq!(measured.errors, [], "{protocol:?}");
-            assert!(measured.kinds[0].done > 50, "{protocol:?}: {}", measured.kinds[0].done);
+            let workload = Steps { most: 20, ..workload };
+            let measured = run(&target, &workload, &Load { protocol, ..load(8, 2, 60_000) }).unwrap();
+            assert_eq!(measured.lost_clients, Some((8, "enough".to_owned())), "{protocol:?}");
+            assert_eq!((measured.errors.len(), measured.kinds[0].done), (0, 160), "{protocol:?}");
         }
     }
     let mut wrong = target.clone();
@@ -61,12 +61,19 @@ fn tpcc_holds(dialect: Dialect) {
     tpcc.load(&target, 2, &Progress::new(0)).unwrap();
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
         // One warehouse and ten clients: rows are waited for, and deadlocks may come.
-        let load = Load { protocol, tries: 10, ..load(10, 2, 1_500) };
-        let measured = Native.run(&target, &tpcc, &load, &Live::new(2)).unwrap();
+        let load = Load { protocol, tries: 10, ..load(10, 2, 60_000) };
+        let live = Live::new(2);
+        let measured = std::thread::scope(|scope| {
+            let round = scope.spawn(|| Native.run(&target, &tpcc, &load, &live));
+            while live.done() < 300 && !round.is_finished() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            live.stop();
+            round.join().unwrap().unwrap()
+        });
         assert_eq!(measured.lost_clients, None, "{protocol:?}, {:?}", measured.errors);
         let done: Vec<u64> = measured.kinds.iter().map(|kind| kind.done).collect();
         assert!(done[0] > 0 && done[1] > 0, "{protocol:?}: {done:?}, {:?}", measured.errors);
-        eprintln!("{dialect:?} {protocol:?}: {done:?}, errors {:?}", measured.errors);
     }
     let checks = tpcc.check(&mut Control::connect(&target).unwrap(), &Before::default()).unwrap();
     for check in checks {

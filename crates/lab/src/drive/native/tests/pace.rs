@@ -1,0 +1,91 @@
+//! When transactions begin: at a rate, after think time and pauses, over the ramp.
+
+use super::*;
+use crate::drive::Arrivals;
+
+#[test]
+fn an_open_loop_counts_from_when_transactions_were_due() {
+    const PAUSE: u64 = 5_000_000;
+    let fake = Fake::new(|asked| match asked.tag {
+        b'E' => Act::After(Duration::from_nanos(PAUSE)),
+        _ => Act::Row,
+    });
+    let pace = Pace::Open { from: 400.0, to: 400.0, arrivals: Arrivals::Even };
+    let late = run(&fake.target, &point(), &Load { pace, ..load(1, 1, 1_000) }).unwrap();
+    let only = &late.kinds[0];
+    // Those begun, of which one may be under way, and those never begun are all that were due.
+    assert_eq!(late.lag.unwrap().len(), 400);
+    assert!((399..=400).contains(&(only.done + late.unstarted)), "{} and {}", only.done, late.unstarted);
+    // Each comes due half a pause after the one before, and is begun a pause later at the soonest.
+    assert!(only.done <= 200, "{}", only.done);
+    assert!(only.latency.max() >= only.done * PAUSE / 2, "{} of {}", only.latency.max(), only.done);
+
+    // With clients enough, nothing waits: not in each round of a machine that others keep busy, but in one of some.
+    let pace = Pace::Open { from: 200.0, to: 200.0, arrivals: Arrivals::Poisson };
+    let rounds = (0..10).map(|_| {
+        let measured = run(&fake.target, &point(), &Load { pace, ..load(64, 2, 1_000) }).unwrap();
+        let due = measured.lag.unwrap().len();
+        // What is due is a matter of the seed alone.
+        assert!((120..=280).contains(&due), "{due}");
+        let under_way = due - measured.unstarted - measured.kinds[0].done;
+        assert!(under_way <= 64, "{under_way} of {due}");
+        (measured.kinds[0].latency.value_at_quantile(0.5), measured.unstarted)
+    });
+    let mut seen = Vec::new();
+    let kept_up = rounds
+        .inspect(|round| seen.push(*round))
+        .any(|(median, unstarted)| median < only.latency.value_at_quantile(0.5) / 2 && unstarted <= 3);
+    assert!(kept_up, "{seen:?}, alone {}", only.latency.value_at_quantile(0.5));
+}
+
+/// Two clients do ten transactions each, of which the server makes nothing.
+fn ten_each(steps: &[Step], think: Duration) -> Measured {
+    let fake = Fake::new(|_| Act::Row);
+    let workload = Steps { most: 10, ..Steps::new(steps) };
+    let load = Load { pace: Pace::Closed { think }, ..load(2, 1, 60_000) };
+    let measured = run(&fake.target, &workload, &load).unwrap();
+    assert_eq!((measured.kinds[0].done, measured.lost_clients.as_ref().map(|lost| lost.0)), (20, Some(2)));
+    measured
+}
+
+#[test]
+fn think_time_and_pauses_take_their_time_which_is_none_of_the_latency() {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let thinking = ten_each(&[Step::Run(SELECT), Step::Done(0)], PAUSE);
+    let pausing = ten_each(&[Step::Pause(PAUSE), Step::Run(SELECT), Step::Done(0)], Duration::ZERO);
+    for measured in [thinking, pausing] {
+        assert!(measured.elapsed >= 10 * PAUSE, "{:?}", measured.elapsed);
+        // A slow machine may make it as long once in a while, not each time; the first of each client has nothing before it.
+        let quarter = measured.kinds[0].latency.value_at_quantile(0.25);
+        assert!(u128::from(quarter) < PAUSE.as_nanos(), "{quarter}");
+    }
+    let sleeping = ten_each(&[Step::Run(SELECT), Step::Sleep(PAUSE), Step::Done(0)], Duration::ZERO);
+    assert!(sleeping.elapsed >= 10 * PAUSE, "{:?}", sleeping.elapsed);
+    let shortest = sleeping.kinds[0].latency.min();
+    assert!(u128::from(shortest) >= PAUSE.as_nanos(), "{shortest}");
+}
+
+#[test]
+fn clients_begin_over_the_ramp_and_nothing_counts_before_the_warm_up_is_over() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let times = asked.clone();
+    let fake = Fake::new(move |asked| {
+        if asked.tag == b'E' {
+            times.lock().unwrap().push(Instant::now());
+        }
+        Act::Row
+    });
+    let times = Load {
+        ramp: Duration::from_secs(1),
+        warmup: Duration::from_secs(2),
+        pace: Pace::Closed { think: Duration::from_secs(600) },
+        ..load(2, 2, 100)
+    };
+    let begun = Instant::now();
+    let measured = run(&fake.target, &point(), &times).unwrap();
+    assert_eq!((measured.kinds[0].done, measured.elapsed), (0, Duration::from_millis(100)));
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    // The second client begins in the middle of the ramp.
+    assert!(asked[1] - begun >= times.ramp / 2, "{:?}", asked[1] - begun);
+}
