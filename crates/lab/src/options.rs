@@ -78,7 +78,7 @@ pub struct RunOptions {
         help_heading = "Workload"
     )]
     pub file: Vec<String>,
-    /// A variable of the scripts
+    /// A variable of the scripts, but for scale, which is --scale's
     #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
     pub define: Vec<String>,
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)

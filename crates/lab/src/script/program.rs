@@ -60,16 +60,20 @@ impl Source {
 pub struct Settings {
     /// Variables of the command line, and their texts.
     pub defines: Vec<(String, String)>,
-    /// `:scale`, unless it is among the defines.
+    /// `:scale`.
     pub scale: i64,
     /// `:random_seed`, which `:default_seed` is drawn from.
     pub seed: u64,
 }
 
 impl Settings {
-    /// Adds a variable, given as `name=value`.
+    /// Adds a variable, given as `name=value`. `scale` is none: pgbench takes it and leaves the tables as they are, so that
+    /// keys are drawn which these don't have.
     pub fn define(&mut self, option: &str) -> Result<(), String> {
         match option.split_once('=') {
+            Some(("scale", value)) => Err(format!(
+                "-D {option} would change :scale and not the tables: take --scale {value}, which is both"
+            )),
             Some((name, value)) if !value.is_empty() && is_name(name.bytes()) => {
                 self.defines.push((name.to_owned(), value.to_owned()));
                 Ok(())
