@@ -115,6 +115,10 @@ pub struct RunOptions {
     /// How statements are sent
     #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared, help_heading = "Load")]
     pub protocol: ProtocolName,
+    /// Send all statements of a transaction at once and wait for their answers together (PostgreSQL's protocol, prepared or
+    /// extended; workloads in which no statement follows from an earlier one's answer)
+    #[arg(long, help_heading = "Load")]
+    pub pipeline: bool,
     /// Threads of the driver (as many as CPUs, with --pin as many as the client has of them)
     #[arg(long, short = 'j', value_name = "NUMBER", value_parser = count, help_heading = "Load")]
     pub threads: Option<u32>,

@@ -2,7 +2,7 @@
 //! `NAME=serve-postgres:shared_buffers=1GB fsync=on` and `NAME=serve-mariadb:innodb_buffer_pool_size=1G` are started by the
 //! lab itself. `vary` makes several of one, which differ in one setting only; varied again, all that differ in either.
 
-use super::{Target, url};
+use super::{Dialect, Target, url};
 
 /// An arm that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,15 @@ impl Spec {
             None => Source::Runs(url::parse(name, source)?),
         };
         Ok(Self { name: name.to_owned(), given: name.to_owned(), varied: Vec::new(), source })
+    }
+
+    /// Which protocol its server speaks.
+    pub fn dialect(&self) -> Dialect {
+        match &self.source {
+            Source::Runs(target) => target.dialect,
+            Source::Own(Recipe { kind: Kind::MariaDb, .. }) => Dialect::Mysql,
+            Source::Own(_) => Dialect::Postgres,
+        }
     }
 
     /// The same under another name.

@@ -79,6 +79,9 @@ pub struct Load {
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
+    /// All statements of a transaction are sent at once and answered together, where the workload
+    /// [can be](Workload::pipelines).
+    pub pipeline: bool,
     /// When transactions begin.
     pub pace: Pace,
     /// Over which the clients begin, one after the other.
@@ -312,6 +315,7 @@ mod tests {
             clients: 1,
             threads: 1,
             protocol: Protocol::Prepared,
+            pipeline: false,
             pace: Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even },
             ramp: second,
             warmup: second,

@@ -108,13 +108,15 @@ impl Code {
 pub(crate) struct Failure {
     /// Its code.
     pub(crate) code: Code,
-    /// Its text.
+    /// Its text, and where in the statement it is, if the server says so.
     pub(crate) message: String,
+    /// How many statements of the same answer went well before it.
+    pub(crate) behind: usize,
 }
 
 impl Default for Failure {
     fn default() -> Self {
-        Self { code: Code::Number(0), message: String::new() }
+        Self { code: Code::Number(0), message: String::new(), behind: 0 }
     }
 }
 

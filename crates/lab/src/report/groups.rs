@@ -66,7 +66,9 @@ impl<'a> Group<'a> {
 
     /// What it is called.
     pub fn title(&self) -> String {
-        format!("{}, {}", self.workload, self.protocol.name())
+        let pipelined = self.report.load.iter().any(|(name, _)| name == super::PIPELINE);
+        let pipelined = if pipelined { ", pipelined" } else { "" };
+        format!("{}, {}{pipelined}", self.workload, self.protocol.name())
     }
 
     /// An arm's point with so many clients.

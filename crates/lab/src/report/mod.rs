@@ -106,6 +106,9 @@ impl Fit {
     }
 }
 
+/// The name in [`Report::load`] under which a run says that its transactions went as pipelines.
+pub const PIPELINE: &str = "pipeline";
+
 /// A whole run.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Report {

@@ -23,6 +23,16 @@ fn tables_are_as_they_were() {
 }
 
 #[test]
+fn a_run_of_pipelines_says_so_in_its_headings() {
+    let mut report = samples::two_arms();
+    assert!(!table(&report, 100).contains("pipelined"));
+    report.load.push((PIPELINE.to_owned(), "all statements of a transaction".to_owned()));
+    for text in [table(&report, 100), markdown(&report), html(&report)] {
+        assert!(text.contains(", prepared, pipelined"), "{text}");
+    }
+}
+
+#[test]
 fn markdown_is_as_it_was() {
     golden("markdown_two_arms", &markdown(&samples::two_arms()));
     golden("markdown_six_arms", &markdown(&samples::six_arms()));

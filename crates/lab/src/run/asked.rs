@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use crate::arm::Dialect;
 use crate::arm::spec::{self, Spec};
-use crate::drive::{Driver, Load, Native, Pace, Pgbench, Sysbench};
+use crate::drive::{Driver, Load, Native, Pace, Pgbench, Protocol, Sysbench};
 use crate::observe::Split;
 use crate::options::{DriverName, RunOptions};
+use crate::report;
 use crate::sweep::{Plan, steps};
-use crate::workload::named;
+use crate::workload::{Workload, named};
 
 /// All of it.
 pub(super) struct Asked {
@@ -33,6 +35,9 @@ impl Asked {
         };
         let plan = plan(options, split.as_ref())?;
         let planned = named::planned(options)?;
+        if options.pipeline {
+            pipelined(options, &specs, &*planned).map_err(|why| format!("--pipeline: {why}"))?;
+        }
         for name in &options.driver {
             driver(*name)
                 .suits(&*planned, &plan.load)
@@ -54,6 +59,9 @@ impl Asked {
         let mut note = named::size(options);
         let mut add = |name: &str, value: String| note.push((name.to_owned(), value));
         add("driver", drivers.join(", "));
+        if options.pipeline {
+            add(report::PIPELINE, "all statements of a transaction".to_owned());
+        }
         add("threads", load.threads.to_string());
         add("pace", pace);
         add("round", format!("{:?} after {:?}", options.round, options.ramp + options.warmup));
@@ -73,6 +81,30 @@ impl Asked {
         }
         note
     }
+}
+
+/// Refuses pipelines where there can be none, or that would be without effect.
+fn pipelined(
+    options: &RunOptions,
+    specs: &[(Spec, DriverName)],
+    planned: &dyn Workload,
+) -> Result<(), String> {
+    if options.protocol() == Protocol::Simple {
+        return Err("the simple protocol has no pipelines: take --protocol prepared or extended".into());
+    }
+    if let Some((_, driver)) = specs.iter().find(|(_, driver)| *driver != DriverName::Native) {
+        return Err(format!(
+            "{} has no such option: take --driver native, or leave --pipeline out",
+            driver.word()
+        ));
+    }
+    if let Some((spec, _)) = specs.iter().find(|(spec, _)| spec.dialect() == Dialect::Mysql) {
+        return Err(format!(
+            "arm {} speaks MySQL's protocol, in which the lab waits for each answer: leave it or --pipeline out",
+            spec.name
+        ));
+    }
+    planned.pipelines().map_err(|why| format!("{why}: leave --pipeline out, or take another workload"))
 }
 
 /// The arms, each with what makes its load.
@@ -114,6 +146,7 @@ fn plan(options: &RunOptions, split: Option<&Split>) -> Result<Plan, String> {
         clients: 1,
         threads: given.unwrap_or_else(|| split.map_or_else(all, |split| split.client.len())),
         protocol: options.protocol(),
+        pipeline: options.pipeline,
         pace: options.pace(),
         ramp: options.ramp,
         warmup: options.warmup,
@@ -136,5 +169,95 @@ pub(super) fn driver(name: DriverName) -> Box<dyn Driver> {
         DriverName::Native => Box::new(Native),
         DriverName::Pgbench => Box::new(Pgbench::default()),
         DriverName::Sysbench => Box::new(Sysbench::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::tests::options;
+
+    fn refused(words: &[&str]) -> String {
+        Asked::of(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"))
+    }
+
+    #[test]
+    fn pipelines_are_refused_where_there_are_none() {
+        for (words, why) in [
+            (
+                &["-M", "simple"][..],
+                "the simple protocol has no pipelines: take --protocol prepared or extended",
+            ),
+            (&["--driver", "pgbench"], "pgbench has no such option: take --driver native"),
+            (&["-w", "oltp_read_only", "--driver", "native,sysbench"], "sysbench has no such option"),
+            (&["--arm", "m=serve-mariadb"], "arm m speaks MySQL's protocol"),
+            (&["--arm", "m=mysql://me@host/db"], "arm m speaks MySQL's protocol"),
+            (
+                &["-w", "tpcc"],
+                "what a transaction of tpcc sends follows from what it was answered before: leave",
+            ),
+            (
+                &["-w", "ycsb-f"],
+                "a transaction of ycsb-f is one statement, or a record read and then written",
+            ),
+            (&["-w", "connect"], "a transaction of connect is one statement on a connection of its own"),
+            (
+                &["-w", "select-only"],
+                "a transaction of select-only is a single statement: leave --pipeline out",
+            ),
+            (&["-w", "oltp_update_index"], "each statement of oltp_update_index is a transaction of its own"),
+        ] {
+            let error = refused(&[words, &["--pipeline"]].concat());
+            assert!(error.starts_with(&format!("--pipeline: {why}")), "{error}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = file.path().to_str().unwrap().to_owned();
+        for (text, why) in [
+            ("BEGIN;\nSELECT 1 AS one \\gset\nEND;", "2: \\gset and \\aset want an answer"),
+            ("SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline", "2: the script says itself what is"),
+            ("SELECT 1;\nSELECT 1 \\; SELECT 2;", "2: statements joined by \\; go as text"),
+        ] {
+            std::fs::write(&name, text).unwrap();
+            let error = refused(&["-f", &name, "--pipeline"]);
+            assert!(error.starts_with(&format!("--pipeline: {name}:{why}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn pipelines_are_taken_and_told_of_where_there_are_some() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, b"\\set x 1\n\\if :x > 0\nSELECT :x;\n\\endif\nSELECT 2;")
+            .unwrap();
+        let name = file.path().to_str().unwrap();
+        for words in [
+            &["-w", "tpcb-like"][..],
+            &["-w", "simple-update", "-M", "extended"],
+            &["-w", "oltp_read_write"],
+            &["-w", "oltp_write_only", "--arm", "pg=serve-postgres"],
+            &["-f", name],
+        ] {
+            let options = options(&[words, &["--pipeline"]].concat());
+            let asked = Asked::of(&options).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+            assert!(asked.plan.load.pipeline);
+            let note = asked.note(&options);
+            assert!(note.iter().any(|(name, _)| name == report::PIPELINE), "{note:?}");
+        }
+        let plain = options(&[]);
+        let asked = Asked::of(&plain).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!asked.plan.load.pipeline);
+        assert!(asked.note(&plain).iter().all(|(name, _)| name != report::PIPELINE));
+    }
+
+    #[test]
+    fn the_scale_is_no_variable_of_a_script() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, b"SELECT :scale;").unwrap();
+        let name = file.path().to_str().unwrap();
+        let error = refused(&["-f", name, "-D", "scale=50"]);
+        assert_eq!(
+            error,
+            "-D scale=50 would change :scale and not the tables: take --scale 50, which is both"
+        );
+        assert!(Asked::of(&options(&["-f", name, "--scale", "50", "-D", "days=7"])).is_ok());
     }
 }

@@ -10,6 +10,8 @@ use super::variables::{Names, VariableId, is_name};
 #[derive(Debug)]
 pub(super) struct Command {
     pub start: usize,
+    /// Where that begins which may go wrong when it runs: its expression or amount, else the command.
+    pub risk: usize,
     pub kind: Kind,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn read(script: &str, text: &str, names: &mut Names) -> Result<Vec<Co
     loop {
         let (sql, ended) = reader.scanner.sql();
         if let Some(sql) = sql {
-            reader.commands.push(Command { start: sql.start, kind: Kind::Sql(sql, None) });
+            reader.commands.push(Command { start: sql.start, risk: sql.start, kind: Kind::Sql(sql, None) });
         }
         match ended {
             Ended::Semicolon => {}
@@ -80,6 +82,7 @@ impl<'a> Reader<'a, '_> {
     fn backslash(&mut self, start: usize) -> Result<(), Fault> {
         let Some(name) = self.scanner.word() else { return Ok(()) };
         let command = name.text.to_ascii_lowercase();
+        let risk;
         let kind = match command.as_str() {
             "set" => {
                 let missing = self.fault(name.start, name.text, "missing argument");
@@ -88,17 +91,22 @@ impl<'a> Reader<'a, '_> {
                     let message = format!("invalid variable name: \"{}\"", variable.text);
                     return Err(self.fault(variable.start, name.text, message));
                 }
+                risk = self.scanner.next_word();
                 Kind::Set(self.names.intern(variable.text), self.expression(name.text)?)
             }
-            "if" => Kind::If(self.expression(name.text)?),
-            "elif" => Kind::Elif(self.expression(name.text)?),
+            "if" | "elif" => {
+                risk = self.scanner.next_word();
+                let condition = self.expression(name.text)?;
+                if command == "if" { Kind::If(condition) } else { Kind::Elif(condition) }
+            }
             _ => {
                 let arguments: Vec<_> = std::iter::from_fn(|| self.scanner.word()).collect();
+                risk = arguments.first().map_or(start, |first| first.start);
                 let Some(kind) = self.of_words(name, &command, &arguments, start)? else { return Ok(()) };
                 kind
             }
         };
-        self.commands.push(Command { start, kind });
+        self.commands.push(Command { start, risk, kind });
         Ok(())
     }
 

@@ -53,18 +53,24 @@ pub struct Fault {
 impl Fault {
     /// At byte `offset` of the text.
     fn at(script: &str, text: &str, offset: usize, command: Option<&str>, message: String) -> Self {
-        let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
-        let end = text[offset..].find('\n').map_or(text.len(), |newline| offset + newline);
+        let (start, line, column) = place(text, offset);
+        let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
         Self {
             script: script.to_owned(),
-            line: text[..start].matches('\n').count() + 1,
-            column: text[start..offset].chars().count() + 1,
+            line,
+            column,
             message,
             command: command.map(str::to_owned),
             text: text[start..end].trim_end_matches('\r').to_owned(),
         }
     }
+}
+
+/// Where the line of byte `offset` begins, its number, and which of its characters that is, both from 1.
+fn place(text: &str, offset: usize) -> (usize, usize, usize) {
+    let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    (start, text[..start].matches('\n').count() + 1, text[start..offset].chars().count() + 1)
 }
 
 impl fmt::Display for Fault {

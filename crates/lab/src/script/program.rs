@@ -7,12 +7,12 @@ use std::fs;
 use crate::client::{Random, StatementId};
 use crate::workload::{Prepare, Statement, Wanted};
 
-use super::Fault;
 use super::command::{self, Amount, Command, Keep, Kind};
 use super::expression::Expression;
 use super::scan::Sql;
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
+use super::{Fault, place};
 
 /// Most scripts of a mix, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
@@ -112,12 +112,11 @@ pub(super) struct Script {
     pub weight: i64,
 }
 
-/// Where an op stands.
+/// Where an op stands; all from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// From 1.
     pub line: u32,
-    /// From 1.
+    pub column: u32,
     pub command: u32,
 }
 
@@ -205,6 +204,51 @@ impl Program {
         })
     }
 
+    /// Whether each script can go as one pipeline: nothing in it wants an answer before its end, it has none of its own, and
+    /// there is something to gain. The error says where not and why.
+    pub fn pipelines(&self) -> Result<(), String> {
+        let mut most = 0;
+        for (script, kind) in self.scripts.iter().zip(&self.kinds) {
+            let mut statements = 0;
+            for (op, place) in script.ops.iter().zip(&script.places) {
+                let why = match op {
+                    Op::Run { keep: Some(_), .. } => {
+                        "\\gset and \\aset want an answer before the next statement"
+                    }
+                    Op::Run { statement, .. }
+                        if self.statements[usize::from(statement.0)].prepare == Prepare::Never =>
+                    {
+                        "statements joined by \\; go as text, which no pipeline takes"
+                    }
+                    Op::Run { .. } => {
+                        statements += 1;
+                        continue;
+                    }
+                    Op::StartPipeline | Op::SyncPipeline | Op::EndPipeline => {
+                        "the script says itself what is a pipeline"
+                    }
+                    _ => continue,
+                };
+                return Err(format!("{kind}:{}: {why}", place.line));
+            }
+            most = most.max(statements);
+        }
+        match most {
+            0 | 1 => Err(format!("a transaction of {} is a single statement", self.kinds.join("+"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Which script a statement stands in, and in which line.
+    pub fn place(&self, statement: StatementId) -> (usize, u32) {
+        let is = |op: &Op| matches!(op, Op::Run { statement: other, .. } if *other == statement);
+        let found =
+            self.scripts.iter().enumerate().find_map(|(number, script)| {
+                Some((number, script.places[script.ops.iter().position(is)?].line))
+            });
+        found.expect("each statement is run by an op")
+    }
+
     /// The scripts' names.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
@@ -259,10 +303,10 @@ impl Linker {
             weight: source.weight.into(),
         };
         let mut open: Vec<Open> = Vec::new();
-        for (number, Command { start, kind }) in commands.into_iter().enumerate() {
+        for (number, Command { start, risk, kind }) in commands.into_iter().enumerate() {
             let fault = |message: String| Fault::at(&source.name, &source.text, start, None, message);
-            let line = source.text[..start].matches('\n').count() as u32 + 1;
-            let place = Place { line, command: number as u32 + 1 };
+            let (_, line, column) = place(&source.text, risk);
+            let place = Place { line: line as u32, column: column as u32, command: number as u32 + 1 };
             let mut push = |op: Op| {
                 script.ops.push(op);
                 script.places.push(place);

@@ -8,7 +8,7 @@ use crate::client::{Client, Params, Random, Reply, Rows, Step, Turn};
 
 use super::command::Amount;
 use super::expression::Context;
-use super::program::{Op, Program};
+use super::program::{Op, Place, Program};
 use super::value::Value;
 use super::variables::{Names, Variable, VariableId, Variables, Written, find, is_name};
 
@@ -96,8 +96,8 @@ impl ScriptClient {
 
     /// The error's place and words.
     fn abort(&self, op: usize, message: &str) -> Step {
-        let line = self.program.scripts[self.script].places[op].line;
-        Step::Abort(Cow::Owned(format!("{}:{line}: {message}", self.program.kinds()[self.script])))
+        let Place { line, column, .. } = self.program.scripts[self.script].places[op];
+        Step::Abort(Cow::Owned(format!("{}:{line}:{column}: {message}", self.program.kinds()[self.script])))
     }
 
     /// Does the op; a step if the driver has to do something.

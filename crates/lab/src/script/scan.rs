@@ -74,30 +74,45 @@ impl<'a> Scanner<'a> {
     /// The next word of a backslash command; `None` at its end, which is passed.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let bytes = self.text.as_bytes();
-        let continuation = |at: usize| match &bytes[at..] {
-            [b'\\', b'\n', ..] => 2,
-            [b'\\', b'\r', b'\n', ..] => 3,
-            _ => 0,
-        };
-        loop {
-            match bytes.get(self.at) {
-                None => return None,
-                Some(b'\n') => {
-                    self.at += 1;
-                    return None;
-                }
-                Some(byte) if byte.is_ascii_whitespace() || *byte == 0x0b => self.at += 1,
-                Some(_) if continuation(self.at) > 0 => self.at += continuation(self.at),
-                Some(_) => break,
+        self.at = self.next_word();
+        match bytes.get(self.at) {
+            None => return None,
+            Some(b'\n') => {
+                self.at += 1;
+                return None;
             }
+            Some(_) => {}
         }
         let start = self.at;
         while bytes.get(self.at).is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != 0x0b)
-            && continuation(self.at) == 0
+            && self.continuation(self.at) == 0
         {
             self.at += 1;
         }
         Some(Word { text: &self.text[start..self.at], start })
+    }
+
+    /// Where the next word of a backslash command begins, or the command's end.
+    pub(super) fn next_word(&self) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        loop {
+            match bytes.get(at) {
+                None | Some(b'\n') => return at,
+                Some(byte) if byte.is_ascii_whitespace() || *byte == 0x0b => at += 1,
+                Some(_) if self.continuation(at) > 0 => at += self.continuation(at),
+                Some(_) => return at,
+            }
+        }
+    }
+
+    /// How long the backslash here with its line's end is, by which a command goes on in the next line.
+    fn continuation(&self, at: usize) -> usize {
+        match &self.text.as_bytes()[at..] {
+            [b'\\', b'\n', ..] => 2,
+            [b'\\', b'\r', b'\n', ..] => 3,
+            _ => 0,
+        }
     }
 
     /// Passes white space and comments to the line's end; returns where something else begins.

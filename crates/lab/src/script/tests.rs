@@ -175,9 +175,9 @@ fn results_become_variables() {
     // \gset wants one row of the last statement, and names that may be a variable's.
     type Row<'a> = &'a [Option<&'a str>];
     let cases: [(&[&str], &[Row<'_>], &str); 3] = [
-        (&["a"], &[], "abort t.sql:1: \\gset: expected one row, got 0"),
-        (&["a"], &[&[None], &[None]], "abort t.sql:1: \\gset: expected one row, got 2"),
-        (&["?column?"], &[&[None]], "abort t.sql:1: invalid variable name: \"p_?column?\""),
+        (&["a"], &[], "abort t.sql:1:1: \\gset: expected one row, got 0"),
+        (&["a"], &[&[None], &[None]], "abort t.sql:1:1: \\gset: expected one row, got 2"),
+        (&["?column?"], &[&[None]], "abort t.sql:1:1: invalid variable name: \"p_?column?\""),
     ];
     for (names, rows, expected) in cases {
         let mut driver = Driver::new(&program);
@@ -197,9 +197,9 @@ fn sleeps_have_units() {
         steps(text),
         ["sleep 2000000us", "sleep 10000us", "sleep 5us", "sleep 3000000us", "sleep 0us", "done 0"]
     );
-    let expected = ["abort t.sql:2: \\sleep: invalid sleep time \"true\" for variable \"v\""];
+    let expected = ["abort t.sql:2:8: \\sleep: invalid sleep time \"true\" for variable \"v\""];
     assert_eq!(steps("\\set v true\n\\sleep :v"), expected);
-    assert_eq!(steps("\\sleep :v"), ["abort t.sql:1: \\sleep: undefined variable \"v\""]);
+    assert_eq!(steps("\\sleep :v"), ["abort t.sql:1:8: \\sleep: undefined variable \"v\""]);
     let refused = refusal("\\sleep 1 minute");
     assert_eq!(
         refused,
@@ -215,11 +215,11 @@ fn pipelines_queue() {
     let expected =
         ["run SELECT 0;", "queue SELECT 1;", "fence", "queue SELECT 2;", "sync", "run SELECT 3;", "done 0"];
     assert_eq!(steps(text), expected);
-    assert_eq!(steps("\\startpipeline\n\\startpipeline"), ["abort t.sql:2: already in pipeline mode"]);
-    assert_eq!(steps("\\endpipeline"), ["abort t.sql:1: not in pipeline mode"]);
-    let open = ["queue SELECT 1;", "abort t.sql:2: end of script reached with pipeline open"];
+    assert_eq!(steps("\\startpipeline\n\\startpipeline"), ["abort t.sql:2:1: already in pipeline mode"]);
+    assert_eq!(steps("\\endpipeline"), ["abort t.sql:1:1: not in pipeline mode"]);
+    let open = ["queue SELECT 1;", "abort t.sql:2:1: end of script reached with pipeline open"];
     assert_eq!(steps("\\startpipeline\nSELECT 1;"), open);
-    let gset = ["abort t.sql:2: \\gset and \\aset are not allowed in pipeline mode"];
+    let gset = ["abort t.sql:2:1: \\gset and \\aset are not allowed in pipeline mode"];
     assert_eq!(steps("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline"), gset);
 }
 
@@ -329,7 +329,7 @@ fn a_parameter_that_is_no_number_is_refused() {
         ("zipfian", "zipfian parameter must be in range [1.001, 1000] (not NaN)"),
     ] {
         let told = steps(&format!("\\set x random_{name}(1, 10, sqrt(-1))"));
-        assert_eq!(told, [format!("abort t.sql:1: {said}")]);
+        assert_eq!(told, [format!("abort t.sql:1:8: {said}")]);
     }
 }
 

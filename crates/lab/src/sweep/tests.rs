@@ -171,6 +171,7 @@ fn plan(clients: &[usize]) -> Plan {
             clients: 0,
             threads: 4,
             protocol: Protocol::Prepared,
+            pipeline: false,
             pace: Pace::Closed { think: Duration::ZERO },
             ramp: Duration::ZERO,
             warmup: Duration::from_secs(2),

@@ -63,6 +63,10 @@ impl Workload for Connect {
         })
     }
 
+    fn pipelines(&self) -> Result<(), String> {
+        Err("a transaction of connect is one statement on a connection of its own".into())
+    }
+
     fn statements(&self, _: Dialect) -> Vec<Statement> {
         vec![Statement { pieces: vec![ASKED.into()], prepare: Prepare::Never, wanted: Wanted::Nothing }]
     }

@@ -10,7 +10,7 @@ pub mod ycsb;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::Client;
+use crate::client::{Client, StatementId};
 
 /// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
 /// has them (`$1`, `?`, or the values themselves).
@@ -134,7 +134,18 @@ pub trait Workload: Sync {
         &[]
     }
 
-    /// All statements its clients run, by [`crate::client::StatementId`].
+    /// Whether all statements of a transaction can be sent before the first is answered: each is known without what those
+    /// before it answered, and there are several. The error says why not.
+    fn pipelines(&self) -> Result<(), String> {
+        Err(format!("what a transaction of {} sends follows from what it was answered before", self.name()))
+    }
+
+    /// Where one of its statements stands, for who reads of an error in it: a script's file and line.
+    fn place(&self, _: StatementId) -> String {
+        self.name().to_owned()
+    }
+
+    /// All statements its clients run, by [`StatementId`].
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;
 
     /// Client number `index` of `of`.

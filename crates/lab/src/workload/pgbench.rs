@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::{Client, Params, Random};
+use crate::client::{Client, Params, Random, StatementId};
 use crate::drive::Protocol;
 use crate::script::{Program, ScriptClient, Settings, Source};
 
@@ -402,6 +402,16 @@ impl Workload for PgBench {
             variables: self.settings.defines.clone(),
             reconnect: false,
         })
+    }
+
+    fn pipelines(&self) -> Result<(), String> {
+        self.program.pipelines()
+    }
+
+    fn place(&self, statement: StatementId) -> String {
+        let (script, line) = self.program.place(statement);
+        let source = &self.sources[script];
+        builtin_name(source).map_or_else(|| format!("{}:{line}", source.name), str::to_owned)
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {

@@ -356,6 +356,13 @@ impl Workload for Sysbench {
         }
     }
 
+    fn pipelines(&self) -> Result<(), String> {
+        match self.plan.transaction {
+            true => Ok(()),
+            false => Err(format!("each statement of {} is a transaction of its own", self.name())),
+        }
+    }
+
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let statement = |text: &str, prepare: Prepare| Statement {
             pieces: text.split('?').map(String::from).collect(),

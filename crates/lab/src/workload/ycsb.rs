@@ -221,6 +221,10 @@ impl Workload for Ycsb {
         }])
     }
 
+    fn pipelines(&self) -> Result<(), String> {
+        Err(format!("a transaction of {} is one statement, or a record read and then written", self.name()))
+    }
+
     fn statements(&self, _: Dialect) -> Vec<Statement> {
         let statement = |text: &str| Statement {
             pieces: text.split('?').map(String::from).collect(),

@@ -60,6 +60,7 @@ fn load(pace: Pace) -> Load {
         clients: 2,
         threads: 1,
         protocol: Protocol::Prepared,
+        pipeline: false,
         pace,
         ramp: Duration::ZERO,
         warmup: Duration::from_secs(1),

@@ -3,7 +3,7 @@
 //! Each turn: begin what is due (timers, arrivals of an open loop), wait for sockets or for what is due next, serve every
 //! socket that has something: receive, decode, step its client, send. Sockets are watched by edges, so one that was served
 //! costs nothing in the next wait; a receive that fills less than the buffer has emptied its socket. Connections that
-//! clients set up and end while the load runs are in [`link`]. A thread with one client has nothing else to look at while
+//! clients set up and end while the load runs are in [`link`], what follows an error in [`failure`]. A thread with one client has nothing else to look at while
 //! that waits for an answer: it waits in the receive itself, which spares it a third of its system calls.
 //!
 //! What must hold:
@@ -13,6 +13,7 @@
 //! 3. Time is read once for each socket served; what follows from it (a transaction's end and the next one's beginning)
 //!    happens at that time.
 
+mod failure;
 mod link;
 
 use std::cmp::Reverse;
@@ -29,9 +30,11 @@ use super::arrivals::Schedule;
 use super::connect::{Connection, Peer};
 use super::cpu;
 use super::tally::Tally;
+use crate::arm::Dialect;
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
-use crate::drive::wire::{Answer, Code, Progress, Remedy, Wire};
+use crate::drive::wire::{Answer, Code, Progress, Wire};
 use crate::drive::{Live, Load, Pace, Phase};
+use crate::workload::Workload;
 use link::{Link, wait_on};
 
 /// Received at once; more than the answers to a pipeline of point reads.
@@ -44,9 +47,12 @@ const WATCHED: epoll::EventFlags =
     epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 
 /// What all threads of a round know. Times are nanoseconds since its beginning.
-pub(super) struct Round {
+pub(super) struct Round<'a> {
     peer: Peer,
+    workload: &'a dyn Workload,
     pace: Pace,
+    /// No statement's answer is waited for before the transaction's end.
+    pipeline: bool,
     /// Errors that the workload lets pass.
     tolerated: Vec<Code>,
     tries: u32,
@@ -56,24 +62,31 @@ pub(super) struct Round {
     counted: (u64, u64),
     clients: usize,
     threads: usize,
-    kinds: usize,
 }
 
-impl Round {
-    pub(super) fn new(load: &Load, threads: usize, kinds: usize, peer: Peer, tolerated: Vec<Code>) -> Self {
+impl<'a> Round<'a> {
+    pub(super) fn new(
+        load: &Load,
+        threads: usize,
+        workload: &'a dyn Workload,
+        dialect: Dialect,
+        peer: Peer,
+    ) -> Self {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
         let from = nanos(load.ramp) + nanos(load.warmup);
+        let tolerated = workload.tolerated(dialect).iter();
         Self {
             peer,
-            tolerated,
+            workload,
             pace: load.pace,
+            pipeline: load.pipeline,
+            tolerated: tolerated.filter_map(|code| Code::parse(code, dialect)).collect(),
             tries: load.tries.max(1),
             seed: load.seed,
             ramp: nanos(load.ramp),
             counted: (from, from + nanos(load.measured)),
             clients: load.clients,
             threads,
-            kinds,
         }
     }
 }
@@ -118,8 +131,8 @@ struct Seat<W: Wire> {
     client: Box<dyn Client>,
     answer: Answer,
     doing: Doing,
-    /// What it waits for the answer of ([`Doing::Answer`]).
-    statement: StatementId,
+    /// What has been sent since the last answer.
+    sent: Vec<StatementId>,
     /// When its transaction began, or was due.
     begun: u64,
     /// Which try of it this is.
@@ -133,7 +146,7 @@ struct Seat<W: Wire> {
 /// One thread of the driver.
 pub(super) struct Thread<'a, W: Wire> {
     wire: &'a W,
-    round: &'a Round,
+    round: &'a Round<'a>,
     number: usize,
     epoll: OwnedFd,
     seats: Vec<Seat<W>>,
@@ -160,7 +173,7 @@ pub(super) struct Thread<'a, W: Wire> {
 impl<'a, W: Wire> Thread<'a, W> {
     pub(super) fn new(
         wire: &'a W,
-        round: &'a Round,
+        round: &'a Round<'a>,
         number: usize,
         seats: Vec<(Connection<W>, Box<dyn Client>)>,
     ) -> Result<Self, Errno> {
@@ -185,7 +198,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             client,
             answer: Answer::default(),
             doing: Doing::Between,
-            statement: StatementId(0),
+            sent: Vec::new(),
             begun: 0,
             tries: 1,
             rest: Vec::new(),
@@ -209,7 +222,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             alone,
             timers,
             free: VecDeque::with_capacity(count),
-            tally: Tally::new(round.kinds, round.counted, schedule.is_some()),
+            tally: Tally::new(round.workload.kinds().len(), round.counted, schedule.is_some()),
             schedule,
             random: Random::new(round.seed, number as u64),
             params: Params::default(),
@@ -370,14 +383,15 @@ impl<'a, W: Wire> Thread<'a, W> {
             let seat = &mut self.seats[place];
             let turn = Turn { random: &mut self.random, params: &mut self.params, reply: &seat.answer.reply };
             match seat.client.next(turn) {
-                Step::Run(id) => {
+                Step::Run(id) if !self.round.pipeline => {
                     seat.answer.reply.clear();
                     self.wire.encode(&mut seat.session, id, &self.params, true, &mut self.out);
                     seat.doing = Doing::Answer;
-                    seat.statement = id;
+                    seat.sent.push(id);
                     break;
                 }
-                Step::Queue(id) => {
+                Step::Run(id) | Step::Queue(id) => {
+                    seat.sent.push(id);
                     if self.wire.encode(&mut seat.session, id, &self.params, false, &mut self.out) {
                         seat.doing = Doing::Silent;
                         break;
@@ -509,7 +523,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Progress::Replied => self.answered(place, now),
                 Progress::Failed => self.failed(place, now),
                 Progress::Ended => {
-                    self.tally.error(&self.seats[place].answer.failure, false, now);
+                    self.tally.error(&self.seats[place].answer.failure, false, now, String::new);
                     self.lose_by_failure(place, None);
                 }
                 Progress::Broken(why) => self.lose(place, || why.to_owned()),
@@ -530,6 +544,7 @@ impl<'a, W: Wire> Thread<'a, W> {
     /// An answer is there, and all is well.
     fn answered(&mut self, place: usize, now: u64) {
         let seat = &mut self.seats[place];
+        seat.sent.clear();
         match seat.doing {
             Doing::Answer => self.advance(place, now),
             Doing::Silent => {
@@ -542,44 +557,10 @@ impl<'a, W: Wire> Thread<'a, W> {
                 }
             }
             Doing::RollingBack(after) => self.rolled_back(place, after, now),
-            // Nothing was asked for.
-            Doing::Between | Doing::Sleeping | Doing::Pausing | Doing::Connecting => (),
-        }
-    }
-
-    /// An error is there.
-    fn failed(&mut self, place: usize, now: u64) {
-        let seat = &mut self.seats[place];
-        let code = seat.answer.failure.code;
-        let tolerated = self.round.tolerated.contains(&code);
-        self.tally.error(&seat.answer.failure, tolerated, now);
-        let after = match code.remedy() {
-            _ if matches!(seat.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
-            _ if tolerated => After::Anew,
-            Remedy::Nothing => {
-                let statement = (seat.doing == Doing::Answer).then_some(seat.statement);
-                return self.lose_by_failure(place, statement);
+            // Nobody waited for it: it is given to nobody.
+            Doing::Between | Doing::Sleeping | Doing::Pausing | Doing::Connecting => {
+                seat.answer.reply.clear();
             }
-            Remedy::Again if seat.tries < self.round.tries => After::Again,
-            Remedy::Again | Remedy::Next => After::Next,
-        };
-        self.out.clear();
-        if self.wire.rollback(&mut seat.session, &mut self.out) {
-            seat.doing = Doing::RollingBack(after);
-            self.send(place);
-        } else {
-            self.rolled_back(place, after, now);
-        }
-    }
-
-    fn rolled_back(&mut self, place: usize, after: After, now: u64) {
-        let seat = &mut self.seats[place];
-        seat.answer.reply.clear();
-        let kind = seat.client.failed(after == After::Again);
-        self.tally.failed(kind, after != After::Next, now);
-        seat.tries += u32::from(after == After::Again);
-        if after != After::Next || self.pause(place, now) {
-            self.advance(place, now);
         }
     }
 }

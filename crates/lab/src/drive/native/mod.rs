@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::wire::{Code, Wire};
+use super::wire::Wire;
 use super::wire_my::Mysql;
 use super::wire_pg::Postgres;
 use super::{Driver, Live, Load, Measured, Phase};
@@ -79,9 +79,7 @@ fn run_over<W: Wire>(
     let threads = Native::threads(load);
     let peer = Peer::resolve(&to.address)?;
     let connections = connect_all(wire, &peer, threads, load, live)?;
-    let tolerated = workload.tolerated(to.dialect);
-    let tolerated = tolerated.iter().filter_map(|code| Code::parse(code, to.dialect)).collect();
-    let round = load::Round::new(load, threads, workload.kinds().len(), peer, tolerated);
+    let round = load::Round::new(load, threads, workload, to.dialect, peer);
     // Clients are made here: what a workload prepares for them is no part of the load.
     let mut workers: Vec<Thread<'_, W>> = Vec::with_capacity(threads);
     for (number, connections) in connections.into_iter().enumerate() {

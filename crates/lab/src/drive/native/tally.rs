@@ -101,15 +101,24 @@ impl Tally {
         }
     }
 
-    /// A statement has failed; whether the workload lets it pass.
-    pub(super) fn error(&mut self, failure: &Failure, tolerated: bool, now: u64) {
+    /// A statement has failed; whether the workload lets it pass, and what is said `about` it, where something is.
+    pub(super) fn error(
+        &mut self,
+        failure: &Failure,
+        tolerated: bool,
+        now: u64,
+        about: impl FnOnce() -> String,
+    ) {
         if !self.counts(now) {
             return;
         }
         match self.errors.iter_mut().find(|one| one.code == failure.code) {
             Some(one) => one.count += 1,
             None => {
-                let (code, message) = (failure.code, failure.message.clone());
+                let (code, mut message, about) = (failure.code, failure.message.clone(), about());
+                if !about.is_empty() {
+                    message += &format!(" ({about})");
+                }
                 self.errors.push(Seen { code, message, count: 1, tolerated });
             }
         }
@@ -225,7 +234,7 @@ mod tests {
         let tallies = ["first", "second"].map(|text| {
             let mut tally = Tally::new(1, (0, SECOND), false);
             failure.set(Code::State(*b"23505"), text.as_bytes());
-            tally.error(&failure, false, 1);
+            tally.error(&failure, false, 1, String::new);
             tally.lost(|| text.to_owned());
             tally.done(0, 1, 2);
             tally

@@ -33,6 +33,7 @@ impl Session {
             parsing: VecDeque::new(),
             queued: false,
             failed: false,
+            went_well: 0,
             status: b'I',
             wanted: Wanted::Nothing,
         }
@@ -56,12 +57,17 @@ impl Session {
                         return (used, Progress::Broken("a row is shorter than it says"));
                     }
                 }
-                b'C' if self.wanted == Wanted::Nothing => (),
-                b'C' => answer.reply.set_affected(affected(body)),
+                b'C' | b'I' => {
+                    self.went_well += 1;
+                    if tag == b'C' && self.wanted != Wanted::Nothing {
+                        answer.reply.set_affected(affected(body));
+                    }
+                }
                 b'Z' => {
                     self.status = body.first().copied().unwrap_or(b'I');
                     self.ready();
                     if self.answered >= self.asked {
+                        self.went_well = 0;
                         let failed = std::mem::take(&mut self.failed);
                         return (used, if failed { Progress::Failed } else { Progress::Replied });
                     }
@@ -77,12 +83,15 @@ impl Session {
                 }
                 b'E' => {
                     // Of several errors the first is the cause.
-                    if !std::mem::replace(&mut self.failed, true) && error(body, &mut answer.failure) {
-                        return (used, Progress::Ended);
+                    if !std::mem::replace(&mut self.failed, true) {
+                        answer.failure.behind = self.went_well;
+                        if error(body, &mut answer.failure) {
+                            return (used, Progress::Ended);
+                        }
                     }
                 }
                 b'1' => self.parsed(),
-                b'3' | b'n' | b'I' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
+                b'3' | b'n' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
                 b'G' => return (used, Progress::Broken("COPY FROM STDIN can't be part of a workload")),
                 _ => return (used, Progress::Broken("a message of unknown type")),
             }
@@ -140,7 +149,7 @@ fn affected(tag: &[u8]) -> u64 {
 
 /// Reads an ErrorResponse; whether it ends the connection.
 pub(super) fn error(body: &[u8], failure: &mut Failure) -> bool {
-    let (mut severity, mut state, mut message) = (&b""[..], *b"XX000", &b""[..]);
+    let (mut severity, mut state, mut message, mut position) = (&b""[..], *b"XX000", &b""[..], &b""[..]);
     let mut rest = body;
     while let [field, after @ ..] = rest {
         let Some(end) = after.iter().position(|&byte| byte == 0) else { break };
@@ -151,10 +160,15 @@ pub(super) fn error(body: &[u8], failure: &mut Failure) -> bool {
             b'S' if severity.is_empty() => severity = value,
             b'C' => state = value.try_into().unwrap_or(state),
             b'M' => message = value,
+            b'P' => position = value,
             _ => (),
         }
         rest = &after[end + 1..];
     }
     failure.set(Code::State(state), message);
+    if !position.is_empty() && position.iter().all(u8::is_ascii_digit) {
+        failure.message.push_str(" at character ");
+        failure.message.extend(position.iter().map(|digit| char::from(*digit)));
+    }
     matches!(severity, b"FATAL" | b"PANIC")
 }

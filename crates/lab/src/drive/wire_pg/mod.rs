@@ -57,6 +57,8 @@ pub(crate) struct Session {
     queued: bool,
     /// An error has come since the last answer.
     failed: bool,
+    /// Statements that have gone well since then.
+    went_well: usize,
     /// The transaction's state by the last ReadyForQuery.
     status: u8,
     /// Of the reply of what was sent last.

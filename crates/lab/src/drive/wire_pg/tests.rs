@@ -134,6 +134,8 @@ fn errors_have_their_code_and_say_whether_they_end_the_connection() {
     assert_eq!((failure.code, failure.message.as_str()), (Code::State(*b"23505"), "double"));
     assert!(answer::error(b"SFATAL\0C57P01\0Mbye \xff\0\0", &mut failure));
     assert_eq!((failure.code, failure.message.as_str()), (Code::State(*b"57P01"), "bye "));
+    assert!(!answer::error(b"SERROR\0C42703\0Mno such column\0P8\0\0", &mut failure));
+    assert_eq!(failure.to_string(), "42703: no such column at character 8");
     assert!(!answer::error(b"SERR", &mut failure));
 }
 

@@ -194,7 +194,7 @@ fn expressions_have_the_values_written_here() {
     }
     for (expression, expected) in FAILURES {
         let fault = answer(expression).unwrap_err();
-        assert!(fault.starts_with("abort t.sql:1: ") && fault.contains(expected), "{expression}: {fault}");
+        assert!(fault.starts_with("abort t.sql:1:8: ") && fault.contains(expected), "{expression}: {fault}");
     }
 }
 

@@ -11,6 +11,7 @@ fn load() -> Load {
         clients: 4,
         threads: 2,
         protocol: Protocol::Prepared,
+        pipeline: false,
         pace: Pace::Closed { think: Duration::ZERO },
         ramp: Duration::ZERO,
         warmup: Duration::from_millis(100),

@@ -16,19 +16,13 @@ use crate::workload::ycsb::Ycsb;
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
 
-/// A round that ends once so many transactions were done: how long that takes is the machine's business.
 fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol) -> Measured {
-    let load = Load {
-        clients: 6,
-        threads: 2,
-        protocol,
-        pace: Pace::Closed { think: Duration::ZERO },
-        ramp: Duration::ZERO,
-        warmup: Duration::ZERO,
-        measured: Duration::from_secs(60),
-        tries: 10,
-        seed: 1,
-    };
+    run_as(scratch, workload, protocol, false)
+}
+
+/// A round that ends once so many transactions were done: how long that takes is the machine's business.
+fn run_as(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline: bool) -> Measured {
+    let load = Load { protocol, pipeline, ..load() };
     let live = Live::new(2);
     std::thread::scope(|scope| {
         let round = scope.spawn(|| Native.run(&scratch.target, workload, &load, &live));
@@ -44,14 +38,32 @@ fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol) -> Measur
 /// Not sooner, so that clients meet each other.
 const LEAST: Duration = Duration::from_millis(300);
 
-/// Under every protocol; errors that a repetition overcomes are let pass where clients write the same rows.
+fn load() -> Load {
+    Load {
+        clients: 6,
+        threads: 2,
+        protocol: Protocol::Prepared,
+        pipeline: false,
+        pace: Pace::Closed { think: Duration::ZERO },
+        ramp: Duration::ZERO,
+        warmup: Duration::ZERO,
+        measured: Duration::from_secs(60),
+        tries: 10,
+        seed: 1,
+    }
+}
+
+/// Under every protocol, and as pipelines where that can be; errors that a repetition overcomes are let pass where clients
+/// write the same rows.
 fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
     workload.load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
     let mut control = scratch.control();
     let before = workload.prepare(&mut control).unwrap();
-    for protocol in PROTOCOLS {
-        let measured = run(scratch, workload, protocol);
-        let name = format!("{} {protocol:?}", workload.name());
+    let pipelines = scratch.target.dialect == Dialect::Postgres && workload.pipelines().is_ok();
+    let pipelined = PROTOCOLS[1..].iter().filter(|_| pipelines).map(|protocol| (*protocol, true));
+    for (protocol, pipeline) in PROTOCOLS.map(|protocol| (protocol, false)).into_iter().chain(pipelined) {
+        let measured = run_as(scratch, workload, protocol, pipeline);
+        let name = format!("{} {protocol:?}, pipeline: {pipeline}", workload.name());
         assert_eq!(measured.lost_clients, None, "{name}");
         // Deadlocks.
         let errors: Vec<_> = measured
@@ -154,7 +166,39 @@ fn scripts_see_what_the_server_answers() {
     let source = Source { name: "bad.sql".into(), text: "SELECT 1;\n\\set a 1 / 0".into(), weight: 1 };
     let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
     let measured = run(&scratch, &PgBench::new(&[source], &settings, 100).unwrap(), Protocol::Simple);
-    assert_eq!(measured.lost_clients, Some((6, "bad.sql:2: division by zero".into())));
+    assert_eq!(measured.lost_clients, Some((6, "bad.sql:2:8: division by zero".into())));
+}
+
+/// An error of the server's is said with the place of its statement, in a pipeline too.
+#[test]
+fn errors_of_the_server_have_the_place_of_their_statement() {
+    let Some(scratch) = Scratch::new(Dialect::Postgres, "places") else { return };
+    let script = |text: &str| {
+        let source = Source { name: "bad.sql".into(), text: text.into(), weight: 1 };
+        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
+        PgBench::new(&[source], &settings, 100).unwrap()
+    };
+    let unknown = script("\\set x 1\nBEGIN;\nSELECT 1;\n\nSELECT :x::int,\n  nothing;\nSELECT 2;\nEND;\n");
+    let divided = script("BEGIN;\nSELECT 1;\nSELECT 1 / (:client_id::int - :client_id::int);\nEND;\n");
+    for (protocol, pipeline) in
+        [(Protocol::Simple, false), (Protocol::Prepared, false), (Protocol::Prepared, true)]
+    {
+        let measured = run_as(&scratch, &unknown, protocol, pipeline);
+        let (lost, why) = measured.lost_clients.unwrap();
+        assert_eq!(lost, 6);
+        let said = "bad.sql:5: 42703: column \"nothing\" does not exist at character ";
+        assert!(why.starts_with(said), "{why}");
+        assert!(why.contains("(running `SELECT $1::int,   nothing;`)"), "{why}");
+        // The transaction fails once, and the client goes on.
+        let load = Load { protocol, pipeline, measured: Duration::from_secs(1), ..load() };
+        let measured = Native.run(&scratch.target, &divided, &load, &Live::new(2)).unwrap();
+        assert_eq!((measured.lost_clients, measured.kinds[0].done), (None, 0));
+        let [error] = measured.errors.as_slice() else { panic!("{:?}", measured.errors) };
+        assert_eq!(error.code, "22012");
+        assert!(error.message.starts_with("division by zero (bad.sql:3, `SELECT 1 / ("), "{}", error.message);
+        assert!(error.count > 0);
+        assert!(error.count.abs_diff(measured.kinds[0].failed) <= 6, "{error:?}");
+    }
 }
 
 /// A script makes what its later statements need, and leaves no transaction open.
@@ -197,6 +241,47 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
                 let measured = run(text, protocol);
                 assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{protocol:?}");
             }
+        }
+    }
+}
+
+/// A measurement, not a test: tpcb-like with and without pipelines in turns, on the server that LAB_TEST_POSTGRES names, as
+/// LAB_FIGURES (clients,clients,...) says.
+#[test]
+#[ignore = "a measurement"]
+fn figures_of_pipelines() {
+    let Some(scratch) = Scratch::new(Dialect::Postgres, "pipelines") else { return };
+    let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
+    let workload = PgBench::new(&[builtin("tpcb-like").unwrap()], &settings, 100).unwrap();
+    workload.load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
+    workload.prepare(&mut scratch.control()).unwrap();
+    let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,16".to_owned());
+    for clients in clients.split(',').map(|clients| clients.parse().unwrap()) {
+        let mut figures = [const { Vec::new() }; 2];
+        for _ in 0..7 {
+            for (pipeline, figures) in [false, true].into_iter().zip(&mut figures) {
+                let load = Load {
+                    clients,
+                    pipeline,
+                    warmup: Duration::from_millis(300),
+                    measured: Duration::from_secs(2),
+                    ..load()
+                };
+                let measured = Native.run(&scratch.target, &workload, &load, &Live::new(2)).unwrap();
+                assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()));
+                let (only, cpu) = (&measured.kinds[0], measured.client_cpu);
+                let tps = only.done as f64 / measured.elapsed.as_secs_f64();
+                let p50 = only.latency.value_at_quantile(0.5) as f64 / 1e6;
+                figures.push((tps, p50, (cpu.user + cpu.system) * 1e6 / only.done as f64));
+            }
+        }
+        for (pipeline, figures) in [false, true].into_iter().zip(&mut figures) {
+            figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (tps, p50, cpu) = figures[3];
+            let range = (figures[0].0.round(), figures[6].0.round());
+            println!(
+                "{clients} clients, pipeline {pipeline}: {tps:.0} tps {range:?}, p50 {p50:.2} ms, {cpu:.1} us of the driver"
+            );
         }
     }
 }

@@ -14,7 +14,6 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, RecvFlags, SendFlags, sockopt};
 
 use super::{After, Doing, LOOK, Thread, WATCHED};
-use crate::client::StatementId;
 use crate::drive::native::connect::{Advance, Attempt, Denied, QUEUE_FULL};
 use crate::drive::wire::Wire;
 
@@ -86,7 +85,7 @@ impl<W: Wire> Thread<'_, W> {
     fn denied(&mut self, place: usize, denied: Denied, now: u64) {
         match denied {
             Denied::Server(failure) if failure.code.is_full() => {
-                self.tally.error(&failure, false, now);
+                self.tally.error(&failure, false, now, String::new);
                 self.rolled_back(place, After::Next, now);
             }
             denied => {
@@ -107,6 +106,7 @@ impl<W: Wire> Thread<'_, W> {
         seat.answer.reply.clear();
         seat.rest.clear();
         seat.unsent.clear();
+        seat.sent.clear();
     }
 
     /// Sends `out`.
@@ -149,17 +149,6 @@ impl<W: Wire> Thread<'_, W> {
             self.alive -= 1;
             self.tally.lost(why);
         }
-    }
-
-    /// A client can't go on, by an error of the server's; in which statement, where that is known.
-    pub(super) fn lose_by_failure(&mut self, place: usize, statement: Option<StatementId>) {
-        let failure = std::mem::take(&mut self.seats[place].answer.failure);
-        let wire = self.wire;
-        self.lose(place, || {
-            let running = statement.map(|one| format!(" (running `{}`)", wire.text(one))).unwrap_or_default();
-            let advice = failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-            format!("{failure}{running}{advice}")
-        });
     }
 
     /// Says good-bye and waits until the server has closed the connections, so that the next round finds their places

@@ -1,5 +1,6 @@
 //! A PostgreSQL server of a few lines, whose answers a test decides.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
@@ -129,6 +130,7 @@ impl Session {
         message(&mut out, b'S', b"server_version\x0018\0");
         message(&mut out, b'Z', b"I");
         let (mut status, mut skipping) = (b'I', false);
+        let (mut prepared, mut bound) = (HashMap::new(), String::new());
         loop {
             self.stream.write_all(&out).ok()?;
             out.clear();
@@ -137,9 +139,12 @@ impl Session {
             let tag = tag[0];
             self.stream.read_exact(&mut head).ok()?;
             let body = self.body(head)?;
+            let part =
+                |at| String::from_utf8_lossy(body.split(|&byte| byte == 0).nth(at).unwrap()).into_owned();
             let text = match tag {
-                b'Q' => String::from_utf8_lossy(&body[..body.len() - 1]).into_owned(),
-                b'P' => String::from_utf8_lossy(body.split(|&byte| byte == 0).nth(1).unwrap()).into_owned(),
+                b'Q' => part(0),
+                b'P' => part(1),
+                b'E' => bound.clone(),
                 _ => String::new(),
             };
             let seen = if tag == b'Q' { text.clone() } else { char::from(tag).to_string() };
@@ -149,7 +154,10 @@ impl Session {
             }
             match tag {
                 b'X' => return None,
-                b'B' => message(&mut out, b'2', b""),
+                b'B' => {
+                    bound = prepared.get(&part(1)).cloned().unwrap_or_default();
+                    message(&mut out, b'2', b"");
+                }
                 b'D' => message(&mut out, b'T', b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0"),
                 b'S' => {
                     skipping = false;
@@ -165,6 +173,8 @@ impl Session {
                     let failed = self.statement(act(asked), tag, &mut out)?;
                     self.executed += usize::from(tag != b'P');
                     match status {
+                        _ if tag == b'P' => _ = prepared.insert(part(0), text),
+                        _ if text == "BEGIN" && !failed => status = b'T',
                         _ if text == "COMMIT" && !failed => status = b'I',
                         b'T' if failed => status = b'E',
                         _ => (),

@@ -1,9 +1,12 @@
 //! The driver against a server whose answers a test decides ([`fake`]), with connections that clients set up themselves
-//! ([`connections`]), at a pace of their own ([`pace`]), and against real ones ([`real`]).
+//! ([`connections`]), at a pace of their own ([`pace`]), with whole transactions sent at once ([`pipeline`]), against one
+//! that does nothing for thousands ([`many`]), and against real ones ([`real`]).
 
 mod connections;
 mod fake;
+mod many;
 mod pace;
+mod pipeline;
 mod real;
 
 use std::sync::{Arc, Mutex};
@@ -149,6 +152,7 @@ pub fn load(clients: usize, threads: usize, milliseconds: u64) -> Load {
         clients,
         threads,
         protocol: Protocol::Prepared,
+        pipeline: false,
         pace: Pace::Closed { think: Duration::ZERO },
         ramp: Duration::ZERO,
         warmup: Duration::ZERO,
@@ -242,7 +246,7 @@ fn a_serialization_failure_is_rolled_back_and_tried_again() {
     assert_eq!(fake.count("ROLLBACK"), 1);
     assert_eq!(*workload.failures.lock().unwrap(), [true]);
     assert_eq!((measured.errors[0].code.as_str(), measured.errors[0].count), ("40001", 1));
-    assert_eq!(measured.errors[0].message, "no luck");
+    assert_eq!(measured.errors[0].message, "no luck (steps, `SELECT v FROM lab_native WHERE k = $1`)");
 }
 
 #[test]
@@ -285,7 +289,7 @@ fn an_error_of_the_statement_itself_ends_the_client_with_what_to_do() {
     let measured = run(&fake.target, &transaction(), &load(1, 1, 5_000)).unwrap();
     let (lost, why) = measured.lost_clients.unwrap();
     assert_eq!((lost, measured.kinds[0].done), (1, 2));
-    let running = "42P01: no luck (running `SELECT v FROM lab_native WHERE k = $1`)";
+    let running = "steps: 42P01: no luck (running `SELECT v FROM lab_native WHERE k = $1`)";
     assert_eq!(why, format!("{running}; load the workload's tables first"));
 }
 
@@ -498,14 +502,14 @@ fn sessions_stay_until_the_server_has_been_looked_at_but_not_for_ever() {
 #[test]
 fn once_warm_nothing_is_allocated() {
     let fake = Fake::new(|_| Act::Row);
-    let allocated = |most| {
-        let workload = Steps { most, ..transaction() };
-        let load = load(2, 1, 60_000);
+    let allocated = |pipeline, most| {
+        let workload = Steps { most, ..pipeline::prepared_transaction() };
+        let load = Load { pipeline, ..load(2, 1, 60_000) };
         let live = Live::new(1);
         let wire = Postgres::new(&fake.target, &workload.statements(Dialect::Postgres), load.protocol);
         let peer = Peer::resolve(&fake.target.address).unwrap();
         let connections = connect::connect(&wire, &peer, 2, &live).map_err(|failed| failed.why).unwrap();
-        let round = load::Round::new(&load, 1, 1, peer, Vec::new());
+        let round = load::Round::new(&load, 1, &workload, Dialect::Postgres, peer);
         let seats = connections.into_iter().map(|one| (one, workload.client(0, 2))).collect();
         let worker = Thread::new(&wire, &round, 0, seats).unwrap();
         let counted = allocation_counter::measure(|| {
@@ -513,6 +517,11 @@ fn once_warm_nothing_is_allocated() {
         });
         counted.count_total
     };
-    let (few, many) = (allocated(20), allocated(2_000));
-    assert_eq!(few, many, "20 transactions of a client allocate as often as 2,000");
+    for pipeline in [false, true] {
+        let (few, many) = (allocated(pipeline, 20), allocated(pipeline, 2_000));
+        assert_eq!(
+            few, many,
+            "20 transactions of a client allocate as often as 2,000 (pipeline: {pipeline})"
+        );
+    }
 }

@@ -1,0 +1,83 @@
+//! What follows an error of the server's: the transaction is rolled back, and tried again, begun anew or given up; or the
+//! client can't go on. In a pipeline the error comes when all is answered, and is that of the statement it names.
+//!
+//! What must hold: an error is counted once, whatever it made the server pass over.
+
+use std::cmp::Reverse;
+
+use super::{After, Doing, Thread};
+use crate::client::StatementId;
+use crate::drive::wire::{Failure, Remedy, Wire};
+use crate::workload::Workload;
+
+impl<W: Wire> Thread<'_, W> {
+    /// An error is there.
+    pub(super) fn failed(&mut self, place: usize, now: u64) {
+        let seat = &mut self.seats[place];
+        let Failure { code, behind, .. } = seat.answer.failure;
+        let statement = seat.sent.get(behind).or(seat.sent.last()).copied();
+        seat.sent.clear();
+        let tolerated = self.round.tolerated.contains(&code);
+        let (round, wire) = (self.round, self.wire);
+        let about = || statement.map_or_else(String::new, |one| about(round.workload, one, wire.text(one)));
+        self.tally.error(&seat.answer.failure, tolerated, now, about);
+        let after = match code.remedy() {
+            _ if matches!(seat.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
+            _ if tolerated => After::Anew,
+            Remedy::Nothing => return self.lose_by_failure(place, statement),
+            Remedy::Again if seat.tries < self.round.tries => After::Again,
+            Remedy::Again | Remedy::Next => After::Next,
+        };
+        if seat.doing == Doing::Sleeping {
+            // What was queued before it slept has failed: it does not sleep on.
+            self.timers.retain(|Reverse((_, other))| *other as usize != place);
+        }
+        self.out.clear();
+        if self.wire.rollback(&mut seat.session, &mut self.out) {
+            seat.doing = Doing::RollingBack(after);
+            self.send(place);
+        } else {
+            self.rolled_back(place, after, now);
+        }
+    }
+
+    pub(super) fn rolled_back(&mut self, place: usize, after: After, now: u64) {
+        let seat = &mut self.seats[place];
+        seat.answer.reply.clear();
+        let kind = seat.client.failed(after == After::Again);
+        self.tally.failed(kind, after != After::Next, now);
+        seat.tries += u32::from(after == After::Again);
+        if after != After::Next || self.pause(place, now) {
+            self.advance(place, now);
+        }
+    }
+
+    /// A client can't go on, by an error of the server's; in which statement, where that is known.
+    pub(super) fn lose_by_failure(&mut self, place: usize, statement: Option<StatementId>) {
+        let failure = std::mem::take(&mut self.seats[place].answer.failure);
+        let (wire, workload) = (self.wire, self.round.workload);
+        self.lose(place, || {
+            let advice = failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+            match statement {
+                Some(one) => {
+                    let text = in_a_line(wire.text(one));
+                    format!("{}: {failure} (running `{text}`){advice}", workload.place(one))
+                }
+                None => format!("{failure}{advice}"),
+            }
+        });
+    }
+}
+
+/// What an error is about: where a statement stands, and its first words.
+fn about(workload: &dyn Workload, statement: StatementId, text: &str) -> String {
+    const MOST: usize = 50;
+    let words: String = in_a_line(text).chars().take(MOST).collect();
+    let more = if words.len() < text.len() { "..." } else { "" };
+    format!("{}, `{}{more}`", workload.place(statement), words.trim_end())
+}
+
+/// A statement's text in one line, each character where it was: the server counts them.
+fn in_a_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
