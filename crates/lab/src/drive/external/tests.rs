@@ -118,8 +118,9 @@ fn pgbench_measures_its_scripts() {
     // Half are logged, and count twice.
     let logged = measured.kinds[0].latency.len() as f64;
     assert!((0.5..1.5).contains(&(logged / done[0] as f64)), "{logged} {done:?}");
-    let median = measured.kinds[0].latency.value_at_quantile(0.5);
-    assert!((1_000..1_000_000_000).contains(&median), "{median}");
+    // pgbench gives 0 where an answer is there before it looks, which may be most of them.
+    let longest = measured.kinds[0].latency.max();
+    assert!((1_000..30_000_000_000).contains(&longest), "{longest}");
     assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none() && measured.lag.is_none());
 }
 
