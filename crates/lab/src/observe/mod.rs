@@ -20,7 +20,7 @@ mod waits;
 use std::time::{Duration, Instant};
 
 use crate::arm::Target;
-use crate::report::{CpuSplit, Observed, Switches};
+use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Switches};
 
 pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
 pub use noise::fixed_loop;
@@ -166,7 +166,7 @@ impl Observe for Observer {
         match self.waits.as_ref().map(Waits::samples) {
             None => {}
             Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
-            Some(Err(reason)) => observed.unseen.push(format!("no wait events: {reason}")),
+            Some(Err(reason)) => observed.unseen.push(format!("{NO_WAITS}{reason}")),
         }
         match (&before, &after) {
             (Ok(before), Ok(after)) => {
@@ -205,16 +205,16 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
     match calls {
         Ok(calls) if tps > 0.0 => observed.calls = Some(calls / tps),
         Ok(_) => observed.unseen.push("no system calls per transaction: none was done".into()),
-        Err(reason) => observed.unseen.push(format!("no system calls: {reason}")),
+        Err(reason) => observed.unseen.push(format!("{NO_CALLS}{reason}")),
     }
     match symbols {
         Ok(profile) if profile.samples < LEAST_SAMPLES => observed.unseen.push(format!(
-            "no symbols: perf took only {} samples, too few to tell where the server's time goes; longer rounds (--round) \
+            "{NO_SYMBOLS}perf took only {} samples, too few to tell where the server's time goes; longer rounds (--round) \
              take more",
             profile.samples
         )),
         Ok(profile) => (observed.symbols, observed.samples) = (profile.shares, profile.samples),
-        Err(reason) => observed.unseen.push(format!("no symbols: {reason}")),
+        Err(reason) => observed.unseen.push(format!("{NO_SYMBOLS}{reason}")),
     }
 }
 

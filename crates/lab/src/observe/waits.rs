@@ -230,7 +230,8 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
         // These tables have no index, so it is picked by one pass, behind its number's 20 digits. Work on a table is such an
         // event, too, whatever it comes to.
         return Ok(format!(
-            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {} WHEN {} THEN state WHEN innermost = '' THEN '{RUNNING}' \
+            "SELECT CASE WHEN command = 'Sleep' OR innermost = 'idle' THEN '{CLIENT}' {} WHEN {} THEN state \
+             WHEN innermost = '' THEN '{RUNNING}' \
              WHEN innermost LIKE 'wait/io/table/%' THEN concat('{IN_STATE}', innermost) ELSE innermost END, count(*) \
              FROM (SELECT t.processlist_id AS id, t.processlist_command AS command, coalesce(t.processlist_state, '') AS state, \
              coalesce(substr(max(concat(lpad(w.event_id, 20, '0'), CASE WHEN w.end_event_id IS NULL THEN w.event_name \

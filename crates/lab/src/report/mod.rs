@@ -306,6 +306,13 @@ pub struct Observed {
     pub unseen: Vec<String>,
 }
 
+/// How sentences in [`Observed::unseen`] begin where system calls are missing, which not every round looks for.
+pub const NO_CALLS: &str = "no system calls: ";
+/// The same of symbols.
+pub const NO_SYMBOLS: &str = "no symbols: ";
+/// The same of wait events, after which not all of a round asks.
+pub const NO_WAITS: &str = "no wait events: ";
+
 /// Context switches for each transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Switches {

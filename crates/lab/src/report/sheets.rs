@@ -5,7 +5,7 @@
 
 use super::figures::{self, NONE};
 use super::groups::Group;
-use super::{Latency, Point, Report, Share};
+use super::{Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share};
 
 /// How a check that failed begins.
 pub(crate) const BROKEN: &str = "BROKEN";
@@ -432,20 +432,43 @@ pub fn broken_checks(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What is missing: what was asked for and not measured, and what observers could not see.
+/// What is missing: what was asked for and not measured, and what observers could not see in any round of a point.
 pub fn missing(report: &Report) -> Vec<String> {
-    let mut unseen: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut unseen: Vec<(&str, &str, Vec<usize>)> = Vec::new();
     for point in &report.points {
         for reason in point.rounds.iter().flat_map(|round| &round.observed.unseen) {
-            match unseen.iter_mut().find(|(known, _)| known == reason) {
-                Some((_, arms)) if arms.contains(&point.arm) => {}
-                Some((_, arms)) => arms.push(point.arm.clone()),
-                None => unseen.push((reason, vec![point.arm.clone()])),
+            if is_seen_elsewhere(point, reason) {
+                continue;
+            }
+            match unseen.iter_mut().find(|(arm, known, _)| *arm == point.arm && known == reason) {
+                Some((_, _, counts)) if counts.contains(&point.clients) => {}
+                Some((_, _, counts)) => counts.push(point.clients),
+                None => unseen.push((&point.arm, reason, vec![point.clients])),
             }
         }
     }
-    let unseen = unseen.into_iter().map(|(reason, arms)| format!("{}: {reason}", figures::list(&arms)));
+    let unseen = unseen.into_iter().map(|(arm, reason, counts)| {
+        let all = report
+            .points
+            .iter()
+            .filter(|point| point.arm == arm)
+            .all(|point| counts.contains(&point.clients));
+        let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
+        if all {
+            format!("{arm}: {reason}")
+        } else {
+            format!("{arm} with {}: {reason}", figures::list(&counts))
+        }
+    });
     report.missing.iter().cloned().chain(unseen).collect()
+}
+
+/// Whether another round of the point has seen what this is the reason of not seeing.
+fn is_seen_elsewhere(point: &Point, reason: &str) -> bool {
+    let any = |seen: fn(&Observed) -> bool| point.rounds.iter().any(|round| seen(&round.observed));
+    (reason.starts_with(NO_CALLS) && any(|one| one.calls.is_some()))
+        || (reason.starts_with(NO_SYMBOLS) && any(|one| !one.symbols.is_empty()))
+        || (reason.starts_with(NO_WAITS) && any(|one| one.looks > 0))
 }
 
 /// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was never asked.

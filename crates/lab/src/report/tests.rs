@@ -67,6 +67,30 @@ fn ratios_inside_the_noise_and_broken_checks_are_said() {
     }
 }
 
+#[test]
+fn what_another_round_of_the_point_has_seen_is_not_missing() {
+    let mut report = samples::two_arms();
+    let symbols = format!("{NO_SYMBOLS}the round was short");
+    // Each point of these arms has a round with symbols.
+    for point in &mut report.points {
+        point.rounds[0].observed.unseen = vec![symbols.clone()];
+    }
+    assert_eq!(sheets::missing(&report), report.missing);
+    for point in report.points.iter_mut().filter(|point| point.arm == "pg18" && point.clients >= 128) {
+        point.rounds.iter_mut().for_each(|round| round.observed.symbols.clear());
+        point.rounds[0].observed.unseen.push(NO_WAITS.to_owned());
+    }
+    let unseen: Vec<String> = sheets::missing(&report).split_off(report.missing.len());
+    assert_eq!(unseen, [format!("pg18 with 128 and 256: {symbols}")]);
+    report
+        .points
+        .iter_mut()
+        .flat_map(|point| &mut point.rounds)
+        .for_each(|round| round.observed.symbols.clear());
+    let unseen: Vec<String> = sheets::missing(&report).split_off(report.missing.len());
+    assert_eq!(unseen, [format!("allcore: {symbols}"), format!("pg18: {symbols}")]);
+}
+
 /// Numbers as they come, and as they should not.
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![
