@@ -5,7 +5,8 @@
 
 cost: transactions of select-only for each second of the client's CPU time against a server that does no work (the
 ceiling of ../shared), the native driver and pgbench taking turns. many: 5,000 connections of the native driver to it.
-agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns.
+agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns, with cores of its own: a
+driver that took less of the server's would else find it faster.
 """
 import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from peers import HERE, SHARED, TARGET, postgres_programs, say
@@ -101,7 +102,7 @@ def agree(folder, args):
         say(f"native and {other}, {workload}")
         stored = f"{folder}/{other}.json"
         run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients", "8,32",
-            "--round", "10s", "--warmup", "3s", "--rounds", f"{args.rounds}..{2 * args.rounds}", "--width", "2",
+            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", f"{args.rounds}..{args.rounds}", "--width", "2",
             "--json", stored)
         with open(stored) as file:
             points = json.load(file)["points"]
