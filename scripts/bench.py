@@ -7,17 +7,10 @@ Every server listens on a Unix socket, is durable, and gets the same memory for 
 is measured.
 """
 import argparse, os, re, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
-from peers import HERE, SHARED, TARGET, say
+from peers import SHARED, TARGET, run, say
 
 BINARY = os.path.join(TARGET, "release", "allcore")
 PARTS = ["select", "thousand", "simple", "update", "tpcb", "load", "evict", "sysbench"]
-
-
-def run(*command, **keywords):
-    done = subprocess.run(command, capture_output=True, text=True, **keywords)
-    if done.returncode:
-        sys.exit(f"bench: {' '.join(command)} failed\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 class Allcore:

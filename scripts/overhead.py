@@ -9,17 +9,10 @@ agree: one server's throughput as the native driver, pgbench and sysbench measur
 driver that took less of the server's would else find it faster.
 """
 import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
-from peers import HERE, SHARED, TARGET, postgres_programs, say
+from peers import HERE, SHARED, TARGET, postgres_programs, run, say
 
 BINARY = os.path.join(TARGET, "release", "allcore")
 PARTS = ["cost", "many", "agree"]
-
-
-def run(*command, **keywords):
-    done = subprocess.run(command, capture_output=True, text=True, **keywords)
-    if done.returncode:
-        sys.exit(f"overhead: {' '.join(command)} failed\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 class Ceiling:

@@ -1,4 +1,4 @@
-"""What the measuring scripts share: where things lie, PostgreSQL 18's programs, a line of progress."""
+"""What the measuring scripts share: where things lie, PostgreSQL 18's programs, a line of progress, a command."""
 import os, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -9,6 +9,14 @@ TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target")
 def say(text):
     """A line of progress, apart from the tables."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def run(*command, **keywords):
+    """What a command prints; ends the script where it fails, with all that it said."""
+    done = subprocess.run(command, capture_output=True, text=True, **keywords)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def postgres_programs(given):
