@@ -95,8 +95,7 @@ def agree(folder, args):
         say(f"native and {other}, {workload}")
         stored = f"{folder}/{other}.json"
         run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients", "8,32",
-            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", f"{args.rounds}..{args.rounds}", "--width", "2",
-            "--json", stored)
+            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", str(args.rounds), "--json", stored)
         with open(stored) as file:
             points = json.load(file)["points"]
         print(f"| {workload}, clients | " + " | ".join(dict.fromkeys(point["arm"] for point in points)) + " | ratio |")

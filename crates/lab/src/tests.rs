@@ -36,9 +36,9 @@ pub fn target(dialect: Dialect) -> Option<Target> {
         }
         Dialect::Mysql => {
             // Room for all that tests load: reading it again from the disk takes minutes. Nobody pulls its plug here.
-            let settings = "innodb_buffer_pool_size=512M innodb_log_file_size=512M innodb_doublewrite=0 \
-                            innodb_flush_log_at_trx_commit=0";
-            ("LAB_TEST_MYSQL", &MARIADB, &*format!("test=serve-mariadb:{settings}"))
+            let arm = "test=serve-mariadb:innodb_buffer_pool_size=512M innodb_log_file_size=512M innodb_doublewrite=0 \
+                       innodb_flush_log_at_trx_commit=0";
+            ("LAB_TEST_MYSQL", &MARIADB, arm)
         }
     };
     if let Ok(url) = std::env::var(variable) {

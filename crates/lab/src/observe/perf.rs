@@ -10,7 +10,7 @@
 //! 3. Nothing of perf outlives this.
 //!
 //! The whole machine is sampled where that is permitted, and what is the server's picked out afterwards (`samples`): of a
-//! process for each of a thousand sessions all are seen alike, and it costs the server nothing at its context switches.
+//! process for each of a thousand sessions all are seen alike, and no counters change with the server's context switches.
 //! Elsewhere some of the server's processes are.
 //!
 //! perf's own words are the reason where it isn't there or isn't permitted.

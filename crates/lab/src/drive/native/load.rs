@@ -3,8 +3,9 @@
 //! Each turn: begin what is due (timers, arrivals of an open loop), wait for sockets or for what is due next, serve every
 //! socket that has something: receive, decode, step its client, send. Sockets are watched by edges, so one that was served
 //! costs nothing in the next wait; a receive that fills less than the buffer has emptied its socket. Connections that
-//! clients set up and end while the load runs are in [`link`], what follows an error in [`failure`]. A thread with one client has nothing else to look at while
-//! that waits for an answer: it waits in the receive itself, which spares it a third of its system calls.
+//! clients set up and end while the load runs are in [`link`], what follows an error in [`failure`]. A thread with one
+//! client has nothing else to look at while that waits for an answer: it waits in the receive itself, which spares it a
+//! third of its system calls.
 //!
 //! What must hold:
 //! 1. Nothing is allocated once the clients' buffers are warm, but for connections that clients set up.
