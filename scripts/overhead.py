@@ -23,6 +23,8 @@ class Ceiling:
         run("cc", "-O2", "-pthread", "-o", f"{folder}/ceiling", os.path.join(SHARED, "peers", "ceiling.c"))
         self.process = subprocess.Popen([f"{folder}/ceiling", self.host], preexec_fn=many_descriptors)
         while not os.path.exists(f"{self.host}/.s.PGSQL.5432"):
+            if self.process.poll() is not None:
+                sys.exit(f"overhead: the ceiling ended at its start (status {self.process.returncode})")
             time.sleep(0.1)
 
     def stop(self):
@@ -95,7 +97,7 @@ def agree(folder, args):
         say(f"native and {other}, {workload}")
         stored = f"{folder}/{other}.json"
         run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients", "8,32",
-            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", str(args.rounds), "--json", stored)
+            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", str(args.rounds), "--width", "100", "--json", stored)
         with open(stored) as file:
             points = json.load(file)["points"]
         print(f"| {workload}, clients | " + " | ".join(dict.fromkeys(point["arm"] for point in points)) + " | ratio |")
@@ -116,6 +118,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=5, help="of a round against the ceiling (5)")
     parser.add_argument("--postgres", help="folder of PostgreSQL 18's programs")
     args = parser.parse_args()
+    if args.rounds < 2:
+        parser.error("--rounds: two or more are needed to tell a difference from chance")
     parts = args.only.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"overhead: there is no part {', '.join(unknown)}: there are {', '.join(PARTS)}")

@@ -109,7 +109,7 @@ pub struct RunOptions {
     /// Connections of each point: a range in sensible steps, a list, or both mixed
     #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]
     pub clients: String,
-    /// What makes the load; several, as in native,pgbench, give each arm once with each, to be held against one another
+    /// What makes the load; several, as in native,pgbench, give each server an arm with each, to be held against one another
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native", help_heading = "Load")]
     pub driver: Vec<DriverName>,
     /// How statements are sent
@@ -298,13 +298,19 @@ fn size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| format!("'{text}' is no size: write 512MB or 1GB"))
 }
 
+/// The highest rate: more than any server answers and few enough to be counted one by one.
+const HIGHEST_RATE: f64 = 1e7;
+
 /// `500` or `500..5000`.
 fn rate(text: &str) -> Result<(f64, f64), String> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && rate.is_finite());
+    let number =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= HIGHEST_RATE);
     let (from, to) = text.split_once("..").unwrap_or((text, text));
-    number(from)
-        .zip(number(to))
-        .ok_or_else(|| format!("'{text}' is no rate: write 500, or 500..5000 for one that rises"))
+    number(from).zip(number(to)).ok_or_else(|| {
+        format!(
+            "'{text}' is no rate: write 500, or 500..5000 for one that rises, up to {HIGHEST_RATE} a second"
+        )
+    })
 }
 
 /// `3..10`, or `5` for exactly so many.
@@ -365,11 +371,12 @@ pub(crate) mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let faults: [(&[&str], &str); 17] = [
+        let faults: [(&[&str], &str); 18] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
             (&["--arm", "a=serve", "--round=-5s"], "is no time"),
             (&["--arm", "a=serve", "--rate", "0"], "is no rate"),
+            (&["--arm", "a=serve", "--rate", "10..1e12"], "is no rate"),
             (&["--arm", "a=serve", "--rounds", "5..3"], "is no number of rounds"),
             (&["--arm", "a=serve", "--rate", "5", "--think", "1s"], "--think"),
             (&["--arm", "a=serve", "-w", "tpcc", "--file", "x.sql"], "--file"),

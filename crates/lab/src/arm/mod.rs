@@ -12,6 +12,7 @@ pub mod spec;
 pub mod url;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sync::atomic::AtomicBool;
 
@@ -69,7 +70,7 @@ pub struct Target {
     pub processes: Vec<u32>,
 }
 
-/// An arm that can be measured. Dropping it stops its server if the lab has started it.
+/// An arm that can be measured. A server that the lab has started is stopped when the last arm on it is dropped.
 #[derive(Debug)]
 pub struct Running {
     /// Where it is.
@@ -78,7 +79,7 @@ pub struct Running {
     pub about: about::About,
     /// Why its server's processes can't be told, where somebody else stands in their place.
     pub unseen: Option<String>,
-    own: Option<own::Own>,
+    own: Option<Arc<Mutex<own::Own>>>,
 }
 
 impl Running {
@@ -89,7 +90,7 @@ impl Running {
             spec::Source::Runs(target) => (None, target.clone()),
             spec::Source::Own(recipe) => {
                 let (own, target) = own::Own::start(&spec.name, recipe, executable, stop)?;
-                (Some(own), target)
+                (Some(Arc::new(Mutex::new(own))), target)
             }
         };
         let ask = || about::About::ask(&mut control::Control::connect(&target)?);
@@ -113,15 +114,25 @@ impl Running {
         Ok(Self { target, about, unseen, own })
     }
 
+    /// Another arm on the same server.
+    pub fn under(&self, name: &str) -> Self {
+        Self {
+            target: Target { arm: name.to_owned(), ..self.target.clone() },
+            about: self.about.clone(),
+            unseen: self.unseen.clone(),
+            own: self.own.clone(),
+        }
+    }
+
     /// Whether the lab has started its server.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
 
     /// Where it is, and who is asked whether its server has ended, and how: known only of servers the lab has started.
-    pub fn watched(&mut self) -> (&Target, impl FnMut() -> Option<String> + '_) {
-        let own = &mut self.own;
-        (&self.target, move || own.as_mut().and_then(own::Own::ended))
+    pub fn watched(&self) -> (&Target, impl FnMut() -> Option<String> + '_) {
+        let ended = |own: &Arc<Mutex<own::Own>>| own.lock().unwrap_or_else(PoisonError::into_inner).ended();
+        (&self.target, move || self.own.as_ref().and_then(ended))
     }
 }
 

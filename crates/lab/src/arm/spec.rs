@@ -119,15 +119,6 @@ impl Spec {
             Source::Own(_) => Dialect::Postgres,
         }
     }
-
-    /// The same under another name.
-    pub fn renamed(&self, name: String) -> Self {
-        let mut source = self.source.clone();
-        if let Source::Runs(target) = &mut source {
-            target.arm.clone_from(&name);
-        }
-        Self { name, source, ..self.clone() }
-    }
 }
 
 fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
@@ -225,9 +216,9 @@ mod tests {
         let postgres = settings("pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'");
         assert_eq!(postgres, [pair("shared_buffers", Some("1GB")), pair("log_line_prefix", Some("a b"))]);
         assert_eq!(settings("m=serve-mariadb:skip-log-bin"), [pair("skip-log-bin", None)]);
-        let runs = Spec::parse("u=mysql://u@h/d").unwrap().renamed("u by sysbench".into());
+        let runs = Spec::parse("u=mysql://u@h/d").unwrap();
         let Source::Runs(target) = &runs.source else { panic!("{runs:?}") };
-        assert_eq!((runs.name.as_str(), target.arm.as_str()), ("u by sysbench", "u by sysbench"));
+        assert_eq!((runs.name.as_str(), target.arm.as_str()), ("u", "u"));
         let error = Spec::parse("postgres://u:secret@x/y").unwrap_err();
         assert!(error.contains("an arm is written") && !error.contains("secret"), "{error}");
         let faults = [

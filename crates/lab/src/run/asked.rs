@@ -14,11 +14,17 @@ use crate::workload::{Workload, named};
 
 /// All of it.
 pub(super) struct Asked {
-    /// The arms, each with what makes its load.
-    pub specs: Vec<(Spec, DriverName)>,
+    pub servers: Vec<Server>,
     pub plan: Plan,
     /// Where CPUs of their own are wanted.
     pub split: Option<Split>,
+}
+
+/// A server, and the arms on it: one for each driver, so that these are held against one another on the same server.
+pub(super) struct Server {
+    pub spec: Spec,
+    /// Each with its name and what makes its load.
+    pub arms: Vec<(String, DriverName)>,
 }
 
 impl Asked {
@@ -27,7 +33,7 @@ impl Asked {
     /// # Errors
     /// A line: what is wrong, and what to do.
     pub fn of(options: &RunOptions) -> Result<Self, String> {
-        let specs = specs(options)?;
+        let servers = servers(options)?;
         let split = match options.pin.as_deref() {
             None => None,
             Some("") => Some(Split::of_this_machine()?),
@@ -36,14 +42,14 @@ impl Asked {
         let plan = plan(options, split.as_ref())?;
         let planned = named::planned(options)?;
         if options.pipeline {
-            pipelined(options, &specs, &*planned).map_err(|why| format!("--pipeline: {why}"))?;
+            pipelined(options, &servers, &*planned).map_err(|why| format!("--pipeline: {why}"))?;
         }
         for name in &options.driver {
             driver(*name)
                 .suits(&*planned, &plan.load)
                 .map_err(|why| format!("--driver {}: {why}", name.word()))?;
         }
-        Ok(Self { specs, plan, split })
+        Ok(Self { servers, plan, split })
     }
 
     /// How the load is made, for the report: all that two runs must have in common to be compared.
@@ -84,21 +90,17 @@ impl Asked {
 }
 
 /// Refuses pipelines where there can be none, or that would be without effect.
-fn pipelined(
-    options: &RunOptions,
-    specs: &[(Spec, DriverName)],
-    planned: &dyn Workload,
-) -> Result<(), String> {
+fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -> Result<(), String> {
     if options.protocol() == Protocol::Simple {
         return Err("the simple protocol has no pipelines: take --protocol prepared or extended".into());
     }
-    if let Some((_, driver)) = specs.iter().find(|(_, driver)| *driver != DriverName::Native) {
+    if let Some(driver) = options.driver.iter().find(|driver| **driver != DriverName::Native) {
         return Err(format!(
             "{} has no such option: take --driver native, or leave --pipeline out",
             driver.word()
         ));
     }
-    if let Some((spec, _)) = specs.iter().find(|(spec, _)| spec.dialect() == Dialect::Mysql) {
+    if let Some(Server { spec, .. }) = servers.iter().find(|server| server.spec.dialect() == Dialect::Mysql) {
         return Err(format!(
             "arm {} speaks MySQL's protocol, in which the lab waits for each answer: leave it or --pipeline out",
             spec.name
@@ -107,8 +109,7 @@ fn pipelined(
     planned.pipelines().map_err(|why| format!("{why}: leave --pipeline out, or take another workload"))
 }
 
-/// The arms, each with what makes its load.
-fn specs(options: &RunOptions) -> Result<Vec<(Spec, DriverName)>, String> {
+fn servers(options: &RunOptions) -> Result<Vec<Server>, String> {
     let mut specs = options.arms.iter().map(|arm| Spec::parse(arm)).collect::<Result<Vec<_>, _>>()?;
     // Before they vary, since arms of one name would vary together.
     for (index, spec) in specs.iter().enumerate() {
@@ -119,18 +120,19 @@ fn specs(options: &RunOptions) -> Result<Vec<(Spec, DriverName)>, String> {
     for vary in &options.vary {
         specs = spec::vary(&specs, vary)?;
     }
-    let with = |spec: &Spec, driver: DriverName| match options.driver.len() {
-        1 => (spec.clone(), driver),
-        _ => (spec.renamed(format!("{} by {}", spec.name, driver.word())), driver),
+    let name = |spec: &Spec, driver: DriverName| match options.driver.len() {
+        1 => spec.name.clone(),
+        _ => format!("{} by {}", spec.name, driver.word()),
     };
-    let specs: Vec<(Spec, DriverName)> =
-        specs.iter().flat_map(|spec| options.driver.iter().map(move |driver| with(spec, *driver))).collect();
-    for (index, (spec, _)) in specs.iter().enumerate() {
-        if specs[..index].iter().any(|(other, _)| other.name == spec.name) {
-            return Err(format!("two arms are named {}: give each value and driver once", spec.name));
+    let arms = |spec: &Spec| options.driver.iter().map(|driver| (name(spec, *driver), *driver)).collect();
+    let servers: Vec<Server> = specs.into_iter().map(|spec| Server { arms: arms(&spec), spec }).collect();
+    let names: Vec<&String> = servers.iter().flat_map(|server| &server.arms).map(|(name, _)| name).collect();
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            return Err(format!("two arms are named {name}: give each value and driver once"));
         }
     }
-    Ok(specs)
+    Ok(servers)
 }
 
 fn plan(options: &RunOptions, split: Option<&Split>) -> Result<Plan, String> {
@@ -246,6 +248,25 @@ mod tests {
         let asked = Asked::of(&plain).unwrap_or_else(|error| panic!("{error}"));
         assert!(!asked.plan.load.pipeline);
         assert!(asked.note(&plain).iter().all(|(name, _)| name != report::PIPELINE));
+    }
+
+    #[test]
+    fn drivers_are_held_against_each_other_on_the_same_server() {
+        let asked = Asked::of(&options(&["--driver", "native,pgbench", "--vary", "cores=1,2"])).unwrap();
+        let names: Vec<Vec<&str>> = asked
+            .servers
+            .iter()
+            .map(|server| server.arms.iter().map(|(name, _)| name.as_str()).collect())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ["a cores=1 by native", "a cores=1 by pgbench"],
+                ["a cores=2 by native", "a cores=2 by pgbench"]
+            ]
+        );
+        let error = refused(&["--driver", "native,native"]);
+        assert_eq!(error, "two arms are named a by native: give each value and driver once");
     }
 
     #[test]

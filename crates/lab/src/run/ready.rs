@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use sync::atomic::AtomicBool;
 
-use super::asked::{self, Asked};
+use super::asked::{self, Asked, Server};
 use super::is_set;
-use crate::arm::Running;
 use crate::arm::control::{self, Control};
-use crate::arm::spec::Spec;
+use crate::arm::{Running, Target};
 use crate::drive::Driver;
 use crate::observe::{self, Observer};
 use crate::options::{DriverName, RunOptions};
@@ -36,19 +35,28 @@ pub(super) fn arms(
     stop: &AtomicBool,
 ) -> (Vec<Arm>, Vec<String>) {
     let (mut arms, mut missing) = (Vec::new(), Vec::new());
-    for (spec, driver) in &asked.specs {
+    let mut lacks = |reason: String| {
+        view::say(&reason);
+        missing.push(reason);
+    };
+    for Server { spec, arms: names } in &asked.servers {
         if is_set(stop) {
-            missing.push(format!("arm {}: the run was stopped before it was its turn", spec.name));
+            lacks(format!("arm {}: the run was stopped before it was its turn", spec.name));
             continue;
         }
-        match Arm::new(spec, *driver, options, asked, executable, stop) {
-            Ok(ready) => {
-                missing.extend(ready.running.unseen.clone());
-                arms.push(ready);
-            }
+        let start = || Running::start(spec, executable, stop);
+        let server = match asked.split.as_ref().map_or_else(start, |split| split.on_servers(start)) {
+            Ok(server) => server,
             Err(reason) => {
-                view::say(&reason);
-                missing.push(reason);
+                lacks(reason);
+                continue;
+            }
+        };
+        server.unseen.clone().into_iter().for_each(&mut lacks);
+        for (name, driver) in names {
+            match Arm::new(server.under(name), *driver, options, asked, stop) {
+                Ok(ready) => arms.push(ready),
+                Err(reason) => lacks(reason),
             }
         }
     }
@@ -57,30 +65,26 @@ pub(super) fn arms(
 
 impl Arm {
     fn new(
-        spec: &Spec,
+        running: Running,
         driver: DriverName,
         options: &RunOptions,
         asked: &Asked,
-        executable: &Path,
         stop: &AtomicBool,
     ) -> Result<Self, String> {
-        let start = || Running::start(spec, executable, stop);
-        let running = asked.split.as_ref().map_or_else(start, |split| split.on_servers(start))?;
-        let workload =
-            named::named(options, &running.about).map_err(|why| format!("arm {}: {why}", spec.name))?;
-        let fail = |fault: control::Fault| format!("arm {}: {fault}", spec.name);
+        let name = running.target.arm.clone();
+        let workload = named::named(options, &running.about).map_err(|why| format!("arm {name}: {why}"))?;
+        let fail = |fault: control::Fault| format!("arm {name}: {fault}");
         let mut control = Control::connect(&running.target).map_err(fail)?;
         let found = workload.found(&mut control).map_err(fail)?;
         match found {
             Found::Loaded if !options.reload => {}
             Found::Other(what) if !options.reload => {
                 return Err(format!(
-                    "arm {}: its database holds {what}, which is not what was asked for: ask for that, or replace it \
-                     with --reload",
-                    spec.name
+                    "arm {name}: its database holds {what}, which is not what was asked for: ask for that, or replace \
+                     it with --reload"
                 ));
             }
-            _ => fill(&running, &*workload, asked.plan.load.threads, stop).map_err(fail)?,
+            _ => fill(&running.target, &*workload, asked.plan.load.threads, stop).map_err(fail)?,
         }
         let before = workload.prepare(&mut control).map_err(fail)?;
         let observer = Observer::new(&running.target, Some(observe::connect_to(&running.target)));
@@ -105,13 +109,13 @@ impl Arm {
 
 /// Loads an arm's tables, with a bar on a terminal and a line before and after elsewhere.
 fn fill(
-    running: &Running,
+    target: &Target,
     workload: &dyn Workload,
     threads: usize,
     stop: &AtomicBool,
 ) -> Result<(), control::Fault> {
     let progress = control::Progress::new(0);
-    let arm = &running.target.arm;
+    let arm = &target.arm;
     let bar = ProgressBar::new(0).with_message(format!("loading {} on {arm}", workload.name()));
     let style = "{msg} [{bar:40}] {pos}/{len} rows, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a valid template").progress_chars("=> "));
@@ -123,7 +127,7 @@ fn fill(
     say(&format!("loading {}", workload.name()));
     let began = Instant::now();
     std::thread::scope(|scope| {
-        let loading = scope.spawn(|| workload.load(&running.target, threads, &progress));
+        let loading = scope.spawn(|| workload.load(target, threads, &progress));
         while !loading.is_finished() {
             std::thread::sleep(Duration::from_millis(100));
             if is_set(stop) {

@@ -24,7 +24,7 @@ fn start_if_installed(text: &str) -> Option<Result<Running, String>> {
 
 fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
     let Some(started) = start_if_installed(text) else { return };
-    let mut arm = started.unwrap();
+    let arm = started.unwrap();
     let setting = (setting.0.to_owned(), setting.1.to_owned());
     assert!(arm.about.settings.contains(&setting), "{:?}", arm.about);
     assert!(arm.about.server.contains(version), "{:?}", arm.about);

@@ -7,6 +7,8 @@ use crate::arm::control::{Control, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::Step;
 use crate::drive::{Driver, Live, Load, Native, Protocol};
+use crate::script::Settings;
+use crate::workload::pgbench::{PgBench, builtin};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::{Before, Workload};
 
@@ -93,21 +95,20 @@ fn tpcc_keeps_its_conditions_on_mysql() {
 }
 
 /// A measurement, not a test, for scripts/overhead.py: transactions of select-only for each second of the driver's CPU time,
-/// against whatever LAB_TEST_POSTGRES names, with LAB_FIGURES clients (several by commas), for LAB_FIGURES_SECONDS.
+/// against whatever LAB_TEST_POSTGRES names, with LAB_FIGURES clients (several by commas), for LAB_FIGURES_SECONDS. A server
+/// that does no work can't be measured by a whole run, which asks it what it is and how its tables are.
 #[test]
 #[ignore = "a measurement"]
 fn figures() {
     let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
     let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,64".to_owned());
     let seconds: u64 = std::env::var("LAB_FIGURES_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
+    let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
+    let workload = PgBench::new(&[builtin("select-only").unwrap()], &settings, 100).unwrap();
     for clients in clients.split(',') {
         let clients = clients.parse().unwrap();
-        let mut workload = point();
-        workload.statements[0].pieces =
-            ["SELECT abalance FROM pgbench_accounts WHERE aid = ".to_owned(), ";".to_owned()].into();
-        workload.row = None;
         let load = Load { warmup: Duration::from_millis(500), ..load(clients, 2, 1000 * seconds) };
-        let measured = run(&target, &workload, &load).unwrap();
+        let measured = Native.run(&target, &workload, &load, &Live::new(Native::threads(&load))).unwrap();
         let cpu = measured.client_cpu;
         let only = &measured.kinds[0];
         println!(
