@@ -3,7 +3,7 @@
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
 use crate::report::figures::{clients, list, number, percent};
 use crate::report::turn::Turn;
-use crate::report::{CpuSplit, Point, Profile, Share};
+use crate::report::{CpuSplit, OwnCpus, Point, Profile, Share};
 
 /// A symbol or a wait counts as grown by so much of all samples.
 const GROWN: f64 = 0.05;
@@ -16,6 +16,12 @@ const GROWN_KERNEL: f64 = 0.10;
 
 /// Counts per transaction count as grown by so many times, and by at least this much.
 const GROWN_COUNT: (f64, f64) = (1.3, 0.2);
+
+/// CPUs of which less is idle are used up.
+const USED_UP: f64 = 0.05;
+
+/// CPUs of which so much is idle are not what limits anything.
+const IDLE: f64 = 0.3;
 
 /// So many names at most.
 const NAMED: usize = 3;
@@ -169,7 +175,9 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     let server = percent(split.server_user + split.server_kernel);
     // What others take is neither the server's limit nor its fault.
     let shared = split.other >= 0.1;
-    if split.idle < 0.05 && shared {
+    if let Some(own) = best.own_cpus() {
+        said.extend(limits_apart(&at, &own));
+    } else if split.idle < USED_UP && shared {
         said.push(format!(
             "with {at} the CPUs are used up, {} by other programs: {server} were the server's and {} the load driver's, \
              and with the machine to themselves they might have done more",
@@ -177,14 +185,13 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
             percent(split.client)
         ));
         return said;
-    }
-    if split.idle < 0.05 {
+    } else if split.idle < USED_UP {
         said.push(format!(
             "with {at} the CPUs are used up: {server} by the server, {} by the load driver; more needs more CPUs, or less \
              work for each transaction",
             percent(split.client)
         ));
-    } else if split.idle >= 0.3 {
+    } else if split.idle >= IDLE {
         said.push(format!(
             "at its best, with {at}, the CPUs are {} idle: they are not what limits it",
             percent(split.idle)
@@ -199,8 +206,34 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     said
 }
 
+/// The same where server or driver may not use all CPUs: what others have left over helps neither.
+fn limits_apart(at: &str, own: &OwnCpus) -> Vec<String> {
+    let mut said = Vec::new();
+    if own.server_idle < USED_UP {
+        said.push(format!(
+            "with {at} the CPUs that the server may use are used up; more needs more of them, or less work for each transaction"
+        ));
+    } else if own.server_idle >= IDLE {
+        said.push(format!(
+            "at its best, with {at}, the CPUs that the server may use are {} idle: they are not what limits it",
+            percent(own.server_idle)
+        ));
+    }
+    if own.client_idle < USED_UP {
+        said.push(format!(
+            "with {at} the CPUs that the load driver may use are used up: with more of them it might have shown more of the server"
+        ));
+    }
+    said
+}
+
 fn idle(fallen: &Point, split: &CpuSplit) -> Option<String> {
-    let (at, idle) = (clients(fallen.clients), percent(split.idle));
-    (split.idle >= 0.3)
-        .then(|| format!("with {at} the CPUs are {idle} idle: the server waits rather than computes"))
+    let (which, idle) = match fallen.own_cpus() {
+        Some(own) => ("the CPUs that the server may use", own.server_idle),
+        None => ("the CPUs", split.idle),
+    };
+    (idle >= IDLE).then(|| {
+        let (at, idle) = (clients(fallen.clients), percent(idle));
+        format!("with {at} {which} are {idle} idle: the server waits rather than computes")
+    })
 }

@@ -5,7 +5,7 @@ use crate::arm::Dialect;
 use crate::drive::{Errors, Protocol};
 use crate::observe::{CLIENT, RUNNING};
 use crate::report::{
-    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, Peak, Share, Switches, samples,
+    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, OwnCpus, Peak, Share, Switches, samples,
 };
 use crate::stats::{estimate, ratio, test_noise};
 
@@ -76,6 +76,7 @@ fn falling() -> Vec<Point> {
     };
     let good = Observed {
         cpu: cpu(0.7, 0.18, 0.02),
+        own_cpus: None,
         switches: Some(Switches { voluntary: 1.0, involuntary: 0.1 }),
         calls: Some(4.0),
         symbols: vec![
@@ -86,11 +87,12 @@ fn falling() -> Vec<Point> {
         ],
         samples: 1_000,
         waits: vec![share(RUNNING, 0.6), share(CLIENT, 0.37), share("LWLock:WALWrite", 0.03)],
-        looks: 320,
+        looks: 40,
         unseen: Vec::new(),
     };
     let bad = Observed {
         cpu: cpu(0.2, 0.3, 0.4),
+        own_cpus: None,
         switches: Some(Switches { voluntary: 3.5, involuntary: 0.15 }),
         calls: Some(11.0),
         symbols: vec![
@@ -101,7 +103,7 @@ fn falling() -> Vec<Point> {
         ],
         samples: 1_000,
         waits: vec![share("LWLock:WALWrite", 0.41), share(RUNNING, 0.5), share(CLIENT, 0.09)],
-        looks: 2_560,
+        looks: 40,
         unseen: Vec::new(),
     };
     observe(&mut points[1], good);
@@ -131,6 +133,54 @@ fn a_fall_is_told_with_what_grew() {
         says(&findings, &format!("pg, select-only: {sentence}."));
     }
     assert!(!findings.iter().any(|one| one.contains("involuntary")), "0.05 more is none: {findings:#?}");
+}
+
+/// What is found of CPUs where these parts of their own were idle, of the server's and the driver's, at the best point and at
+/// the fallen one.
+fn apart(best: (f64, f64), fallen: (f64, f64)) -> Vec<String> {
+    let mut points = falling();
+    for (index, (server_idle, client_idle)) in [(1, best), (3, fallen)] {
+        for round in &mut points[index].rounds {
+            round.observed.own_cpus = Some(OwnCpus { server_idle, client_idle });
+        }
+    }
+    findings(points).into_iter().filter(|one| one.contains("CPUs")).collect()
+}
+
+#[test]
+fn a_server_with_cpus_of_its_own_is_limited_by_these() {
+    // Of the machine 2% and then 40% are idle, which tell nothing of the server's.
+    assert_eq!(
+        apart((0.5, 0.01), (0.02, 0.9)),
+        [
+            "pg, select-only: at its best, with 8 clients, the CPUs that the server may use are 50% idle: they are not what \
+             limits it.",
+            "pg, select-only: with 8 clients the CPUs that the load driver may use are used up: with more of them it might \
+             have shown more of the server.",
+        ]
+    );
+    assert_eq!(
+        apart((0.01, 0.5), (0.6, 0.5)),
+        [
+            "pg, select-only: with 8 clients the CPUs that the server may use are used up; more needs more of them, or less \
+             work for each transaction.",
+            "pg, select-only: with 64 clients the CPUs that the server may use are 60% idle: the server waits rather than \
+             computes.",
+        ]
+    );
+}
+
+#[test]
+fn sessions_of_few_looks_are_no_growth() {
+    let grown = |looks| {
+        let mut points = falling();
+        for index in [1, 3] {
+            points[index].rounds.iter_mut().for_each(|round| round.observed.looks = looks);
+        }
+        findings(points).iter().any(|one| one.contains("of the sessions wait"))
+    };
+    // Five rounds.
+    assert_eq!((grown(1), grown(8)), (false, true));
 }
 
 /// What is found where these were the symbols of the best point and of the last one, of so many samples each.
@@ -193,7 +243,7 @@ fn states_are_told_apart_from_waits() {
             share("in state Updating", updating),
             share("InnoDB row lock", lock),
         ],
-        looks: 1_000,
+        looks: 200,
         ..Observed::default()
     };
     observe(&mut points[1], seen(0.3, 0.1));

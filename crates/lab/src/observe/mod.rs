@@ -10,6 +10,7 @@
 //!    of what is sampled and counted where it is a process.
 //! 4. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
 
+mod cpus;
 mod machine;
 mod noise;
 mod perf;
@@ -20,13 +21,14 @@ mod waits;
 use std::time::{Duration, Instant};
 
 use crate::arm::Target;
-use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Switches};
+use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
 
 pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
 pub use noise::fixed_loop;
 pub use pin::{Pinned, Split};
 pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 
+use cpus::Time;
 use perf::Sampling;
 use processes::{Snapshot, between, nanos};
 use waits::Waits;
@@ -171,6 +173,7 @@ impl Observe for Observer {
         match (&before, &after) {
             (Ok(before), Ok(after)) => {
                 observed.cpu = split(before, after);
+                observed.own_cpus = own_cpus(before, after);
                 // A driver may have counted for longer than its sessions could be looked at.
                 let part = (lasted.as_secs_f64() / elapsed.as_secs_f64()).min(1.0);
                 match per_transaction(before, after, transactions as f64 * part) {
@@ -230,7 +233,7 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     };
     let kernel = server * kernel / (user + kernel).max(1.0);
     let user = server - kernel;
-    let (idle, all) = (passed(|one| nanos(one.idle)), passed(|one| nanos(one.all)));
+    let (idle, all) = (passed(|one| nanos(one.machine.idle)), passed(|one| nanos(one.machine.all)));
     let known = client + user + kernel + idle;
     // The kernel counts processes and CPUs apart from each other, so the parts may come to a little more than all.
     let all = all.max(known);
@@ -241,6 +244,20 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
         other: (all - known) / all,
         idle: idle / all,
     })
+}
+
+/// What was idle of the CPUs that server and driver may use; `None` where both may use all.
+fn own_cpus(before: &Snapshot, after: &Snapshot) -> Option<OwnCpus> {
+    let idle = |of: fn(&Snapshot) -> Option<Time>| match (of(before), of(after)) {
+        (None, None) => Some(None),
+        (Some(before), Some(after)) => after.idle_since(before).map(Some),
+        // It was pinned meanwhile.
+        _ => None,
+    };
+    let (server, client) = (idle(|one| one.servers)?, idle(|one| one.clients)?);
+    let machine = after.machine.idle_since(before.machine)?;
+    (server.is_some() || client.is_some())
+        .then(|| OwnCpus { server_idle: server.unwrap_or(machine), client_idle: client.unwrap_or(machine) })
 }
 
 /// `None` where there was no transaction; an error says why switches are not known.

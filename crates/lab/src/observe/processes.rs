@@ -13,9 +13,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{Error, ErrorKind};
 
+use procfs::FromRead;
 use procfs::process::Stat;
-use procfs::{CurrentSI, FromRead};
 use rustix::io::Errno;
+
+use super::cpus::{Cpus, Time};
 
 /// CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,10 +51,12 @@ pub(super) type Threads = HashMap<i32, Thread>;
 /// The machine at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
-    /// Of all CPUs since the machine began.
-    pub(super) all: u64,
-    /// Of these, with nothing to do.
-    pub(super) idle: u64,
+    /// All CPUs'.
+    pub(super) machine: Time,
+    /// That of the CPUs the server may use, where these are not all.
+    pub(super) servers: Option<Time>,
+    /// The load driver's, likewise.
+    pub(super) clients: Option<Time>,
     /// The server's.
     pub(super) server: Spent,
     /// The load driver's.
@@ -67,12 +71,7 @@ impl Snapshot {
     /// Now, of a server with these first processes; what is at or below `apart` is not the load driver's. An error says
     /// what can't be read.
     pub(super) fn take(roots: &[u32], apart: &[u32]) -> Result<Self, String> {
-        let total = procfs::KernelStats::current();
-        let total = total.map_err(|error| format!("/proc/stat can't be read: {error}"))?.total;
-        // Guests' time is in the users' already.
-        let parts = [total.iowait, total.irq, total.softirq, total.steal].map(|part| part.unwrap_or(0));
-        let idle = total.idle + parts[0];
-        let all = total.user + total.nice + total.system + total.idle + parts.iter().sum::<u64>();
+        let cpus = Cpus::read()?;
         let stats = stats()?;
         let numbers = |of: &[u32]| of.iter().map(|one| *one as i32).collect::<Vec<i32>>();
         let server = tree(&stats, &numbers(roots), &HashSet::new());
@@ -82,8 +81,9 @@ impl Snapshot {
             add_threads(stat, &mut threads)?;
         }
         Ok(Self {
-            all,
-            idle,
+            machine: cpus.time(),
+            servers: roots.first().and_then(|first| cpus.of(Some(*first))),
+            clients: cpus.of(None),
             server: spent(&stats, &server, &threads),
             client: spent(&stats, &client, &Threads::new()),
             threads,
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(after.processes.len(), 1, "its children have ended");
         let spent = after.server.nanos - before.server.nanos;
         assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");
-        assert!(nanos(after.all - before.all) >= spent);
+        assert!(nanos(after.machine.all - before.machine.all) >= spent);
         assert!(between(&before, &after).voluntary >= 1, "it waited for its children");
     }
 }

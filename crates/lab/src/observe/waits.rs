@@ -155,8 +155,10 @@ fn sample(
         return Err(NOT_ASKED.into());
     }
     let mut counts = HashMap::new();
+    let mut looks = 0;
     loop {
         let reply = control.ask(sql)?;
+        looks += u64::from(reply.rows() > 0);
         for row in 0..reply.rows() {
             if let (Some(name), Some(count)) = (reply.text(row, 0), reply.int(row, 1)) {
                 *counts.entry(name.to_string()).or_insert(0) += count.max(0) as u64;
@@ -164,7 +166,7 @@ fn sample(
         }
         match orders.recv_timeout(INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(profile(counts)),
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(profile(counts, looks)),
         }
     }
 }
@@ -177,8 +179,8 @@ fn own_process(dialect: Dialect, control: &mut dyn arm::Ask) -> Option<u32> {
     }
 }
 
-/// Counted names as shares, the largest first.
-fn profile(counts: HashMap<String, u64>) -> Profile {
+/// Names counted in so many looks as shares, the largest first.
+fn profile(counts: HashMap<String, u64>, looks: u64) -> Profile {
     let all: u64 = counts.values().sum();
     let mut shares: Vec<Share> = counts
         .into_iter()
@@ -186,7 +188,7 @@ fn profile(counts: HashMap<String, u64>) -> Profile {
         .map(|(name, count)| Share { name, share: count as f64 / all as f64 })
         .collect();
     shares.sort_by(|one, other| other.share.total_cmp(&one.share).then_with(|| one.name.cmp(&other.name)));
-    Profile { samples: all, shares }
+    Profile { samples: looks, shares }
 }
 
 /// A session that works, or has the CPU to wait for.

@@ -1,7 +1,7 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
 use super::turn::Turn;
-use super::{CpuSplit, Fit, Latency, Offered, Point, Profile, Report, Share, Switches};
+use super::{CpuSplit, Fit, Latency, Offered, OwnCpus, Point, Profile, Report, Share, Switches};
 use crate::drive::Protocol;
 use crate::stats;
 
@@ -191,6 +191,16 @@ impl Point {
             server_kernel: mean(|all| all.server_kernel),
             other: mean(|all| all.other),
             idle: mean(|all| all.idle),
+        })
+    }
+
+    /// The rounds' mean.
+    pub fn own_cpus(&self) -> Option<OwnCpus> {
+        let all: Vec<OwnCpus> = self.rounds.iter().filter_map(|round| round.observed.own_cpus).collect();
+        let mean = |of: fn(&OwnCpus) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        (!all.is_empty()).then(|| OwnCpus {
+            server_idle: mean(|all| all.server_idle),
+            client_idle: mean(|all| all.client_idle),
         })
     }
 

@@ -288,6 +288,9 @@ pub struct Latency {
 pub struct Observed {
     /// Where the machine's CPU time went, where the server runs on this machine.
     pub cpu: Option<CpuSplit>,
+    /// What was idle of the CPUs that server and driver may use, where either may not use all.
+    #[serde(default)]
+    pub own_cpus: Option<OwnCpus>,
     /// Context switches of the server for each transaction.
     pub switches: Option<Switches>,
     /// System calls of the server for each transaction.
@@ -297,9 +300,10 @@ pub struct Observed {
     /// How many samples these are shares of.
     #[serde(default)]
     pub samples: u64,
-    /// What the server's sessions were seen waiting for, by the share of the samples.
+    /// What the server's sessions were seen waiting for, by their share of all that were seen.
     pub waits: Vec<Share>,
-    /// How many sessions were looked at for them, each as often as it was.
+    /// How often all sessions were looked at for them. Sessions of one look are no samples apart from each other: one commit
+    /// that they wait for together is seen in all of them.
     #[serde(default)]
     pub looks: u64,
     /// What could not be seen, and why: a sentence each.
@@ -341,6 +345,17 @@ pub struct Profile {
     pub samples: u64,
     /// The largest first. Where they don't add up to 1, the smallest were left out.
     pub shares: Vec<Share>,
+}
+
+/// What was idle of CPUs that are not all the machine has, from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OwnCpus {
+    /// Of those that the server may use.
+    #[serde(deserialize_with = "number::read")]
+    pub server_idle: f64,
+    /// Of those that the load driver may use.
+    #[serde(deserialize_with = "number::read")]
+    pub client_idle: f64,
 }
 
 /// Shares of the machine's CPU time; they add up to 1.

@@ -217,6 +217,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 other: 0.05 * busy,
                 idle: 1.0 - busy,
             }),
+            own_cpus: None,
             switches: Some(Switches { voluntary: 2.0 / n.sqrt(), involuntary: 0.01 * n.sqrt() }),
             calls: Some(2.0 + 3.0 / n),
             symbols: vec![
@@ -236,7 +237,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 share("LWLock:BufferMapping", spin),
                 share("Client:ClientRead", 0.1),
             ],
-            looks: 40 * clients as u64,
+            looks: 40,
             unseen: Vec::new(),
         },
     }

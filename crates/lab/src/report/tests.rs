@@ -141,6 +141,7 @@ fn any_shares() -> impl Strategy<Value = Vec<Share>> {
 prop_compose! {
     fn any_observed()(
         cpu in prop::option::of(prop::array::uniform5(any_number())),
+        own in prop::option::of((any_number(), any_number())),
         switches in prop::option::of((any_number(), any_number())),
         calls in prop::option::of(any_number()),
         symbols in any_shares(),
@@ -152,7 +153,8 @@ prop_compose! {
             CpuSplit { client, server_user, server_kernel, other, idle }
         };
         let switches = switches.map(|(voluntary, involuntary)| Switches { voluntary, involuntary });
-        Observed { cpu: cpu.map(split), switches, calls, symbols, samples, waits, looks, unseen }
+        let own_cpus = own.map(|(server_idle, client_idle)| OwnCpus { server_idle, client_idle });
+        Observed { cpu: cpu.map(split), own_cpus, switches, calls, symbols, samples, waits, looks, unseen }
     }
 }
 

@@ -61,7 +61,7 @@ fn samples_of_a_round_are_added_up() {
     let seen = round(&mut waits, &left, 1).unwrap();
     assert_eq!(seen.shares[0], Share { name: "LWLock:WALWrite".into(), share: 13.0 / 16.0 });
     assert_eq!(seen.shares[1], Share { name: RUNNING.into(), share: 3.0 / 16.0 });
-    assert_eq!((seen.shares.len(), seen.samples), (2, 16));
+    assert_eq!((seen.shares.len(), seen.samples), (2, 2), "looks that saw somebody");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn it_connects_when_the_round_begins_and_asks_when_it_is_told_to() {
     waits.ask();
     wait_until(|| left.lock().unwrap().len() == 1);
     waits.end();
-    assert_eq!(waits.samples().unwrap().samples, 3);
+    assert_eq!(waits.samples().unwrap().samples, 1);
     waits.begin();
     waits.end();
     assert_eq!(waits.samples(), Err(NOT_ASKED.into()));
