@@ -14,6 +14,10 @@ use std::time::Duration;
 
 use super::{Arrivals, Load, Pace};
 
+/// Has libpq connect as the native driver does, which speaks neither TLS nor GSSAPI's encryption: left to itself libpq takes
+/// either where the server offers it.
+const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")];
+
 /// Whole seconds, which is what both tools know, at least `least`.
 fn seconds(time: Duration, least: u64) -> u64 {
     (time.as_secs_f64().ceil() as u64).max(least)

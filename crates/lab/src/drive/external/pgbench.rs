@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::tool::{Event, Tool, between};
-use super::{rate, seconds};
+use super::{PLAIN, rate, seconds};
 use crate::arm::{Dialect, Target};
 use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
 use crate::workload::{Original, PgbenchScript, Workload};
@@ -141,7 +141,7 @@ impl Plan {
 
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.args(&self.arguments).env("LC_ALL", "C");
+        command.args(&self.arguments).env("LC_ALL", "C").envs(PLAIN);
         if let Some(password) = &self.password {
             command.env("PGPASSWORD", password);
         }

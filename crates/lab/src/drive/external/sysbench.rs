@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use tempfile::NamedTempFile;
 
 use super::tool::{Event, Tool, between};
-use super::{rate, seconds};
+use super::{PLAIN, rate, seconds};
 use crate::arm::{Address, Dialect, Target};
 use crate::drive::{CpuTime, Driver, Errors, Kind, Live, Load, Measured, Phase, Protocol, histogram};
 use crate::workload::{Original, Workload};
@@ -41,7 +41,7 @@ impl Driver for Sysbench {
         if load.tries > 1 {
             return Err("sysbench tries again by itself as often as it takes; leave out --tries".to_owned());
         }
-        rate("sysbench", load).map(drop)
+        whole_rate(load).map(drop)
     }
 
     fn run(
@@ -55,6 +55,7 @@ impl Driver for Sysbench {
         let secret = secret(to)?;
         let start = |time: u64| {
             let mut command = Command::new(&self.program);
+            command.envs(PLAIN);
             if let Some(secret) = &secret {
                 command.arg(format!("--config-file={}", secret.path().display()));
             }
@@ -92,6 +93,16 @@ fn statements(load: &Load) -> Result<&'static str, String> {
     }
 }
 
+/// The rate it is told, in whole events as it takes it; `None` for a closed loop.
+fn whole_rate(load: &Load) -> Result<Option<u64>, String> {
+    match rate("sysbench", load)? {
+        Some(rate) if rate < 1.0 || rate.fract() != 0.0 => Err(format!(
+            "sysbench keeps whole transactions a second, not {rate}; take a whole --rate or the native driver"
+        )),
+        rate => Ok(rate.map(|rate| rate as u64)),
+    }
+}
+
 /// Its arguments but for the time.
 fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<String>, String> {
     let (test, options) = original(workload)?;
@@ -105,6 +116,9 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
         }
         address => {
             let (host, port) = address.libpq();
+            // MySQL's client library takes this name as that of its usual socket, whatever the port.
+            let socket = to.dialect == Dialect::Mysql && host == "localhost";
+            let host = if socket { "127.0.0.1".to_owned() } else { host };
             add(&format!("{prefix}-host"), &host);
             add(&format!("{prefix}-port"), &port.to_string());
         }
@@ -119,9 +133,8 @@ fn arguments(to: &Target, workload: &dyn Workload, load: &Load) -> Result<Vec<St
     add("rand-seed", &load.seed.to_string());
     add("report-interval", "1");
     add("histogram", "on");
-    if let Some(rate) = rate("sysbench", load)? {
-        // Whole events only.
-        add("rate", &format!("{:.0}", rate.max(1.0)));
+    if let Some(rate) = whole_rate(load)? {
+        add("rate", &rate.to_string());
     }
     Ok(all)
 }
@@ -179,19 +192,23 @@ impl Watched {
             stopped: false,
         };
         let until = Instant::now() + Duration::from_secs(time) + 2 * GRACE;
-        let (mut begun, mut started, mut over) = (tool.cpu(), Instant::now(), false);
-        let mut looked_at = None;
+        let (mut begun, mut over, mut looked_at) = (tool.cpu(), false, None);
+        let mut told = CpuTime::default();
         loop {
             match tool.next(Duration::from_millis(20)) {
                 Event::Line(line) if line.starts_with("Threads started!") => {
-                    (begun, started) = (tool.cpu(), Instant::now());
+                    begun = tool.cpu();
                     if counted {
                         live.enter(Phase::Measuring);
-                        looked_at = Some(started + Duration::from_secs(time) - EARLY);
+                        looked_at = Some(Instant::now() + Duration::from_secs(time) - EARLY);
                     }
                 }
                 Event::Line(line) => {
+                    let intervals = all.seconds.len();
                     all.read(&line);
+                    if all.seconds.len() > intervals {
+                        told = between(begun, tool.cpu());
+                    }
                     if counted {
                         // It tells a percentile, which can't be added up.
                         live.publish(0, all.seconds.iter().sum(), 0);
@@ -208,9 +225,12 @@ impl Watched {
             if looked_at.is_some_and(|at| Instant::now() >= at) {
                 live.enter(Phase::Over);
             }
-            all.stopped = live.is_stopped();
-            if all.stopped {
-                all.elapsed = Some(started.elapsed());
+            // Its report is worth the moment that it takes.
+            if live.is_stopped() && !over {
+                all.stopped = true;
+                // Nothing is known of the interval it is in.
+                all.elapsed = Some(Duration::from_secs(all.seconds.len() as u64));
+                all.cpu = told;
                 break;
             }
             if Instant::now() > until {

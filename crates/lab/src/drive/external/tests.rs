@@ -1,4 +1,9 @@
-//! The real tools against real servers: skipped with a plain word where either is not there.
+//! The real tools against real servers: skipped with a plain word where either is not there. What shows only in how a tool
+//! is called, or when it is ended at a given moment, is tried with a script in its place.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
 
 use super::*;
 use crate::arm::control::{Control, Fault, Progress};
@@ -98,6 +103,130 @@ fn run(
         }
         result => Some(result.map(|measured| (measured, live))),
     }
+}
+
+/// A script in a tool's place, in a folder that goes with the value.
+fn fake(script: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, program) = (folder.path().join("text"), folder.path().join("tool"));
+    std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+    // Another program makes it: a file that this process had open for writing could be found busy, held by what another
+    // thread is just starting.
+    let made = std::process::Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
+    assert!(made.unwrap().success());
+    (folder, program)
+}
+
+fn point_select() -> Only {
+    Only::new(Some(Original::Sysbench { test: "oltp_point_select".to_owned(), options: Vec::new() }))
+}
+
+fn to(url: &str) -> Target {
+    crate::arm::url::parse("test", url).unwrap()
+}
+
+/// What comes of pgbench and of sysbench where both end with a complaint of these words, in which a shell fills in what it
+/// knows; `url` is where they are sent, of which pgbench refuses MySQL's.
+fn complaints(words: &str, url: &str) -> [String; 2] {
+    let (_folder, program) =
+        fake(&format!("echo \"pgbench: error: {words}\" >&2\necho \"FATAL: {words}\" >&2\nexit 1"));
+    let said = |driver: &dyn Driver, workload: &Only| {
+        driver.run(&to(url), workload, &load(CLOSED), &Live::new(1)).unwrap_err()
+    };
+    let pgbench = Pgbench { program: program.clone(), ..Pgbench::default() };
+    [said(&pgbench, &scripts(&[("SELECT 1;", 1)])), said(&Sysbench { program }, &point_select())]
+}
+
+#[test]
+fn tools_encrypt_as_little_as_the_native_driver() {
+    let said = complaints("TLS $PGSSLMODE, GSSAPI $PGGSSENCMODE", "postgres://u@localhost:7/db");
+    assert_eq!(said, ["pgbench: TLS disable, GSSAPI disable", "sysbench: TLS disable, GSSAPI disable"]);
+}
+
+#[test]
+fn sysbench_is_sent_to_the_port_that_was_named() {
+    let [_, mysql] = complaints("$*", "mysql://u@localhost:3307/db");
+    assert!(mysql.contains(" --mysql-host=127.0.0.1 --mysql-port=3307 "), "{mysql}");
+    let [_, other] = complaints("$*", "mysql://u@db.example:3307/db");
+    assert!(other.contains(" --mysql-host=db.example --mysql-port=3307 "), "{other}");
+    let [_, postgres] = complaints("$*", "postgres://u@localhost:7/db");
+    assert!(postgres.contains(" --pgsql-host=localhost --pgsql-port=7 "), "{postgres}");
+}
+
+/// Ends a round when so many transactions are seen, or never will be.
+fn stop_after(done: u64, live: &Live) {
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while live.done() < done && std::time::Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    live.stop();
+}
+
+#[test]
+fn sysbench_ended_early_has_counted_whole_intervals() {
+    let (_folder, program) = fake(
+        "echo 'Threads started!'\n\
+         echo '[ 1s ] thds: 2 tps: 100.00 qps: 100.00 (r/w/o: 100.00/0.00/0.00)'\n\
+         echo '[ 2s ] thds: 2 tps: 300.00 qps: 300.00 (r/w/o: 300.00/0.00/0.00)'\n\
+         exec sleep 600",
+    );
+    let live = Live::new(1);
+    let load = Load { warmup: Duration::ZERO, measured: Duration::from_secs(300), ..load(CLOSED) };
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| stop_after(400, &live));
+        Sysbench { program }.run(&to("mysql://u@h/db"), &point_select(), &load, &live).unwrap()
+    });
+    // However long it took until it was ended.
+    assert_eq!((measured.kinds[0].done, measured.elapsed), (400, Duration::from_secs(2)));
+    assert!(measured.kinds[0].latency.is_empty());
+}
+
+#[test]
+fn sysbench_ended_while_it_reports_is_read_to_its_end() {
+    let (folder, program) = fake(
+        "echo 'Threads started!'\n\
+         echo '[ 1s ] thds: 2 tps: 100.00 qps: 100.00 (r/w/o: 100.00/0.00/0.00)'\n\
+         echo 'Latency histogram (values are in milliseconds)'\n\
+         echo '[ 2s ] thds: 2 tps: 50.00 qps: 50.00 (r/w/o: 50.00/0.00/0.00)'\n\
+         while [ ! -e \"${0%/*}/go\" ]; do sleep 0.01; done\n\
+         echo '       2.000 |**** 150'\n\
+         echo '    transactions:                        150   (75.00 per sec.)'\n\
+         echo '    total time:                          2.0000s'",
+    );
+    let live = Live::new(1);
+    let load = Load { warmup: Duration::ZERO, measured: Duration::from_millis(1), ..load(CLOSED) };
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The last interval comes after the report has begun, so that it is known to be read.
+            stop_after(150, &live);
+            std::thread::sleep(Duration::from_millis(200));
+            std::fs::write(folder.path().join("go"), "").unwrap();
+        });
+        Sysbench { program }.run(&to("mysql://u@h/db"), &point_select(), &load, &live).unwrap()
+    });
+    let kind = &measured.kinds[0];
+    assert_eq!((kind.done, kind.latency.len(), measured.elapsed), (150, 150, Duration::from_secs(2)));
+}
+
+#[test]
+fn sysbench_is_given_a_whole_rate_or_none() {
+    let at = |rate: f64| {
+        let pace = Pace::Open { from: rate, to: rate, arrivals: Arrivals::Poisson };
+        Load { tries: 1, ..load(pace) }
+    };
+    for rate in [1234.5, 0.4] {
+        let refused = Sysbench::default().suits(&point_select(), &at(rate)).unwrap_err();
+        let expected = format!(
+            "sysbench keeps whole transactions a second, not {rate}; take a whole --rate or the native driver"
+        );
+        assert_eq!(refused, expected);
+    }
+    assert_eq!(Sysbench::default().suits(&point_select(), &at(1234.0)), Ok(()));
+    let (_folder, program) = fake("echo \"FATAL: $*\"");
+    let run = Sysbench { program }.run(&to("mysql://u@h/db"), &point_select(), &at(1234.0), &Live::new(1));
+    let called = run.unwrap_err();
+    assert!(called.contains(" --rate=1234 "), "{called}");
+    assert_eq!(Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &at(1234.5)), Ok(()));
 }
 
 #[test]
