@@ -4,11 +4,40 @@
 //! N(t) = from t + (to - from) t² / 2T. Arrival number n is due when N(t) = n: at every whole n where they are spaced
 //! evenly; with steps of n distributed exponentially it is a Poisson process of that changing rate.
 //!
+//! Arrivals are shared among threads as clients are, so that a thread has as much to do as it has clients to do it: evenly
+//! spaced ones are dealt to the clients in turns, number n to client n mod clients, and so to that one's thread; of a
+//! Poisson process a thread has a process of its own, of its clients' share of the rate.
+//!
 //! An arrival is worked out when somebody asks for it. A driver that falls behind keeps no queue of what is overdue: the
 //! next arrival lies in the past, and is begun late.
 
 use crate::client::Random;
 use crate::drive::Arrivals;
+
+/// Whose arrivals these are: client number c is of thread c mod threads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub thread: usize,
+    /// All threads.
+    pub threads: usize,
+    /// All clients, of which each thread has one at least.
+    pub clients: usize,
+}
+
+impl Share {
+    /// The thread's next arrival after this one.
+    fn after(self, number: f64) -> f64 {
+        let (thread, threads, clients) = (self.thread as f64, self.threads as f64, self.clients as f64);
+        let client = number % clients;
+        if client + threads < clients { number + threads } else { number - client + clients + thread }
+    }
+
+    /// How many arrivals there are for each of the thread's.
+    fn of_each(self) -> f64 {
+        let own = (self.clients - self.thread).div_ceil(self.threads);
+        self.clients as f64 / own as f64
+    }
+}
 
 /// The arrivals of one thread.
 #[derive(Debug)]
@@ -20,8 +49,7 @@ pub(super) struct Schedule {
     arrivals: Arrivals,
     /// Of the next arrival, among those of all threads.
     number: f64,
-    /// All threads.
-    threads: f64,
+    share: Share,
     random: Random,
     /// When the next is due; never, where the rate has fallen to nothing before it.
     due: Option<u64>,
@@ -33,12 +61,12 @@ impl Schedule {
         (from, to): (f64, f64),
         whole: u64,
         arrivals: Arrivals,
-        (thread, threads): (usize, usize),
+        share: Share,
         random: Random,
     ) -> Self {
         let half_gain = (to - from) / 2.0 / (whole as f64 / 1e9).max(1e-9);
-        let (number, threads) = (thread as f64, threads as f64);
-        let mut schedule = Self { from, half_gain, arrivals, number, threads, random, due: None };
+        let number = share.thread as f64;
+        let mut schedule = Self { from, half_gain, arrivals, number, share, random, due: None };
         if arrivals == Arrivals::Poisson {
             schedule.number = schedule.gap();
         }
@@ -54,9 +82,9 @@ impl Schedule {
     /// Takes the next if it is due by `now`.
     pub(super) fn take(&mut self, now: u64) -> Option<u64> {
         let due = self.due.filter(|&due| due <= now)?;
-        self.number += match self.arrivals {
-            Arrivals::Even => self.threads,
-            Arrivals::Poisson => self.gap(),
+        self.number = match self.arrivals {
+            Arrivals::Even => self.share.after(self.number),
+            Arrivals::Poisson => self.number + self.gap(),
         };
         self.due = self.time();
         Some(due)
@@ -64,7 +92,7 @@ impl Schedule {
 
     /// Each thread has its share of a Poisson process, which is one itself.
     fn gap(&mut self) -> f64 {
-        -(1.0 - self.random.unit()).ln() * self.threads
+        -(1.0 - self.random.unit()).ln() * self.share.of_each()
     }
 
     /// When N(t) is `number`. The usual formula's other form, which is exact where the rate does not change.
@@ -83,22 +111,49 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn all(rates: (f64, f64), arrivals: Arrivals, threads: usize) -> Vec<u64> {
-        let mut due = Vec::new();
-        for thread in 0..threads {
+    fn of_each(rates: (f64, f64), arrivals: Arrivals, threads: usize, clients: usize) -> Vec<Vec<u64>> {
+        let of = |thread: usize| {
             let random = Random::new(7, thread as u64);
-            let mut schedule = Schedule::new(rates, 10 * SECOND, arrivals, (thread, threads), random);
-            due.extend(std::iter::from_fn(|| schedule.take(10 * SECOND - 1)));
-        }
+            let share = Share { thread, threads, clients };
+            let mut schedule = Schedule::new(rates, 10 * SECOND, arrivals, share, random);
+            std::iter::from_fn(|| schedule.take(10 * SECOND - 1)).collect()
+        };
+        (0..threads).map(of).collect()
+    }
+
+    fn all(rates: (f64, f64), arrivals: Arrivals, threads: usize) -> Vec<u64> {
+        let mut due = of_each(rates, arrivals, threads, 2 * threads).concat();
         due.sort_unstable();
         due
     }
 
     #[test]
     fn even_arrivals_of_several_threads_make_one_even_row() {
-        let due = all((100.0, 100.0), Arrivals::Even, 3);
         let wanted: Vec<u64> = (0..1000).map(|n| n * SECOND / 100).collect();
-        assert_eq!(due, wanted);
+        for (threads, clients) in [(1, 1), (1, 5), (2, 3), (3, 3), (3, 7), (4, 6)] {
+            let mut due = of_each((100.0, 100.0), Arrivals::Even, threads, clients).concat();
+            due.sort_unstable();
+            assert_eq!(due, wanted, "{threads} threads, {clients} clients");
+        }
+    }
+
+    #[test]
+    fn each_thread_has_arrivals_in_proportion_to_its_clients() {
+        for (threads, clients) in [(2, 3), (3, 7), (4, 6), (8, 9)] {
+            for (arrivals, off) in [(Arrivals::Even, 1.0), (Arrivals::Poisson, 300.0)] {
+                let due = of_each((1000.0, 1000.0), arrivals, threads, clients);
+                for (thread, due) in due.iter().enumerate() {
+                    let own = (thread..clients).step_by(threads).count();
+                    let wanted = 10_000.0 * own as f64 / clients as f64;
+                    let apart = (due.len() as f64 - wanted).abs();
+                    assert!(apart <= own as f64 * off, "{arrivals:?} {thread}: {} of {wanted}", due.len());
+                }
+            }
+        }
+        // Number 0 and 2 of three are the first thread's.
+        let due = of_each((1.0, 1.0), Arrivals::Even, 2, 3);
+        assert_eq!(due[1], [1, 4, 7].map(|second| second * SECOND));
+        assert_eq!(due[0], [0, 2, 3, 5, 6, 8, 9].map(|second| second * SECOND));
     }
 
     #[test]
@@ -125,7 +180,8 @@ mod tests {
 
     #[test]
     fn who_is_late_gets_what_was_due_with_its_own_time() {
-        let mut schedule = Schedule::new((10.0, 10.0), SECOND, Arrivals::Even, (0, 1), Random::new(1, 1));
+        let alone = Share { thread: 0, threads: 1, clients: 1 };
+        let mut schedule = Schedule::new((10.0, 10.0), SECOND, Arrivals::Even, alone, Random::new(1, 1));
         assert_eq!(schedule.take(0), Some(0));
         assert_eq!(schedule.take(SECOND / 20), None);
         assert_eq!(schedule.take(SECOND), Some(SECOND / 10));

@@ -27,7 +27,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags};
 
-use super::arrivals::Schedule;
+use super::arrivals::{Schedule, Share};
 use super::connect::{Connection, Peer};
 use super::cpu;
 use super::tally::Tally;
@@ -209,8 +209,8 @@ impl<'a, W: Wire> Thread<'a, W> {
             Pace::Closed { .. } => None,
             Pace::Open { from, to, arrivals } => {
                 let random = Random::new(round.seed, (round.threads + number) as u64);
-                let whose = (number, round.threads);
-                Some(Schedule::new((from, to), round.counted.1, arrivals, whose, random))
+                let share = Share { thread: number, threads: round.threads, clients: round.clients };
+                Some(Schedule::new((from, to), round.counted.1, arrivals, share, random))
             }
         };
         Ok(Self {
@@ -272,13 +272,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         if let Some(before) = worked {
             self.tally.cpu = before.until(&cpu::Reading::of_this_thread());
         }
-        self.tally.end(now);
-        if let Some(schedule) = &mut self.schedule {
-            let end = now.min(end);
-            while let Some(due) = schedule.take(end.saturating_sub(1)) {
-                self.tally.unstarted(due, end);
-            }
-        }
+        self.tally.end(now, self.schedule.take());
         if self.alive > 0 {
             live.hold();
         }

@@ -95,7 +95,10 @@ fn run_over<W: Wire>(
         running.into_iter().map(|one| one.join().map_err(panicked)).collect()
     });
     live.enter(Phase::Over);
-    Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients)
+    // Who has stopped the round wants to know what it was until then; who stops it from here on waits for nothing more.
+    let ended_early = live.is_stopped();
+    let stopped = || !ended_early && live.is_stopped();
+    Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients, &stopped)
 }
 
 /// A thread of the driver ended by a panic: this round has no figures, and other arms go on.

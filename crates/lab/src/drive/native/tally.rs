@@ -1,9 +1,13 @@
 //! What one thread has counted, and the sum over threads.
+//!
+//! What was due in an open loop and never begun is counted with the sum: a thread that has lost all its clients ends long
+//! before the round does, and what is due meanwhile is nobody else's.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::arrivals::Schedule;
 use crate::drive::wire::{Code, Failure};
 use crate::drive::{CpuTime, Errors, Kind, Measured, histogram};
 
@@ -19,6 +23,8 @@ pub(super) struct Tally {
     /// How late transactions began (open loop).
     lag: Option<Histogram<u64>>,
     unstarted: u64,
+    /// What is due next, and later, of what the thread has not begun (open loop).
+    overdue: Option<Schedule>,
     errors: Vec<Seen>,
     lost: Option<(usize, String)>,
     /// The thread's work while it counted.
@@ -45,6 +51,7 @@ impl Tally {
             seconds: vec![0; ((until - from) / 1_000_000_000) as usize],
             lag: open.then(histogram),
             unstarted: 0,
+            overdue: None,
             errors: Vec::new(),
             lost: None,
             cpu: CpuTime::default(),
@@ -80,7 +87,7 @@ impl Tally {
     }
 
     /// A transaction due at `due` was not begun by `end`.
-    pub(super) fn unstarted(&mut self, due: u64, end: u64) {
+    fn unstarted(&mut self, due: u64, end: u64) {
         if self.counts(due)
             && let Some(lag) = &mut self.lag
         {
@@ -132,14 +139,27 @@ impl Tally {
         }
     }
 
-    /// The round ends early.
-    pub(super) fn end(&mut self, now: u64) {
+    /// The thread ends, maybe early; what is left of its arrivals.
+    pub(super) fn end(&mut self, now: u64, overdue: Option<Schedule>) {
         self.until = self.until.min(now.max(self.from));
+        self.overdue = overdue;
+    }
+
+    /// Counts what was due before the round's end, at `until`, and never begun. False if it was `stopped` from that.
+    fn count_overdue(&mut self, until: u64, stopped: &dyn Fn() -> bool) -> bool {
+        self.until = until;
+        let Some(mut overdue) = self.overdue.take() else { return true };
+        while let Some(due) = overdue.take(until.saturating_sub(1)) {
+            if stopped() {
+                return false;
+            }
+            self.unstarted(due, until);
+        }
+        true
     }
 
     /// Adds another thread's counts.
     fn add(&mut self, other: Self) {
-        self.until = self.until.max(other.until);
         for (mine, its) in self.kinds.iter_mut().zip(other.kinds) {
             mine.done += its.done;
             mine.failed += its.failed;
@@ -167,8 +187,18 @@ impl Tally {
         self.cpu.system += other.cpu.system;
     }
 
-    /// The sum over all threads; an error where all was lost before anything could be counted.
-    pub(super) fn sum(tallies: Vec<Self>, clients: usize) -> Result<Measured, String> {
+    /// The sum over all threads; an error where all was lost before anything could be counted, and where it was `stopped`
+    /// before all was.
+    pub(super) fn sum(
+        mut tallies: Vec<Self>,
+        clients: usize,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Measured, String> {
+        // The round ends with the last thread.
+        let until = tallies.iter().map(|one| one.until).max().expect("a round has a thread");
+        if !tallies.iter_mut().all(|one| one.count_overdue(until, stopped)) {
+            return Err("stopped before what was due and never begun was counted".to_owned());
+        }
         let mut tallies = tallies.into_iter();
         let mut all = tallies.next().expect("a round has a thread");
         tallies.for_each(|one| all.add(one));
@@ -202,6 +232,9 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Random;
+    use crate::drive::Arrivals;
+    use crate::drive::native::arrivals::Share;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -213,19 +246,17 @@ mod tests {
         tally.done(1, SECOND, 2 * SECOND);
         tally.begun(SECOND, SECOND + 9);
         tally.begun(SECOND, 4 * SECOND);
-        tally.unstarted(2 * SECOND, 3 * SECOND);
-        tally.unstarted(SECOND / 2, 3 * SECOND);
         tally.failed(0, true, 2 * SECOND);
         tally.failed(0, false, 2 * SECOND);
-        tally.end(3 * SECOND + 1);
+        tally.end(3 * SECOND + 1, None);
         tally.done(1, SECOND, 3 * SECOND + 2);
-        let measured = Tally::sum(vec![tally], 1).unwrap();
+        let measured = Tally::sum(vec![tally], 1, &|| false).unwrap();
         assert_eq!(measured.elapsed, Duration::from_nanos(2 * SECOND + 1));
         assert_eq!((measured.kinds[0].done, measured.kinds[1].done), (0, 2));
         assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
         assert_eq!(measured.kinds[1].latency.min(), 10);
         assert_eq!(measured.seconds, [1, 1]);
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (3, 2));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, 1));
     }
 
     #[test]
@@ -239,7 +270,7 @@ mod tests {
             tally.done(0, 1, 2);
             tally
         });
-        let measured = Tally::sum(tallies.into(), 2).unwrap();
+        let measured = Tally::sum(tallies.into(), 2, &|| false).unwrap();
         assert_eq!(measured.lost_clients, Some((2, "first".to_owned())));
         assert_eq!(
             measured.errors,
@@ -252,7 +283,37 @@ mod tests {
     fn a_round_lost_before_its_measured_time_is_an_error() {
         let mut tally = Tally::new(1, (SECOND, 2 * SECOND), false);
         tally.lost(|| "no table".to_owned());
-        tally.end(5);
-        assert!(Tally::sum(vec![tally], 1).unwrap_err().contains("no table"));
+        tally.end(5, None);
+        assert!(Tally::sum(vec![tally], 1, &|| false).unwrap_err().contains("no table"));
+    }
+
+    /// Two threads of a round from 1 s to 4 s at 10 a second; the second one has lost its client at 2 s.
+    fn one_of_two_lost() -> Vec<Tally> {
+        let tallies = [(0, 4 * SECOND), (1, 2 * SECOND)].map(|(thread, end)| {
+            let share = Share { thread, threads: 2, clients: 2 };
+            let even = Arrivals::Even;
+            let mut schedule = Schedule::new((10.0, 10.0), 4 * SECOND, even, share, Random::new(1, 1));
+            let mut tally = Tally::new(1, (SECOND, 4 * SECOND), true);
+            while let Some(due) = schedule.take(end.min(3 * SECOND)) {
+                tally.begun(due, due);
+            }
+            tally.end(end, Some(schedule));
+            tally
+        });
+        tallies.into()
+    }
+
+    #[test]
+    fn what_is_due_up_to_the_rounds_end_counts_where_a_thread_has_lost_its_clients() {
+        let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
+        assert_eq!(measured.elapsed, Duration::from_secs(3));
+        // The first has begun all due by 3 s, the second by 2 s: those at 3.2 to 3.8 s, and at 2.1 to 3.9 s, are left.
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, 4 + 10));
+        // Where the other ends early, so does the round.
+        let mut early = one_of_two_lost();
+        early[0].until = 3 * SECOND + SECOND / 2;
+        let measured = Tally::sum(early, 2, &|| false).unwrap();
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (25, 2 + 7));
+        assert!(Tally::sum(one_of_two_lost(), 2, &|| true).unwrap_err().starts_with("stopped before"));
     }
 }

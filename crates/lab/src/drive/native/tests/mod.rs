@@ -32,6 +32,8 @@ pub struct Steps {
     row: Option<i64>,
     /// After so many transactions a client goes no further.
     most: usize,
+    /// Clients that go no further from the beginning.
+    lost: &'static [usize],
     /// Errors it lets pass.
     tolerated: &'static [&'static str],
     /// What clients were told of failures.
@@ -67,6 +69,7 @@ impl Steps {
             steps: steps.to_vec(),
             row: Some(42),
             most: usize::MAX,
+            lost: &[],
             tolerated: &[],
             failures: Arc::default(),
         }
@@ -106,12 +109,12 @@ impl Workload for Steps {
         self.statements.clone()
     }
 
-    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+    fn client(&self, index: usize, _: usize) -> Box<dyn Client> {
         Box::new(Stepper {
             steps: self.steps.clone(),
             row: self.row,
             at: 0,
-            left: self.most,
+            left: if self.lost.contains(&index) { 0 } else { self.most },
             failures: self.failures.clone(),
         })
     }

@@ -38,6 +38,19 @@ fn an_open_loop_counts_from_when_transactions_were_due() {
     assert!(kept_up, "{seen:?}, alone {}", only.latency.value_at_quantile(0.5));
 }
 
+#[test]
+fn a_thread_has_its_clients_share_of_the_rate_and_what_is_due_after_it_lost_them_is_counted() {
+    let fake = Fake::new(|_| Act::Row);
+    let pace = Pace::Open { from: 300.0, to: 300.0, arrivals: Arrivals::Even };
+    // The first thread's, of which each takes one arrival with it.
+    let workload = Steps { lost: &[0, 2], ..point() };
+    let measured = run(&fake.target, &workload, &Load { pace, ..load(3, 2, 1_000) }).unwrap();
+    assert_eq!(measured.lost_clients, Some((2, "enough".to_owned())));
+    assert_eq!((measured.elapsed, measured.lag.unwrap().len()), (Duration::from_secs(1), 300));
+    let (done, unstarted) = (measured.kinds[0].done, measured.unstarted);
+    assert!(unstarted >= 198 && (297..=298).contains(&(done + unstarted)), "{done} and {unstarted}");
+}
+
 /// Two clients do ten transactions each, of which the server makes nothing.
 fn ten_each(steps: &[Step], think: Duration) -> Measured {
     let fake = Fake::new(|_| Act::Row);
