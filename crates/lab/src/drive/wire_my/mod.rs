@@ -1,7 +1,7 @@
 //! MySQL's protocol (4.1 and later), as the native driver speaks it to MySQL and MariaDB.
 //!
 //! Prepared statements are executed with binary values: whole numbers as BIGINT, other numbers as DECIMAL, texts as
-//! VARCHAR. The protocol answers one command at a time, so nothing is queued: a statement that need not be waited for is
+//! VARCHAR, and booleans as the BIGINT 1 or 0 that TRUE and FALSE are in a statement's text. The protocol answers one command at a time, so nothing is queued: a statement that need not be waited for is
 //! waited for all the same. Without being kept prepared (extended), a statement is prepared, executed and closed each time.
 //! What a server can't prepare (MySQL START TRANSACTION, say) is sent as text once it has said so.
 
@@ -165,8 +165,13 @@ fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
     });
 }
 
+/// The whole number that a value is.
 fn whole(value: &[u8]) -> Option<i64> {
-    std::str::from_utf8(value).ok()?.parse().ok()
+    match value {
+        b"true" => Some(1),
+        b"false" => Some(0),
+        _ => std::str::from_utf8(value).ok()?.parse().ok(),
+    }
 }
 
 fn decimal(value: &[u8]) -> bool {

@@ -192,6 +192,20 @@ fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     assert_eq!(out, framed(0, b"\x03BEGIN"));
 }
 
+#[test]
+fn booleans_are_the_numbers_that_they_are_in_a_text() {
+    let prepared = wire(Protocol::Prepared, unix());
+    let (mut session, mut params, mut out) = (session(&prepared), Params::default(), Vec::new());
+    params.verbatim("true");
+    params.verbatim("false");
+    params.text("true");
+    params.verbatim("Infinity");
+    prepared.encode(&mut session, StatementId(1), &params, true, &mut out);
+    let head = b"\x17\x09\0\0\0\0\x01\0\0\0\0\x01\x08\0\x08\0\xfd\0\xfd\0";
+    let values = [&1i64.to_le_bytes()[..], &0i64.to_le_bytes(), b"\x04true\x08Infinity"].concat();
+    assert_eq!(out, framed(0, &[&head[..], &values].concat()));
+}
+
 /// A statement's description: its number, four parameters and one column.
 fn described(number: u8) -> Vec<u8> {
     let first = [0, number, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, 0];
