@@ -20,9 +20,13 @@ pub(super) struct Wrong {
 /// Nesting that no script needs and that the stack still bears.
 const DEPTH_MAX: usize = 200;
 
+/// Operators of one expression that no script needs. Each may lie below the next one in the tree, which is as deep then, and
+/// is walked by recursion.
+const OPERATORS_MAX: usize = 1000;
+
 /// Reads the expression that begins at `at`; returns it with the place after its line.
 pub(super) fn expression(text: &str, at: usize, names: &mut Names) -> Result<(Expression, usize), Wrong> {
-    let mut parser = Parser { text, at, token: Token::End, names, depth: 0 };
+    let mut parser = Parser { text, at, token: Token::End, names, depth: 0, operators: 0 };
     parser.advance()?;
     let expression = parser.binary(1)?;
     match parser.token {
@@ -91,6 +95,8 @@ struct Parser<'a, 'n> {
     token: Token<'a>,
     names: &'n mut Names,
     depth: usize,
+    /// Between operands or after one, so far.
+    operators: usize,
 }
 
 impl<'a> Parser<'a, '_> {
@@ -218,6 +224,10 @@ impl<'a> Parser<'a, '_> {
             }
             if level == COMPARISON && compared {
                 return Err(self.unexpected());
+            }
+            self.operators += 1;
+            if self.operators > OPERATORS_MAX {
+                return Err(self.wrong("expression is too long", ""));
             }
             compared = level == COMPARISON;
             let token = self.token;

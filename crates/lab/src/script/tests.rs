@@ -313,12 +313,26 @@ fn what_cannot_be_is_refused_with_its_place() {
     }
     let nested = format!("\\set a {}1{}", "(".repeat(5000), ")".repeat(5000));
     assert!(refusal(&nested).contains("nested too deeply"));
+    let long = format!("SELECT 1;\n\\set a 1{}", "+1".repeat(1001));
+    assert!(refusal(&long).starts_with("t.sql:2:2009: expression is too long in command \"set\""));
     let many = format!("SELECT {};", ":scale,".repeat(256));
     assert!(refusal(&many).contains("too many arguments (maximum is 255)"));
     let mut settings = settings();
     assert!(
         settings.define("x").is_err() && settings.define("x=").is_err() && settings.define("1=2").is_err()
     );
+}
+
+/// On a stack as the driver's threads have it.
+#[test]
+fn as_many_operators_as_an_expression_may_have_are_evaluated() {
+    for (first, operator, expected) in
+        [("1", "+1", "1001"), ("true", " and true", "true"), ("null", " is not null", "true")]
+    {
+        let text = format!("\\set a {first}{}\nSELECT :a;", operator.repeat(1000));
+        let told = std::thread::spawn(move || steps(&text)).join().unwrap();
+        assert_eq!(told, [format!("run SELECT {expected};"), "done 0".to_owned()]);
+    }
 }
 
 #[test]
