@@ -1,7 +1,7 @@
 //! YCSB's core workloads A to F over its table for SQL databases: `usertable` with `ycsb_key` and ten fields.
 //!
-//! Keys that clients insert are numbered in blocks of their own, one for each client ever made, so that nothing is shared
-//! while a round runs. The latest keys of a client are then its own inserts and the loaded ones, in YCSB's proportion: a
+//! Keys that clients insert are numbered in blocks of their own, one for each client ever made in this process, so that
+//! nothing is shared while a round runs, and arms whose rounds take turns on one database insert other keys each. The latest keys of a client are then its own inserts and the loaded ones, in YCSB's proportion: a
 //! client takes it that the others have inserted as many as it has.
 
 use std::sync::Arc;
@@ -104,6 +104,9 @@ const UPDATE: u16 = 3;
 /// Numbers of a client's block of keys.
 const BLOCK: u64 = 1 << 32;
 
+/// Blocks given out, to clients of all arms: several may share a database. The first has the records loaded.
+static BLOCKS: AtomicU64 = AtomicU64::new(1);
+
 /// One of YCSB's workloads.
 #[derive(Debug)]
 pub struct Ycsb {
@@ -112,8 +115,6 @@ pub struct Ycsb {
     options: Options,
     seed: u64,
     plan: Arc<Plan>,
-    /// Blocks given out.
-    blocks: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -153,7 +154,6 @@ impl Ycsb {
             options,
             seed,
             plan: Arc::new(plan),
-            blocks: AtomicU64::new(0),
         })
     }
 
@@ -248,7 +248,7 @@ impl Workload for Ycsb {
 
     fn client(&self, _: usize, of: usize) -> Box<dyn Client> {
         // Relaxed: the counter hands out numbers and nothing else.
-        let block = self.blocks.fetch_add(1, Ordering::Relaxed) + 1;
+        let block = BLOCKS.fetch_add(1, Ordering::Relaxed);
         Box::new(YcsbClient {
             latest: self.plan.latest,
             plan: Arc::clone(&self.plan),

@@ -93,6 +93,46 @@ fn workloads_run_under_every_protocol() {
     }
 }
 
+/// Arms may share a database, and their rounds take turns.
+#[test]
+fn arms_on_one_database_insert_other_keys_each() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "shared") else { continue };
+        for letter in ['d', 'e'] {
+            let arms = [(); 2].map(|()| Ycsb::new(letter, Default::default(), 1).unwrap());
+            arms[0].load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
+            for (round, arm) in [0, 1, 1, 0].into_iter().enumerate() {
+                let measured = run(&scratch, &arms[arm], Protocol::Prepared);
+                let inserted = &measured.kinds[1];
+                assert!(measured.errors.is_empty(), "{letter}, round {round}: {:?}", measured.errors);
+                assert!(inserted.done > 0 && inserted.failed == 0, "{letter}, round {round}");
+            }
+        }
+    }
+}
+
+/// A script's booleans compare with a column's, under every protocol and on every server.
+#[test]
+fn booleans_of_a_script_are_booleans_of_the_server() {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "booleans") else { continue };
+        let mut control = scratch.control();
+        control.execute("create table flags (flag boolean)").unwrap();
+        control.execute("insert into flags values (true), (true), (false)").unwrap();
+        let text = "\\set yes 1 = 1\n\\set no 1 = 2\n\
+                    SELECT count(*) AS many FROM flags WHERE flag = :yes \\gset\n\
+                    SELECT count(*) AS few FROM flags WHERE flag = :no \\gset\n\
+                    \\if :many <> 2 or :few <> 1\nSELECT no_such_column FROM flags;\n\\endif\n";
+        let source = Source { name: "flags".into(), text: text.into(), weight: 1 };
+        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
+        let workload = PgBench::new(&[source], &settings, 100).unwrap();
+        for protocol in PROTOCOLS {
+            let measured = run(&scratch, &workload, protocol);
+            assert!(measured.errors.is_empty(), "{dialect:?} {protocol:?}: {:?}", measured.errors);
+        }
+    }
+}
+
 /// Where every client writes the same few rows, what sysbench lets pass is begun anew, and no transaction fails.
 #[test]
 fn what_sysbench_tolerates_fails_no_transaction() {

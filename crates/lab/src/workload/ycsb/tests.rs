@@ -81,6 +81,23 @@ fn keys_exist_when_they_are_read() {
 }
 
 #[test]
+fn arms_insert_other_keys_each_and_so_do_their_rounds() {
+    let arms = [workload('d', None), workload('d', None)];
+    let mut inserted = BTreeSet::new();
+    for (round, arm) in [0, 1, 1, 0].into_iter().enumerate() {
+        for mut driver in [0, 1].map(|index| Driver::new(&arms[arm], index, 2)) {
+            let sent = (0..400).map(|_| driver.transaction().0.swap_remove(0));
+            for insert in sent.filter(|sent| sent.starts_with("INSERT")) {
+                let (_, values) = insert.split_once("VALUES(").unwrap();
+                let key = values.split(',').next().unwrap().to_owned();
+                assert!(inserted.insert(key.clone()), "round {round}: {key} again");
+            }
+        }
+    }
+    assert!(inserted.len() > 80, "{}", inserted.len());
+}
+
+#[test]
 fn a_repeated_operation_makes_the_same_choices() {
     let workload = workload('d', None);
     let mut driver = Driver::new(&workload, 0, 1);
