@@ -136,14 +136,19 @@ class Run:
             self.report = json.load(file)
         self.points = {(point["arm"], point["clients"]): point for point in self.report["points"]}
         self.clients = sorted({count for _, count in self.points})
-        self.said = []
+        self.said, self.missing = [], []
 
-    def read_findings(self, markdown):
-        """What the program finds in the run now, rather than what one found that may have been older."""
+    def read(self, markdown):
+        """What the program finds in the run now, rather than what one found that may have been older, and what it misses."""
         with open(markdown) as file:
-            lines = iter(file.read().splitlines())
-        if "**Findings**" in lines and next(lines) == "":
-            self.said = [line.removeprefix("- ") for line in itertools.takewhile(str.strip, lines)]
+            text = file.read().splitlines()
+
+        def listed(title):
+            lines = iter(text)
+            found = f"**{title}**" in lines and next(lines) == ""
+            return [line.removeprefix("- ") for line in itertools.takewhile(str.strip, lines)] if found else []
+
+        self.said, self.missing = listed("Findings"), listed("Missing")
 
     def tps(self, arm, count):
         point = self.points.get((arm, count))
@@ -167,6 +172,16 @@ class Run:
                 about, said = line.split(": ", 1)
                 against = about.partition(", against ")[2]
                 yield f"against {TITLES[against]}: {said}" if against else said
+
+    def findings_of_none(self):
+        """What it found on the machine, or the run as a whole."""
+        return [line for line in self.said if not any(line.startswith(f"{arm}, ") for arm in [FIRST, *OTHERS])]
+
+    def about(self):
+        """The machine and the servers, by name."""
+        about = {name: value for name, value in self.report["machine"]["facts"] if not name.endswith(" at start")}
+        servers = {TITLES[arm["name"]]: ", ".join([version(arm["server"]), *settings(arm)]) for arm in self.report["arms"]}
+        return about | servers
 
 
 def factor(ratio):
@@ -272,18 +287,19 @@ def settings(arm):
 
 def page(runs, plots, into):
     """The page's text."""
-    first = runs[0].report
+    about = runs[0].about()
     lines = ["# Results", "",
              "Allcore beside PostgreSQL 18 and MariaDB on the same machine, which the load driver shares with them; made by",
              "`make results` from stored runs of [the lab](lab.md). All servers are durable, as they are by default, and have the",
              "same memory for their buffers. Figures are medians of rounds in which the servers took turns, with how far",
              "their 95% interval reaches; ratios are of rounds that lie next to each other. Ratios are more to be",
              "trusted than figures.", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in first["machine"]["facts"]]
-    lines += [f"| {TITLES[arm['name']]} | {', '.join([version(arm['server']), *settings(arm)])} |" for arm in first["arms"]]
+    lines += [f"| {name} | {value} |" for name, value in about.items()]
     lines += ["", *summary(runs), "", *worst(runs, causes(os.path.join(into, "results", "causes.md")))]
     for run in runs:
-        lines += [f"## {run.name}", "", f"{run.title}; measured {run.report['began'][:10]}.", "", *table(run), ""]
+        lines += [f"## {run.name}", "", f"{run.title}; measured {run.report['began'][:10]}."]
+        lines += [f"{name}: {value}." for name, value in run.about().items() if about.get(name) != value]
+        lines += ["", *table(run), ""]
         lines += [f"![{run.name}: {what}](results/{plot})" for what, plot in plots[run.name]] + [""]
         lines += [*cpu(run), ""]
         for arm in [FIRST, *OTHERS]:
@@ -291,7 +307,7 @@ def page(runs, plots, into):
             lines += [f"{TITLES[arm]}:", "", *(f"- {line}" for line in said), ""] if said else []
         broken = [f"{point['arm']} at {clients(point['clients'])}: {check['claim']}: {check['fault']}"
                   for point in run.report["points"] for check in point["checks"] if check["fault"]]
-        for title, said in [("Broken checks", broken), ("Missing", run.report["missing"])]:
+        for title, said in [("The run", run.findings_of_none()), ("Broken checks", broken), ("Missing", run.missing)]:
             if said:
                 lines += [f"{title}:", "", *(f"- {line}" for line in said), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -308,7 +324,7 @@ def write(options, store, into):
         with tempfile.TemporaryDirectory() as drawn:
             subprocess.run([options.binary, "bench", "report", f"{store}/{run.name}.json", "--plots", drawn,
                             "--markdown", f"{drawn}/run.md"], check=True, stdout=subprocess.DEVNULL)
-            run.read_findings(f"{drawn}/run.md")
+            run.read(f"{drawn}/run.md")
             plots[run.name] = []
             for what in ["tps", "efficiency", "p99"]:
                 for file in os.listdir(drawn):

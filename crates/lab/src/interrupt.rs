@@ -1,7 +1,7 @@
 //! Signals: Ctrl-C or the signal to end ends a run with what it has measured, a second one the program; a terminal that
 //! goes away ends the run as the first one does.
 //!
-//! What must hold: the terminal is as it was on every way out. Servers that the lab started are stopped by their guards
+//! What must hold: the terminal is as it was on every way out, and so are the CPUs of a server that was pinned. Servers that the lab started are stopped by their guards
 //! (`arm`), which notice that the lab is gone. A run is not paused: Ctrl-Z is not heeded, since what is measured around a
 //! pause is worth nothing.
 
@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use sync::atomic::{AtomicBool, Ordering};
 
+use crate::observe::give_back;
 use crate::view;
 
 /// Exit status of a program that a Ctrl-C ended.
@@ -37,6 +38,7 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
                 SIGQUIT => {
                     let _nobody_draws = std::io::stderr().lock();
                     view::restore();
+                    give_back();
                     // Returns only where it fails, and there is nothing else to do then.
                     let _ = emulate_default_handler(signal);
                 }
@@ -55,6 +57,7 @@ fn end_at_once() -> ! {
     // Held to the end: nobody draws any more.
     let mut error = std::io::stderr().lock();
     view::restore();
+    give_back();
     let _ = writeln!(error, "\nended at once: nothing more is reported");
     std::process::exit(i32::from(STOPPED));
 }

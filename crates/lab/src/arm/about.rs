@@ -73,6 +73,18 @@ pub fn size(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(1 << (10 * power))
 }
 
+/// MySQL's settings that are sizes, which it tells in bytes.
+const BYTES: [&str; 3] = ["innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity"];
+
+/// Bytes as MySQL's options take them: `2G`, `512M`.
+fn short(bytes: &str) -> String {
+    match bytes.parse::<u64>() {
+        Ok(bytes) if bytes > 0 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        Ok(bytes) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        _ => bytes.to_owned(),
+    }
+}
+
 impl About {
     /// How much of a database it keeps in memory, where it says so.
     pub fn buffers(&self) -> Option<u64> {
@@ -103,6 +115,9 @@ impl About {
                 let rows =
                     control.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
                 let pair = |row: Vec<Option<String>>| match <[Option<String>; 2]>::try_from(row) {
+                    Ok([Some(name), Some(value)]) if BYTES.contains(&name.as_str()) => {
+                        Some((name, short(&value)))
+                    }
                     Ok([Some(name), Some(value)]) => Some((name, value)),
                     _ => None,
                 };
@@ -134,5 +149,7 @@ mod tests {
             assert_eq!(about(name, value).buffers(), bytes, "{name} {value}");
         }
         assert_eq!(size("17000000TB"), None);
+        let shown = ["2147483648", "536870912", "1000", "0", "many"].map(short);
+        assert_eq!(shown, ["2G", "512M", "1000", "0", "many"]);
     }
 }

@@ -75,7 +75,7 @@ pub struct Target {
 pub struct Running {
     /// Where it is.
     pub target: Target,
-    /// What it says it is; settings that the arm was given come first.
+    /// What it says it is; settings that it was given and says nothing of come first.
     pub about: about::About,
     /// Why its server's processes can't be told, where somebody else stands in their place.
     pub unseen: Option<String>,
@@ -96,12 +96,14 @@ impl Running {
         let ask = || about::About::ask(&mut control::Control::connect(&target)?);
         let mut about = ask().map_err(|fault| format!("arm {}: {fault}", spec.name))?;
         if let spec::Source::Own(recipe) = &spec.source {
-            let given =
-                recipe.settings.iter().map(|(name, value)| (name.clone(), value.clone().unwrap_or_default()));
-            let given: Vec<(String, String)> = given.collect();
-            about
-                .settings
-                .retain(|(name, _)| given.iter().all(|(other, _)| other.replace('-', "_") != *name));
+            // What it made of one may be another value.
+            let is_told = |given: &str| {
+                let given = given.to_lowercase().replace('-', "_");
+                about.settings.iter().any(|(name, _)| *name == given)
+            };
+            let given = recipe.settings.iter().filter(|(name, _)| !is_told(name));
+            let given: Vec<(String, String)> =
+                given.map(|(name, value)| (name.clone(), value.clone().unwrap_or_default())).collect();
             about.settings.splice(0..0, given);
         }
         let mut unseen = None;

@@ -25,6 +25,7 @@ use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus,
 
 pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
 pub use noise::fixed_loop;
+pub(crate) use pin::give_back;
 pub use pin::{Pinned, Split};
 pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 

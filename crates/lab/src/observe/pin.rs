@@ -1,10 +1,11 @@
 //! CPUs of their own for client and server (`--pin`), so that neither is moved about or takes the other's caches.
 //!
 //! What must hold: a server's affinity is as before once the run is over, however it ends, for as long as this process
-//! gets to say so ([`Pinned`] gives it back when it is dropped).
+//! gets to say so ([`Pinned`] gives it back when it is dropped, [`give_back`] where the process is ended before).
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use procfs::process::all_processes;
 use rustix::process::Pid;
@@ -72,7 +73,7 @@ impl Split {
     /// Does what starts a server on the servers' CPUs, so that the server sizes itself for these; the calling thread is then
     /// where it was. Where that is not permitted, `work` is done anywhere: [`Pinned::pin`] is to say so.
     pub fn on_servers<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut there = Pinned { before: Vec::new(), servers: Vec::new() };
+        let mut there = Before::default();
         let _ = there.one(rustix::thread::gettid(), &set(&self.server));
         work()
     }
@@ -92,11 +93,22 @@ fn cpu_list(text: &str) -> Option<Vec<usize>> {
     Some(cpus)
 }
 
-/// Threads pinned, and where they might run before.
+/// Threads pinned; dropping it gives them their CPUs back.
 #[derive(Debug)]
 pub struct Pinned {
-    before: Vec<(Pid, CpuSet)>,
-    servers: Vec<u32>,
+    _before: Arc<Before>,
+}
+
+/// What is pinned in this process.
+static PINNED: Mutex<Vec<Weak<Before>>> = Mutex::new(Vec::new());
+
+/// Gives all that is pinned its CPUs back, before the process ends without dropping anything.
+pub(crate) fn give_back() {
+    for pinned in &*PINNED.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(before) = pinned.upgrade() {
+            before.give_back();
+        }
+    }
 }
 
 impl Pinned {
@@ -104,7 +116,7 @@ impl Pinned {
     /// with these first processes to theirs; processes and threads that these start later inherit it. An error says what is
     /// not permitted; then nothing is pinned.
     pub fn pin(split: &Split, servers: &[u32]) -> Result<Self, String> {
-        let mut pinned = Self { before: Vec::new(), servers: servers.to_vec() };
+        let mut pinned = Before { threads: Vec::new(), servers: servers.to_vec() };
         let own = rustix::thread::gettid();
         pinned
             .one(own, &set(&split.client))
@@ -122,31 +134,48 @@ impl Pinned {
                 }
             }
         }
-        Ok(pinned)
-    }
-
-    fn one(&mut self, thread: Pid, to: &CpuSet) -> Result<(), rustix::io::Errno> {
-        let before = sched_getaffinity(Some(thread))?;
-        sched_setaffinity(Some(thread), to)?;
-        self.before.push((thread, before));
-        Ok(())
+        let before = Arc::new(pinned);
+        let mut all = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Arc::downgrade(&before));
+        Ok(Self { _before: before })
     }
 }
 
-impl Drop for Pinned {
-    fn drop(&mut self) {
+/// Where threads might run before they were pinned.
+#[derive(Debug, Default)]
+struct Before {
+    threads: Vec<(Pid, CpuSet)>,
+    servers: Vec<u32>,
+}
+
+impl Before {
+    fn one(&mut self, thread: Pid, to: &CpuSet) -> Result<(), rustix::io::Errno> {
+        let before = sched_getaffinity(Some(thread))?;
+        sched_setaffinity(Some(thread), to)?;
+        self.threads.push((thread, before));
+        Ok(())
+    }
+
+    fn give_back(&self) {
         // Threads that have ended have none to give back: errors say no more than that, here and below.
-        for (thread, before) in &self.before {
+        for (thread, before) in &self.threads {
             let _ = sched_setaffinity(Some(*thread), before);
         }
         // Those that came since have inherited; they get what the server's first thread had.
-        let Some((_, first)) = self.before.get(1) else { return };
-        let known: HashSet<Pid> = self.before.iter().map(|(thread, _)| *thread).collect();
+        let Some((_, first)) = self.threads.get(1) else { return };
+        let known: HashSet<Pid> = self.threads.iter().map(|(thread, _)| *thread).collect();
         for thread in threads(&self.servers).unwrap_or_default() {
             if !known.contains(&thread) {
                 let _ = sched_setaffinity(Some(thread), first);
             }
         }
+    }
+}
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
@@ -246,6 +275,10 @@ mod tests {
         let pinned = Pinned::pin(&split, &[shell.id()]).unwrap();
         assert_eq!(sched_getaffinity(child).unwrap(), set(&split.server));
         assert_eq!(sched_getaffinity(None).unwrap(), set(&split.client));
+        // As where the process ends at once.
+        give_back();
+        assert_eq!(sched_getaffinity(child).unwrap(), before);
+        sched_setaffinity(child, &set(&split.server)).unwrap();
         drop(pinned);
         assert_eq!(sched_getaffinity(child).unwrap(), before);
         assert_eq!(sched_getaffinity(None).unwrap(), own);

@@ -4,13 +4,13 @@
 //! differs between the machines and the loads, since it may explain all the rest. Arms are matched by name; where each
 //! run has but one, those two are. Rounds of two runs lie too far apart to be paired, so that a ratio's bounds come from
 //! both runs' own: the distances of each side add up as independent ones do, on logarithms (recovered variances, after
-//! Zou and Donner 2008).
+//! Zou and Donner 2008). In an open loop throughput is what was asked for: there the ratio is that of p99.
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
 use super::{Arm, Interval, Machine, Point, Report, figures, terminal};
 use crate::observe::{LOAD_AT_START, MEMORY_AT_START};
-use crate::stats::{Verdict, median, verdict};
+use crate::stats::{Verdict, estimate_positive, median, verdict};
 
 /// The fixed loop's medians are apart by more than this part where the machines differ.
 const APART: f64 = 0.03;
@@ -37,6 +37,8 @@ pub struct Comparison {
 pub struct Series {
     /// Workload, protocol and arm.
     pub title: String,
+    /// Whether either run's loop was open, so that less of the ratio is better.
+    pub open: bool,
     /// By rising clients.
     pub pairs: Vec<Pair>,
 }
@@ -48,7 +50,7 @@ pub struct Pair {
     pub clients: usize,
     /// Transactions a second in the first run and in the second.
     pub tps: [Interval; 2],
-    /// The second's over the first's.
+    /// The second's throughput over the first's; in an open loop its p99.
     pub ratio: Interval,
     /// The 99th percentile of latency in both, in milliseconds.
     pub p99: [f64; 2],
@@ -62,7 +64,7 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
     for (which, report) in [("first", first), ("second", second)] {
         let of = |line: String| format!("{which}: {line}");
         all.broken.extend(sheets::broken_checks(report).into_iter().map(of));
-        all.missing.extend(report.missing.iter().cloned().map(of));
+        all.missing.extend(sheets::missing(report).into_iter().map(of));
     }
     // What is another one at each run says nothing of the machine.
     let lasting = |report: &Report| -> Vec<(String, String)> {
@@ -83,6 +85,7 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
     for group in groups(first) {
         let same = |other: &&Group<'_>| other.workload == group.workload && other.protocol == group.protocol;
         let other = others.iter().find(same);
+        let open = group.is_open() || other.is_some_and(Group::is_open);
         for arm in &group.arms {
             let mut pairs = Vec::new();
             let mut alone = Vec::new();
@@ -90,7 +93,7 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
                 match other.and_then(|other| other.point(partner(first, second, arm), point.clients)) {
                     Some(with) => {
                         matched.push(with);
-                        pairs.push(pair(point, with));
+                        pairs.push(pair(point, with, open));
                     }
                     None => alone.push(point.clients.to_string()),
                 }
@@ -98,7 +101,7 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
             let title = format!("{}, {arm}", group.title());
             only("first", &title, &alone, &mut all.unmatched);
             if !pairs.is_empty() {
-                all.series.push(Series { title, pairs });
+                all.series.push(Series { title, open, pairs });
             }
         }
     }
@@ -139,11 +142,15 @@ fn partner<'a>(first: &Report, second: &'a Report, arm: &'a str) -> &'a str {
     }
 }
 
-fn pair(point: &Point, with: &Point) -> Pair {
+fn pair(point: &Point, with: &Point, open: bool) -> Pair {
+    let of = |point: &Point| match open {
+        true => estimate_positive(&point.rounds.iter().map(|round| round.latency.p99).collect::<Vec<_>>()),
+        false => point.tps,
+    };
     Pair {
         clients: point.clients,
         tps: [point.tps, with.tps],
-        ratio: ratio(&point.tps, &with.tps),
+        ratio: ratio(&of(point), &of(with)),
         p99: [point.latency().p99, with.latency().p99],
         failed: [point.failures().failed, with.failures().failed],
     }
@@ -212,11 +219,18 @@ impl Comparison {
 
     /// How many points became faster, slower, or neither.
     fn conclusion(&self) -> String {
-        let pairs = || self.series.iter().flat_map(|series| &series.pairs);
-        let count = |what| pairs().filter(|pair| verdict(&pair.ratio) == what).count();
+        let better = |series: &Series, pair: &Pair| match verdict(&pair.ratio) {
+            Verdict::More if series.open => Verdict::Less,
+            Verdict::Less if series.open => Verdict::More,
+            other => other,
+        };
+        let verdicts: Vec<Verdict> = (self.series.iter())
+            .flat_map(|series| series.pairs.iter().map(move |pair| better(series, pair)))
+            .collect();
+        let count = |what| verdicts.iter().filter(|one| **one == what).count();
         let (faster, slower) = (count(Verdict::More), count(Verdict::Less));
         let (none, unknown) = (count(Verdict::None), count(Verdict::Unknown));
-        let all = pairs().count();
+        let all = verdicts.len();
         let mut text = format!("Of {all} points {faster} became faster, {slower} slower, {none} neither");
         if unknown > 0 {
             text.push_str(&format!("; of {unknown} too few rounds are known to tell"));
@@ -252,7 +266,11 @@ impl Series {
             blocks: vec![
                 block("first", &heads, &run(0)),
                 block("second", &heads, &run(1)),
-                block("second to first", &["ratio", "between"], &change),
+                block(
+                    "second to first",
+                    &[if self.open { "p99's ratio" } else { "ratio" }, "between"],
+                    &change,
+                ),
             ],
         }
     }
@@ -303,6 +321,30 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_open_loops_are_held_against_each_other_by_their_latency() {
+        let first = samples::open_loop();
+        let mut second = first.clone();
+        for round in second.points.iter_mut().flat_map(|point| &mut point.rounds) {
+            round.latency.p99 *= 100.0;
+        }
+        let points = first.points.len();
+        let slower = compare(&first, &second);
+        assert_eq!(
+            slower.conclusion(),
+            format!("Of {points} points 0 became faster, {points} slower, 0 neither.")
+        );
+        assert!(slower.table(120).contains("p99's ratio"), "{}", slower.table(120));
+        let mut more = first.clone();
+        // More was due, and done.
+        for point in &mut more.points {
+            let Interval { value, low, high } = point.tps;
+            point.tps = Interval { value: 4.0 * value, low: 4.0 * low, high: 4.0 * high };
+        }
+        let conclusion = compare(&first, &more).conclusion();
+        assert!(conclusion.contains(&format!("0 became faster, 0 slower, {points} neither")), "{conclusion}");
+    }
+
+    #[test]
     fn two_arms_of_other_names_are_held_against_each_other_where_there_are_no_others() {
         let first = samples::one_point();
         let mut second = first.clone();
@@ -341,7 +383,8 @@ mod tests {
         let text = compare(&lacking, &whole).table(100);
         let expected = "Broken checks:\n\
             - first: tpcc at 8 clients, pg: w_ytd = sum(d_ytd): warehouse 3: 300012.50 and 300000.00\n\n\
-            Missing:\n- first: 16 clients: interrupted\n\n";
+            Missing:\n- first: 16 clients: interrupted\n\
+            - first: pg: the server runs elsewhere: its CPU time is not seen\n\n";
         assert!(text.starts_with(expected), "{text}");
         let text = compare(&whole, &lacking).table(100);
         assert!(

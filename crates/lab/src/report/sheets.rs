@@ -83,16 +83,20 @@ impl Sheet {
     }
 }
 
-/// Transactions a second with their bounds, in an open loop the part of those due, and each arm's ratio to the first one.
+/// Transactions a second with their bounds, and each arm's ratio to the first one; in an open loop the part of those due.
 pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     let open = group.is_open();
-    let heads = if open { &["tps", "±", "of those due", "ratio"][..] } else { &["tps", "±", "ratio"] };
-    let mut sheet = Sheet::of_points("Transactions a second", group, heads, |point| {
-        let ratio = point.ratio.as_ref().map_or(NONE.into(), figures::ratio);
-        let kept = open.then(|| point.kept().map_or(NONE.into(), figures::percent));
-        let cells = [figures::number(point.tps.value), figures::spread(&point.tps)].into_iter();
-        cells.chain(kept).chain([ratio]).collect()
+    let last = if open { "of those due" } else { "ratio" };
+    let mut sheet = Sheet::of_points("Transactions a second", group, &["tps", "±", last], |point| {
+        let last = match open {
+            true => point.kept().map_or(NONE.into(), figures::percent),
+            false => point.ratio.as_ref().map_or(NONE.into(), figures::ratio),
+        };
+        vec![figures::number(point.tps.value), figures::spread(&point.tps), last]
     });
+    if open {
+        return sheet;
+    }
     let first = report.arms.first().map(|arm| arm.name.as_str());
     for block in sheet.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
         block.heads.pop();

@@ -32,6 +32,12 @@ impl<'a> Files<'a> {
     pub fn writable(self, read: Option<&Path>) -> Result<(), String> {
         let mut known: Vec<PathBuf> = read.and_then(place).into_iter().collect();
         for path in self.reports() {
+            if STANDARD_OUTPUT.iter().any(|name| path == Path::new(name)) {
+                return Err(format!(
+                    "{} has the table, which would be mixed with it: name a file or another pipe, as in --json >(jq .)",
+                    path.display()
+                ));
+            }
             try_out(path).map_err(|error| {
                 format!("{} can't be written: {error}: name a file in a folder that is there", path.display())
             })?;
@@ -93,7 +99,10 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Whether a file is no place where something stays: a pipe, a device, standard output by a name of its own.
+/// Names of standard output.
+const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// Whether a file is no place where something stays: a pipe, a device.
 fn is_stream(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|name| path.starts_with(name))
         || fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())

@@ -37,6 +37,17 @@ fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
     assert!(!Path::new(&format!("/proc/{process}")).exists());
 }
 
+/// PostgreSQL counts its buffers in pages where no unit is given, and the last of two values is the one it takes.
+#[test]
+fn what_a_server_makes_of_a_setting_is_what_is_told_of_it() {
+    let Some(started) = start_if_installed("pg=serve-postgres:shared_buffers=1GB shared_buffers=4096") else {
+        return;
+    };
+    let about = started.unwrap().about;
+    assert_eq!(about.buffers(), Some(32 << 20), "{about:?}");
+    assert_eq!(about.settings.iter().filter(|(name, _)| name == "shared_buffers").count(), 1, "{about:?}");
+}
+
 #[test]
 fn postgres_is_started_and_stopped() {
     starts_and_leaves_nothing(
@@ -62,7 +73,7 @@ fn mariadb_has_room_for_the_statements_of_as_many_clients_as_it_admits() {
 #[test]
 fn mariadb_is_started_and_stopped() {
     let setting = ("innodb_buffer_pool_size", "16M");
-    starts_and_leaves_nothing("m=serve-mariadb:innodb_buffer_pool_size=16M", setting, "MariaDB");
+    starts_and_leaves_nothing("m=serve-mariadb:innodb-buffer-pool-size=16M", setting, "MariaDB");
 }
 
 #[test]
