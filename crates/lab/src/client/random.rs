@@ -12,6 +12,14 @@ use std::f64::consts::PI;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
+/// Where [`fnv1a`] begins, unless it is seeded.
+pub const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// 64-bit FNV-1a of the bytes: the hash of pgbench's `hash_fnv1a` and of YCSB's keys.
+pub fn fnv1a(begin: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// A generator.
 #[derive(Debug, Clone)]
 pub struct Random(SmallRng);

@@ -18,6 +18,8 @@ pub(super) struct Asked {
     pub plan: Plan,
     /// Where CPUs of their own are wanted.
     pub split: Option<Split>,
+    /// The workload's size and scripts, for the report.
+    workload: Vec<(String, String)>,
 }
 
 /// A server, and the arms on it: one for each driver, so that these are held against one another on the same server.
@@ -49,7 +51,7 @@ impl Asked {
                 .suits(&*planned, &plan.load)
                 .map_err(|why| format!("--driver {}: {why}", name.word()))?;
         }
-        Ok(Self { servers, plan, split })
+        Ok(Self { servers, plan, split, workload: named::about(options, &*planned) })
     }
 
     /// How the load is made, for the report: all that two runs must have in common to be compared.
@@ -62,7 +64,7 @@ impl Asked {
         };
         let drivers: Vec<&str> = options.driver.iter().map(|driver| driver.word()).collect();
         let Plan { load, least_rounds, most_rounds, .. } = &self.plan;
-        let mut note = named::size(options);
+        let mut note = self.workload.clone();
         let mut add = |name: &str, value: String| note.push((name.to_owned(), value));
         add("driver", drivers.join(", "));
         if options.pipeline {

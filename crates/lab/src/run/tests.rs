@@ -81,6 +81,43 @@ fn a_stored_run_says_all_that_a_comparison_wants_to_know() {
 }
 
 #[test]
+fn a_script_or_a_weight_that_has_changed_is_told_where_runs_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.sql").to_str().unwrap().to_owned();
+    let run = |text: &str, more: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let options = options(&[&["-f", &file], more].concat());
+        let mut report = samples::two_arms();
+        report.load = Asked::of(&options).unwrap().note(&options);
+        report
+    };
+    let changes = |from: &Report, to: &Report| report::compare::compare(from, to).changes;
+    let first = run("SELECT 1;\n", &[]);
+    let told = format!("script {file}");
+    let note = first.load.iter().find(|(name, _)| *name == told).map(|(_, value)| value.as_str());
+    // FNV-1a of the text.
+    assert_eq!(note, Some("weight 1, lines 1, bytes 10, checksum 98fe1dd7fddf6e33"));
+    assert_eq!(changes(&first, &run("SELECT 1;\n", &[])), [""; 0]);
+    // As long as the first one.
+    let changed = changes(&first, &run("SELECT 2;\n", &[]));
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert!(changed[0].starts_with(&format!("load: {told}: weight 1, ")), "{changed:?}");
+    let heavy = format!("{file}@3");
+    let changed = changes(&run("SELECT 1;\n", &["-f", &file]), &run("SELECT 1;\n", &["-f", &heavy]));
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert!(changed[0].starts_with(&format!("load: {told} (2): weight 1, ")), "{changed:?}");
+    assert!(changed[0].contains(" became weight 3, "), "{changed:?}");
+    // A builtin one has its name.
+    assert!(
+        Asked::of(&options(&["-w", "eviction"]))
+            .unwrap()
+            .note(&options(&["-w", "eviction"]))
+            .iter()
+            .all(|(name, _)| !name.starts_with("script"))
+    );
+}
+
+#[test]
 fn a_command_can_be_pasted_and_has_no_passwords() {
     let words = [
         b"allcore".to_vec(),

@@ -1,5 +1,7 @@
 //! The functions of expressions: their names, how many arguments they take, and those that are more than a line to compute.
 
+use crate::client::random::{FNV_BASIS, fnv1a};
+
 /// What an expression calls; operators are functions too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
@@ -96,11 +98,7 @@ pub(super) fn find(name: &str) -> Option<&'static Named> {
 
 /// 64-bit FNV-1a over the number's bytes, lowest first, begun with the seed.
 pub(super) fn hash_fnv1a(value: i64, seed: i64) -> i64 {
-    let begin = 0xcbf2_9ce4_8422_2325_u64 ^ seed as u64;
-    value
-        .to_le_bytes()
-        .iter()
-        .fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)) as i64
+    fnv1a(FNV_BASIS ^ seed as u64, &value.to_le_bytes()) as i64
 }
 
 /// MurmurHash2 (its 64-bit form) of the number's 8 bytes.

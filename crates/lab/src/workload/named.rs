@@ -7,9 +7,10 @@ use super::pgbench::{self, Multiple, PgBench};
 use super::sysbench::{Oltp, Sysbench};
 use super::tpcc::Tpcc;
 use super::ycsb::{KeyChoice, Ycsb};
-use super::{Workload, sysbench, ycsb};
+use super::{Original, PgbenchScript, Workload, sysbench, ycsb};
 use crate::arm::about::About;
 use crate::client::random::sysbench::Distribution;
+use crate::client::random::{FNV_BASIS, fnv1a};
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 
@@ -27,10 +28,11 @@ pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
     Ok(workload)
 }
 
-/// The size of the workload that was asked for, as name and value: what two runs must have in common to be compared.
-pub fn size(options: &RunOptions) -> Vec<(String, String)> {
-    let mut size = Vec::new();
-    let mut add = |name: &str, value: String| size.push((name.to_owned(), value));
+/// The size of the workload that was asked for and what its script files say, as name and value: what two runs must have in
+/// common to be compared.
+pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, String)> {
+    let mut about = Vec::new();
+    let mut add = |name: &str, value: String| about.push((name.to_owned(), value));
     let family = Family::of(options);
     match (family, times(options)) {
         (Family::Pgbench, Some(times)) => {
@@ -55,7 +57,31 @@ pub fn size(options: &RunOptions) -> Vec<(String, String)> {
         let (name, value) = define.split_once('=').unwrap_or((define, ""));
         add(&format!("-D {name}"), value.to_owned());
     }
-    size
+    if !options.file.is_empty() {
+        about.extend(scripts(planned));
+    }
+    about
+}
+
+/// Each script with its weight and what tells its text from another.
+fn scripts(planned: &dyn Workload) -> Vec<(String, String)> {
+    let Some(Original::Pgbench { scripts, .. }) = planned.original() else { return Vec::new() };
+    let names = planned.kinds();
+    let note = |(at, (script, weight)): (usize, (PgbenchScript, u32))| {
+        let name = match names[..at].iter().filter(|name| **name == names[at]).count() {
+            0 => format!("script {}", names[at]),
+            before => format!("script {} ({})", names[at], before + 1),
+        };
+        let text = match script {
+            PgbenchScript::Text(text) => {
+                let (lines, sum) = (text.lines().count(), fnv1a(FNV_BASIS, text.as_bytes()));
+                format!("lines {lines}, bytes {}, checksum {sum:016x}", text.len())
+            }
+            PgbenchScript::Builtin(builtin) => format!("pgbench's {builtin}"),
+        };
+        (name, format!("weight {weight}, {text}"))
+    };
+    scripts.into_iter().enumerate().map(note).collect()
 }
 
 /// Workloads that take the same options.
@@ -349,8 +375,9 @@ mod tests {
     #[test]
     fn a_run_says_how_large_its_data_is() {
         let said = |words: &[&str]| {
-            let size = size(&options(words)).into_iter();
-            size.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+            let options = options(words);
+            let about = super::about(&options, &*planned(&options).unwrap_or_else(|error| panic!("{error}")));
+            about.into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(said(&["--scale", "7"]), "scale 7");
         assert_eq!(said(&["-w", "eviction"]), "times the buffers 4, buffers each server's own");

@@ -1,6 +1,6 @@
 //! YCSB's distributions of record numbers, as its core package defines them.
 
-use super::Random;
+use super::{FNV_BASIS, Random, fnv1a};
 
 /// Skew of YCSB's zipfian distributions.
 pub const THETA: f64 = 0.99;
@@ -77,10 +77,7 @@ impl Scrambled {
 
 /// YCSB's Utils.hash: 64-bit FNV-1a over a number's bytes, lowest first, as a positive number.
 pub fn hash(number: u64) -> u64 {
-    let hash = number.to_le_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (hash as i64).unsigned_abs()
+    (fnv1a(FNV_BASIS, &number.to_le_bytes()) as i64).unsigned_abs()
 }
 
 /// Up to here zeta is summed, from here on integrated.
