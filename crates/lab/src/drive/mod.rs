@@ -162,8 +162,8 @@ pub struct Measured {
     pub seconds: Vec<u64>,
     /// How much later than due transactions began (open loop), in nanoseconds; those never begun count until the end.
     pub lag: Option<Histogram<u64>>,
-    /// Transactions that were due in the measured time and were never begun (open loop).
-    pub unstarted: u64,
+    /// Transactions that were due in the measured time and were never begun (open loop), where the driver tells.
+    pub unstarted: Option<u64>,
     /// Errors of statements, by code.
     pub errors: Vec<Errors>,
     /// Clients that could not go on, and why the first could not.

@@ -76,8 +76,8 @@ fn fell_behind(round: &Round) -> Option<f64> {
 
 fn unstarted(point: &Point) -> String {
     match point.unstarted() {
-        0 => String::new(),
-        1 => "; 1 transaction was never begun".into(),
-        count => format!("; {} transactions were never begun", whole(count as f64)),
+        None | Some(0) => String::new(),
+        Some(1) => "; 1 transaction was never begun".into(),
+        Some(count) => format!("; {} transactions were never begun", whole(count as f64)),
     }
 }

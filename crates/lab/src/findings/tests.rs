@@ -388,7 +388,7 @@ fn offered(clients: usize, (from, to): (f64, f64), done: impl Fn(f64) -> f64) ->
         round.elapsed = 10.0;
         round.offered = Some(Offered { from, to });
         round.seconds = seconds.iter().map(|done| *done as u64).collect();
-        round.unstarted = ((from + to) / 2.0 * 10.0 - all) as u64;
+        round.unstarted = Some(((from + to) / 2.0 * 10.0 - all) as u64);
     }
     point
 }
@@ -418,6 +418,13 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
              transactions were never begun.",
         ]
     );
+    // Where the driver of one round does not tell, nobody knows how many these were.
+    let mut untold = offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0));
+    untold.rounds[0].unstarted = None;
+    let untold = findings(vec![untold]);
+    let lacking =
+        "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done.";
+    assert_eq!(untold, [lacking]);
     // Of few, that many fewer come by chance.
     let few = findings(vec![offered(4, (10.0, 10.0), |due| 0.9 * due)]);
     assert_eq!(few, ["pg, select-only: the rate of 10.0 a second is held with 4 clients."]);

@@ -145,9 +145,9 @@ impl Point {
         Some(self.tps.value / self.offered()?.mean()).filter(|part| part.is_finite())
     }
 
-    /// Transactions that were due and never begun (open loop), over all rounds.
-    pub fn unstarted(&self) -> u64 {
-        self.rounds.iter().fold(0, |sum, round| sum.saturating_add(round.unstarted))
+    /// Transactions that were due and never begun (open loop), over all rounds; `None` where one of these does not know.
+    pub fn unstarted(&self) -> Option<u64> {
+        self.rounds.iter().try_fold(0, |sum: u64, round| Some(sum.saturating_add(round.unstarted?)))
     }
 
     fn medians(&self, of: impl Fn(&super::Round) -> Option<Latency>) -> Option<Latency> {
@@ -257,7 +257,8 @@ impl Point {
 }
 
 impl Latency {
-    const NONE: Self = Self {
+    /// Nobody knows any.
+    pub(crate) const NONE: Self = Self {
         mean: f64::NAN,
         p50: f64::NAN,
         p90: f64::NAN,

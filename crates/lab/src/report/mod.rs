@@ -216,8 +216,8 @@ pub struct Round {
     pub seconds: Vec<u64>,
     /// Errors by code.
     pub errors: Vec<Errors>,
-    /// Transactions that were due and never begun (open loop).
-    pub unstarted: u64,
+    /// Transactions that were due and never begun (open loop), where the driver tells.
+    pub unstarted: Option<u64>,
     /// Clients that could not go on, and why the first could not.
     pub lost_clients: Option<(usize, String)>,
     /// The driver's own CPU time.

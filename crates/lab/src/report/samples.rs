@@ -77,7 +77,7 @@ pub(crate) fn open_loop() -> Report {
             round.seconds = vec![done as u64; 10];
             round.offered = Some(Offered { from: 5_000.0, to: 5_000.0 });
             round.lag = Some(round.latency);
-            round.unstarted = ((5_000.0 - done) * round.elapsed) as u64;
+            round.unstarted = Some(((5_000.0 - done) * round.elapsed) as u64);
         }
     }
     report
@@ -206,7 +206,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             })
             .into_iter()
             .collect(),
-        unstarted: 0,
+        unstarted: Some(0),
         lost_clients: None,
         client_cpu: CpuTime { user: 2.1, system: 3.3 },
         observed: Observed {

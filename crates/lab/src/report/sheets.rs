@@ -158,7 +158,8 @@ pub fn lag(group: &Group<'_>) -> Option<Sheet> {
             let lag = point.lag().map_or([NONE.to_string(), NONE.into(), NONE.into()], |lag| {
                 [lag.p50, lag.p95, lag.p99].map(figures::number)
             });
-            lag.into_iter().chain([point.unstarted().to_string()]).collect()
+            let unstarted = point.unstarted().map_or(NONE.into(), |count| count.to_string());
+            lag.into_iter().chain([unstarted]).collect()
         })
     })
 }

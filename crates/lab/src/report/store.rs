@@ -55,10 +55,14 @@ mod tests {
     #[test]
     fn numbers_that_are_none_stay_none() {
         let mut report = samples::two_arms();
+        assert!(report.to_json().contains("\"unstarted\": 0,"), "a count that is known is a plain number");
+        report.points[0].rounds[0].unstarted = None;
         report.points[0].tps.value = f64::INFINITY;
         report.points[0].rounds[0].latency.p99 = f64::NAN;
         let again = Report::from_json(&report.to_json()).unwrap();
         assert!(again.points[0].tps.value.is_nan());
+        assert_eq!(again.points[0].rounds[0].unstarted, None);
+        assert_eq!(again.points[0].rounds[1].unstarted, Some(0));
         assert!(again.points[0].rounds[0].latency.p99.is_nan());
     }
 }

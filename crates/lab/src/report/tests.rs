@@ -51,6 +51,16 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
+fn what_was_never_begun_is_no_number_where_a_round_does_not_know_it() {
+    let mut report = samples::open_loop();
+    report.points[0].rounds[1].unstarted = None;
+    let groups = groups::groups(&report);
+    let lag = sheets::lag(&groups[0]).unwrap();
+    let cells: Vec<&str> = lag.blocks[0].rows.iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(cells, [figures::NONE, "0", "0"]);
+}
+
+#[test]
 fn ratios_inside_the_noise_and_broken_checks_are_said() {
     let mut report = samples::two_arms();
     report.points[1].ratio = Some(Interval { value: 1.01, low: 0.98, high: 1.03 });
@@ -167,7 +177,7 @@ prop_compose! {
         seconds in prop::collection::vec(any_count(), 0..5),
         error in prop::option::of((any_text(), any_text(), any_count(), any::<bool>())),
         lost_clients in prop::option::of((any::<usize>(), any_text())),
-        (pass, unstarted) in (0..3u32, any_count()),
+        (pass, unstarted) in (0..3u32, prop::option::of(any_count())),
         offered in prop::option::of((any_number(), any_number())),
         observed in any_observed(),
     ) -> Round {

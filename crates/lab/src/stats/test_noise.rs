@@ -32,7 +32,7 @@ pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
         lag: None,
         seconds: Vec::new(),
         errors: Vec::new(),
-        unstarted: 0,
+        unstarted: Some(0),
         lost_clients: None,
         client_cpu: CpuTime::default(),
         observed: Observed::default(),

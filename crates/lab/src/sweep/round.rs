@@ -138,7 +138,7 @@ pub(super) fn round(
         offered: load.offered(measured.elapsed).map(|(from, to)| Offered { from, to }),
         kinds: workload.kinds().iter().zip(&measured.kinds).map(|(name, kind)| counts(name, kind)).collect(),
         latency: latency(&together(measured.kinds.iter().map(|kind| &kind.latency))),
-        lag: measured.lag.as_ref().map(latency),
+        lag: measured.lag.as_ref().filter(|lag| !lag.is_empty()).map(latency),
         seconds: measured.seconds.clone(),
         errors: measured.errors.clone(),
         unstarted: measured.unstarted,
@@ -160,7 +160,11 @@ fn together<'a>(all: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64>
     sum
 }
 
+/// Of none there is none: pgbench logs a share of its transactions only, sysbench tells nothing where it is ended early.
 fn latency(nanoseconds: &Histogram<u64>) -> Latency {
+    if nanoseconds.is_empty() {
+        return Latency::NONE;
+    }
     let at = |quantile: f64| nanoseconds.value_at_quantile(quantile) as f64 / 1e6;
     Latency {
         mean: nanoseconds.mean() / 1e6,

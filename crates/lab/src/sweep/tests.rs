@@ -9,7 +9,7 @@ use crate::arm::control::{Control, Fault};
 use crate::arm::{Address, Dialect};
 use crate::client::{Client, Random};
 use crate::drive::{CpuTime, Kind, Live, Measured, Pace, Phase, Protocol, histogram};
-use crate::report::Observed;
+use crate::report::{Latency, Observed};
 use crate::workload::{Before, Check, Found, Statement};
 
 /// A workload that is never run.
@@ -97,7 +97,7 @@ fn measured(done: u64, elapsed: Duration) -> Measured {
         kinds: vec![Kind { done, failed: 0, retried: 0, latency }],
         seconds: Vec::new(),
         lag: None,
-        unstarted: 0,
+        unstarted: Some(0),
         errors: Vec::new(),
         lost_clients: None,
         client_cpu: CpuTime::default(),
@@ -345,6 +345,27 @@ fn a_single_round_that_was_asked_for_lacks_no_interval() {
     let bench = Bench::default();
     let once = Plan { least_rounds: 1, most_rounds: 1, ..plan(&[1]) };
     assert_eq!(swept(&bench, &once, vec![steady(100.0)]).0.missing, Vec::<String>::new());
+}
+
+#[test]
+fn of_transactions_that_nobody_timed_no_latency_is_told() {
+    let (plan, workload) = (plan(&[4]), Named(vec!["select".into()]));
+    let of = |measured: &Measured| {
+        round::round(&workload, &plan.load, measured, Observed::default(), 0, Duration::ZERO, true).unwrap()
+    };
+    let timed = Measured { lag: Some(histogram()), ..measured(50, Duration::from_secs(1)) };
+    let mut untimed = timed.clone();
+    untimed.kinds[0].latency = histogram();
+    let round = of(&untimed);
+    assert_eq!((round.tps, round.lag), (50.0, None));
+    let Latency { mean, p50, p90, p95, p99, p999, max } = round.latency;
+    assert!([mean, p50, p90, p95, p99, p999, max].iter().all(|one| one.is_nan()), "{:?}", round.latency);
+    // Nor does it pull down those of the rounds beside it.
+    let mut rounds = vec![round, of(&timed)];
+    rounds[1].lag = Some(rounds[1].latency);
+    let point = Point { rounds, ..crate::report::samples::two_arms().points[0].clone() };
+    assert!((point.latency().p99 - 2.0).abs() < 0.01, "{:?}", point.latency());
+    assert_eq!(point.lag().map(|lag| lag.p99), Some(point.latency().p99));
 }
 
 #[test]

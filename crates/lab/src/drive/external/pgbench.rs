@@ -179,7 +179,7 @@ impl Plan {
             kinds,
             seconds: watched.lines.iter().map(|line| line.done).collect(),
             lag: self.open.then_some(lag),
-            unstarted: 0,
+            unstarted: None,
             errors: Vec::new(),
             lost_clients: watched.lost.clone(),
             client_cpu: watched.cpu,

@@ -290,7 +290,7 @@ impl Watched {
             kinds: vec![kind],
             seconds: self.seconds,
             lag: None,
-            unstarted: 0,
+            unstarted: None,
             errors: ignored.into_iter().collect(),
             lost_clients: self.lost.filter(|(count, _)| *count > 0),
             client_cpu: self.cpu,

@@ -178,7 +178,7 @@ fn sysbench_ended_early_has_counted_whole_intervals() {
     });
     // However long it took until it was ended.
     assert_eq!((measured.kinds[0].done, measured.elapsed), (400, Duration::from_secs(2)));
-    assert!(measured.kinds[0].latency.is_empty());
+    assert!(measured.kinds[0].latency.is_empty() && measured.lag.is_none() && measured.unstarted.is_none());
 }
 
 #[test]
@@ -262,6 +262,8 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
     let (measured, _) = run.unwrap();
     // Without a rate it would be thousands, on a machine that others keep busy it may be fewer than the hundred due.
     assert!((10..400).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
+    // It does not tell how many it never began.
+    assert_eq!(measured.unstarted, None);
     let lag = measured.lag.unwrap();
     // All are logged, so few that the log is written only at its end.
     let logged = lag.len().abs_diff(measured.kinds[0].done);

@@ -221,7 +221,7 @@ impl Tally {
             kinds: all.kinds,
             seconds: all.seconds,
             lag: all.lag,
-            unstarted: all.unstarted,
+            unstarted: Some(all.unstarted),
             errors: all.errors.into_iter().map(errors).collect(),
             lost_clients: all.lost,
             client_cpu: all.cpu,
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
         assert_eq!(measured.kinds[1].latency.min(), 10);
         assert_eq!(measured.seconds, [1, 1]);
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, 1));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, Some(1)));
     }
 
     #[test]
@@ -308,12 +308,12 @@ mod tests {
         let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
         // The first has begun all due by 3 s, the second by 2 s: those at 3.2 to 3.8 s, and at 2.1 to 3.9 s, are left.
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, 4 + 10));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, Some(4 + 10)));
         // Where the other ends early, so does the round.
         let mut early = one_of_two_lost();
         early[0].until = 3 * SECOND + SECOND / 2;
         let measured = Tally::sum(early, 2, &|| false).unwrap();
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (25, 2 + 7));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (25, Some(2 + 7)));
         assert!(Tally::sum(one_of_two_lost(), 2, &|| true).unwrap_err().starts_with("stopped before"));
     }
 }
