@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 20 minutes.
 
-  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--postgres FOLDER]
+  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 40] [--postgres FOLDER]
 
 cost: transactions of select-only for each second of the client's CPU time against a server that does no work (the
 ceiling of ../shared), the native driver and pgbench taking turns. many: 5,000 connections of the native driver to it.
 agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns, with cores of its own: a
-driver that took less of the server's would else find it faster.
+driver that took less of the server's would else find it faster. Rounds are short and many, since the server's own
+speed drifts by more than the drivers differ: only rounds next to each other can be compared.
 """
 import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from peers import HERE, SHARED, TARGET, postgres_programs, run, say
@@ -97,7 +98,7 @@ def agree(folder, args):
         say(f"native and {other}, {workload}")
         stored = f"{folder}/{other}.json"
         run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients", "8,32",
-            "--pin", "--round", "8s", "--warmup", "2s", "--rounds", str(args.rounds), "--width", "100", "--json", stored)
+            "--pin", "--round", "3s", "--warmup", "500ms", "--rounds", str(args.pairs), "--width", "100", "--json", stored)
         with open(stored) as file:
             points = json.load(file)["points"]
         print(f"| {workload}, clients | " + " | ".join(dict.fromkeys(point["arm"] for point in points)) + " | ratio |")
@@ -114,12 +115,13 @@ def main():
     usage, text = __doc__.split("\n\n", 1)
     parser = argparse.ArgumentParser(description=usage, epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help="these parts, by commas")
-    parser.add_argument("--rounds", type=int, default=5, help="of each driver (5)")
-    parser.add_argument("--seconds", type=int, default=5, help="of a round against the ceiling (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="of each driver against the ceiling (5)")
+    parser.add_argument("--seconds", type=int, default=5, help="of such a round (5)")
+    parser.add_argument("--pairs", type=int, default=40, help="of rounds on one PostgreSQL (40)")
     parser.add_argument("--postgres", help="folder of PostgreSQL 18's programs")
     args = parser.parse_args()
-    if args.rounds < 2:
-        parser.error("--rounds: two or more are needed to tell a difference from chance")
+    if args.pairs < 2:
+        parser.error("--pairs: two or more are needed to tell a difference from chance")
     parts = args.only.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"overhead: there is no part {', '.join(unknown)}: there are {', '.join(PARTS)}")
