@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 20 minutes.
+"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 25 minutes.
 
   scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 40] [--postgres FOLDER]
 

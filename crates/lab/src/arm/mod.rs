@@ -77,7 +77,7 @@ pub struct Running {
     pub target: Target,
     /// What it says it is; settings that it was given and says nothing of come first.
     pub about: about::About,
-    /// Why its server's processes can't be told, where somebody else stands in their place.
+    /// Who stands in the place of its server's processes, where these can't be told.
     pub unseen: Option<String>,
     own: Option<Arc<Mutex<own::Own>>>,
 }
@@ -110,7 +110,7 @@ impl Running {
         if target.processes.is_empty() {
             match local::process(&target.address) {
                 Ok(process) => target.processes.extend(process),
-                Err(who) => unseen = Some(format!("{}: its work is not seen: {who}", spec.name)),
+                Err(who) => unseen = Some(who),
             }
         }
         Ok(Self { target, about, unseen, own })

@@ -6,16 +6,17 @@ use crate::report::groups::groups;
 use crate::report::{Interval, Point, Report};
 use crate::stats::{Verdict, verdict};
 
-/// A sentence for each arm and workload but the first arm's, which all ratios are to; none in an open loop, where all do what
-/// is asked for.
+/// A sentence for each arm and workload but the first arm's, which all ratios are to: of throughput, and in an open loop, where
+/// all do what is asked for, of p99.
 pub(super) fn arms(report: &Report) -> Vec<String> {
     let Some(first) = report.arms.first().map(|arm| arm.name.as_str()) else { return Vec::new() };
     let mut said = Vec::new();
-    for group in groups(report).into_iter().filter(|group| !group.is_open()) {
+    for group in groups(report) {
+        let by = if group.is_open() { " by p99" } else { "" };
         for arm in group.arms.iter().filter(|arm| **arm != first) {
             let against = against(&measured(&group, arm));
             let name = || name(report, &group, arm);
-            said.extend(against.map(|parts| format!("{}, against {first}: {parts}.", name())));
+            said.extend(against.map(|parts| format!("{}, against {first}{by}: {parts}.", name())));
         }
     }
     said

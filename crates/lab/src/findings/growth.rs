@@ -1,7 +1,7 @@
 //! What grew from a curve's best point to its worst, and what the machine was short of.
 
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
-use crate::report::figures::{clients, list, number, percent};
+use crate::report::figures::{clients, list, number, percent, whole};
 use crate::report::turn::Turn;
 use crate::report::{CpuSplit, OwnCpus, Point, Profile, Share};
 
@@ -176,7 +176,7 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     // What others take is neither the server's limit nor its fault.
     let shared = split.other >= 0.1;
     if let Some(own) = best.own_cpus() {
-        said.extend(limits_apart(&at, &own));
+        said.extend(limits_apart(best, &own));
     } else if split.idle < USED_UP && shared {
         said.push(format!(
             "with {at} the CPUs are used up, {} by other programs: {server} were the server's and {} the load driver's, \
@@ -193,8 +193,9 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
         ));
     } else if split.idle >= IDLE {
         said.push(format!(
-            "at its best, with {at}, the CPUs are {} idle: they are not what limits it",
-            percent(split.idle)
+            "at its best, with {at}, the CPUs are {} idle{}",
+            percent(split.idle),
+            meaning(best, "they are not what limits it")
         ));
     }
     if shared {
@@ -207,7 +208,8 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
 }
 
 /// The same where server or driver may not use all CPUs: what others have left over helps neither.
-fn limits_apart(at: &str, own: &OwnCpus) -> Vec<String> {
+fn limits_apart(best: &Point, own: &OwnCpus) -> Vec<String> {
+    let at = clients(best.clients);
     let mut said = Vec::new();
     if own.server_idle < USED_UP {
         said.push(format!(
@@ -215,8 +217,9 @@ fn limits_apart(at: &str, own: &OwnCpus) -> Vec<String> {
         ));
     } else if own.server_idle >= IDLE {
         said.push(format!(
-            "at its best, with {at}, the CPUs that the server may use are {} idle: they are not what limits it",
-            percent(own.server_idle)
+            "at its best, with {at}, the CPUs that the server may use are {} idle{}",
+            percent(own.server_idle),
+            meaning(best, "they are not what limits it")
         ));
     }
     if own.client_idle < USED_UP {
@@ -234,6 +237,23 @@ fn idle(fallen: &Point, split: &CpuSplit) -> Option<String> {
     };
     (idle >= IDLE).then(|| {
         let (at, idle) = (clients(fallen.clients), percent(idle));
-        format!("with {at} {which} are {idle} idle: the server waits rather than computes")
+        format!(
+            "with {at} {which} are {idle} idle{}",
+            meaning(fallen, "the server waits rather than computes")
+        )
     })
+}
+
+/// What idle CPUs mean: a thread that works all the time can't use another one.
+fn meaning(point: &Point, otherwise: &str) -> String {
+    match point.busy_threads() {
+        0 => format!(": {otherwise}"),
+        1 => " while one of the server's threads works all the time, for which more CPUs do nothing".into(),
+        threads => {
+            let threads = whole(threads as f64);
+            format!(
+                " while {threads} of the server's threads work all the time, for which more CPUs do nothing"
+            )
+        }
+    }
 }

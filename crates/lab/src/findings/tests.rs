@@ -77,6 +77,7 @@ fn falling() -> Vec<Point> {
     let good = Observed {
         cpu: cpu(0.7, 0.18, 0.02),
         own_cpus: None,
+        busy_threads: Some(0),
         switches: Some(Switches { voluntary: 1.0, involuntary: 0.1 }),
         calls: Some(4.0),
         symbols: vec![
@@ -93,6 +94,7 @@ fn falling() -> Vec<Point> {
     let bad = Observed {
         cpu: cpu(0.2, 0.3, 0.4),
         own_cpus: None,
+        busy_threads: Some(0),
         switches: Some(Switches { voluntary: 3.5, involuntary: 0.15 }),
         calls: Some(11.0),
         symbols: vec![
@@ -168,6 +170,21 @@ fn a_server_with_cpus_of_its_own_is_limited_by_these() {
              computes.",
         ]
     );
+}
+
+#[test]
+fn idle_cpus_mean_something_else_where_threads_work_all_the_time() {
+    let busy = |threads| {
+        let mut points = falling();
+        points[3].rounds.iter_mut().for_each(|round| round.observed.busy_threads = Some(threads));
+        findings(points).into_iter().find(|one| one.contains("CPUs are 40% idle")).unwrap()
+    };
+    let sentence = |rest: &str| format!("pg, select-only: with 64 clients the CPUs are 40% idle{rest}.");
+    assert_eq!(busy(0), sentence(": the server waits rather than computes"));
+    let one = " while one of the server's threads works all the time, for which more CPUs do nothing";
+    assert_eq!(busy(1), sentence(one));
+    let two = " while 2 of the server's threads work all the time, for which more CPUs do nothing";
+    assert_eq!(busy(2), sentence(two));
 }
 
 #[test]
@@ -402,6 +419,22 @@ fn an_open_loop_that_keeps_up_is_told_as_nothing_else() {
         ["pg, select-only: the rate of 2,000 a second is held with 1, 2, 4, 8, 16, 32 and 64 clients."]
     );
     assert!(report.fits.is_empty(), "a law would call it contention: {:?}", report.fits);
+}
+
+#[test]
+fn arms_at_a_rate_are_held_against_each_other_by_their_latency() {
+    let mut points =
+        vec![offered(8, (2_000.0, 2_000.0), |due| due), offered(8, (2_000.0, 2_000.0), |due| due)];
+    points[1].arm = "slow".into();
+    for (point, latency) in points.iter_mut().zip([10.0, 30.0]) {
+        for (pass, round) in point.rounds.iter_mut().enumerate() {
+            round.latency.p99 = latency * (1.0 + 0.01 * pass as f64);
+        }
+    }
+    points[1].ratio = Some(ratio(&points[0], &points[1]));
+    let findings = findings(points);
+    let told = "slow, select-only, against pg by p99: more with 8 clients (3.00 times, ";
+    assert!(findings.iter().any(|one| one.starts_with(told)), "{findings:#?}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 
 use cpus::Time;
 use perf::Sampling;
-use processes::{Snapshot, between, nanos};
+use processes::{Snapshot, between, busy, nanos};
 use waits::Waits;
 
 /// Looks at a server while a round is counted.
@@ -64,6 +64,8 @@ const SWITCHES_LOST: &str = "no context switches: sessions that ended meanwhile 
 /// Looks at a server by /proc, perf and a control connection.
 pub struct Observer {
     roots: Vec<u32>,
+    /// Why they are not known, where they are not.
+    unseen: String,
     /// Other arms' servers.
     apart: Vec<u32>,
     waits: Option<Waits>,
@@ -80,10 +82,12 @@ struct Window {
 }
 
 impl Observer {
-    /// Of this server; wait events are asked for over connections made by `connect`, where there is one.
-    pub fn new(target: &Target, connect: Option<Connect>) -> Self {
+    /// Of this server; `unseen` says who stands in its place where its processes are not known. Wait events are asked for
+    /// over connections made by `connect`, where there is one.
+    pub fn new(target: &Target, unseen: Option<&str>, connect: Option<Connect>) -> Self {
         let waits = connect.map(|connect| Waits::new(target.dialect, connect));
-        Self { roots: target.processes.clone(), apart: Vec::new(), waits, window: None }
+        let unseen = unseen.unwrap_or("the server's processes are not known here (it runs elsewhere)").into();
+        Self { roots: target.processes.clone(), unseen, apart: Vec::new(), waits, window: None }
     }
 
     /// These servers are other arms' where they are not this one's own: the lab may have started them, and what they do is
@@ -94,7 +98,7 @@ impl Observer {
 
     fn snapshot(&self) -> Result<Snapshot, String> {
         if self.roots.is_empty() {
-            return Err("the server's processes are not known here (it runs elsewhere)".into());
+            return Err(self.unseen.clone());
         }
         let mut apart = self.apart.clone();
         if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &self.window {
@@ -175,6 +179,7 @@ impl Observe for Observer {
             (Ok(before), Ok(after)) => {
                 observed.cpu = split(before, after);
                 observed.own_cpus = own_cpus(before, after);
+                observed.busy_threads = Some(busy(before, after, lasted));
                 // A driver may have counted for longer than its sessions could be looked at.
                 let part = (lasted.as_secs_f64() / elapsed.as_secs_f64()).min(1.0);
                 match per_transaction(before, after, transactions as f64 * part) {

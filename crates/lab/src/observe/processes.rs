@@ -12,6 +12,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{Error, ErrorKind};
+use std::time::Duration;
 
 use procfs::FromRead;
 use procfs::process::Stat;
@@ -242,6 +243,19 @@ pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
         _ => 0.0,
     };
     Between { voluntary, involuntary, lost }
+}
+
+/// A thread that worked for so much of a time worked all of it.
+const ALL_THE_TIME: f64 = 0.95;
+
+/// How many of the server's threads worked all the time between two moments that lie so far apart.
+pub(super) fn busy(before: &Snapshot, after: &Snapshot, apart: Duration) -> usize {
+    let worked = |(thread, now): (&i32, &Thread)| {
+        let then = before.threads.get(thread)?.worked?;
+        Some(now.worked?.saturating_sub(then))
+    };
+    let least = ALL_THE_TIME * apart.as_nanos() as f64;
+    after.threads.iter().filter_map(worked).filter(|worked| *worked as f64 >= least).count()
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn target(processes: Vec<u32>) -> Target {
 
 #[test]
 fn a_server_elsewhere_is_said_to_be_unseen() {
-    let mut observer = Observer::new(&target(Vec::new()), None);
+    let mut observer = Observer::new(&target(Vec::new()), None, None);
     observer.begin(Duration::from_secs(10), true);
     observer.tick();
     observer.end();
@@ -77,6 +77,26 @@ fn a_server_elsewhere_is_said_to_be_unseen() {
             "no system calls and no symbols: the server's processes are not known here (it runs elsewhere)",
         ]
     );
+    let mut behind = Observer::new(&target(Vec::new()), Some("ssh listens in its server's place"), None);
+    behind.begin(Duration::from_secs(10), false);
+    behind.end();
+    let observed = behind.seen(100, Duration::from_secs(10));
+    assert_eq!(observed.unseen, ["no CPU split and no context switches: ssh listens in its server's place"]);
+}
+
+#[test]
+fn threads_that_work_all_the_time_are_counted() {
+    let second = 1_000_000_000;
+    let moment = |worked: &[(i32, Option<u64>)]| Snapshot {
+        threads: worked
+            .iter()
+            .map(|&(thread, worked)| (thread, processes::Thread { worked, ..Default::default() }))
+            .collect(),
+        ..Snapshot::default()
+    };
+    let before = moment(&[(1, Some(second)), (2, Some(0)), (3, None), (4, Some(7))]);
+    let after = moment(&[(1, Some(5 * second)), (2, Some(second)), (3, None), (5, Some(4 * second))]);
+    assert_eq!(busy(&before, &after, Duration::from_secs(4)), 1, "the first, not one that came since");
 }
 
 #[test]
@@ -86,7 +106,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let mut observer = Observer::new(&target(vec![busy.id()]), None);
+    let mut observer = Observer::new(&target(vec![busy.id()]), None, None);
     observer.begin(Duration::from_millis(500), false);
     // Long enough for it to get the CPU where others want it, too.
     let mut seen = Observed::default();
@@ -110,7 +130,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
 #[test]
 fn a_server_that_ended_is_said() {
     let mut brief = std::process::Command::new("true").spawn().unwrap();
-    let observer = Observer::new(&target(vec![brief.id()]), None);
+    let observer = Observer::new(&target(vec![brief.id()]), None, None);
     brief.wait().unwrap();
     assert_eq!(observer.snapshot().err().as_deref(), Some("the server's processes have ended"));
 }
@@ -133,7 +153,7 @@ fn switches_that_went_with_ended_sessions_are_left_out() {
 #[test]
 fn what_a_driver_did_after_the_last_look_is_not_held_against_the_switches() {
     // As sysbench, whose sessions part without a word: looked at for 3 of 4 seconds, in which 300 of 400 were done.
-    let mut observer = Observer::new(&target(Vec::new()), None);
+    let mut observer = Observer::new(&target(Vec::new()), None, None);
     let thread = |voluntary| [(1, processes::Thread { voluntary, involuntary: 0, worked: None })].into();
     let before = Snapshot { threads: thread(0), ..snapshot(0, 0, (0, 0), (0, 0)) };
     let after = Snapshot { threads: thread(600), ..snapshot(300, 0, (100, 0), (0, 0)) };
@@ -164,7 +184,7 @@ fn nothing_is_asked_while_the_cpu_is_sampled_and_everything_once_it_is_not() {
     let to = std::sync::Arc::clone(&asked);
     let connect: Connect = Box::new(move || Ok(Box::new(Watched(std::sync::Arc::clone(&to)))));
     let questions = || asked.lock().unwrap().iter().filter(|sql| sql.contains("pg_stat_activity")).count();
-    let mut observer = Observer::new(&target(vec![std::process::id()]), Some(connect));
+    let mut observer = Observer::new(&target(vec![std::process::id()]), None, Some(connect));
     // By a perf that samples until it is told to end.
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("perf");

@@ -4,7 +4,8 @@
 //! What must hold:
 //! 1. Only waits are called so. A MySQL server's states tell what a session does as well, which is marked ([`IN_STATE`]).
 //! 2. The connection is asked on a thread of its own, so that a server too busy to answer holds up nobody.
-//! 3. A connection that was lost is made anew at the next round.
+//! 3. A connection is made for each round, and ends with it: other arms' rounds on the same database would have it as a
+//!    session that waits for its client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,13 +70,10 @@ impl Waits {
         let process = Arc::new(AtomicU32::new(NO_PROCESS));
         let known = Arc::clone(&process);
         std::thread::spawn(move || {
-            let mut asked = None;
             while let Ok(order) = taken.recv() {
                 let Order::Begin(round) = order else { continue };
-                let result = sample(dialect, &mut connect, &mut asked, &known, &taken);
-                if result.is_err() {
-                    asked = None;
-                }
+                let result = sample(dialect, &mut connect, &known, &taken);
+                known.store(NO_PROCESS, Ordering::Relaxed);
                 if given.send((round, result)).is_err() {
                     return;
                 }
@@ -131,33 +129,17 @@ impl Waits {
     }
 }
 
-/// A connection, and the statement that shows what sessions wait for.
-type Asked = Option<(Box<dyn arm::Ask>, String)>;
-
-fn sample(
-    dialect: Dialect,
-    connect: &mut Connect,
-    asked: &mut Asked,
-    process: &AtomicU32,
-    orders: &Receiver<Order>,
-) -> Samples {
-    let (control, sql) = match asked {
-        Some(asked) => asked,
-        None => {
-            process.store(NO_PROCESS, Ordering::Relaxed);
-            let mut control = connect()?;
-            let sql = statement(dialect, control.as_mut())?;
-            process.store(own_process(dialect, control.as_mut()).unwrap_or(NO_PROCESS), Ordering::Relaxed);
-            asked.insert((control, sql))
-        }
-    };
+fn sample(dialect: Dialect, connect: &mut Connect, process: &AtomicU32, orders: &Receiver<Order>) -> Samples {
+    let mut control = connect()?;
+    let sql = statement(dialect, control.as_mut())?;
+    process.store(own_process(dialect, control.as_mut()).unwrap_or(NO_PROCESS), Ordering::Relaxed);
     if orders.recv() != Ok(Order::Ask) {
         return Err(NOT_ASKED.into());
     }
     let mut counts = HashMap::new();
     let mut looks = 0;
     loop {
-        let reply = control.ask(sql)?;
+        let reply = control.ask(&sql)?;
         looks += u64::from(reply.rows() > 0);
         for row in 0..reply.rows() {
             if let (Some(name), Some(count)) = (reply.text(row, 0), reply.int(row, 1)) {

@@ -10,7 +10,7 @@ use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
 use super::{Arm, Interval, Machine, Point, Report, figures, terminal};
 use crate::observe::{LOAD_AT_START, MEMORY_AT_START};
-use crate::stats::{Verdict, estimate_positive, median, verdict};
+use crate::stats::{Verdict, median, verdict};
 
 /// The fixed loop's medians are apart by more than this part where the machines differ.
 const APART: f64 = 0.03;
@@ -143,15 +143,12 @@ fn partner<'a>(first: &Report, second: &'a Report, arm: &'a str) -> &'a str {
 }
 
 fn pair(point: &Point, with: &Point, open: bool) -> Pair {
-    let of = |point: &Point| match open {
-        true => estimate_positive(&point.rounds.iter().map(|round| round.latency.p99).collect::<Vec<_>>()),
-        false => point.tps,
-    };
+    let of = |point: &Point| if open { point.p99() } else { point.tps };
     Pair {
         clients: point.clients,
         tps: [point.tps, with.tps],
         ratio: ratio(&of(point), &of(with)),
-        p99: [point.latency().p99, with.latency().p99],
+        p99: [point.p99().value, with.p99().value],
         failed: [point.failures().failed, with.failures().failed],
     }
 }

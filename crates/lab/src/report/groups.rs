@@ -1,7 +1,9 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
 use super::turn::Turn;
-use super::{CpuSplit, Fit, Latency, Offered, OwnCpus, Point, Profile, Report, Share, Switches};
+use super::{
+    CpuSplit, Fit, Interval, Latency, Offered, OwnCpus, Point, Profile, Report, Round, Share, Switches,
+};
 use crate::drive::Protocol;
 use crate::stats;
 
@@ -93,7 +95,7 @@ impl<'a> Group<'a> {
     /// Whether transactions were due at a given rate, whatever the server made of it: how much was done is then no measure of
     /// how much it could do.
     pub fn is_open(&self) -> bool {
-        self.points().any(|point| point.offered().is_some())
+        self.points().any(Point::is_open)
     }
 
     /// An arm's fitted curve.
@@ -122,7 +124,30 @@ pub struct Failures {
     pub lost_clients: u64,
 }
 
+impl Round {
+    /// What it is judged by: throughput, and in an open loop, where that is what was asked for, p99.
+    pub fn judged(&self) -> f64 {
+        if self.offered.is_some() { self.latency.p99 } else { self.tps }
+    }
+}
+
 impl Point {
+    /// Whether transactions were due at a given rate.
+    pub fn is_open(&self) -> bool {
+        self.rounds.iter().any(|round| round.offered.is_some())
+    }
+
+    /// What it is judged by ([`Round::judged`]): the rounds' median.
+    pub fn judged(&self) -> Interval {
+        if self.is_open() { self.p99() } else { self.tps }
+    }
+
+    /// The 99th percentile of latency, in milliseconds: the rounds' median.
+    pub fn p99(&self) -> Interval {
+        let all: Vec<f64> = self.rounds.iter().map(|round| round.latency.p99).collect();
+        stats::estimate_positive(&all)
+    }
+
     /// The rounds' medians.
     pub fn latency(&self) -> Latency {
         self.medians(|round| Some(round.latency)).unwrap_or(Latency::NONE)
@@ -150,7 +175,7 @@ impl Point {
         self.rounds.iter().try_fold(0, |sum: u64, round| Some(sum.saturating_add(round.unstarted?)))
     }
 
-    fn medians(&self, of: impl Fn(&super::Round) -> Option<Latency>) -> Option<Latency> {
+    fn medians(&self, of: impl Fn(&Round) -> Option<Latency>) -> Option<Latency> {
         let all: Vec<Latency> = self.rounds.iter().filter_map(of).collect();
         let one = |of: fn(&Latency) -> f64| median(all.iter().map(of)).unwrap_or(f64::NAN);
         (!all.is_empty()).then(|| Latency {
@@ -204,6 +229,12 @@ impl Point {
         })
     }
 
+    /// How many of the server's threads worked all the time: the rounds' median.
+    pub fn busy_threads(&self) -> usize {
+        let seen = self.rounds.iter().filter_map(|round| round.observed.busy_threads);
+        median(seen.map(|threads| threads as f64)).map_or(0, |threads| threads as usize)
+    }
+
     /// Context switches of the server for each transaction: the rounds' medians.
     pub fn switches(&self) -> Option<Switches> {
         let seen = || self.rounds.iter().filter_map(|round| round.observed.switches);
@@ -235,7 +266,7 @@ impl Point {
         self.profile(|round| (&round.observed.waits, round.observed.looks))
     }
 
-    fn profile(&self, of: impl Fn(&super::Round) -> (&Vec<Share>, u64)) -> Profile {
+    fn profile(&self, of: impl Fn(&Round) -> (&Vec<Share>, u64)) -> Profile {
         let seen = || self.rounds.iter().map(&of).filter(|(shares, _)| !shares.is_empty());
         // Where nobody counted, rounds count alike.
         let weight = |samples: u64| samples.max(1) as f64;

@@ -39,7 +39,7 @@ fn section(group: &Group<'_>, report: &Report, text: &mut String) {
     let all = [
         Some(sheets::throughput(group, report)),
         sheets::fits(group),
-        Some(sheets::latency(group)),
+        Some(sheets::latency(group, report)),
         Some(sheets::more_latency(group)),
         sheets::lag(group),
         sheets::failures(group),

@@ -180,8 +180,8 @@ pub struct Point {
     pub clients: usize,
     /// Transactions a second: the rounds' median.
     pub tps: Interval,
-    /// The same over that of the first arm with the same workload, protocol and clients; `None` for the first arm itself,
-    /// and where that one has no such point.
+    /// What the point is judged by ([`Round::judged`]) over that of the first arm with the same workload, protocol and
+    /// clients; `None` for the first arm itself, and where that one has no such point.
     pub ratio: Option<Interval>,
     /// All rounds.
     pub rounds: Vec<Round>,
@@ -291,6 +291,9 @@ pub struct Observed {
     /// What was idle of the CPUs that server and driver may use, where either may not use all.
     #[serde(default)]
     pub own_cpus: Option<OwnCpus>,
+    /// How many of the server's threads worked all the time.
+    #[serde(default)]
+    pub busy_threads: Option<usize>,
     /// Context switches of the server for each transaction.
     pub switches: Option<Switches>,
     /// System calls of the server for each transaction.

@@ -218,6 +218,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 idle: 1.0 - busy,
             }),
             own_cpus: None,
+            busy_threads: Some(0),
             switches: Some(Switches { voluntary: 2.0 / n.sqrt(), involuntary: 0.01 * n.sqrt() }),
             calls: Some(2.0 + 3.0 / n),
             symbols: vec![

@@ -66,6 +66,15 @@ impl Sheet {
         self.key != "clients"
     }
 
+    /// Without the last column of the first arm, which has no ratio to itself.
+    fn spare_first(&mut self, report: &Report) {
+        let first = report.arms.first().map(|arm| arm.name.as_str());
+        for block in self.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
+            block.heads.pop();
+            block.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+    }
+
     /// With one unnamed block; `rows` begin with their key. `None` without rows.
     fn plain(title: &str, key: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Option<Self> {
         if rows.is_empty() {
@@ -94,13 +103,8 @@ pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
         };
         vec![figures::number(point.tps.value), figures::spread(&point.tps), last]
     });
-    if open {
-        return sheet;
-    }
-    let first = report.arms.first().map(|arm| arm.name.as_str());
-    for block in sheet.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
-        block.heads.pop();
-        block.rows.iter_mut().for_each(|row| drop(row.pop()));
+    if !open {
+        sheet.spare_first(report);
     }
     sheet
 }
@@ -133,12 +137,20 @@ pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
     Sheet::plain(&format!("{}: best points", group.title()), "arm", heads, rows)
 }
 
-/// The latencies one looks at first.
-pub fn latency(group: &Group<'_>) -> Sheet {
-    Sheet::of_points("Latency, ms", group, &["p50", "p95", "p99"], |point| {
+/// The latencies one looks at first; in an open loop with each arm's ratio of p99 to the first one's.
+pub fn latency(group: &Group<'_>, report: &Report) -> Sheet {
+    let open = group.is_open();
+    let heads = ["p50", "p95", "p99", "p99's ratio"];
+    let heads = if open { &heads[..] } else { &heads[..3] };
+    let mut sheet = Sheet::of_points("Latency, ms", group, heads, |point| {
         let Latency { p50, p95, p99, .. } = point.latency();
-        [p50, p95, p99].map(figures::number).to_vec()
-    })
+        let ratio = open.then(|| point.ratio.as_ref().map_or(NONE.into(), figures::ratio));
+        [p50, p95, p99].map(figures::number).into_iter().chain(ratio).collect()
+    });
+    if open {
+        sheet.spare_first(report);
+    }
+    sheet
 }
 
 /// The other latencies.

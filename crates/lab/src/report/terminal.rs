@@ -17,7 +17,7 @@ pub fn table(report: &Report, width: usize) -> String {
         text.push_str(&format!("{}\n\n", plain(&group.title())));
         let all = [
             Some(sheets::throughput(&group, report)),
-            Some(sheets::latency(&group)),
+            Some(sheets::latency(&group, report)),
             sheets::lag(&group),
             sheets::failures(&group),
             sheets::fits(&group),

@@ -157,6 +157,7 @@ prop_compose! {
         symbols in any_shares(),
         waits in any_shares(),
         (samples, looks) in (any_count(), any_count()),
+        busy_threads in prop::option::of(0..1000usize),
         unseen in prop::collection::vec(any_text(), 0..2),
     ) -> Observed {
         let split = |[client, server_user, server_kernel, other, idle]: [f64; 5]| {
@@ -164,7 +165,7 @@ prop_compose! {
         };
         let switches = switches.map(|(voluntary, involuntary)| Switches { voluntary, involuntary });
         let own_cpus = own.map(|(server_idle, client_idle)| OwnCpus { server_idle, client_idle });
-        Observed { cpu: cpu.map(split), own_cpus, switches, calls, symbols, samples, waits, looks, unseen }
+        Observed { cpu: cpu.map(split), own_cpus, busy_threads, switches, calls, symbols, samples, waits, looks, unseen }
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use sync::atomic::AtomicBool;
 
-use super::asked::{self, Asked, Server};
+use super::asked::{self, Asked};
 use super::is_set;
 use crate::arm::control::{self, Control};
+use crate::arm::spec::Spec;
 use crate::arm::{Running, Target};
 use crate::drive::Driver;
 use crate::observe::{self, Observer};
@@ -22,7 +24,7 @@ use crate::workload::{Before, Check, Found, Workload, named};
 pub(super) struct Arm {
     pub running: Running,
     pub driver: Box<dyn Driver>,
-    pub workload: Box<dyn Workload>,
+    pub workload: Rc<dyn Workload>,
     pub observer: Observer,
     before: Before,
 }
@@ -39,39 +41,38 @@ pub(super) fn arms(
         view::say(&reason);
         missing.push(reason);
     };
-    for Server { spec, arms: names } in &asked.servers {
+    for asked::Server { spec, arms: names } in &asked.servers {
         if is_set(stop) {
             lacks(format!("arm {}: the run was stopped before it was its turn", spec.name));
             continue;
         }
-        let start = || Running::start(spec, executable, stop);
-        let server = match asked.split.as_ref().map_or_else(start, |split| split.on_servers(start)) {
-            Ok(server) => server,
-            Err(reason) => {
-                lacks(reason);
-                continue;
-            }
-        };
-        server.unseen.clone().into_iter().for_each(&mut lacks);
-        for (name, driver) in names {
-            match Arm::new(server.under(name), *driver, options, asked, stop) {
-                Ok(ready) => arms.push(ready),
-                Err(reason) => lacks(reason),
-            }
+        match Server::ready(spec, options, asked, executable, stop) {
+            Ok(server) => arms.extend(names.iter().map(|(name, driver)| server.arm(name, *driver))),
+            Err(reason) => lacks(reason),
         }
     }
     (arms, missing)
 }
 
-impl Arm {
-    fn new(
-        running: Running,
-        driver: DriverName,
+/// A server with the workload's tables.
+struct Server {
+    running: Running,
+    workload: Rc<dyn Workload>,
+    before: Before,
+}
+
+impl Server {
+    /// Reached or started, loaded and prepared. The error is a line that names it.
+    fn ready(
+        spec: &Spec,
         options: &RunOptions,
         asked: &Asked,
+        executable: &Path,
         stop: &AtomicBool,
     ) -> Result<Self, String> {
-        let name = running.target.arm.clone();
+        let start = || Running::start(spec, executable, stop);
+        let running = asked.split.as_ref().map_or_else(start, |split| split.on_servers(start))?;
+        let name = &spec.name;
         let workload = named::named(options, &running.about).map_err(|why| format!("arm {name}: {why}"))?;
         let fail = |fault: control::Fault| format!("arm {name}: {fault}");
         let mut control = Control::connect(&running.target).map_err(fail)?;
@@ -87,10 +88,20 @@ impl Arm {
             _ => fill(&running.target, &*workload, asked.plan.load.threads, stop).map_err(fail)?,
         }
         let before = workload.prepare(&mut control).map_err(fail)?;
-        let observer = Observer::new(&running.target, Some(observe::connect_to(&running.target)));
-        Ok(Self { running, driver: asked::driver(driver), workload, before, observer })
+        Ok(Self { running, workload: workload.into(), before })
     }
 
+    /// An arm on it.
+    fn arm(&self, name: &str, driver: DriverName) -> Arm {
+        let running = self.running.under(name);
+        let connect = observe::connect_to(&running.target);
+        let observer = Observer::new(&running.target, running.unseen.as_deref(), Some(connect));
+        let (workload, before) = (Rc::clone(&self.workload), self.before.clone());
+        Arm { running, driver: asked::driver(driver), workload, before, observer }
+    }
+}
+
+impl Arm {
     /// What must hold, and whether it does.
     pub fn check(&self) -> Result<Vec<Check>, control::Fault> {
         self.workload.check(&mut Control::connect(&self.running.target)?, &self.before)

@@ -18,15 +18,16 @@ pub enum Verdict {
     Unknown,
 }
 
-/// How many times `point` does what `base` does, from the rounds of the same passes: the median of the pairs' ratios with
-/// its interval, worked out on logarithms so that it doesn't matter which one is the base. NaN where there is no pair.
+/// How many times `point` has what `base` has of what they are judged by, from the rounds of the same passes: the median of
+/// the pairs' ratios with its interval, worked out on logarithms so that it doesn't matter which one is the base. NaN where
+/// there is no pair.
 pub fn ratio(base: &Point, point: &Point) -> Interval {
     let logs: Vec<f64> = point
         .rounds
         .iter()
         .filter_map(|round| {
             let other = base.rounds.iter().find(|other| other.pass == round.pass)?;
-            Some((round.tps / other.tps).ln())
+            Some((round.judged() / other.judged()).ln())
         })
         .collect();
     let Interval { value, low, high } = estimate(&logs);

@@ -87,7 +87,7 @@ fn too_wide(arm: &[&Cell], plan: &Plan) -> Option<String> {
         arm.iter().filter(|cell| !cell.point.rounds.is_empty() && !cell.is_done(plan)).collect();
     let word = |cell: &&&Cell| {
         let point = &cell.point;
-        match width(&point.tps) {
+        match width(&point.judged()) {
             Some(width) => {
                 format!("{} with {} after {} rounds", figures::wide(width), point.clients, point.rounds.len())
             }

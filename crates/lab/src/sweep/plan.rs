@@ -25,7 +25,7 @@ pub(super) struct Cell {
 impl Cell {
     /// Whether its interval is narrow enough; of an arm that failed nothing more is wanted.
     pub(super) fn is_done(&self, plan: &Plan) -> bool {
-        self.failed || width(&self.point.tps).is_some_and(|width| width <= plan.width)
+        self.failed || width(&self.point.judged()).is_some_and(|width| width <= plan.width)
     }
 
     /// How many more rounds it is going to need: an interval narrows with the root of the rounds.
@@ -34,7 +34,7 @@ impl Cell {
         if self.failed || has >= plan.most_rounds {
             return 0;
         }
-        let needed = match width(&self.point.tps) {
+        let needed = match width(&self.point.judged()) {
             _ if has < plan.least_rounds => plan.least_rounds,
             Some(width) if width <= plan.width => return 0,
             Some(width) => (f64::from(has) * (width / plan.width).powi(2)).ceil() as u32,

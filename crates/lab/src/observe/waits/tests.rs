@@ -100,8 +100,30 @@ fn a_lost_connection_is_said_and_made_anew() {
         scripted(vec![Err("the connection is gone".into()), rows(&[("4712", 0)]), rows(&[(RUNNING, 1)])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     assert_eq!(round(&mut waits, &left, 2), Err("the connection is gone".into()));
-    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
-    assert_eq!(waits.process(), Some(4712));
+    waits.begin();
+    wait_until(|| waits.process() == Some(4712));
+    assert_eq!(waits.process(), Some(4712), "the next round has a session of its own");
+    waits.ask();
+    wait_until(|| left.lock().unwrap().len() == 1);
+    waits.end();
+    assert_eq!(waits.samples().unwrap().shares[0].name, RUNNING);
+}
+
+#[test]
+fn a_session_that_asks_ends_with_its_round() {
+    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
+    let mut waits = Waits::new(target.dialect, connect_to(&target));
+    waits.begin();
+    wait_until(|| waits.process().is_some());
+    let process = waits.process().expect("PostgreSQL has a process for each session");
+    waits.ask();
+    waits.end();
+    waits.samples().unwrap();
+    assert_eq!(waits.process(), None);
+    let mut control = Control::connect(&target).unwrap();
+    let lives = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process}");
+    wait_until(|| control.value(&lives).unwrap().as_deref() == Some("0"));
+    assert_eq!(control.value(&lives).unwrap().as_deref(), Some("0"));
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn workload(page: &mut Markup, report: &Report, group: &Group<'_>, id: &str) {
         page.element("details", &[], |page| {
             page.leaf("summary", &[], "All other numbers");
             let all = [
-                Some(sheets::latency(group)),
+                Some(sheets::latency(group, report)),
                 Some(sheets::more_latency(group)),
                 sheets::lag(group),
                 sheets::failures(group),
