@@ -15,7 +15,7 @@
 use super::interval::{quantile, student, tail};
 use super::least_squares::{Columns, solve};
 use crate::client::Random;
-use crate::report::{Fit, Interval, Peak, Point};
+use crate::report::{Fit, Interval, Peak, Point, figures};
 
 /// Of the resampling; a constant, so that the same points give the same intervals.
 const SEED: u64 = 0x0a11_c09e_1a30;
@@ -219,7 +219,8 @@ fn doubts(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> Vec<String> {
     if let Some((clients, part)) = missed.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs())) {
         let (percent, side) = (part.abs() * 100.0, if part > 0.0 { "above" } else { "below" });
         doubts.push(format!(
-            "the curve lies {percent:.0}% {side} what was measured at {clients} clients: it has another shape"
+            "the curve lies {percent:.0}% {side} what was measured at {}: it has another shape",
+            figures::clients(clients)
         ));
     }
     let explained = explained(law, curve);
