@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 35 minutes.
+"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 50 minutes.
 
-  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 40] [--postgres FOLDER]
+  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 50] [--clients 8] [--postgres FOLDER]
 
 cost: transactions of select-only for each second of the client's CPU time against a server that does no work (the
 ceiling of ../shared), the native driver and pgbench taking turns. many: 5,000 connections of the native driver to it.
 agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns, with cores of its own: a
-driver that took less of the server's would else find it faster. Rounds are short and many, since the server's own
-speed drifts by more than the drivers differ: only rounds next to each other can be compared. Those with sysbench are
-longer and half as many: its warm-up is a run of its own, so that its sessions are new in what is counted.
+driver that took less of the server's would else find it faster. CPUs are kept awake: on a virtual machine the server pays for
+waking one that sleeps, and a driver that does less sleeps more often. Rounds are many, since the server's own speed drifts
+by more than the drivers differ: only rounds next to each other can be compared. Tables are small, since each round's
+sessions are new, and PostgreSQL's are slow at first.
 """
 import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from peers import HERE, SHARED, TARGET, postgres_programs, run, say
@@ -95,24 +96,26 @@ def many(ceiling, args):
 
 def agree(folder, args):
     arm = f"pg18=serve-postgres:bin={postgres_programs(args.postgres)} shared_buffers=2GB max_wal_size=8GB"
-    for other, workload, more, seconds, pairs in [
-        ("pgbench", "tpcb-like", ["--scale", "20"], 3, args.pairs),
-        ("sysbench", "oltp_read_write", [], 10, max(2, args.pairs // 2)),
+    print("| workload | clients | native, tps | other driver | its tps | ratio |")
+    print("|---|---:|---:|---|---:|---:|")
+    for other, workload, more in [
+        ("pgbench", "select-only", ["--scale", "1"]),
+        ("pgbench", "tpcb-like", ["--scale", "20"]),
+        ("sysbench", "oltp_read_only", ["--table-size", "10000"]),
+        ("sysbench", "oltp_read_write", ["--table-size", "10000"]),
     ]:
         say(f"native and {other}, {workload}")
-        stored = f"{folder}/{other}.json"
-        run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients", "8,32",
-            "--pin", "--round", f"{seconds}s", "--warmup", "500ms", "--rounds", str(pairs), "--width", "100", "--json", stored)
+        stored = f"{folder}/{workload}.json"
+        run(BINARY, "bench", "--arm", arm, "-w", workload, *more, "--driver", f"native,{other}", "--clients",
+            args.clients, "--pin", "--awake", "--round", "4s", "--rounds", str(args.pairs), "--width", "100", "--json", stored)
         with open(stored) as file:
             points = json.load(file)["points"]
-        print(f"| {workload}, clients | " + " | ".join(dict.fromkeys(point["arm"] for point in points)) + " | ratio |")
-        print("|---:|---:|---:|---:|")
         for clients in sorted({point["clients"] for point in points}):
-            those = [point for point in points if point["clients"] == clients]
-            ratio = those[1]["ratio"]
-            print(f"| {clients} | " + " | ".join(f"{point['tps']['value']:,.0f}" for point in those)
-                  + f" | {ratio['value']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f}) |", flush=True)
-        print()
+            native, second = (point for point in points if point["clients"] == clients)
+            ratio = second["ratio"]
+            print(f"| {workload} | {clients} | {native['tps']['value']:,.0f} | {other} | {second['tps']['value']:,.0f} | "
+                  f"{ratio['value']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f}) |", flush=True)
+    print()
 
 
 def main():
@@ -121,7 +124,8 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS), help="these parts, by commas")
     parser.add_argument("--rounds", type=int, default=5, help="of each driver against the ceiling (5)")
     parser.add_argument("--seconds", type=int, default=5, help="of such a round (5)")
-    parser.add_argument("--pairs", type=int, default=40, help="of rounds on one PostgreSQL, half of it with sysbench (40)")
+    parser.add_argument("--pairs", type=int, default=50, help="of rounds on one PostgreSQL (50)")
+    parser.add_argument("--clients", default="8", help="of the drivers on one PostgreSQL (8)")
     parser.add_argument("--postgres", help="folder of PostgreSQL 18's programs")
     args = parser.parse_args()
     if args.pairs < 2:

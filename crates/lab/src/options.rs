@@ -164,6 +164,9 @@ pub struct RunOptions {
     /// Give client and servers CPUs of their own: by itself, or as in 'client=0-1;server=2-7'
     #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "", help_heading = "Servers")]
     pub pin: Option<String>,
+    /// Keep this machine's CPUs from sleeping, from which they take time to wake, most of all on a virtual machine
+    #[arg(long, help_heading = "Servers")]
+    pub awake: bool,
 
     /// Store the run, for `compare`, `report` and other programs
     #[arg(long, value_name = "FILE", help_heading = "Reports")]

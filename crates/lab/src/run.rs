@@ -17,7 +17,7 @@ use std::path::Path;
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::findings;
-use crate::observe::{self, Pinned, Split};
+use crate::observe::{self, Awake, Pinned, Split};
 use crate::options::{Bench, Outputs, RunOptions, Verb};
 use crate::report::{self, Report, figures};
 use crate::sweep::{Contender, Swept, ThisMachine, sweep};
@@ -70,6 +70,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let asked = Asked::of(options)?;
     let files = Files { json: options.json.as_deref(), outputs: &options.outputs };
     files.writable(None)?;
+    let _awake = options.awake.then(Awake::keep).transpose().map_err(|why| format!("--awake: {why}"))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
     let mut facts = observe::facts(Path::new("/"));

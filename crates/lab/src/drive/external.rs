@@ -18,9 +18,15 @@ use super::{Arrivals, Load, Pace};
 /// either where the server offers it.
 const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")];
 
-/// Whole seconds, which is what both tools know, at least `least`.
-fn seconds(time: Duration, least: u64) -> u64 {
-    (time.as_secs_f64().ceil() as u64).max(least)
+/// Seconds before what is counted, and of what is. Both tools know whole ones only: one that rounded would have another
+/// warm-up than the driver beside it.
+fn seconds(tool: &str, load: &Load) -> Result<(u64, u64), String> {
+    let whole = |option: &str, time: Duration| match time.subsec_nanos() {
+        0 => Ok(time.as_secs()),
+        _ => Err(format!("{tool} knows whole seconds only: {time:?} is none ({option})")),
+    };
+    let skipped = whole("--warmup, with --ramp", load.ramp + load.warmup)?;
+    Ok((skipped, whole("--round", load.measured)?))
 }
 
 /// The steady rate that a tool is told; `None` for a closed loop.

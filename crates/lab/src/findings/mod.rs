@@ -1,5 +1,6 @@
 //! Findings: what a report's figures say, as plain sentences. For each arm the shape of its curve and where it turns, what
-//! grew there, what the scalability law makes of it, how the arms compare, what failed, and whether the machine kept still.
+//! grew there, whether its rounds were steady, what the scalability law makes of it, how the arms compare, what failed, and
+//! whether the machine kept still.
 //!
 //! What must hold:
 //! 1. A sentence stands only on what was measured: no figure, no sentence; a difference inside the noise is none, and what
@@ -12,6 +13,7 @@ mod curve;
 mod growth;
 mod law;
 mod rate;
+mod settled;
 
 use crate::report::groups::{Group, groups};
 use crate::report::{Fit, Point, Report};
@@ -64,7 +66,7 @@ fn sentences(report: &Report) -> Vec<String> {
             let points = measured(&group, arm);
             let mut said = match group.is_open() {
                 true => rate::held(&points),
-                false => curve::shape(&points).into_iter().chain(growth::grown(&points)).collect(),
+                false => [curve::shape(&points), growth::grown(&points), settled::unsteady(&points)].concat(),
             };
             said.extend(group.fit(arm).map(|fit| law::sentence(fit, &points)));
             said.extend(curve::failures(&points));

@@ -598,3 +598,53 @@ fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
 fn an_empty_report_has_no_findings() {
     assert_eq!(findings(Vec::new()), Vec::<String>::new());
 }
+
+/// A point of five rounds, whose seconds are these parts of 1,000 with a noise of one part in fifty.
+fn of_seconds(clients: usize, parts: &[f64]) -> Point {
+    let mut noisy = test_noise::Noisy::new(clients as u64);
+    let mut point = point("pg", clients, 1_000.0);
+    for round in &mut point.rounds {
+        round.elapsed = parts.len() as f64;
+        round.seconds =
+            parts.iter().map(|part| (1_000.0 * part * (1.0 + 0.02 * noisy.normal())) as u64).collect();
+    }
+    point
+}
+
+/// What is said of how steady the rounds of these points are.
+fn unsteady(points: Vec<Point>) -> Vec<String> {
+    let mut said = findings(points);
+    said.retain(|sentence| sentence.contains("of the rounds to their last"));
+    said
+}
+
+#[test]
+fn rounds_that_are_not_steady_are_told() {
+    let (rises, falls, steady) = ([0.7, 0.9, 1.0, 1.0], [1.2, 1.0, 0.9, 0.8], [1.0; 4]);
+    let points =
+        vec![of_seconds(1, &steady), of_seconds(8, &rises), of_seconds(64, &falls), of_seconds(1000, &rises)];
+    let said = unsteady(points);
+    assert_eq!(said.len(), 2, "{said:?}");
+    let by = |sentence: &str| -> Vec<f64> {
+        sentence.split("(by ").skip(1).map(|rest| rest.split('%').next().unwrap().parse().unwrap()).collect()
+    };
+    assert!(said[0].starts_with("pg, select-only: with 8 clients (by "), "{said:?}");
+    assert!(said[0].ends_with(
+        "throughput rises from the first second of the rounds to their last: a longer --warmup shows more."
+    ));
+    assert!(said[1].contains("with 64 clients (by ") && said[1].contains("falls"), "{said:?}");
+    let changes = [by(&said[0]), by(&said[1])].concat();
+    assert_eq!(changes.len(), 3, "{said:?}");
+    assert!(changes.iter().all(|change| (20.0..50.0).contains(change)), "{said:?}");
+}
+
+#[test]
+fn steady_rounds_short_ones_and_single_ones_need_no_word() {
+    let rises = [0.7, 0.9, 1.0, 1.0];
+    let mut single = of_seconds(8, &rises.iter().flat_map(|part| [*part; 3]).collect::<Vec<_>>());
+    single.rounds.truncate(1);
+    // What is left of a round of 1.5 s is no second.
+    let mut short = of_seconds(64, &[1.0, 0.5]);
+    short.rounds.iter_mut().for_each(|round| round.elapsed = 1.5);
+    assert_eq!(unsteady(vec![of_seconds(1, &[1.0; 4]), single, short]), Vec::<String>::new());
+}

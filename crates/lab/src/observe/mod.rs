@@ -10,6 +10,7 @@
 //!    of what is sampled and counted where it is a process.
 //! 4. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
 
+mod awake;
 mod cpus;
 mod machine;
 mod noise;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use crate::arm::Target;
 use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
 
+pub use awake::Awake;
 pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
 pub use noise::fixed_loop;
 pub(crate) use pin::give_back;

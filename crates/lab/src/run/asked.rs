@@ -81,6 +81,9 @@ impl Asked {
             },
         );
         add("seed", options.seed.to_string());
+        if options.awake {
+            add("CPUs", "kept awake".to_owned());
+        }
         if options.keying {
             add("terminals", "key and think as TPC-C says".to_owned());
         }

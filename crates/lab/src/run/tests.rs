@@ -16,6 +16,10 @@ fn refused(words: &[&str]) -> String {
 fn what_would_be_without_effect_is_refused_before_anything_starts() {
     for (words, expected) in [
         (&["--driver", "pgbench", "--think", "1s"][..], "--driver pgbench: pgbench can't think"),
+        (
+            &["--driver", "native,pgbench", "--warmup", "500ms"],
+            "--driver pgbench: pgbench knows whole seconds",
+        ),
         (&["--driver", "native,pgbench", "--rate", "1..9"], "--driver pgbench: pgbench keeps one rate"),
         (&["--driver", "sysbench"], "--driver sysbench: tpcb-like is no workload of sysbench"),
         (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),

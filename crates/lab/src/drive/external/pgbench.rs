@@ -30,6 +30,7 @@ impl Default for Pgbench {
 impl Driver for Pgbench {
     fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
         original(workload)?;
+        times(load)?;
         rate("pgbench", load).map(drop)
     }
 
@@ -62,6 +63,16 @@ fn original(workload: &dyn Workload) -> Result<Known, String> {
     }
 }
 
+/// Seconds before what is counted, and of what is.
+fn times(load: &Load) -> Result<(u64, u64), String> {
+    match seconds("pgbench", load)? {
+        (0, _) => {
+            Err("pgbench's first second has its start in it: take a --warmup of at least 1s".to_owned())
+        }
+        times => Ok(times),
+    }
+}
+
 /// What is to be run.
 struct Plan {
     arguments: Vec<String>,
@@ -87,7 +98,7 @@ impl Plan {
         if to.dialect != Dialect::Postgres {
             return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
         }
-        let (skipped, counted) = (seconds(load.ramp + load.warmup, 1), seconds(load.measured, 1));
+        let (skipped, counted) = times(load)?;
         let mut arguments = vec!["-n".to_owned(), "--log".to_owned(), "--progress-timestamp".to_owned()];
         let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
         add("--log-prefix", folder.join("log").display().to_string());

@@ -1,5 +1,5 @@
-//! sysbench as the driver. It can't leave a warm-up out of its histogram, so that is a run of its own before what is
-//! counted, which gives latencies of all events, in steps of 1.9%.
+//! sysbench as the driver. Its warm-up ends with a checkpoint, at which it reports and counts anew, with the same sessions.
+//! Its histogram gives latencies of all events, in steps of 1.9%.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -41,6 +41,7 @@ impl Driver for Sysbench {
         if load.tries > 1 {
             return Err("sysbench tries again by itself as often as it takes; leave out --tries".to_owned());
         }
+        seconds("sysbench", load)?;
         whole_rate(load).map(drop)
     }
 
@@ -53,24 +54,17 @@ impl Driver for Sysbench {
     ) -> Result<Measured, String> {
         let arguments = arguments(to, workload, load)?;
         let secret = secret(to)?;
-        let start = |time: u64| {
-            let mut command = Command::new(&self.program);
-            command.envs(PLAIN);
-            if let Some(secret) = &secret {
-                command.arg(format!("--config-file={}", secret.path().display()));
-            }
-            command.args(&arguments).arg(format!("--time={time}")).arg("run");
-            Tool::start(&mut command, "sysbench")
-        };
-        if !(load.ramp + load.warmup).is_zero() {
-            let time = seconds(load.ramp + load.warmup, 1);
-            Watched::of(&mut start(time)?, time, live, false)?;
+        let (skipped, counted) = seconds("sysbench", load)?;
+        let mut command = Command::new(&self.program);
+        command.envs(PLAIN);
+        if let Some(secret) = &secret {
+            command.arg(format!("--config-file={}", secret.path().display()));
         }
-        if live.is_stopped() {
-            return Err("ended before anything was measured".to_owned());
+        command.args(&arguments).arg(format!("--time={}", skipped + counted));
+        if skipped > 0 {
+            command.arg(format!("--report-checkpoints={skipped}"));
         }
-        let time = seconds(load.measured, 1);
-        Watched::of(&mut start(time)?, time, live, true)?.measured()
+        Watched::of(&mut Tool::start(command.arg("run"), "sysbench")?, skipped, counted, live)?.measured()
     }
 }
 
@@ -166,6 +160,10 @@ fn secret(to: &Target) -> Result<Option<NamedTempFile>, String> {
 
 /// What was seen while it ran.
 struct Watched {
+    /// Seconds of its warm-up.
+    skipped: u64,
+    /// When what is counted began, by its own clock.
+    begun: Option<Duration>,
     seconds: Vec<u64>,
     latency: Histogram<u64>,
     done: Option<u64>,
@@ -179,8 +177,10 @@ struct Watched {
 
 impl Watched {
     /// Reads its lines until it ends, or the round is ended.
-    fn of(tool: &mut Tool, time: u64, live: &Live, counted: bool) -> Result<Self, String> {
+    fn of(tool: &mut Tool, skipped: u64, counted: u64, live: &Live) -> Result<Self, String> {
         let mut all = Self {
+            skipped,
+            begun: None,
             seconds: Vec::new(),
             latency: histogram(),
             done: None,
@@ -191,25 +191,21 @@ impl Watched {
             failure: None,
             stopped: false,
         };
-        let until = Instant::now() + Duration::from_secs(time) + 2 * GRACE;
+        let until = Instant::now() + Duration::from_secs(skipped + counted) + 2 * GRACE;
         let (mut begun, mut over, mut looked_at) = (tool.cpu(), false, None);
         let mut told = CpuTime::default();
         loop {
             match tool.next(Duration::from_millis(20)) {
-                Event::Line(line) if line.starts_with("Threads started!") => {
-                    begun = tool.cpu();
-                    if counted {
-                        live.enter(Phase::Measuring);
-                        looked_at = Some(Instant::now() + Duration::from_secs(time) - EARLY);
-                    }
-                }
                 Event::Line(line) => {
-                    let intervals = all.seconds.len();
+                    let (before, intervals) = (all.begun, all.seconds.len());
                     all.read(&line);
+                    if before != all.begun {
+                        begun = tool.cpu();
+                        live.enter(Phase::Measuring);
+                        looked_at = Some(Instant::now() + Duration::from_secs(counted) - EARLY);
+                    }
                     if all.seconds.len() > intervals {
                         told = between(begun, tool.cpu());
-                    }
-                    if counted {
                         // It tells a percentile, which can't be added up.
                         live.publish(0, all.seconds.iter().sum(), 0);
                     }
@@ -237,9 +233,10 @@ impl Watched {
                 return Err("sysbench does not end".to_owned());
             }
         }
-        if counted {
-            live.enter(Phase::Over);
-            live.hold();
+        live.enter(Phase::Over);
+        live.hold();
+        if all.stopped && all.seconds.is_empty() {
+            return Err("ended before anything was measured".to_owned());
         }
         if !all.stopped && !tool.end()?.success() && all.done.is_none() {
             return Err(all.why_nothing());
@@ -249,8 +246,13 @@ impl Watched {
 
     fn read(&mut self, line: &str) {
         let line = line.trim();
-        if let Some(rate) = interval(line) {
-            self.seconds.push(rate.round() as u64);
+        if let Some((at, rate)) = interval(line) {
+            // The one that ends with the warm-up may come after the checkpoint.
+            if at > self.skipped {
+                self.seconds.push(rate.round() as u64);
+            }
+        } else if self.skipped == 0 && line.starts_with("Threads started!") {
+            self.begun = Some(Duration::ZERO);
         } else if let Some((milliseconds, count)) = step(line) {
             self.latency.saturating_record_n((milliseconds * 1e6) as u64, count);
         } else if let Some(count) = number(line, "transactions:") {
@@ -258,7 +260,12 @@ impl Watched {
         } else if let Some(count) = number(line, "ignored errors:") {
             self.ignored = count as u64;
         } else if let Some(seconds) = number(line, "total time:") {
-            self.elapsed = Some(Duration::from_secs_f64(seconds));
+            let time = Duration::from_secs_f64(seconds);
+            match self.begun {
+                // The checkpoint's.
+                None => (self.begun, self.done, self.ignored) = (Some(time), None, 0),
+                Some(begun) => self.elapsed = Some(time.saturating_sub(begun)),
+            }
         } else if let Some(option) = line.strip_prefix("invalid option: ") {
             self.failure.get_or_insert_with(|| format!("this version does not know {option}"));
         } else if let Some(fault) = line.strip_prefix("FATAL: ") {
@@ -298,10 +305,11 @@ impl Watched {
     }
 }
 
-/// The rate of `[ 3s ] thds: 4 tps: 123.45 qps: ...`.
-fn interval(line: &str) -> Option<f64> {
-    let (_, rest) = line.strip_prefix('[')?.split_once(" tps: ")?;
-    rest.split_whitespace().next()?.parse().ok()
+/// The second and the rate of `[ 3s ] thds: 4 tps: 123.45 qps: ...`.
+fn interval(line: &str) -> Option<(u64, f64)> {
+    let (at, rest) = line.strip_prefix('[')?.split_once("s ]")?;
+    let (_, rate) = rest.split_once(" tps: ")?;
+    Some((at.trim().parse().ok()?, rate.split_whitespace().next()?.parse().ok()?))
 }
 
 /// Milliseconds and count of a histogram's line, `0.118 |*****     12`.
@@ -340,7 +348,8 @@ mod tests {
     #[test]
     fn what_sysbench_prints_is_read() {
         let line = "[ 1s ] thds: 4 tps: 1234.56 qps: 24691.15 (r/w/o: 1/2/3) lat (ms,95%): 4.33 err/s: 0.00";
-        assert_eq!(interval(line), Some(1234.56));
+        assert_eq!(interval(line), Some((1, 1234.56)));
+        assert_eq!(interval("[ 2s ] Checkpoint report:"), None);
         assert_eq!(step("0.118 |****                                    12"), Some((0.118, 12)));
         assert_eq!(step("value  ------------- distribution ------------- count"), None);
         assert_eq!(

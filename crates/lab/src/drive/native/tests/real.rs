@@ -105,9 +105,10 @@ fn figures() {
     let seconds: u64 = std::env::var("LAB_FIGURES_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
     let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
     let workload = PgBench::new(&[builtin("select-only").unwrap()], &settings, 100).unwrap();
+    let threads = std::thread::available_parallelism().unwrap().get();
     for clients in clients.split(',') {
         let clients = clients.parse().unwrap();
-        let load = Load { warmup: Duration::from_millis(500), ..load(clients, 2, 1000 * seconds) };
+        let load = Load { warmup: Duration::from_secs(1), ..load(clients, threads, 1000 * seconds) };
         let measured = Native.run(&target, &workload, &load, &Live::new(Native::threads(&load))).unwrap();
         let cpu = measured.client_cpu;
         let only = &measured.kinds[0];
