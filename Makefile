@@ -40,8 +40,8 @@ fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs .
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
 	@scripts/bench.py
 
-results: build ## docs/results.md: the lab's full comparison with plots, about 65 minutes; goes on where it was cut
+results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/results.py $(ARGS)
 
-overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 35 minutes (needs ../shared)
+overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 50 minutes (needs ../shared)
 	@scripts/overhead.py $(ARGS)

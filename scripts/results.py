@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make results`: docs/results.md, Allcore beside PostgreSQL 18 and MariaDB over six workloads, with plots.
 
-  scripts/results.py [--only tpcb,tpcc] [--again tpcc] [--minutes 9] [--lacking] [--quick] [--write]
+  scripts/results.py [--only tpcb,tpcc] [--again tpcc] [--minutes 12] [--lacking] [--quick] [--write]
 
 Each workload is a run of `allcore bench`, stored as target/results/NAME.json. Those that are there are not run again unless
 --again names them (or 'all'), so that it goes on where it was cut. Then docs/results.md and docs/results/*.svg are written
@@ -11,7 +11,7 @@ heading that is the point's ('## tpcb, 1 client'), from where it is taken into t
 Before anything is measured each server is started and asked for a moment. A run in which a server has no figure at some
 number of clients is not stored, unless --lacking says so: the page then says what is missing.
 
-The whole takes about 65 minutes: --minutes for each workload, and loading. --quick is to try the script itself: a minute
+The whole takes about 80 minutes: --minutes for each workload, and loading. --quick is to try the script itself: a minute
 each, figures that mean nothing, and nothing below docs/ unless --into names a folder.
 """
 import argparse, itertools, json, os, shutil, subprocess, sys, tempfile, time
@@ -92,7 +92,7 @@ def measure(workload, options, stored, programs):
     if options.quick:
         arguments += quick + ["--round", "1s", "--warmup", "200ms", "--rounds", "1"]
     else:
-        arguments += ["--round", "4s", "--warmup", "1s", "--rounds", "3..10", "--width", "5",
+        arguments += ["--round", "4s", "--warmup", "3s", "--rounds", "3..10", "--width", "5",
                       "--time", f"{options.minutes * 60:.0f}s"]
     say(f"measuring {name}")
     begun = time.monotonic()
@@ -342,7 +342,7 @@ def main():
     parser = argparse.ArgumentParser(description=usage, epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="these workloads, by commas")
     parser.add_argument("--again", default="", help="run these again though they are stored, by commas, or all")
-    parser.add_argument("--minutes", type=float, default=9, help="for each workload, loading apart (9)")
+    parser.add_argument("--minutes", type=float, default=12, help="for each workload, loading apart (12)")
     parser.add_argument("--lacking", action="store_true", help="store runs though a server has no figure somewhere")
     parser.add_argument("--quick", action="store_true", help="try the script itself")
     parser.add_argument("--write", action="store_true", help="run nothing, write the page from what is stored")
