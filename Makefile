@@ -43,5 +43,5 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/results.py $(ARGS)
 
-overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 50 minutes (needs ../shared)
+overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 40 minutes (as root; needs ../shared)
 	@scripts/overhead.py $(ARGS)

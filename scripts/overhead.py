@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 50 minutes.
+"""`make overhead`: what the lab's own driver costs, beside pgbench and sysbench, on a quiet machine about 40 minutes.
 
-  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 50] [--clients 8] [--postgres FOLDER]
+  scripts/overhead.py [--only cost,many,agree] [--rounds 5] [--seconds 5] [--pairs 40] [--clients 8] [--postgres FOLDER]
 
 cost: transactions of select-only for each second of the client's CPU time against a server that does no work (the
 ceiling of ../shared), the native driver and pgbench taking turns. many: 5,000 connections of the native driver to it.
 agree: one server's throughput as the native driver, pgbench and sysbench measure it, in turns, with cores of its own: a
-driver that took less of the server's would else find it faster. CPUs are kept awake: on a virtual machine the server pays for
-waking one that sleeps, and a driver that does less sleeps more often. Rounds are many, since the server's own speed drifts
-by more than the drivers differ: only rounds next to each other can be compared. Tables are small, since each round's
-sessions are new, and PostgreSQL's are slow at first.
+driver that took less of the server's would else find it faster. CPUs are kept awake, which needs root: on a virtual machine
+the server pays for waking one that sleeps, and a driver that does less sleeps more often. Rounds are many, since the
+server's own speed drifts by more than the drivers differ: only rounds next to each other can be compared.
 """
 import argparse, functools, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from peers import HERE, SHARED, TARGET, postgres_programs, run, say
@@ -67,7 +66,7 @@ def pgbench(host, clients, args):
     spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     before = spent()
     said = run("pgbench", "-h", host, "-U", "postgres", "-n", "-S", "-M", "prepared", "-c", str(clients), "-j",
-               str(min(2, clients)), "-T", str(args.seconds), "bench")
+               str(min(len(os.sched_getaffinity(0)), clients)), "-T", str(args.seconds), "bench")
     done = int(re.search(r"actually processed: (\d+)", said)[1])
     return float(re.search(r"^tps = ([\d.]+)", said, re.M)[1]), done / (spent() - before)
 
@@ -124,7 +123,7 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS), help="these parts, by commas")
     parser.add_argument("--rounds", type=int, default=5, help="of each driver against the ceiling (5)")
     parser.add_argument("--seconds", type=int, default=5, help="of such a round (5)")
-    parser.add_argument("--pairs", type=int, default=50, help="of rounds on one PostgreSQL (50)")
+    parser.add_argument("--pairs", type=int, default=40, help="of rounds on one PostgreSQL (40)")
     parser.add_argument("--clients", default="8", help="of the drivers on one PostgreSQL (8)")
     parser.add_argument("--postgres", help="folder of PostgreSQL 18's programs")
     args = parser.parse_args()
@@ -133,6 +132,9 @@ def main():
     parts = args.only.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"overhead: there is no part {', '.join(unknown)}: there are {', '.join(PARTS)}")
+    if "agree" in parts and not os.access("/dev/cpu_dma_latency", os.W_OK):
+        sys.exit("overhead: agree keeps CPUs awake through /dev/cpu_dma_latency, which can't be written: run it as root, or "
+                 "--only cost,many")
     if {"cost", "many"} & set(parts) and not os.path.exists(os.path.join(SHARED, "peers", "ceiling.c")):
         sys.exit("overhead: the ceiling (../shared/peers/ceiling.c) is not here: --only agree goes without it")
     folder = tempfile.mkdtemp(prefix="allcore-overhead-")

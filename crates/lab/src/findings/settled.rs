@@ -1,43 +1,81 @@
-//! Whether throughput was steady within the rounds: a warm-up that was too short shows as a rise from their first second to
-//! their last, work that is put off for later as a fall.
+//! Whether throughput was steady within the rounds: a warm-up that was too short shows as a rise from their first half to
+//! their second, work that is put off for later as a fall.
 
-use crate::report::Point;
 use crate::report::figures::{clients, list, percent};
-use crate::stats::trend;
+use crate::report::{Interval, Point};
+use crate::stats::of_logs;
 
-/// A change counts where so little chance would bring it about.
-const CHANCE: f64 = 0.01;
-
-/// A smaller change from the first second to the last is not worth a word.
+/// A change that may be smaller, by all that the rounds tell, is not worth a word.
 const WORTH: f64 = 0.05;
 
 /// Sentences on the points whose rounds were not steady.
 pub(super) fn unsteady(points: &[&Point]) -> Vec<String> {
-    let told = |how: &str, hint: &str, is: fn(f64) -> bool| {
-        let at: Vec<String> = points
-            .iter()
-            .filter_map(|point| Some((point, change(point).filter(|change| is(*change))?)))
-            .map(|(point, change)| format!("{} (by {})", clients(point.clients), percent(change.abs())))
+    let changes: Vec<(usize, Interval)> = points.iter().map(|point| (point.clients, change(point))).collect();
+    let told = |how: &str, hint: &str, is: fn((f64, f64)) -> bool| {
+        let those = changes.iter().filter(|(_, change)| change.bounds().is_some_and(is));
+        let at: Vec<String> = those
+            .map(|(count, change)| {
+                format!("{} (by {})", clients(*count), percent((change.value - 1.0).abs()))
+            })
             .collect();
         (!at.is_empty()).then(|| {
             let at = list(&at);
-            format!("with {at} throughput {how} from the first second of the rounds to their last: {hint}")
+            format!("with {at} throughput {how} from the first half of the rounds to the second: {hint}")
         })
     };
-    let rise = told("rises", "a longer --warmup shows more", |change| change >= WORTH);
-    let fall = told("falls", "longer rounds (--round) show less", |change| change <= -WORTH);
+    let rise = told("rises", "a longer --warmup shows more", |(low, _)| low > 1.0 + WORTH);
+    let fall = told("falls", "longer rounds (--round) show less", |(_, high)| high < 1.0 - WORTH);
     rise.into_iter().chain(fall).collect()
 }
 
-/// The change from the first second to the last, as a part of the median second; `None` where chance would bring it about, or
-/// a single round shows it.
-fn change(point: &Point) -> Option<f64> {
-    let seconds = point.rounds.iter().flat_map(|round| {
-        // The last one may be a part of a second.
-        let whole = &round.seconds[..round.seconds.len().min(round.elapsed as usize)];
-        let mean = whole.iter().sum::<u64>() as f64 / whole.len() as f64;
-        whole.iter().enumerate().map(move |(second, done)| (second as f64, *done as f64 / mean))
-    });
-    let trend = trend(&seconds.collect::<Vec<_>>()).filter(|_| point.rounds.len() > 1)?;
-    (trend.chance < CHANCE).then_some(trend.change)
+/// How many times what is done in their first half the rounds have in their second. One second in the middle is of neither.
+fn change(point: &Point) -> Interval {
+    let halves = |seconds: &Vec<u64>| {
+        let half = seconds.len() / 2;
+        let sum = |part: &[u64]| part.iter().sum::<u64>() as f64;
+        (sum(&seconds[seconds.len() - half..]) / sum(&seconds[..half])).ln()
+    };
+    of_logs(&point.rounds.iter().map(|round| halves(&round.seconds)).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::test_noise::{Noisy, point};
+
+    /// Five rounds, whose seconds are these parts of 1,000 with a noise of one in two hundred.
+    fn rounds(clients: usize, parts: &[f64]) -> Point {
+        let mut noisy = Noisy::new(clients as u64);
+        let mut point = point("pg", clients, &[1_000.0; 5]);
+        for round in &mut point.rounds {
+            let done = |part: &f64| (1_000.0 * part * (1.0 + 0.005 * noisy.normal())) as u64;
+            round.seconds = parts.iter().map(done).collect();
+        }
+        point
+    }
+
+    #[test]
+    fn rounds_that_are_not_steady_are_told() {
+        // The second in the middle is of no half.
+        let (rises, falls) = ([0.7, 0.9, 5.0, 1.0, 1.0], [1.25, 1.0, 0.9, 0.9]);
+        let points = [rounds(1, &[1.0; 4]), rounds(8, &rises), rounds(64, &falls), rounds(1000, &rises)];
+        let said = unsteady(&points.iter().collect::<Vec<_>>());
+        let expected = [
+            "with 8 clients (by 25%) and 1,000 clients (by 25%) throughput rises from the first half of the rounds to the \
+             second: a longer --warmup shows more",
+            "with 64 clients (by 20%) throughput falls from the first half of the rounds to the second: longer rounds \
+             (--round) show less",
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn steady_single_and_short_rounds_need_no_word() {
+        let mut single = rounds(8, &[0.7, 0.7, 1.0, 1.0]);
+        single.rounds.truncate(1);
+        let mut idle = rounds(2, &[1.0; 4]);
+        idle.rounds.iter_mut().for_each(|round| round.seconds = vec![0; 4]);
+        let points = [rounds(1, &[1.0, 1.03]), single, rounds(64, &[1.0]), rounds(16, &[]), idle];
+        assert_eq!(unsteady(&points.iter().collect::<Vec<_>>()), Vec::<String>::new());
+    }
 }

@@ -9,6 +9,9 @@ use std::path::Path;
 /// Documentation/power/pm_qos_interface.rst).
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
+/// Who decides how idle CPUs wait; without one nobody heeds that time.
+const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
+
 /// While it lives, CPUs without work wait in a loop.
 #[derive(Debug)]
 pub struct Awake {
@@ -19,12 +22,19 @@ impl Awake {
     /// Has all CPUs stay awake.
     ///
     /// # Errors
-    /// The kernel doesn't let this process, or doesn't know it.
+    /// The kernel doesn't let this process, or it would be without effect.
     pub fn keep() -> Result<Self, String> {
-        Self::through(Path::new(LATENCY))
+        Self::through(Path::new(LATENCY), Path::new(DRIVER))
     }
 
-    fn through(path: &Path) -> Result<Self, String> {
+    fn through(path: &Path, driver: &Path) -> Result<Self, String> {
+        if !std::fs::read_to_string(driver).is_ok_and(|driver| driver.trim() != "none") {
+            return Err(
+                "this kernel can't be told how idle CPUs wait (it has no cpuidle driver); boot it with \
+                 idle=poll, or leave it out"
+                    .into(),
+            );
+        }
         let held = OpenOptions::new().write(true).open(path).and_then(|mut file| {
             file.write_all(&0_i32.to_ne_bytes())?;
             Ok(Self { _file: file })
@@ -44,11 +54,15 @@ mod tests {
 
     #[test]
     fn no_time_to_wake_is_asked_for_or_the_reason_given() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let awake = Awake::through(file.path()).unwrap();
+        let (file, driver) =
+            (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        let awake = |path: &Path| Awake::through(path, driver.path());
+        std::fs::write(&driver, "none\n").unwrap();
+        assert!(awake(file.path()).unwrap_err().contains("no cpuidle driver"));
+        std::fs::write(&driver, "acpi_idle\n").unwrap();
+        drop(awake(file.path()).unwrap());
         assert_eq!(std::fs::read(file.path()).unwrap(), [0; 4]);
-        drop(awake);
-        let refused = Awake::through(Path::new("/nowhere/latency")).unwrap_err();
+        let refused = awake(Path::new("/nowhere/latency")).unwrap_err();
         assert!(
             refused.starts_with("CPUs can't be kept awake through /nowhere/latency: No such file"),
             "{refused}"

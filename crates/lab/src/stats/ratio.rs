@@ -30,7 +30,12 @@ pub fn ratio(base: &Point, point: &Point) -> Interval {
             Some((round.judged() / other.judged()).ln())
         })
         .collect();
-    let Interval { value, low, high } = estimate(&logs);
+    of_logs(&logs)
+}
+
+/// The ratio whose logarithms these are, with its interval.
+pub fn of_logs(logs: &[f64]) -> Interval {
+    let Interval { value, low, high } = estimate(logs);
     Interval { value: value.exp(), low: low.exp(), high: high.exp() }
 }
 

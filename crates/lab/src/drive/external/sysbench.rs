@@ -202,7 +202,9 @@ impl Watched {
                     if before != all.begun {
                         begun = tool.cpu();
                         live.enter(Phase::Measuring);
-                        looked_at = Some(Instant::now() + Duration::from_secs(counted) - EARLY);
+                        let left = Duration::from_secs(skipped + counted)
+                            .saturating_sub(all.begun.unwrap_or_default() + EARLY);
+                        looked_at = Some(Instant::now() + left);
                     }
                     if all.seconds.len() > intervals {
                         told = between(begun, tool.cpu());

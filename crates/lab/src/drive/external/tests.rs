@@ -408,15 +408,11 @@ fn sysbench_measures(dialect: Dialect) {
     drop(rounds);
     let kind = &measured.kinds[0];
     assert!(kind.done > 0, "{}", kind.done);
-    // Its histogram has every event of the time that is counted, but for a few at the checkpoint: they are set back one
+    // Its histogram has every event of the time that is counted, but for some at the checkpoint: they are set back one
     // after the other.
-    assert!(
-        kind.latency.len().abs_diff(kind.done) <= kind.done / 100,
-        "{} {}",
-        kind.latency.len(),
-        kind.done
-    );
-    assert!((1.9..30.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
+    assert!(kind.latency.len().abs_diff(kind.done) <= kind.done / 10, "{} {}", kind.latency.len(), kind.done);
+    // The checkpoint comes late where others want the CPU.
+    assert!((1.0..30.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
     assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none());
     assert_eq!(live.phase(), Phase::Over);
     control.execute("DROP TABLE sbtest1").unwrap();
