@@ -23,9 +23,11 @@ const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "di
 fn seconds(tool: &str, load: &Load) -> Result<(u64, u64), String> {
     let whole = |option: &str, time: Duration| match time.subsec_nanos() {
         0 => Ok(time.as_secs()),
-        _ => Err(format!("{tool} knows whole seconds only: {time:?} is none ({option})")),
+        _ => Err(format!(
+            "{tool} knows whole seconds only, not {time:?}: make {option} whole or take the native driver"
+        )),
     };
-    let skipped = whole("--warmup, with --ramp", load.ramp + load.warmup)?;
+    let skipped = whole("--warmup with --ramp", load.ramp + load.warmup)?;
     Ok((skipped, whole("--round", load.measured)?))
 }
 

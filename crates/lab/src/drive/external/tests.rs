@@ -256,11 +256,14 @@ fn tools_are_given_whole_seconds() {
         ]
     };
     assert_eq!(times(500, 1500, 3000), [Ok(()), Ok(())]);
-    for (ramp, warmup, measured, odd) in
-        [(0, 500, 3000, "500ms is none (--warmup, with --ramp)"), (0, 1000, 2500, "2.5s is none (--round)")]
+    for (ramp, warmup, measured, odd, option) in
+        [(0, 500, 3000, "500ms", "--warmup with --ramp"), (0, 1000, 2500, "2.5s", "--round")]
     {
-        let expected =
-            ["pgbench", "sysbench"].map(|tool| Err(format!("{tool} knows whole seconds only: {odd}")));
+        let expected = ["pgbench", "sysbench"].map(|tool| {
+            Err(format!(
+                "{tool} knows whole seconds only, not {odd}: make {option} whole or take the native driver"
+            ))
+        });
         assert_eq!(times(ramp, warmup, measured), expected);
     }
     let [pgbench, sysbench] = times(0, 0, 1000);
