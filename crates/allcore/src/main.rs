@@ -94,7 +94,7 @@ Arms take turns round by round, so that a drifting machine favours none; a point
 narrow as --width asks, or --rounds or --time are used up. The table goes to standard output, progress to standard error: a \
 live view on a terminal, a line for each round elsewhere. Ctrl-C ends the run with what it has measured, a second one at \
 once. Exit status 0 when all was measured, 3 when something of it is missing (an interval stayed wider than asked, too) or the \
-data is not as it must be (what could not be seen beside it, such as symbols without perf, is named and changes no status), 130 after Ctrl-C, 1 when nothing could be measured, 2 when the command line is wrong. docs/lab.md \
+data is not as it must be (what could not be seen beside it, such as symbols without perf, is named and changes no status), 130 after Ctrl-C, 1 when nothing could be measured or what is asked for can't be, 2 when the command line can't be read. docs/lab.md \
 tells how everything is measured and how to read it.";
 
 const CHECK_HELP: &str = "\

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::drive::{Arrivals, Pace, Protocol};
+use crate::workload::connect;
 
 /// `allcore bench`.
 #[derive(Debug, Args)]
@@ -112,9 +113,9 @@ pub struct RunOptions {
     /// What makes the load; several, as in native,pgbench, give each server an arm with each, to be held against one another
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native", help_heading = "Load")]
     pub driver: Vec<DriverName>,
-    /// How statements are sent
-    #[arg(long, short = 'M', value_enum, default_value_t = ProtocolName::Prepared, help_heading = "Load")]
-    pub protocol: ProtocolName,
+    /// How statements are sent (prepared; that of connect simple)
+    #[arg(long, short = 'M', value_enum, help_heading = "Load")]
+    pub protocol: Option<ProtocolName>,
     /// Send all statements of a transaction at once and wait for their answers together (PostgreSQL's protocol, prepared or
     /// extended; workloads in which no statement follows from an earlier one's answer)
     #[arg(long, help_heading = "Load")]
@@ -136,7 +137,8 @@ pub struct RunOptions {
     /// latency does not count; rounds want to be minutes then
     #[arg(long, conflicts_with_all = ["rate", "think"], help_heading = "Load")]
     pub keying: bool,
-    /// How often a transaction is tried that a deadlock or a serialization failure ends
+    /// How often a transaction is tried that a deadlock or a serialization failure ends (on MySQL also a lock waited for too
+    /// long, or a row changed since it was read); sysbench's workloads try as often as it takes
     #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
     pub tries: u32,
 
@@ -249,9 +251,12 @@ impl RunOptions {
     /// How statements are sent.
     pub fn protocol(&self) -> Protocol {
         match self.protocol {
-            ProtocolName::Simple => Protocol::Simple,
-            ProtocolName::Extended => Protocol::Extended,
-            ProtocolName::Prepared => Protocol::Prepared,
+            Some(ProtocolName::Simple) => Protocol::Simple,
+            Some(ProtocolName::Extended) => Protocol::Extended,
+            Some(ProtocolName::Prepared) => Protocol::Prepared,
+            // What is run once is not prepared first.
+            None if self.file.is_empty() && self.workload == connect::NAME => Protocol::Simple,
+            None => Protocol::Prepared,
         }
     }
 

@@ -76,9 +76,11 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let mut facts = observe::facts(Path::new("/"));
     let (mut arms, mut missing) = ready::arms(options, &asked, executable, stop);
     if arms.is_empty() {
-        return Err(
-            if is_set(stop) { "stopped before anything was measured" } else { "no arm is left" }.into()
-        );
+        if !is_set(stop) {
+            return Err("no arm is left".into());
+        }
+        view::say("stopped before anything was measured");
+        return Ok(Ending::Stopped);
     }
     let servers: Vec<u32> =
         arms.iter().flat_map(|arm| arm.running.target.processes.iter().copied()).collect();

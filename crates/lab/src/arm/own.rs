@@ -16,7 +16,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use super::control::{Control, Fault};
 use super::guard::Guard;
-use super::spec::{Kind, Recipe};
+use super::spec::{Kind, PLACES, Recipe};
 use super::{Address, Dialect, Target};
 
 /// The database that the lab makes in a server of its own.
@@ -64,7 +64,7 @@ impl Own {
         };
         let mut guard = Guard::new(&folder, signal).map_err(said)?;
         let planned = match recipe.kind {
-            Kind::Serve => Ok(serve::plan(recipe, &folder, executable)),
+            Kind::Serve => serve::plan(recipe, &folder, executable),
             Kind::Postgres => postgres::plan(recipe, &folder, &mut guard),
             Kind::MariaDb => mariadb::plan(recipe, &folder, &mut guard),
         };
@@ -161,7 +161,7 @@ impl Recipe {
 
     /// The settings that are the server's own, not the lab's.
     fn passed_on(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let own = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "bin" | "in"));
+        let own = self.settings.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
         own.map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 }

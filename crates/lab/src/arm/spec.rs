@@ -26,13 +26,15 @@ pub enum Source {
     Own(Recipe),
 }
 
+/// Settings that are the lab's: the folder of a server's programs, and the one in which its data folder is made.
+pub const PLACES: [&str; 2] = ["bin", "in"];
+
 /// A server that the lab starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     /// Which.
     pub kind: Kind,
-    /// Its settings, as name and value; one without a value is a switch. `bin` names the folder of its programs and `in`
-    /// the folder its data folder is made in.
+    /// Its settings, as name and value, [`PLACES`] among them; one without a value is a switch.
     pub settings: Vec<(String, Option<String>)>,
 }
 
@@ -121,13 +123,22 @@ impl Spec {
     }
 }
 
+/// Whether it is one of [`PLACES`] with its value.
+fn is_place(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| PLACES.contains(&name))
+}
+
 fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
     let words = shlex::split(text).ok_or_else(|| format!("a quotation mark is not closed in: {text}"))?;
     let mut settings: Vec<(String, Option<String>)> = Vec::new();
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         let bare = match (kind, word.strip_prefix("--")) {
-            (Kind::Serve, None) => return Err(format!("serve takes options that begin with --, not {word}")),
+            (Kind::Serve, None) if !is_place(&word) => {
+                return Err(format!(
+                    "serve takes options that begin with --, bin=FOLDER and in=FOLDER, not {word}"
+                ));
+            }
             (_, bare) => bare.unwrap_or(&word),
         };
         let setting = match bare.split_once('=') {
@@ -213,6 +224,8 @@ mod tests {
             [("cores", Some("2")), ("buffers", Some("1GiB")), ("quiet", None), ("auth", Some("trust"))];
         assert_eq!(serve, expected.map(|(name, value)| pair(name, value)));
         assert_eq!(settings("a=serve"), []);
+        let serve = settings("a=serve:bin=/old --cores 2 in=/disk");
+        assert_eq!(serve, [("bin", "/old"), ("cores", "2"), ("in", "/disk")].map(|(a, b)| pair(a, Some(b))));
         let postgres = settings("pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'");
         assert_eq!(postgres, [pair("shared_buffers", Some("1GB")), pair("log_line_prefix", Some("a b"))]);
         assert_eq!(settings("m=serve-mariadb:skip-log-bin"), [pair("skip-log-bin", None)]);

@@ -21,14 +21,18 @@ const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "di
 /// Seconds before what is counted, and of what is. Both tools know whole ones only: one that rounded would have another
 /// warm-up than the driver beside it.
 fn seconds(tool: &str, load: &Load) -> Result<(u64, u64), String> {
+    if !load.ramp.is_zero() {
+        return Err(format!(
+            "{tool} begins with all clients at once: leave out --ramp or take the native driver"
+        ));
+    }
     let whole = |option: &str, time: Duration| match time.subsec_nanos() {
         0 => Ok(time.as_secs()),
         _ => Err(format!(
             "{tool} knows whole seconds only, not {time:?}: make {option} whole or take the native driver"
         )),
     };
-    let skipped = whole("--warmup with --ramp", load.ramp + load.warmup)?;
-    Ok((skipped, whole("--round", load.measured)?))
+    Ok((whole("--warmup", load.warmup)?, whole("--round", load.measured)?))
 }
 
 /// The steady rate that a tool is told; `None` for a closed loop.

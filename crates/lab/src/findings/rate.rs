@@ -44,9 +44,11 @@ pub(super) fn held(points: &[&Point]) -> Vec<String> {
     said
 }
 
+/// What was done may lack what chance takes; what was never begun, where that is known, is no chance.
 fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
     let due: f64 = offered.mean() * point.rounds.iter().map(|round| round.elapsed).sum::<f64>();
-    1.0 - kept <= LACKING.max(CHANCE / due.sqrt())
+    let begun = point.unstarted().is_none_or(|count| count as f64 <= LACKING * due);
+    begun && 1.0 - kept <= LACKING.max(CHANCE / due.sqrt())
 }
 
 /// Up to which rate a server kept up with one that rises.

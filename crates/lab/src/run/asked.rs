@@ -96,6 +96,7 @@ impl Asked {
 
 /// Refuses pipelines where there can be none, or that would be without effect.
 fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -> Result<(), String> {
+    planned.pipelines().map_err(|why| format!("{why}: leave --pipeline out, or take another workload"))?;
     if options.protocol() == Protocol::Simple {
         return Err("the simple protocol has no pipelines: take --protocol prepared or extended".into());
     }
@@ -111,7 +112,7 @@ fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -
             spec.name
         ));
     }
-    planned.pipelines().map_err(|why| format!("{why}: leave --pipeline out, or take another workload"))
+    Ok(())
 }
 
 fn servers(options: &RunOptions) -> Result<Vec<Server>, String> {

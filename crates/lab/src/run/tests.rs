@@ -25,7 +25,7 @@ fn what_would_be_without_effect_is_refused_before_anything_starts() {
         (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),
         (
             &["-w", "oltp_read_only", "--driver", "native,sysbench", "--tries", "5"],
-            "--driver sysbench: sysbench tries again by itself",
+            "--tries has no effect on oltp_read_only",
         ),
         (
             &["-w", "oltp_read_only", "--driver", "sysbench", "-M", "extended"],

@@ -11,6 +11,7 @@ use super::{Original, PgbenchScript, Workload, sysbench, ycsb};
 use crate::arm::about::About;
 use crate::client::random::sysbench::Distribution;
 use crate::client::random::{FNV_BASIS, fnv1a};
+use crate::drive::Protocol;
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 
@@ -137,19 +138,32 @@ impl Family {
             };
             return Err(format!("{other} has no effect on {name}, which {instead}: leave it out"));
         }
-        if self != Self::Pgbench {
-            return Ok(());
-        }
-        match times(options) {
-            Some(_) if options.scale.is_some() => Err(format!(
-                "--scale has no effect on {name}, whose size follows from the server's buffers: take --times, or \
-                 -w select-only"
+        match self {
+            Self::Pgbench => refuse_sizes(name, options),
+            Self::Sysbench if options.tries > 1 => Err(format!(
+                "--tries has no effect on {name}, which begins what a deadlock or a serialization failure ends anew as \
+                 often as it takes, as sysbench does: leave it out"
             )),
-            None if options.buffers.is_some() => {
-                Err("--buffers has no effect without --times, which says how many times as much data there shall be".into())
-            }
+            Self::Connect if options.protocol() != Protocol::Simple => Err(format!(
+                "--protocol has no effect on {name}, whose one statement is sent as text: leave it out"
+            )),
             _ => Ok(()),
         }
+    }
+}
+
+/// Refuses sizes of pgbench's tables that would be without effect.
+fn refuse_sizes(name: &str, options: &RunOptions) -> Result<(), String> {
+    match times(options) {
+        Some(_) if options.scale.is_some() => Err(format!(
+            "--scale has no effect on {name}, whose size follows from the server's buffers: take --times, or \
+                 -w select-only"
+        )),
+        None if options.buffers.is_some() => Err(
+            "--buffers has no effect without --times, which says how many times as much data there shall be"
+                .into(),
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -201,14 +215,13 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
             tables: options.tables(),
             table_size: options.table_size(),
             rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::DEFAULT), Distribution::named)?,
-            ..sysbench::Options::default()
         };
         return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
     }
     if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
         let keys = options.keys.as_deref().map(KeyChoice::named).transpose()?;
         let records = u64::from(options.table_size());
-        let sizes = ycsb::Options { records, keys, ..ycsb::Options::default() };
+        let sizes = ycsb::Options { records, keys };
         return Ok(Some(Box::new(Ycsb::new(letter, sizes, options.seed)?)));
     }
     Ok(match name {
@@ -226,10 +239,10 @@ fn pgbench(options: &RunOptions, scale: u32) -> Result<PgBench, String> {
     }
     let sources = match (options.file.as_slice(), options.workload.as_str()) {
         ([], pgbench::EVICTION) => vec![pgbench::eviction()],
-        ([], name) => vec![pgbench::builtin(name).map_err(|_| unknown(name))?],
+        ([], name) => vec![pgbench::builtin(name).ok_or_else(|| unknown(name))?],
         (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
-    let workload = PgBench::new(&sources, &settings, 100)?;
+    let workload = PgBench::new(&sources, &settings)?;
     workload.check_protocol(options.protocol())?;
     Ok(workload)
 }
@@ -335,6 +348,10 @@ mod tests {
                 &["-w", "connect", "--scale", "2"],
                 "--scale has no effect on connect, which has nothing to be sized",
             ),
+            (&["-w", "connect", "-M", "extended"], "--protocol has no effect on connect"),
+            (&["-w", "oltp_write_only", "--tries", "3"], "--tries has no effect on oltp_write_only"),
+            (&["-w", "tpcb"], "there is no workload 'tpcb'"),
+            (&["-w", "select-only@2"], "there is no workload 'select-only@2'"),
         ] {
             let error = planned(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
             assert!(error.starts_with(expected), "{error}");
@@ -347,6 +364,7 @@ mod tests {
             &["-w", "ycsb-c", "--table-size", "1000", "--keys", "uniform"],
             &["-w", "oltp_read_only", "--rand-type", "pareto"],
             &["-w", "connect"],
+            &["-w", "connect", "-M", "simple"],
         ] {
             assert!(planned(&options(words)).is_ok(), "{words:?}");
         }

@@ -63,28 +63,16 @@ const BUILTINS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The builtin script of `name@weight`, where the name may be cut short as far as it stays clear.
-pub fn builtin(option: &str) -> Result<Source, String> {
-    let (name, weight) = Source::weighted(option)?;
-    let mut fitting = BUILTINS.iter().filter(|(builtin, _)| !name.is_empty() && builtin.starts_with(name));
-    match (fitting.next(), fitting.next()) {
-        (Some((name, text)), None) => Ok(Source { name: (*name).into(), text: (*text).into(), weight }),
-        (found, _) => {
-            let fault = if found.is_some() {
-                "more than one builtin script begins with"
-            } else {
-                "there is no builtin script"
-            };
-            Err(format!("{fault} '{name}': use tpcb-like, simple-update or select-only"))
-        }
-    }
+/// A builtin script; `None` if there is none of this name.
+pub fn builtin(name: &str) -> Option<Source> {
+    let (name, text) = BUILTINS.iter().find(|(builtin, _)| *builtin == name)?;
+    Some(Source { name: (*name).into(), text: (*text).into(), weight: 1 })
 }
 
 /// Reads of accounts chosen uniformly, to be run on tables larger than the server's buffers. It is pgbench's select-only
 /// under a name of its own.
 pub fn eviction() -> Source {
-    let text = BUILTINS.iter().find(|(name, _)| *name == "select-only").map_or("", |(_, text)| text);
-    Source { name: EVICTION.into(), text: text.into(), weight: 1 }
+    Source { name: EVICTION.into(), ..builtin("select-only").expect("it is one of them") }
 }
 
 /// The name of the builtin script that this is.
@@ -105,7 +93,6 @@ pub struct PgBench {
     settings: Settings,
     program: Arc<Program>,
     scale: u32,
-    fillfactor: u8,
     uses_tables: bool,
     conserves: Conserves,
     multiple: Option<Multiple>,
@@ -187,15 +174,11 @@ const SUMS: [(&str, &str); 4] = [
 ];
 
 impl PgBench {
-    /// Of these scripts, over tables of the settings' scale with pages filled to `fillfactor` percent (pgbench: 100). The
-    /// error is for who wrote the scripts or the command line.
-    pub fn new(sources: &[Source], settings: &Settings, fillfactor: u8) -> Result<Self, String> {
+    /// Of these scripts, over tables of the settings' scale. The error is for who wrote the scripts or the command line.
+    pub fn new(sources: &[Source], settings: &Settings) -> Result<Self, String> {
         let scale = u32::try_from(settings.scale).ok().filter(|scale| (1..=SCALE_MAX).contains(scale));
         let scale =
             scale.ok_or_else(|| format!("scale {} is out of range: use 1 to {SCALE_MAX}", settings.scale))?;
-        if !(10..=100).contains(&fillfactor) {
-            return Err(format!("fillfactor {fillfactor} is out of range: use 10 to 100"));
-        }
         let program = Arc::new(Program::new(sources, settings)?);
         let conserves =
             if sources.iter().all(|source| matches!(builtin_name(source), Some("tpcb-like" | "select-only")))
@@ -215,7 +198,6 @@ impl PgBench {
             settings: settings.clone(),
             program,
             scale,
-            fillfactor,
             uses_tables,
             conserves,
             multiple: None,
@@ -252,8 +234,8 @@ impl Tables for PgBench {
         let aid = if self.scale >= BIGINT_SCALE { "bigint" } else { "int" };
         let scale = u64::from(self.scale);
         let (filled, mtime) = match dialect {
-            Dialect::Postgres => (format!(" with (fillfactor={})", self.fillfactor), "timestamp"),
-            Dialect::Mysql => (String::new(), "datetime"),
+            Dialect::Postgres => (" with (fillfactor=100)", "timestamp"),
+            Dialect::Mysql => ("", "datetime"),
         };
         let key = |column: &str| match dialect {
             Dialect::Postgres => String::new(),

@@ -1,6 +1,6 @@
-//! sysbench's OLTP workloads, with the statements, tables and options of the scripts that come with sysbench 1.0.
+//! sysbench's OLTP workloads, with the statements and tables of the scripts that come with sysbench 1.0.
 //!
-//! What is not here: its options `secondary` and `pgsql_variant`, and the scripts that insert or delete only.
+//! What is not here: their options but for those of [`Options`], and the scripts that insert or delete only.
 
 use std::sync::Arc;
 
@@ -41,68 +41,19 @@ impl Oltp {
     ];
 }
 
-/// sysbench's options of these scripts, by its names.
-#[derive(Debug, Clone, PartialEq)]
+/// Options of these scripts, by sysbench's names; its others have its defaults.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// How many tables.
     pub tables: u32,
     /// Rows of each.
     pub table_size: u32,
-    /// Rows that a range query reads.
-    pub range_size: u32,
-    /// Point queries of a transaction; oltp_point_select has one.
-    pub point_selects: u32,
-    /// Range queries of a transaction.
-    pub simple_ranges: u32,
-    /// Range queries with SUM.
-    pub sum_ranges: u32,
-    /// Range queries with ORDER BY.
-    pub order_ranges: u32,
-    /// Range queries with DISTINCT.
-    pub distinct_ranges: u32,
-    /// Updates of the indexed column.
-    pub index_updates: u32,
-    /// Updates of another column.
-    pub non_index_updates: u32,
-    /// Rows deleted and inserted again.
-    pub delete_inserts: u32,
-    /// Whether there are range queries at all.
-    pub range_selects: bool,
-    /// Whether the id is SERIAL or AUTO_INCREMENT.
-    pub auto_inc: bool,
-    /// Whether each statement is a transaction of its own.
-    pub skip_trx: bool,
-    /// Whether column k is indexed.
-    pub create_secondary: bool,
-    /// MySQL's storage engine.
-    pub mysql_storage_engine: String,
     /// How row numbers are drawn.
     pub rand_type: Distribution,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            tables: 1,
-            table_size: 10_000,
-            range_size: 100,
-            point_selects: 10,
-            simple_ranges: 1,
-            sum_ranges: 1,
-            order_ranges: 1,
-            distinct_ranges: 1,
-            index_updates: 1,
-            non_index_updates: 1,
-            delete_inserts: 1,
-            range_selects: true,
-            auto_inc: true,
-            skip_trx: false,
-            create_secondary: true,
-            mysql_storage_engine: "innodb".into(),
-            rand_type: Distribution::DEFAULT,
-        }
-    }
-}
+/// Rows that a range query reads (`range_size`).
+const RANGE_SIZE: i64 = 100;
 
 /// The statements on a table, in the order of [`QUERIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +81,13 @@ const QUERIES: [(Query, &str); 9] = [
     (Query::Delete, "DELETE FROM sbtestT WHERE id=?"),
     (Query::Insert, "INSERT INTO sbtestT (id, k, c, pad) VALUES (?, ?, ?, ?)"),
 ];
+
+/// What a transaction that reads does how often.
+const READS: [(Query, u32); 5] =
+    [(Query::Point, 10), (Query::Simple, 1), (Query::Sum, 1), (Query::Order, 1), (Query::Distinct, 1)];
+
+/// What a transaction that writes does how often; a row that is deleted is inserted again.
+const WRITES: [(Query, u32); 3] = [(Query::IndexUpdate, 1), (Query::NonIndexUpdate, 1), (Query::Delete, 1)];
 
 const BEGIN: StatementId = StatementId(0);
 const COMMIT: StatementId = StatementId(1);
@@ -159,7 +117,6 @@ struct Plan {
     used: u16,
     transaction: bool,
     tables: u32,
-    range_size: i64,
     keys: Keys,
 }
 
@@ -172,30 +129,14 @@ impl Sysbench {
         if options.table_size == 0 || options.table_size > i32::MAX as u32 {
             return Err(format!("table_size {} is out of range: use 1 to {}", options.table_size, i32::MAX));
         }
-        let reads = |point_selects: u32| {
-            let ranges = [
-                (Query::Simple, options.simple_ranges),
-                (Query::Sum, options.sum_ranges),
-                (Query::Order, options.order_ranges),
-                (Query::Distinct, options.distinct_ranges),
-            ];
-            let ranges = ranges.into_iter().filter(|_| options.range_selects);
-            std::iter::once((Query::Point, point_selects)).chain(ranges).collect::<Vec<_>>()
-        };
-        let writes = [
-            (Query::IndexUpdate, options.index_updates),
-            (Query::NonIndexUpdate, options.non_index_updates),
-            (Query::Delete, options.delete_inserts),
-        ];
         let (groups, transaction) = match oltp {
             Oltp::PointSelect => (vec![(Query::Point, 1)], false),
-            Oltp::ReadOnly => (reads(options.point_selects), true),
-            Oltp::ReadWrite => ([reads(options.point_selects), writes.into()].concat(), true),
-            Oltp::WriteOnly => (writes.into(), true),
-            Oltp::UpdateIndex => (writes[..1].into(), false),
-            Oltp::UpdateNonIndex => (writes[1..2].into(), false),
+            Oltp::ReadOnly => (READS.to_vec(), true),
+            Oltp::ReadWrite => ([&READS[..], &WRITES].concat(), true),
+            Oltp::WriteOnly => (WRITES.to_vec(), true),
+            Oltp::UpdateIndex => (vec![(Query::IndexUpdate, 1)], false),
+            Oltp::UpdateNonIndex => (vec![(Query::NonIndexUpdate, 1)], false),
         };
-        let groups: Vec<_> = groups.into_iter().filter(|(_, times)| *times > 0).collect();
         // What was deleted is inserted again.
         let uses = |query: Query| {
             let group = if query == Query::Insert { Query::Delete } else { query };
@@ -212,9 +153,8 @@ impl Sysbench {
             places,
             used,
             groups,
-            transaction: transaction && !options.skip_trx,
+            transaction,
             tables: options.tables,
-            range_size: options.range_size.into(),
             keys: options.rand_type.over(1, options.table_size.into()),
         };
         let name = Oltp::ALL.iter().find(|(_, kind)| *kind == oltp).map_or("", |(name, _)| name);
@@ -233,14 +173,9 @@ impl Plan {
 
 impl Tables for Sysbench {
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
-        let id = match (dialect, self.options.auto_inc) {
-            (Dialect::Postgres, true) => "SERIAL",
-            (Dialect::Mysql, true) => "INTEGER NOT NULL AUTO_INCREMENT",
-            (_, false) => "INTEGER NOT NULL",
-        };
-        let engine = match dialect {
-            Dialect::Postgres => String::new(),
-            Dialect::Mysql => format!(" /*! ENGINE = {} */", self.options.mysql_storage_engine),
+        let (id, engine) = match dialect {
+            Dialect::Postgres => ("SERIAL", ""),
+            Dialect::Mysql => ("INTEGER NOT NULL AUTO_INCREMENT", " /*! ENGINE = innodb */"),
         };
         let table = |number: u32| Table {
             name: format!("sbtest{number}"),
@@ -263,14 +198,12 @@ impl Tables for Sysbench {
     fn after_load(&self, dialect: Dialect) -> Vec<String> {
         let mut statements = Vec::new();
         for number in 1..=self.options.tables {
-            if self.options.auto_inc && dialect == Dialect::Postgres {
+            if dialect == Dialect::Postgres {
                 // The rows brought their ids: the sequence goes on after them, as it would had it given them.
                 statements
                     .push(format!("SELECT setval('sbtest{number}_id_seq', {})", self.options.table_size));
             }
-            if self.options.create_secondary {
-                statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
-            }
+            statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
             // Not sysbench's own: otherwise the server does it at some time in the middle of a round.
             statements.push(match dialect {
                 Dialect::Postgres => format!("VACUUM ANALYZE sbtest{number}"),
@@ -319,30 +252,9 @@ impl Workload for Sysbench {
     }
 
     fn original(&self) -> Option<Original> {
-        let Options { rand_type, mysql_storage_engine, .. } = &self.options;
-        let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
-        let numbers = [
-            ("tables", self.options.tables),
-            ("table_size", self.options.table_size),
-            ("range_size", self.options.range_size),
-            ("point_selects", self.options.point_selects),
-            ("simple_ranges", self.options.simple_ranges),
-            ("sum_ranges", self.options.sum_ranges),
-            ("order_ranges", self.options.order_ranges),
-            ("distinct_ranges", self.options.distinct_ranges),
-            ("index_updates", self.options.index_updates),
-            ("non_index_updates", self.options.non_index_updates),
-            ("delete_inserts", self.options.delete_inserts),
-        ];
-        let texts = [
-            ("range_selects", switch(self.options.range_selects)),
-            ("auto_inc", switch(self.options.auto_inc)),
-            ("skip_trx", switch(self.options.skip_trx)),
-            ("create_secondary", switch(self.options.create_secondary)),
-            ("mysql_storage_engine", mysql_storage_engine.clone()),
-        ];
-        let numbers = numbers.into_iter().map(|(name, value)| (name, value.to_string()));
-        let options = numbers.chain(texts).chain(rand_type.options());
+        let Options { tables, table_size, rand_type } = self.options;
+        let sizes = [("tables", tables.to_string()), ("table_size", table_size.to_string())];
+        let options = sizes.into_iter().chain(rand_type.options());
         let options = options.map(|(name, value)| (name.to_owned(), value)).collect();
         Some(Original::Sysbench { test: self.kinds[0].clone(), options })
     }
@@ -449,8 +361,8 @@ impl Client for SysbenchClient {
             self.table = random.between(0, i64::from(plan.tables) - 1) as u16;
         }
         let query = if self.inserted.is_some() { Query::Insert } else { *query };
-        fill(query, plan, random, &mut self.inserted, turn.params);
-        // A deleted row is inserted before the next is.
+        fill(query, &plan.keys, random, &mut self.inserted, turn.params);
+        // A deleted row is inserted before its group is over.
         if self.inserted.is_none() {
             *state = if times + 1 < *repeats {
                 State::Group(group, times + 1)
@@ -470,18 +382,17 @@ impl Client for SysbenchClient {
 /// The parameters of a query; a DELETE notes what is to be inserted, an INSERT takes it.
 fn fill(
     query: Query,
-    plan: &Plan,
+    keys: &Keys,
     random: &mut Random,
     inserted: &mut Option<(i64, i64)>,
     params: &mut Params,
 ) {
-    let keys = &plan.keys;
     match query {
         Query::Point | Query::IndexUpdate => params.int(keys.draw(random)),
         Query::Simple | Query::Sum | Query::Order | Query::Distinct => {
             let id = keys.draw(random);
             params.int(id);
-            params.int(id + plan.range_size - 1);
+            params.int(id + RANGE_SIZE - 1);
         }
         Query::NonIndexUpdate => {
             digits(GROUPS[0], random, params);

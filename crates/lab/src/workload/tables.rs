@@ -3,6 +3,8 @@
 //! A row follows from the seed, its table and its number alone, so that any number of threads loads the same data, in
 //! parts side by side.
 
+use std::ops::Range;
+
 use crate::arm::control::{Control, Fault, Progress, in_parallel};
 use crate::arm::{Dialect, Target};
 use crate::client::{Params, Random};
@@ -33,7 +35,7 @@ pub trait Tables: Sync {
     /// Fills row `number` (from 0) of table `table` (its place in `tables`).
     fn row(&self, table: usize, number: u64, random: &mut Random, row: &mut Params);
 
-    /// Statements that are run when all rows are there, one after the other: indexes, statistics.
+    /// Statements that are run when all rows but the last are there, one after the other: indexes, statistics.
     fn after_load(&self, dialect: Dialect) -> Vec<String>;
 }
 
@@ -53,17 +55,14 @@ pub fn load(
     for table in &all {
         control.execute(&table.create)?;
     }
-    let parts: Vec<(usize, u64)> = all
-        .iter()
-        .enumerate()
-        .flat_map(|(at, table)| (0..table.rows.div_ceil(PART)).map(move |part| (at, part * PART)))
-        .collect();
-    in_parallel(to, threads, parts.len(), progress, |control, part| {
-        let (at, first) = parts[part];
+    // The last table's last row comes when all else is done: a load that was cut, be it while keys were made, is known
+    // by its lack.
+    let last = all.iter().rposition(|table| table.rows > 0);
+    let early = |at: usize| all[at].rows - u64::from(Some(at) == last);
+    let fill = |control: &mut Control, at: usize, mut numbers: Range<u64>| {
         let table = &all[at];
         let columns: Vec<_> = table.columns.iter().map(String::as_str).collect();
-        let mut numbers = first..(first + PART).min(table.rows);
-        let fill = |row: &mut Params| {
+        let next = |row: &mut Params| {
             numbers.next().is_some_and(|number| {
                 // A table's rows are a stream of their own each.
                 let stream = ((at as u64) << 48) + number;
@@ -71,12 +70,22 @@ pub fn load(
                 true
             })
         };
-        control.load(&table.name, &columns, progress, fill).map(drop)
+        control.load(&table.name, &columns, progress, next).map(drop)
+    };
+    let parts_of = |at: usize| (0..early(at).div_ceil(PART)).map(move |part| (at, part * PART));
+    let parts: Vec<(usize, u64)> = (0..all.len()).flat_map(parts_of).collect();
+    in_parallel(to, threads, parts.len(), progress, |control, part| {
+        let (at, first) = parts[part];
+        fill(control, at, first..(first + PART).min(early(at)))
     })?;
-    tables.after_load(to.dialect).iter().try_for_each(|statement| control.execute(statement).map(drop))
+    for statement in tables.after_load(to.dialect) {
+        progress.go_on()?;
+        control.execute(&statement)?;
+    }
+    last.map_or(Ok(()), |at| fill(&mut control, at, early(at)..all[at].rows))
 }
 
-/// Whether all tables are there with all their rows.
+/// Whether all tables are there with all their rows, the last of which says that the load was not cut.
 pub fn found(tables: &dyn Tables, control: &mut Control) -> Result<Found, Fault> {
     let all = tables.tables(control.dialect());
     let mut missing = Vec::new();
@@ -100,8 +109,53 @@ pub fn found(tables: &dyn Tables, control: &mut Control) -> Result<Found, Fault>
 pub fn rows(control: &mut Control, table: &str) -> Result<Option<u64>, Fault> {
     match control.value(&format!("select count(*) from {table}")) {
         Ok(count) => Ok(count.and_then(|count| count.parse().ok())),
-        // Undefined table, in PostgreSQL's words and in MySQL's.
-        Err(Fault::Statement { code, .. }) if code == "42P01" || code == "1146" => Ok(None),
+        Err(fault) if fault.is_unknown_table() => Ok(None),
         Err(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::tests::Scratch;
+
+    /// A table of 10 rows, and a statement that is to follow them.
+    struct Ten(&'static str);
+
+    impl Tables for Ten {
+        fn tables(&self, _: Dialect) -> Vec<Table> {
+            let table = |name: &str, rows| Table {
+                name: name.into(),
+                create: format!("create table {name}(id int)"),
+                columns: vec!["id".into()],
+                rows,
+            };
+            vec![table("ten", 10), table("none", 0)]
+        }
+
+        fn row(&self, _: usize, number: u64, _: &mut Random, row: &mut Params) {
+            row.int(number as i64);
+        }
+
+        fn after_load(&self, _: Dialect) -> Vec<String> {
+            vec![self.0.into()]
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_cut_while_keys_are_made_is_not_taken_for_a_whole_one() {
+        for dialect in [Dialect::Postgres, Dialect::Mysql] {
+            let Some(scratch) = Scratch::new(dialect, "tables") else { continue };
+            let load = |tables: &Ten| load(tables, &scratch.target, 1, 2, &Progress::new(0));
+            let mut control = scratch.control();
+            assert_eq!(found(&Ten(""), &mut control), Ok(Found::Nothing));
+            let cut = Ten("create index on nothing");
+            assert!(matches!(load(&cut), Err(Fault::Statement { .. })));
+            assert_eq!(found(&cut, &mut control), Ok(Found::Other("ten has 9 rows instead of 10".into())));
+            let whole = Ten("create index ten_id on ten(id)");
+            assert_eq!(load(&whole), Ok(()));
+            assert_eq!(found(&whole, &mut control), Ok(Found::Loaded));
+            assert_eq!(control.value("select sum(id) from ten"), Ok(Some("45".into())));
+        }
     }
 }

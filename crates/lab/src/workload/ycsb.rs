@@ -39,26 +39,23 @@ impl KeyChoice {
     }
 }
 
-/// YCSB's options, by its names.
+/// Options of YCSB's; its others have its defaults, or are the workload's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Records loaded (`recordcount`).
     pub records: u64,
-    /// `fieldcount`.
-    pub field_count: u16,
-    /// Characters of a field (`fieldlength`).
-    pub field_length: usize,
-    /// Records of the longest scan (`maxscanlength`).
-    pub max_scan_length: u32,
     /// `requestdistribution`, where it isn't the workload's own.
     pub keys: Option<KeyChoice>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { records: 1000, field_count: 10, field_length: 100, max_scan_length: 100, keys: None }
-    }
-}
+/// `fieldcount`.
+const FIELD_COUNT: u16 = 10;
+
+/// Characters of a field (`fieldlength`).
+const FIELD_LENGTH: usize = 100;
+
+/// Records of the longest scan (`maxscanlength`, as workloade has it).
+const MAX_SCAN_LENGTH: i64 = 100;
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +109,6 @@ static BLOCKS: AtomicU64 = AtomicU64::new(1);
 pub struct Ycsb {
     name: String,
     kinds: Vec<String>,
-    options: Options,
     seed: u64,
     plan: Arc<Plan>,
 }
@@ -121,7 +117,8 @@ pub struct Ycsb {
 struct Plan {
     mix: Mix,
     keys: KeyChoice,
-    options: Options,
+    /// How many are loaded.
+    records: u64,
     scrambled: Scrambled,
     /// Over the records loaded.
     latest: Zipfian,
@@ -138,44 +135,41 @@ impl Ycsb {
         if options.records == 0 || options.records >= BLOCK {
             return Err(format!("records {} is out of range: use 1 to {}", options.records, BLOCK - 1));
         }
-        if !(1..=1000).contains(&options.field_count) || options.max_scan_length == 0 {
-            return Err("YCSB needs 1 to 1000 fields and scans of at least 1 record".into());
-        }
         let plan = Plan {
             mix,
             keys: options.keys.unwrap_or(keys),
-            options,
+            records: options.records,
             scrambled: Scrambled::new(options.records),
             latest: Zipfian::new(options.records),
         };
         Ok(Self {
             name: format!("ycsb-{letter}"),
             kinds: mix.iter().map(|(operation, _)| operation.name().to_owned()).collect(),
-            options,
             seed,
             plan: Arc::new(plan),
         })
     }
+}
 
-    fn fields(&self) -> impl Iterator<Item = String> {
-        (0..self.options.field_count).map(|field| format!("FIELD{field}"))
-    }
+/// Names of the fields.
+fn fields() -> impl Iterator<Item = String> {
+    (0..FIELD_COUNT).map(|field| format!("FIELD{field}"))
 }
 
 impl Tables for Ycsb {
     fn tables(&self, _: Dialect) -> Vec<Table> {
-        let fields: String = self.fields().map(|field| format!(", {field} TEXT")).collect();
+        let definitions: String = fields().map(|field| format!(", {field} TEXT")).collect();
         vec![Table {
             name: "usertable".into(),
-            create: format!("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY{fields})"),
-            columns: std::iter::once("YCSB_KEY".to_owned()).chain(self.fields()).collect(),
-            rows: self.options.records,
+            create: format!("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY{definitions})"),
+            columns: std::iter::once("YCSB_KEY".to_owned()).chain(fields()).collect(),
+            rows: self.plan.records,
         }]
     }
 
     fn row(&self, _: usize, number: u64, random: &mut Random, row: &mut Params) {
         let mut scratch = String::new();
-        write_record(number, &self.options, random, row, &mut scratch);
+        write_record(number, random, row, &mut scratch);
     }
 
     fn after_load(&self, dialect: Dialect) -> Vec<String> {
@@ -210,7 +204,7 @@ impl Workload for Ycsb {
 
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
         let (records, inserts) =
-            (self.options.records, self.plan.mix.iter().any(|(kind, _)| *kind == Operation::Insert));
+            (self.plan.records, self.plan.mix.iter().any(|(kind, _)| *kind == Operation::Insert));
         let rows = tables::rows(control, "usertable")?.unwrap_or(0);
         let holds = if inserts { rows >= records } else { rows == records };
         let claim =
@@ -231,7 +225,7 @@ impl Workload for Ycsb {
             prepare: Prepare::AtConnect,
             wanted: Wanted::Nothing,
         };
-        let columns: Vec<_> = self.fields().collect();
+        let columns: Vec<_> = fields().collect();
         let places = ",?".repeat(columns.len());
         let mut all = vec![
             statement("SELECT * FROM usertable WHERE YCSB_KEY = ?"),
@@ -318,14 +312,13 @@ impl YcsbClient {
             Operation::Insert => {
                 self.state = State::Inserted;
                 let number = self.block + self.inserted;
-                write_record(number, &self.plan.options, random, turn.params, &mut self.scratch);
+                write_record(number, random, turn.params, &mut self.scratch);
                 Step::Run(INSERT)
             }
             Operation::Scan => {
                 self.choose_key();
                 write_key(self.key, turn.params, &mut self.scratch);
-                let longest = i64::from(self.plan.options.max_scan_length);
-                turn.params.int(self.random.as_mut().map_or(1, |random| random.between(1, longest)));
+                turn.params.int(self.random.as_mut().map_or(1, |random| random.between(1, MAX_SCAN_LENGTH)));
                 Step::Run(SCAN)
             }
             Operation::Update => {
@@ -345,7 +338,7 @@ impl YcsbClient {
 
     /// Draws a record's number.
     fn choose_key(&mut self) {
-        let (Some(random), records) = (&mut self.random, self.plan.options.records) else { return };
+        let (Some(random), records) = (&mut self.random, self.plan.records) else { return };
         self.key = match self.plan.keys {
             KeyChoice::Uniform => random.between(0, records as i64 - 1) as u64,
             KeyChoice::Zipfian => self.plan.scrambled.draw(random),
@@ -363,11 +356,9 @@ impl YcsbClient {
 
     /// Writes one field of the chosen record.
     fn update(&mut self, params: &mut Params) -> Step {
-        let (Some(random), options) = (&mut self.random, &self.plan.options) else {
-            return Step::Done(self.kind);
-        };
-        let field = random.between(0, i64::from(options.field_count) - 1) as u16;
-        write_field(options.field_length, random, params, &mut self.scratch);
+        let Some(random) = &mut self.random else { return Step::Done(self.kind) };
+        let field = random.between(0, i64::from(FIELD_COUNT) - 1) as u16;
+        write_field(random, params, &mut self.scratch);
         write_key(self.key, params, &mut self.scratch);
         Step::Run(StatementId(UPDATE + field))
     }
@@ -407,9 +398,9 @@ impl Client for YcsbClient {
 }
 
 /// Key and fields of a record.
-fn write_record(number: u64, options: &Options, random: &mut Random, row: &mut Params, scratch: &mut String) {
+fn write_record(number: u64, random: &mut Random, row: &mut Params, scratch: &mut String) {
     write_key(number, row, scratch);
-    (0..options.field_count).for_each(|_| write_field(options.field_length, random, row, scratch));
+    (0..FIELD_COUNT).for_each(|_| write_field(random, row, scratch));
 }
 
 /// A record's key: its number's hash, so that neighbours in number are none in key (`insertorder=hashed`).
@@ -421,12 +412,12 @@ fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
 }
 
 /// Random characters, ten of each 64 bits.
-fn write_field(length: usize, random: &mut Random, to: &mut Params, scratch: &mut String) {
+fn write_field(random: &mut Random, to: &mut Params, scratch: &mut String) {
     const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     scratch.clear();
-    while scratch.len() < length {
+    while scratch.len() < FIELD_LENGTH {
         let mut bits = random.bits();
-        for _ in 0..10.min(length - scratch.len()) {
+        for _ in 0..10.min(FIELD_LENGTH - scratch.len()) {
             scratch.push(CHARACTERS[(bits % 64) as usize].into());
             bits /= 64;
         }

@@ -49,7 +49,7 @@ impl Progress {
         self.total.store(rows, Ordering::Relaxed);
     }
 
-    /// Ends the load early: it fails at its next portion.
+    /// Ends the load early: it fails at its next portion, or before the next statement after all of them.
     pub fn stop(&self) {
         // Relaxed: nothing else is handed over by it.
         self.stop.store(true, Ordering::Relaxed);
@@ -59,10 +59,16 @@ impl Progress {
     fn advance(&self, rows: u64) -> Result<(), Fault> {
         // Relaxed: as above.
         self.rows.fetch_add(rows, Ordering::Relaxed);
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Fault::Stopped);
+        self.go_on()
+    }
+
+    /// Fails once the load is to end.
+    pub fn go_on(&self) -> Result<(), Fault> {
+        // Relaxed: as above.
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(Fault::Stopped),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -96,11 +96,6 @@ impl Fault {
         }
     }
 
-    /// Whether the server is there but the database is not.
-    pub fn is_unknown_database(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "3D000" | "1049"))
-    }
-
     /// Whether a table (or what it is in) is not there.
     pub fn is_unknown_table(&self) -> bool {
         matches!(self, Self::Statement { code, .. } if matches!(code.as_str(), "42P01" | "3F000" | "1146"))

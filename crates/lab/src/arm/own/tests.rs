@@ -88,6 +88,8 @@ fn a_server_that_does_not_start_says_why() {
     }
     let error = start("pg=serve-postgres:bin=/nowhere").unwrap_err();
     assert_eq!(error, "arm pg: there is no postgres in /nowhere");
+    let error = start("a=serve:bin=/nowhere").unwrap_err();
+    assert_eq!(error, "arm a: there is no executable in /nowhere");
     let error = start("a=serve:--cores 2").unwrap_err();
     assert!(error.starts_with("arm a: can't start /nowhere/executable: "), "{error}");
     let error = start("u=postgres:///x?host=/nowhere&user=u").unwrap_err();

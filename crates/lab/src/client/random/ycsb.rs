@@ -30,11 +30,6 @@ impl Zipfian {
         self.set_eta();
     }
 
-    /// Over how many records.
-    pub fn records(&self) -> u64 {
-        self.records
-    }
-
     fn set_eta(&mut self) {
         let records = self.records as f64;
         self.eta = (1.0 - (2.0 / records).powf(1.0 - THETA)) / (1.0 - zeta(2) / self.zeta);

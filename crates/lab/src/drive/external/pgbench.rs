@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 use super::tool::{Event, Tool, between};
 use super::{PLAIN, rate, seconds};
 use crate::arm::{Dialect, Target};
-use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, Protocol, histogram};
+use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, histogram};
 use crate::workload::{Original, PgbenchScript, Workload};
+
+/// Up to so many transactions a second, where a rate is given, the log has all of them: it weighs little, and of few a
+/// share would say little.
+const LOGGED_WHOLLY: f64 = 1000.0;
 
 /// The driver.
 #[derive(Debug, Clone)]
@@ -99,23 +103,22 @@ impl Plan {
             return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
         }
         let (skipped, counted) = times(load)?;
+        let rate = rate("pgbench", load)?;
+        let logged = if rate.is_some_and(|rate| rate <= LOGGED_WHOLLY) { 1.0 } else { driver.logged };
         let mut arguments = vec!["-n".to_owned(), "--log".to_owned(), "--progress-timestamp".to_owned()];
         let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
         add("--log-prefix", folder.join("log").display().to_string());
-        add("--sampling-rate", driver.logged.to_string());
+        add("--sampling-rate", logged.to_string());
         add("-P", "1".to_owned());
         // One second more: the last line comes before the end.
         add("-T", (skipped + counted + 1).to_string());
         add("-c", load.clients.to_string());
         add("-j", load.threads.clamp(1, load.clients.max(1)).to_string());
-        // A statement that is run once is not prepared first.
-        let protocol = if reconnect { Protocol::Simple } else { load.protocol };
-        add("-M", protocol.name().to_owned());
+        add("-M", load.protocol.name().to_owned());
         add("--random-seed", load.seed.to_string());
         if load.tries != 1 {
             add("--max-tries", load.tries.to_string());
         }
-        let rate = rate("pgbench", load)?;
         if let Some(rate) = rate {
             add("-R", rate.to_string());
         }
@@ -147,7 +150,7 @@ impl Plan {
         add("-U", to.user.clone());
         arguments.push(to.database.clone());
         let (password, kinds) = (to.password.clone(), scripts.len());
-        Ok(Self { arguments, password, kinds, skipped, counted, logged: driver.logged, open: rate.is_some() })
+        Ok(Self { arguments, password, kinds, skipped, counted, logged, open: rate.is_some() })
     }
 
     fn command(&self, program: &Path) -> Command {

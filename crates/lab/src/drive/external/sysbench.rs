@@ -38,9 +38,6 @@ impl Driver for Sysbench {
     fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
         original(workload)?;
         statements(load)?;
-        if load.tries > 1 {
-            return Err("sysbench tries again by itself as often as it takes; leave out --tries".to_owned());
-        }
         seconds("sysbench", load)?;
         whole_rate(load).map(drop)
     }

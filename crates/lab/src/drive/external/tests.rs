@@ -228,12 +228,7 @@ fn what_sysbench_does_until_its_checkpoint_is_not_counted() {
          echo '    total time:                          3.0200s'",
     );
     let live = Live::new(1);
-    let load = Load {
-        ramp: Duration::from_millis(1500),
-        warmup: Duration::from_millis(500),
-        measured: Duration::from_secs(1),
-        ..load(CLOSED)
-    };
+    let load = Load { warmup: Duration::from_secs(2), measured: Duration::from_secs(1), ..load(CLOSED) };
     let sysbench = Sysbench { program };
     let measured = sysbench.run(&to("mysql://u@h/db"), &point_select(), &load, &live).unwrap();
     let called = std::fs::read_to_string(sysbench.program.with_file_name("called")).unwrap();
@@ -244,26 +239,22 @@ fn what_sysbench_does_until_its_checkpoint_is_not_counted() {
 }
 
 #[test]
-fn tools_are_given_whole_seconds() {
+fn tools_are_given_whole_seconds_and_all_clients_at_once() {
     let times = |ramp: u64, warmup: u64, measured: u64| {
-        let millis = Duration::from_millis;
-        let load =
-            Load { ramp: millis(ramp), warmup: millis(warmup), measured: millis(measured), ..load(CLOSED) };
-        let load = Load { tries: 1, ..load };
+        let [ramp, warmup, measured] = [ramp, warmup, measured].map(Duration::from_millis);
+        let load = Load { ramp, warmup, measured, ..load(CLOSED) };
         [
             Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &load),
             Sysbench::default().suits(&point_select(), &load),
         ]
     };
-    assert_eq!(times(500, 1500, 3000), [Ok(()), Ok(())]);
-    for (ramp, warmup, measured, odd, option) in
-        [(0, 500, 3000, "500ms", "--warmup with --ramp"), (0, 1000, 2500, "2.5s", "--round")]
-    {
-        let expected = ["pgbench", "sysbench"].map(|tool| {
-            Err(format!(
-                "{tool} knows whole seconds only, not {odd}: make {option} whole or take the native driver"
-            ))
-        });
+    assert_eq!(times(0, 2000, 3000), [Ok(()), Ok(())]);
+    for (ramp, warmup, measured, expected) in [
+        (0, 500, 3000, "knows whole seconds only, not 500ms: make --warmup whole or take the native driver"),
+        (0, 1000, 2500, "knows whole seconds only, not 2.5s: make --round whole or take the native driver"),
+        (1000, 1000, 3000, "begins with all clients at once: leave out --ramp or take the native driver"),
+    ] {
+        let expected = ["pgbench", "sysbench"].map(|tool| Err(format!("{tool} {expected}")));
         assert_eq!(times(ramp, warmup, measured), expected);
     }
     let [pgbench, sysbench] = times(0, 0, 1000);
@@ -275,7 +266,7 @@ fn tools_are_given_whole_seconds() {
 fn sysbench_is_given_a_whole_rate_or_none() {
     let at = |rate: f64| {
         let pace = Pace::Open { from: rate, to: rate, arrivals: Arrivals::Poisson };
-        Load { tries: 1, ..load(pace) }
+        load(pace)
     };
     for rate in [1234.5, 0.4] {
         let refused = Sysbench::default().suits(&point_select(), &at(rate)).unwrap_err();

@@ -3,8 +3,10 @@
 use super::*;
 use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
 
+const SMALL: Options = Options { tables: 1, table_size: 10_000, rand_type: Distribution::DEFAULT };
+
 fn workload(oltp: Oltp, change: impl FnOnce(&mut Options)) -> Sysbench {
-    let mut options = Options::default();
+    let mut options = SMALL;
     change(&mut options);
     Sysbench::new(oltp, options, 3).unwrap()
 }
@@ -47,23 +49,13 @@ fn transactions_are_those_of_the_scripts() {
         statements(&workload(Oltp::ReadWrite, none)),
         [&["BEGIN"][..], &reads, &writes, &["COMMIT"]].concat()
     );
-    let few = workload(Oltp::ReadWrite, |options| {
-        options.skip_trx = true;
-        options.range_selects = false;
-        options.point_selects = 0;
-        options.delete_inserts = 2;
-    });
-    assert_eq!(statements(&few), [&writes[..], &writes[2..]].concat());
 }
 
 /// A server has to keep what each client prepares.
 #[test]
 fn what_a_script_does_not_use_is_not_prepared() {
-    let count = |oltp: Oltp, change: fn(&mut Options)| {
-        let workload = workload(oltp, |options| {
-            options.tables = 4;
-            change(options);
-        });
+    let count = |oltp: Oltp| {
+        let workload = workload(oltp, |options| options.tables = 4);
         let statements = workload.statements(Dialect::Mysql);
         // Each is used, too.
         let mut driver = Driver::new(&workload, 0, 1);
@@ -76,38 +68,28 @@ fn what_a_script_does_not_use_is_not_prepared() {
         assert_eq!(left, [], "{oltp:?}");
         statements.len()
     };
-    let all = Oltp::ALL.map(|(_, oltp)| count(oltp, |_| {}));
+    let all = Oltp::ALL.map(|(_, oltp)| count(oltp));
     assert_eq!(all, [4, 2 + 4 * 5, 2 + 4 * 9, 2 + 4 * 4, 4, 4]);
-    let few = |options: &mut Options| (options.range_selects, options.skip_trx) = (false, true);
-    assert_eq!(count(Oltp::ReadOnly, few), 4);
 }
 
 #[test]
-fn a_row_comes_back_where_it_was_deleted_and_ranges_are_as_long_as_asked() {
-    let many = workload(Oltp::WriteOnly, |options| {
-        options.tables = 7;
-        options.delete_inserts = 3;
-    });
+fn a_row_comes_back_where_it_was_deleted_and_ranges_are_of_100_rows() {
+    let many = workload(Oltp::WriteOnly, |options| options.tables = 7);
     let mut driver = Driver::new(&many, 0, 1);
     let mut tables = std::collections::BTreeSet::new();
-    for _ in 0..50 {
+    for _ in 0..150 {
         let (sent, _) = driver.transaction();
-        let pairs: Vec<_> = sent[3..9].chunks(2).collect();
-        for pair in pairs {
-            let (table, id) = pair[0].strip_prefix("DELETE FROM ").unwrap().split_once(" WHERE id=").unwrap();
-            assert!(
-                pair[1].starts_with(&format!("INSERT INTO {table} (id, k, c, pad) VALUES ({id}, ")),
-                "{pair:?}"
-            );
-            tables.insert(table.to_owned());
-        }
+        let (delete, insert) = (&sent[3], &sent[4]);
+        let (table, id) = delete.strip_prefix("DELETE FROM ").unwrap().split_once(" WHERE id=").unwrap();
+        let expected = format!("INSERT INTO {table} (id, k, c, pad) VALUES ({id}, ");
+        assert!(insert.starts_with(&expected), "{delete}, {insert}");
+        tables.insert(table.to_owned());
     }
     assert_eq!(tables.len(), 7, "{tables:?}");
 
-    let ranges = workload(Oltp::ReadOnly, |options| options.range_size = 20);
-    let (sent, _) = Driver::new(&ranges, 0, 1).transaction();
+    let (sent, _) = Driver::new(&workload(Oltp::ReadOnly, |_| {}), 0, 1).transaction();
     let (from, to) = sent[11].rsplit_once(" BETWEEN ").unwrap().1.split_once(" AND ").unwrap();
-    assert_eq!(to.parse::<i64>().unwrap() - from.parse::<i64>().unwrap(), 19);
+    assert_eq!(to.parse::<i64>().unwrap() - from.parse::<i64>().unwrap(), 99);
 }
 
 #[test]
@@ -136,7 +118,7 @@ fn clients_allocate_nothing_and_options_are_checked() {
         assert_allocates_nothing(&workload);
     }
     let with = |change: fn(&mut Options)| {
-        let mut options = Options::default();
+        let mut options = SMALL;
         change(&mut options);
         Sysbench::new(Oltp::ReadOnly, options, 1).map(drop).unwrap_err()
     };
@@ -174,17 +156,14 @@ fn tables_can_be_loaded_and_used() {
     }
 }
 
-/// Its own sysbench knows every option, unless a newer one is asked for.
+/// Its own sysbench knows every option, unless a newer one is asked for, and has the defaults that are taken here.
 #[test]
 fn the_original_is_called_with_the_same_options() {
-    let workload = workload(Oltp::ReadOnly, |options| {
-        options.tables = 3;
-        options.skip_trx = true;
-    });
+    let workload = workload(Oltp::ReadOnly, |options| options.tables = 3);
     let Some(Original::Sysbench { test, options }) = workload.original() else { panic!("sysbench has it") };
     assert_eq!(test, "oltp_read_only");
     for (name, value) in
-        [("tables", "3"), ("skip_trx", "on"), ("rand-type", "special"), ("rand-spec-res", "75")]
+        [("tables", "3"), ("table_size", "10000"), ("rand-type", "special"), ("rand-spec-res", "75")]
     {
         assert!(options.contains(&(name.into(), value.into())), "{name}: {options:?}");
     }
@@ -193,5 +172,25 @@ fn the_original_is_called_with_the_same_options() {
     let help = String::from_utf8(help.stdout).unwrap();
     for (name, _) in options.iter().filter(|(name, _)| !name.starts_with("rand-")) {
         assert!(help.contains(&format!("--{name}")), "{name}: {help}");
+    }
+    let others = [
+        ("range_size", "100"),
+        ("point_selects", "10"),
+        ("simple_ranges", "1"),
+        ("sum_ranges", "1"),
+        ("order_ranges", "1"),
+        ("distinct_ranges", "1"),
+        ("index_updates", "1"),
+        ("non_index_updates", "1"),
+        ("delete_inserts", "1"),
+        ("range_selects", "on"),
+        ("auto_inc", "on"),
+        ("skip_trx", "off"),
+        ("create_secondary", "on"),
+        ("mysql_storage_engine", "innodb"),
+    ];
+    for (name, value) in others {
+        let line = help.lines().map(str::trim).find(|line| line.starts_with(&format!("--{name}")));
+        assert!(line.is_some_and(|line| line.ends_with(&format!("[{value}]"))), "{name}: {help}");
     }
 }

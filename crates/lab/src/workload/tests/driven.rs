@@ -12,7 +12,7 @@ use crate::script::{Settings, Source};
 use crate::workload::Workload;
 use crate::workload::pgbench::{Multiple, PgBench, builtin, eviction};
 use crate::workload::sysbench::{Oltp, Options, Sysbench};
-use crate::workload::ycsb::Ycsb;
+use crate::workload::ycsb::{self, Ycsb};
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
 
@@ -78,17 +78,21 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
     assert!(checks.iter().all(|check| check.fault.is_none()), "{checks:?}");
 }
 
+fn ycsb(letter: char) -> Ycsb {
+    Ycsb::new(letter, ycsb::Options { records: 1000, keys: None }, 1).unwrap()
+}
+
 #[test]
 fn workloads_run_under_every_protocol() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "driven") else { continue };
         let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let sources = [builtin("tpcb").unwrap(), builtin("select").unwrap()];
-        assert_runs(&scratch, &PgBench::new(&sources, &settings, 100).unwrap());
-        let options = Options { tables: 2, rand_type: Distribution::Uniform, ..Options::default() };
+        let sources = [builtin("tpcb-like").unwrap(), builtin("select-only").unwrap()];
+        assert_runs(&scratch, &PgBench::new(&sources, &settings).unwrap());
+        let options = Options { tables: 2, table_size: 10_000, rand_type: Distribution::Uniform };
         assert_runs(&scratch, &Sysbench::new(Oltp::ReadWrite, options, 1).unwrap());
         for letter in ['a', 'd', 'e', 'f'] {
-            assert_runs(&scratch, &Ycsb::new(letter, Default::default(), 1).unwrap());
+            assert_runs(&scratch, &ycsb(letter));
         }
     }
 }
@@ -99,7 +103,7 @@ fn arms_on_one_database_insert_other_keys_each() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "shared") else { continue };
         for letter in ['d', 'e'] {
-            let arms = [(); 2].map(|()| Ycsb::new(letter, Default::default(), 1).unwrap());
+            let arms = [(); 2].map(|()| ycsb(letter));
             arms[0].load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
             for (round, arm) in [0, 1, 1, 0].into_iter().enumerate() {
                 let measured = run(&scratch, &arms[arm], Protocol::Prepared);
@@ -125,7 +129,7 @@ fn booleans_of_a_script_are_booleans_of_the_server() {
                     \\if :many <> 2 or :few <> 1\nSELECT no_such_column FROM flags;\n\\endif\n";
         let source = Source { name: "flags".into(), text: text.into(), weight: 1 };
         let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let workload = PgBench::new(&[source], &settings, 100).unwrap();
+        let workload = PgBench::new(&[source], &settings).unwrap();
         for protocol in PROTOCOLS {
             let measured = run(&scratch, &workload, protocol);
             assert!(measured.errors.is_empty(), "{dialect:?} {protocol:?}: {:?}", measured.errors);
@@ -144,7 +148,7 @@ fn what_sysbench_tolerates_fails_no_transaction() {
             let set = format!("alter database {database} set deadlock_timeout = '10ms'");
             drop(scratch.control().execute(&set));
         }
-        let options = Options { table_size: 8, rand_type: Distribution::Uniform, ..Options::default() };
+        let options = Options { tables: 1, table_size: 8, rand_type: Distribution::Uniform };
         let workload = Sysbench::new(Oltp::WriteOnly, options, 1).unwrap();
         workload.load(&scratch.target, 1, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
         let measured = run(&scratch, &workload, Protocol::Prepared);
@@ -164,7 +168,7 @@ fn eviction_has_as_much_data_as_was_asked_for() {
         let Some(scratch) = Scratch::new(dialect, "eviction") else { continue };
         let multiple = Multiple { times: 2.5, buffers: 5 << 20 };
         let settings = Settings { defines: Vec::new(), scale: i64::from(multiple.scale().unwrap()), seed: 1 };
-        let of = |multiple| PgBench::new(&[eviction()], &settings, 100).unwrap().with_multiple(multiple);
+        let of = |multiple| PgBench::new(&[eviction()], &settings).unwrap().with_multiple(multiple);
         let workload = of(multiple);
         assert_runs(&scratch, &workload);
         let mut control = scratch.control();
@@ -198,14 +202,14 @@ fn scripts_see_what_the_server_answers() {
         let text = if protocol == Protocol::Simple { &joined } else { &plain };
         let source = Source { name: "all.sql".into(), text: text.clone(), weight: 1 };
         let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let script = PgBench::new(&[source], &settings, 100).unwrap();
+        let script = PgBench::new(&[source], &settings).unwrap();
         let measured = run(&scratch, &script, protocol);
         assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{protocol:?}");
         assert!(measured.kinds[0].done > 5, "{protocol:?}");
     }
     let source = Source { name: "bad.sql".into(), text: "SELECT 1;\n\\set a 1 / 0".into(), weight: 1 };
     let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-    let measured = run(&scratch, &PgBench::new(&[source], &settings, 100).unwrap(), Protocol::Simple);
+    let measured = run(&scratch, &PgBench::new(&[source], &settings).unwrap(), Protocol::Simple);
     assert_eq!(measured.lost_clients, Some((6, "bad.sql:2:8: division by zero".into())));
 }
 
@@ -216,7 +220,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
     let script = |text: &str| {
         let source = Source { name: "bad.sql".into(), text: text.into(), weight: 1 };
         let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        PgBench::new(&[source], &settings, 100).unwrap()
+        PgBench::new(&[source], &settings).unwrap()
     };
     let unknown = script("\\set x 1\nBEGIN;\nSELECT 1;\n\nSELECT :x::int,\n  nothing;\nSELECT 2;\nEND;\n");
     let divided = script("BEGIN;\nSELECT 1;\nSELECT 1 / (:client_id::int - :client_id::int);\nEND;\n");
@@ -249,7 +253,7 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
         let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
         let run = |text: &str, protocol: Protocol| {
             let source = Source { name: "late.sql".into(), text: text.into(), weight: 1 };
-            run(&scratch, &PgBench::new(&[source], &settings, 100).unwrap(), protocol)
+            run(&scratch, &PgBench::new(&[source], &settings).unwrap(), protocol)
         };
         let text = match dialect {
             Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
@@ -292,7 +296,7 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
 fn figures_of_pipelines() {
     let Some(scratch) = Scratch::new(Dialect::Postgres, "pipelines") else { return };
     let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
-    let workload = PgBench::new(&[builtin("tpcb-like").unwrap()], &settings, 100).unwrap();
+    let workload = PgBench::new(&[builtin("tpcb-like").unwrap()], &settings).unwrap();
     workload.load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
     workload.prepare(&mut scratch.control()).unwrap();
     let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,16".to_owned());

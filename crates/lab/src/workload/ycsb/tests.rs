@@ -6,7 +6,7 @@ use super::*;
 use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
 
 fn workload(letter: char, keys: Option<KeyChoice>) -> Ycsb {
-    Ycsb::new(letter, Options { records: 200, keys, ..Options::default() }, 3).unwrap()
+    Ycsb::new(letter, Options { records: 200, keys }, 3).unwrap()
 }
 
 fn key(number: u64) -> String {
@@ -48,8 +48,8 @@ fn mixes_are_those_of_the_workload_files() {
         }
         assert_allocates_nothing(&workload);
     }
-    assert!(Ycsb::new('g', Options::default(), 1).unwrap_err().contains("use a to f"));
-    assert!(Ycsb::new('a', Options { records: 0, ..Options::default() }, 1).is_err());
+    assert!(Ycsb::new('g', Options { records: 1000, keys: None }, 1).unwrap_err().contains("use a to f"));
+    assert!(Ycsb::new('a', Options { records: 0, keys: None }, 1).is_err());
     assert!(KeyChoice::named("hotspot").is_err() && KeyChoice::named("latest").is_ok());
 }
 

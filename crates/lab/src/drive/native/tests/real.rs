@@ -104,7 +104,7 @@ fn figures() {
     let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,64".to_owned());
     let seconds: u64 = std::env::var("LAB_FIGURES_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
     let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
-    let workload = PgBench::new(&[builtin("select-only").unwrap()], &settings, 100).unwrap();
+    let workload = PgBench::new(&[builtin("select-only").unwrap()], &settings).unwrap();
     let threads = std::thread::available_parallelism().unwrap().get();
     for clients in clients.split(',') {
         let clients = clients.parse().unwrap();
