@@ -19,7 +19,7 @@ build: setup ## Build the release binary, target/release/allcore
 fmt: ## Format the sources
 	cargo fmt --all
 
-drivers: ## Fetch the drivers the tests try, at pinned versions
+drivers: ## Fetch the drivers the tests try, at pinned versions, and a browser
 	@scripts/drivers.sh
 
 test: setup drivers ## Formatting, clippy with warnings as errors, all tests

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the drivers that crates/allcore/tests/drivers.rs tries, at the versions pinned beside their checks, into
-# target/drivers. What cannot be had is named, and its test says that it is skipped.
+# target/drivers, and the browser in which the lab's report is looked at. What cannot be had is named, and its test says
+# that it is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checks=$PWD/crates/allcore/tests/drivers into=${CARGO_TARGET_DIR:-$PWD/target}/drivers
@@ -43,3 +44,12 @@ prepare python requirements.txt python
 if has npm; then prepare node "node/package.json node/package-lock.json" node; else echo "drivers: no npm here, node's driver is not tested"; fi
 if has go; then prepare go "go/go.mod go/go.sum go/main.go" go_; else echo "drivers: no go here, its drivers are not tested"; fi
 if has mvn && has javac; then prepare java java/Check.java java_; else echo "drivers: no mvn and javac here, JDBC is not tested"; fi
+
+browser() {
+  [[ $(id -u) == 0 ]] && has apt-get &&
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium
+}
+if ! has chromium && ! has chromium-browser && ! has google-chrome; then
+  echo "drivers: installing chromium"
+  browser >"$log" 2>&1 || echo "drivers: no chromium here, the report is not looked at in a browser"
+fi
