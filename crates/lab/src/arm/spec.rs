@@ -41,7 +41,7 @@ pub struct Recipe {
 /// Which server the lab starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The running executable's own `serve`.
+    /// `serve` of the running executable, or of its like in another folder.
     Serve,
     /// PostgreSQL, from PATH or the usual places.
     Postgres,
@@ -148,6 +148,9 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
             None => return Err(format!("{word} has no value; settings are written name=value")),
         };
         kind.takes(&setting.0)?;
+        if PLACES.contains(&setting.0.as_str()) && setting.1.as_deref().is_none_or(str::is_empty) {
+            return Err(format!("{word} names no folder: write {}=FOLDER", setting.0));
+        }
         settings.push(setting);
     }
     Ok(settings)
@@ -241,6 +244,8 @@ mod tests {
             ("a=serve-mariadb:--datadir=/x", "datadir is set by the lab"),
             ("a=serve-mariadb:skip_networking", "skip_networking is set by the lab"),
             ("a=serve:cores 2", "begin with --"),
+            ("a=serve:--bin --cores 2", "--bin names no folder: write bin=FOLDER"),
+            ("a=serve-mariadb:in=", "in= names no folder: write in=FOLDER"),
             ("a=serve-postgres:fsync", "has no value"),
             ("a=serve-postgres:'x", "not closed"),
             ("a=serve-oracle", "arm a: "),

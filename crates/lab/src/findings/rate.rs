@@ -44,11 +44,12 @@ pub(super) fn held(points: &[&Point]) -> Vec<String> {
     said
 }
 
-/// What was done may lack what chance takes; what was never begun, where that is known, is no chance.
 fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
-    let due: f64 = offered.mean() * point.rounds.iter().map(|round| round.elapsed).sum::<f64>();
-    let begun = point.unstarted().is_none_or(|count| count as f64 <= LACKING * due);
-    begun && 1.0 - kept <= LACKING.max(CHANCE / due.sqrt())
+    let seconds: f64 = point.rounds.iter().map(|round| round.elapsed).sum();
+    let due = offered.mean() * seconds;
+    // Of those that come evenly each round's end may cut one.
+    let allowed = if offered.even { point.rounds.len() as f64 / due } else { CHANCE / due.sqrt() };
+    1.0 - kept <= LACKING.max(allowed)
 }
 
 /// Up to which rate a server kept up with one that rises.
@@ -70,7 +71,8 @@ fn fell_behind(round: &Round) -> Option<f64> {
     let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;
     let keeps_up = |(second, done): (usize, &u64)| {
         let due = at(second as f64 + 0.5);
-        *done as f64 >= due - (LACKING_SECOND * due).max(CHANCE * due.sqrt())
+        let allowed = if offered.even { 1.0 } else { CHANCE * due.sqrt() };
+        *done as f64 >= due - allowed.max(LACKING_SECOND * due)
     };
     let behind = round.seconds.iter().enumerate().rposition(keeps_up).map_or(0, |last| last + 1);
     (behind < round.seconds.len()).then(|| at(behind as f64))

@@ -162,7 +162,7 @@ impl Point {
     pub fn offered(&self) -> Option<Offered> {
         let all = || self.rounds.iter().filter_map(|round| round.offered);
         let from = median(all().map(|one| one.from))?;
-        Some(Offered { from, to: median(all().map(|one| one.to))? })
+        Some(Offered { from, to: median(all().map(|one| one.to))?, even: all().all(|one| one.even) })
     }
 
     /// The part that was done of what was due (open loop).

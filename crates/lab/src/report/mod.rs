@@ -235,6 +235,9 @@ pub struct Offered {
     /// When it ended.
     #[serde(deserialize_with = "number::read")]
     pub to: f64,
+    /// Whether they came evenly, not by chance.
+    #[serde(default)]
+    pub even: bool,
 }
 
 impl Offered {

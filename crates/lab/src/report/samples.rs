@@ -75,7 +75,7 @@ pub(crate) fn open_loop() -> Report {
         for round in &mut point.rounds {
             round.tps = done;
             round.seconds = vec![done as u64; 10];
-            round.offered = Some(Offered { from: 5_000.0, to: 5_000.0 });
+            round.offered = Some(Offered { from: 5_000.0, to: 5_000.0, even: false });
             round.lag = Some(round.latency);
             round.unstarted = Some(((5_000.0 - done) * round.elapsed) as u64);
         }

@@ -179,7 +179,7 @@ prop_compose! {
         error in prop::option::of((any_text(), any_text(), any_count(), any::<bool>())),
         lost_clients in prop::option::of((any::<usize>(), any_text())),
         (pass, unstarted) in (0..3u32, prop::option::of(any_count())),
-        offered in prop::option::of((any_number(), any_number())),
+        offered in prop::option::of((any_number(), any_number(), any::<bool>())),
         observed in any_observed(),
     ) -> Round {
         let [at, elapsed, tps, user, system] = numbers;
@@ -187,7 +187,7 @@ prop_compose! {
         let errors = error.into_iter();
         let errors = errors.map(|(code, message, count, tolerated)| Errors { code, message, count, tolerated }).collect();
         Round {
-            pass, at, elapsed, tps, offered: offered.map(|(from, to)| Offered { from, to }), latency, lag, seconds, errors, unstarted, lost_clients, observed,
+            pass, at, elapsed, tps, offered: offered.map(|(from, to, even)| Offered { from, to, even }), latency, lag, seconds, errors, unstarted, lost_clients, observed,
             kinds: vec![KindCounts { name, done, failed, retried }],
             client_cpu: CpuTime { user, system },
         }

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::{Contender, Progress};
-use crate::drive::{Kind, Live, Load, Measured, Phase, histogram};
+use crate::drive::{Arrivals, Kind, Live, Load, Measured, Pace, Phase, histogram};
 use crate::observe::Observe;
 use crate::report::{KindCounts, Latency, Observed, Offered, Round};
 use crate::workload::Workload;
@@ -130,12 +130,13 @@ pub(super) fn round(
         let why = lost.or_else(failed).unwrap_or_else(|| "the round was too short for one".into());
         return Err(format!("no transaction was done: {why}"));
     }
+    let even = matches!(load.pace, Pace::Open { arrivals: Arrivals::Even, .. });
     Ok(Round {
         pass,
         at: at.as_secs_f64(),
         elapsed,
         tps: done as f64 / elapsed,
-        offered: load.offered(measured.elapsed).map(|(from, to)| Offered { from, to }),
+        offered: load.offered(measured.elapsed).map(|(from, to)| Offered { from, to, even }),
         kinds: workload.kinds().iter().zip(&measured.kinds).map(|(name, kind)| counts(name, kind)).collect(),
         latency: latency(&together(measured.kinds.iter().map(|kind| &kind.latency))),
         lag: measured.lag.as_ref().filter(|lag| !lag.is_empty()).map(latency),

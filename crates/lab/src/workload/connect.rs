@@ -2,8 +2,7 @@
 //! its option -C. Nothing is read from tables, so what is measured is what a connection costs.
 //!
 //! A transaction begins with the first byte of its connection. (pgbench leaves the connecting out of its latencies, but
-//! not out of its throughput.) Its statement goes as text whatever the protocol: prepared for one use, it would be
-//! measured twice.
+//! not out of its throughput.) Its statement goes as text: prepared for one use, it would be measured twice.
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};

@@ -1,5 +1,5 @@
 //! pgbench as the driver. How many transactions are done comes from its progress lines, one a second; latencies come from its
-//! log, of which only a share is written so that the log hardly weighs on what it measures.
+//! log, of which at all but low rates only a share is written, so that it hardly weighs on what it measures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const LOGGED_WHOLLY: f64 = 1000.0;
 pub struct Pgbench {
     /// The program; a bare name is looked for in PATH.
     pub program: PathBuf,
-    /// The share of transactions whose latency is logged, above 0 and up to 1.
+    /// The share of transactions whose latency is logged, above 0 and up to 1; at low rates it is of all.
     pub logged: f64,
 }
 

@@ -10,7 +10,7 @@ fn load() -> Load {
     Load {
         clients: 4,
         threads: 2,
-        protocol: Protocol::Prepared,
+        protocol: Protocol::Simple,
         pipeline: false,
         pace: Pace::Closed { think: Duration::ZERO },
         ramp: Duration::ZERO,

@@ -70,6 +70,10 @@ fn tables_are_those_of_pgbench() {
         let larger = workload(&["tpcb-like"], 2).found(&mut control).unwrap();
         assert_eq!(larger, Found::Other("pgbench's tables of scale 1 instead of 2".into()));
         assert_eq!(loaded_scale(&mut control), Ok(Some(1)));
+        control.execute("delete from pgbench_branches").unwrap();
+        let cut = tpcb.found(&mut control).unwrap();
+        assert_eq!(cut, Found::Other("pgbench_branches has 0 rows instead of 1".into()));
+        tpcb.load(&scratch.target, 1, &Progress::new(0)).unwrap();
         assert_works(&scratch, &workload(&["simple-update", "select-only"], 1), None);
         if dialect == Dialect::Postgres {
             assert_eq!(shape(&mut control), pgbench_shape(&scratch));

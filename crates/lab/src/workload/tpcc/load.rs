@@ -42,6 +42,7 @@ pub(super) fn load(
         load.part(control, part)
     })?;
     for statement in schema::after(to.dialect) {
+        progress.go_on()?;
         control.execute(&statement)?;
     }
     // Last of all: they are there when everything else is.
