@@ -211,6 +211,18 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
 }
 
 #[test]
+fn ctrl_c_before_the_first_arm_is_ready_says_that_nothing_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stopped = started(folder.path(), &["--arm", OWN, "-w", "tpcb-like", "--scale", "1000"]);
+    wait_for(&folder.path().join("err"), "a: loading tpcb-like", &mut stopped);
+    signal("INT", stopped.id());
+    let status = stopped.wait().unwrap();
+    let said = fs::read_to_string(folder.path().join("err")).unwrap();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("stopped before anything was measured"), "{said}");
+}
+
+#[test]
 fn ctrl_c_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let run = ["--arm", OWN, "--clients", "1,2", "--rounds", "50", "--json", "run.json"];

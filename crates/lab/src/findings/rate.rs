@@ -47,9 +47,13 @@ pub(super) fn held(points: &[&Point]) -> Vec<String> {
 fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
     let seconds: f64 = point.rounds.iter().map(|round| round.elapsed).sum();
     let due = offered.mean() * seconds;
-    // Of those that come evenly each round's end may cut one.
-    let allowed = if offered.even { point.rounds.len() as f64 / due } else { CHANCE / due.sqrt() };
-    1.0 - kept <= LACKING.max(allowed)
+    1.0 - kept <= LACKING.max(may_lack(offered, due, point.rounds.len()) / due)
+}
+
+/// How many may be lacking of so many due over some stretches of time: of those that come evenly each stretch's end cuts one,
+/// of others chance brings fewer.
+fn may_lack(offered: &Offered, due: f64, stretches: usize) -> f64 {
+    if offered.even { stretches as f64 } else { CHANCE * due.sqrt() }
 }
 
 /// Up to which rate a server kept up with one that rises.
@@ -71,8 +75,7 @@ fn fell_behind(round: &Round) -> Option<f64> {
     let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;
     let keeps_up = |(second, done): (usize, &u64)| {
         let due = at(second as f64 + 0.5);
-        let allowed = if offered.even { 1.0 } else { CHANCE * due.sqrt() };
-        *done as f64 >= due - allowed.max(LACKING_SECOND * due)
+        *done as f64 >= due - may_lack(&offered, due, 1).max(LACKING_SECOND * due)
     };
     let behind = round.seconds.iter().enumerate().rposition(keeps_up).map_or(0, |last| last + 1);
     (behind < round.seconds.len()).then(|| at(behind as f64))

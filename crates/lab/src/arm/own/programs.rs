@@ -3,6 +3,7 @@
 //! PostgreSQL refuses to run as root, MariaDB nearly so; started by root they run as the user that their packages make.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -31,17 +32,15 @@ impl Programs {
     ) -> Result<Self, String> {
         let has = |folder: &PathBuf| folder.join(server).is_file();
         let folder = match given {
-            Some(folder) => Some(PathBuf::from(folder)).filter(has),
+            Some(folder) => program_in(folder, server.as_ref()).map(|_| PathBuf::from(folder))?,
             None => {
                 let path = env::var_os("PATH").unwrap_or_default();
                 let usual = places.iter().filter_map(|place| last_of(place));
-                env::split_paths(&path).chain(usual).find(has)
+                env::split_paths(&path).chain(usual).find(has).ok_or_else(|| {
+                    format!("{server} is not installed; install it, or say where it is: bin=/folder")
+                })?
             }
         };
-        let folder = folder.ok_or_else(|| match given {
-            Some(folder) => format!("there is no {server} in {folder}"),
-            None => format!("{server} is not installed; install it, or say where it is: bin=/folder"),
-        })?;
         // A link in PATH leads to the folder where its companions are.
         let real =
             fs::canonicalize(folder.join(server)).ok().and_then(|file| Some(file.parent()?.to_path_buf()));
@@ -90,6 +89,15 @@ impl Programs {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         Err(format!("{} failed: {}", command.get_program().display(), last.trim()))
+    }
+}
+
+/// The program of this name in the folder that was given for it.
+pub(super) fn program_in(folder: &str, name: &OsStr) -> Result<PathBuf, String> {
+    let program = Path::new(folder).join(name);
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("there is no {} in {folder}", name.display())),
     }
 }
 

@@ -4,21 +4,14 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Plan;
+use super::programs::program_in;
 use crate::arm::Dialect;
 use crate::arm::spec::Recipe;
 
 pub(super) fn plan(recipe: &Recipe, folder: &Path, executable: &Path) -> Result<Plan, String> {
-    let mut command = match recipe.value("bin") {
-        None => Command::new(executable),
-        Some(programs) => {
-            let name = executable.file_name().unwrap_or(executable.as_os_str());
-            let given = Path::new(programs).join(name);
-            if !given.is_file() {
-                return Err(format!("there is no {} in {programs}", name.display()));
-            }
-            Command::new(given)
-        }
-    };
+    let name = executable.file_name().unwrap_or(executable.as_os_str());
+    let given = recipe.value("bin").map(|folder| program_in(folder, name)).transpose()?;
+    let mut command = Command::new(given.as_deref().unwrap_or(executable));
     command.arg("serve").arg("--data").arg(folder.join("data"));
     command.arg("--socket-dir").arg(folder).args(["--listen", "none"]);
     for (name, value) in recipe.passed_on() {

@@ -181,6 +181,10 @@ fn ycsb_distributions_follow_their_definitions() {
     let mut grown = Zipfian::new(9_000);
     (0..100).for_each(|_| grown.grow(50));
     let fresh = Zipfian::new(14_000);
+    assert!(
+        [&grown, &fresh].iter().all(|one| format!("{one:?}").contains(" records: 14000,")),
+        "{grown:?} {fresh:?}"
+    );
     let (mut a, mut b) = (Random::new(1, 1), Random::new(1, 1));
     assert!((0..10_000).all(|_| grown.draw(&mut a).abs_diff(fresh.draw(&mut b)) <= 1));
     assert_eq!(Zipfian::new(1).draw(&mut random), 0);
