@@ -9,8 +9,6 @@ cut down to the fewest that still do, and printed with the seed; the status is t
 import argparse
 import os
 import random
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,78 +17,11 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from fuzz_statements import Round
+from wire import Connection, Lost
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 PEER = ROOT.parent / "shared/peers/pg18.sh"
-
-
-class Lost(Exception):
-    """The server closed the connection."""
-
-
-class Connection:
-    """One session: simple queries over a Unix socket."""
-
-    def __init__(self, path, database):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(str(path))
-        self.input = self.socket.makefile("rb")
-        settings = f"user\0postgres\0database\0{database}\0client_encoding\0UTF8\0\0".encode()
-        self.socket.sendall(struct.pack("!ii", len(settings) + 8, 196608) + settings)
-        self.answer()
-
-    def message(self):
-        head = self.input.read(5)
-        if len(head) < 5:
-            raise Lost
-        kind, length = chr(head[0]), struct.unpack("!i", head[1:])[0]
-        return kind, self.input.read(length - 4)
-
-    def answer(self):
-        """(types of columns, rows, tag, error), up to ReadyForQuery."""
-        types, rows, tag, error = [], [], None, None
-        while True:
-            kind, body = self.message()
-            if kind == "T":
-                types = column_types(body)
-            elif kind == "D":
-                rows.append(fields(body))
-            elif kind == "C":
-                tag = body[:-1].decode()
-            elif kind == "E":
-                parts = {chr(part[0]): part[1:].decode() for part in body.split(b"\0") if part}
-                error = (parts["C"], parts["M"], parts.get("P"))
-            elif kind == "Z":
-                return types, rows, tag, error
-
-    def query(self, text):
-        body = text.encode() + b"\0"
-        self.socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
-        return self.answer()
-
-
-def column_types(body):
-    types, at = [], 2
-    for _ in range(struct.unpack_from("!h", body)[0]):
-        at = body.index(b"\0", at) + 1
-        types.append(struct.unpack_from("!i", body, at + 6)[0])
-        at += 18
-    return types
-
-
-def fields(body):
-    row, at = [], 2
-    for _ in range(struct.unpack_from("!h", body)[0]):
-        length = struct.unpack_from("!i", body, at)[0]
-        at += 4
-        if length < 0:
-            row.append(None)
-        else:
-            row.append(body[at : at + length].decode())
-            at += length
-    return tuple(row)
 
 
 FLOATS, NUMERIC, BPCHAR, INTERVAL = {700: 5, 701: 12}, 1700, 1042, 1186
@@ -177,7 +108,7 @@ class Both:
 
     def drop(self):
         for side in self.sides:
-            side.socket.close()
+            side.close()
         for path in self.sockets:
             Connection(path, "postgres").query(f"drop database {self.name}")
 
