@@ -1,0 +1,8 @@
+//! Scripts of several sessions, statement by statement, with PostgreSQL 18's outcomes.
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+#[path = "interleaved/parents.rs"]
+mod parents;
+#[path = "interleaved/script.rs"]
+mod script;
