@@ -168,6 +168,11 @@ impl Fiber {
         assert!(!self.local.on_worker_stack.get(), "a fiber must not suspend on the worker's stack");
     }
 
+    /// Whether it may suspend here.
+    pub(crate) fn may_suspend(&self) -> bool {
+        held::count() == 0 && !self.local.on_worker_stack.get() && !std::thread::panicking()
+    }
+
     /// Gives control back to the worker's loop. Only on the fiber itself.
     fn suspend(&self) {
         self.local.suspended.set(true);
@@ -318,6 +323,15 @@ pub fn safe_point() {
         if points.is_multiple_of(POINTS_PER_LOOK) {
             look_at_the_clock(worker, fiber);
         }
+    }
+}
+
+/// Yields when the fiber's time slice is used up, where it may suspend; looks at the clock at each call.
+pub(crate) fn give_way() {
+    if let Some((worker, fiber)) = current()
+        && fiber.may_suspend()
+    {
+        look_at_the_clock(worker, fiber);
     }
 }
 

@@ -59,6 +59,22 @@ pub(crate) fn pin(processor: usize) -> bool {
     }
 }
 
+/// Lets this thread run on all of these processors; best effort.
+pub(crate) fn unpin(processors: &[usize]) {
+    // SAFETY: all zero is an empty set; the numbers came from such a set, so they are in range.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        processors.iter().for_each(|&processor| libc::CPU_SET(processor, &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Makes this thread so much less urgent; best effort.
+pub(crate) fn be_nice(by: i32) {
+    // SAFETY: a plain system call; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) };
+}
+
 /// NUMA nodes of the machine, at least one.
 pub(crate) fn numa_nodes() -> usize {
     let is_node = |name: &str| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sync::{Mutex, PerCore, stop};
 
+use crate::aside::Threads;
 use crate::fiber::Job;
 use crate::file::{Disk, Pool};
 use crate::mailbox::{self, Link, Mailbox};
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     /// Workers that have not ended: the last one lets the threads for files end.
     working: AtomicUsize,
     pub(crate) pool: Arc<Pool>,
+    /// Threads for calls without safe points.
+    pub(crate) aside: Arc<Threads>,
     /// How long an idle core polls at most.
     pub(crate) poll_nanos: u64,
 }
@@ -122,6 +125,7 @@ impl Drop for Ended {
         // AcqRel: the last one comes after all that the others have asked for.
         if self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.shared.pool.close();
+            self.shared.aside.close();
         }
     }
 }
@@ -157,6 +161,7 @@ impl Runtime {
             exit_deadline: AtomicU64::new(u64::MAX),
             working: AtomicUsize::new(cores),
             pool: Pool::new(),
+            aside: Threads::new(processors.clone()),
             poll_nanos: options.poll.as_nanos() as u64,
         });
         let facts = Facts {

@@ -23,6 +23,7 @@ pub mod row;
 pub mod session;
 mod spill;
 pub mod types;
+mod work;
 
 pub use error::{SqlError, SqlState};
 pub use types::{Datum, Type};

@@ -57,7 +57,7 @@ use crate::spill::{Rows, Sorter};
 use crate::types::Datum;
 
 pub(crate) use copy::{copy_in, copy_out};
-pub(crate) use error::{from_storage, from_txn};
+pub(crate) use error::{from_interrupt, from_storage, from_txn};
 pub(crate) use explain::explain;
 pub(crate) use keys::tree;
 pub(crate) use upkeep::{analyze, vacuum};

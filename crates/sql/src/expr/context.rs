@@ -133,3 +133,17 @@ pub trait Environment {
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
+
+/// A session without any setting of its own, for inputs that need none.
+#[derive(Default)]
+pub(crate) struct NoSession(Settings);
+
+impl Environment for NoSession {
+    fn settings(&self) -> &Settings {
+        &self.0
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+}

@@ -12,6 +12,7 @@ mod eval;
 mod show;
 mod walk;
 
+pub(crate) use context::NoSession;
 pub use context::{Environment, EvalContext};
 pub use eval::{call_function, convert, output};
 pub use show::Show;

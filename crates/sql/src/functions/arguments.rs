@@ -69,7 +69,7 @@ pub(super) fn interval(value: Datum<'_>) -> Result<Interval> {
 
 /// A text result.
 pub(super) fn give_text<'a>(text: &str, arena: &'a Bump) -> Datum<'a> {
-    Datum::Text(arena.alloc_str(text))
+    Datum::Text(crate::work::texts_in(&[text], arena))
 }
 
 /// A numeric result.

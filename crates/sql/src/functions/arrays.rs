@@ -5,6 +5,7 @@ use super::{Function, bad_argument, func};
 use crate::error::SqlError;
 use crate::expr::EvalContext;
 use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, compare, oid, text as type_text};
+use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -12,10 +13,29 @@ const ANY: u32 = oid::ANYARRAY;
 const ITEM: u32 = oid::ANYELEMENT;
 const I4: u32 = oid::INT4;
 
-fn rebuilt<'a>(element: u32, values: impl Iterator<Item = Datum<'a>>, cx: &EvalContext<'a, '_>) -> Datum<'a> {
+fn rebuilt<'a>(
+    element: u32,
+    values: impl Iterator<Item = Datum<'a>>,
+    cx: &EvalContext<'a, '_>,
+) -> Result<Datum<'a>> {
     let mut builder = ArrayBuilder::new(element);
-    values.for_each(|value| builder.push(value));
-    Datum::Array(ArrayRef(cx.arena.alloc_slice_copy(&builder.finish())))
+    for value in values {
+        let before = builder.size();
+        builder.push(value);
+        work::tick(builder.size() - before + 16)?;
+    }
+    Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), cx.arena))))
+}
+
+/// The first element that equals a value which is not NULL. Counts its work.
+fn place(list: ArrayRef<'_>, item: Datum<'_>) -> Result<Option<usize>> {
+    for (at, value) in list.iter().enumerate() {
+        work::tick(16)?;
+        if compare(value, item).is_eq() {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// The type an element has when there is no array to ask.
@@ -45,10 +65,10 @@ fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front:
     let item_first = front.then_some(item).into_iter();
     let item_last = (!front).then_some(item).into_iter();
     if list.is_null() {
-        return Ok(rebuilt(type_of(item), std::iter::once(item), cx));
+        return rebuilt(type_of(item), std::iter::once(item), cx);
     }
     let list = array(list)?;
-    Ok(rebuilt(list.element_type(), item_first.chain(list.iter()).chain(item_last), cx))
+    rebuilt(list.element_type(), item_first.chain(list.iter()).chain(item_last), cx)
 }
 
 fn concatenate<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -56,7 +76,7 @@ fn concatenate<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datu
         return Ok(if a[0].is_null() { a[1] } else { a[0] });
     }
     let (left, right) = (array(a[0])?, array(a[1])?);
-    Ok(rebuilt(left.element_type(), left.iter().chain(right.iter()), cx))
+    rebuilt(left.element_type(), left.iter().chain(right.iter()), cx)
 }
 
 fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -72,27 +92,39 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
             continue;
         }
         if !first {
-            out.push_str(delimiter);
+            work::push(&mut out, delimiter)?;
         }
         first = false;
+        work::tick(delimiter.len() + 16)?;
         match null {
-            Some(null) if value.is_null() => out.push_str(null),
-            _ => out.push_str(&type_text::to_string(value, Type::new(list.element_type()), cx.session)),
+            Some(null) if value.is_null() => work::push(&mut out, null)?,
+            _ => {
+                work::push(
+                    &mut out,
+                    &type_text::to_string(value, Type::new(list.element_type()), cx.session),
+                )?;
+            }
         }
     }
     Ok(give_text(&out, cx.arena))
 }
 
-fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> bool {
-    items.iter().all(|item| {
-        !item.is_null() && container.iter().any(|value| !value.is_null() && compare(value, item).is_eq())
-    })
+fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> Result<bool> {
+    for item in items.iter() {
+        if item.is_null() || place(container, item)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-fn overlaps(left: ArrayRef<'_>, right: ArrayRef<'_>) -> bool {
-    right.iter().any(|item| {
-        !item.is_null() && left.iter().any(|value| !value.is_null() && compare(value, item).is_eq())
-    })
+fn overlaps(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Result<bool> {
+    for item in right.iter() {
+        if !item.is_null() && place(left, item)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn dimension(a: &[Datum<'_>]) -> Result<Option<(i32, i32)>> {
@@ -110,9 +142,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let (count, first) = (array(a[0])?.iter().count(), int(a[2])? as i32);
         let mut builder = ArrayBuilder::new(oid::INT4);
         if int(a[1])? == 1 {
-            (first..).take(count).for_each(|number| builder.push(Datum::Int4(number)));
+            for number in (first..).take(count) {
+                builder.push(Datum::Int4(number));
+                work::tick(16)?;
+            }
         }
-        Ok(Datum::Array(ArrayRef(cx.arena.alloc_slice_copy(&builder.finish()))))
+        Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), cx.arena))))
     }),
     // What a field selection becomes; its result has the field's type.
     func("record_field", &[oid::RECORD, oid::INT4], oid::ANY, |_, a| match a[0] {
@@ -147,26 +182,23 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("array_cat_operator", &[ANY, ANY], ANY, concatenate).lax().op("||"),
     func("array_to_string", &[ANY, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
     func("array_to_string", &[ANY, oid::TEXT, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
-    func("array_position", &[ANY, ITEM], I4, |_, a| {
-        let found = array(a[0])?.iter().position(|value| compare(value, a[1]).is_eq());
-        give(found.map(|at| at as i32 + 1))
-    })
-    .lax(),
+    func("array_position", &[ANY, ITEM], I4, |_, a| give(place(array(a[0])?, a[1])?.map(|at| at as i32 + 1)))
+        .lax(),
     func("array_remove", &[ANY, ITEM], ANY, |cx, a| {
         let (list, item) = (array(a[0])?, a[1]);
-        Ok(rebuilt(list.element_type(), list.iter().filter(move |value| compare(*value, item).is_ne()), cx))
+        rebuilt(list.element_type(), list.iter().filter(move |value| compare(*value, item).is_ne()), cx)
     })
     .lax(),
     func("arraycontains", &[ANY, ANY], oid::BOOL, |_, a| {
-        Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)))
+        Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)?))
     })
     .op("@>"),
     func("arraycontained", &[ANY, ANY], oid::BOOL, |_, a| {
-        Ok(Datum::Bool(contains(array(a[1])?, array(a[0])?)))
+        Ok(Datum::Bool(contains(array(a[1])?, array(a[0])?)?))
     })
     .op("<@"),
     func("arrayoverlap", &[ANY, ANY], oid::BOOL, |_, a| {
-        Ok(Datum::Bool(overlaps(array(a[0])?, array(a[1])?)))
+        Ok(Datum::Bool(overlaps(array(a[0])?, array(a[1])?)?))
     })
     .op("&&"),
 ];

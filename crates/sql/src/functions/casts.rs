@@ -4,8 +4,7 @@ use bumpalo::Bump;
 
 use super::{CastContext, Function, Volatility, convert};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Cast, CastPath, Environment, Expr};
-use crate::types::settings::Settings;
+use crate::expr::{Cast, CastPath, Expr, NoSession};
 use crate::types::{self, Type, Value, oid, text};
 
 use CastContext::{Assignment, Explicit, Implicit};
@@ -199,18 +198,6 @@ fn wrap(input: Expr, path: CastPath, to: Type, explicit: bool) -> Expr {
     Expr::Cast(Box::new(Cast { input, path, type_: to, explicit }))
 }
 
-/// A session without any setting of its own, for inputs that need none.
-struct NoSession(Settings);
-
-impl Environment for NoSession {
-    fn settings(&self) -> &Settings {
-        &self.0
-    }
-    fn random(&self) -> u64 {
-        0
-    }
-}
-
 /// Whether reading the type's text depends on the session.
 fn input_is_stable(ty: u32, literal: &str) -> bool {
     let base = types::element_of(ty).unwrap_or(ty);
@@ -233,7 +220,7 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
         return Ok(None);
     }
     let arena = Bump::new();
-    let session = NoSession(Settings::default());
+    let session = NoSession::default();
     let plain = if context == Explicit && !matches!(to.oid, oid::NUMERIC | oid::INTERVAL) {
         Type::new(to.oid)
     } else {

@@ -9,13 +9,13 @@ use crate::expr::Expr;
 use crate::types::{Datum, Type, Value, oid};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?), cx.arena))),
+    func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?)?, cx.arena))),
     func(KEY, &[oid::TEXT], oid::JSON, |cx, a| match a[0] {
         Datum::Null => {
             let message = "null value not allowed for object key";
             Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
         }
-        key => Ok(give_text(&quoted(text(key)?), cx.arena)),
+        key => Ok(give_text(&quoted(text(key)?)?, cx.arena)),
     })
     .lax(),
 ];
@@ -24,11 +24,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
 const KEY: &str = "json object key";
 
 /// A string of JSON.
-fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> Result<String, SqlError> {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
+        crate::work::tick(1)?;
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),
@@ -42,7 +43,7 @@ fn quoted(text: &str) -> String {
         }
     }
     out.push('"');
-    out
+    Ok(out)
 }
 
 /// The object of these keys and values, taken in turns.

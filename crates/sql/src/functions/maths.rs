@@ -78,8 +78,8 @@ macro_rules! plain {
 macro_rules! exact {
     ($name:literal, $take:expr) => {
         func($name, &[NUM], NUM, |cx, a| {
-            let take: fn(&Numeric) -> Numeric = $take;
-            give_numeric(&take(&numeric(a[0])?), cx.arena)
+            let take: fn(&Numeric, &Numeric) -> Result<Numeric> = |v, _| Ok($take(v));
+            give_numeric(&numeric(a[0])?.calculate(Numeric::NaN, take)?, cx.arena)
         })
     };
 }
@@ -141,9 +141,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     exact!("ceil", Numeric::ceiling),
     exact!("ceiling", Numeric::ceiling),
     exact!("floor", Numeric::floor),
-    exact!("round", |v| v.round(0)),
-    exact!("trunc", |v| v.truncate(0)),
-    exact!("trim_scale", Numeric::trim_scale),
+    exact!("round", |v: &Numeric| v.round(0)),
+    exact!("trunc", |v: &Numeric| v.truncate(0)),
+    func("trim_scale", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.trim_scale()?, cx.arena)),
     plain!("ceil", f64::ceil),
     plain!("ceiling", f64::ceil),
     plain!("floor", f64::floor),
@@ -177,28 +177,44 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     }),
     func("min_scale", &[NUM], I4, |_, a| {
-        Ok(match numeric(a[0])?.trim_scale() {
+        Ok(match numeric(a[0])?.trim_scale()? {
             Numeric::Finite(decimal) => Datum::Int4(decimal.scale as i32),
             _ => Datum::Null,
         })
     }),
-    func("sqrt", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.sqrt()?, cx.arena)),
+    func("sqrt", &[NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(Numeric::NaN, |v, _| v.sqrt())?, cx.arena)
+    }),
     func("sqrt", &[F8], F8, square_root),
     plain!("cbrt", f64::cbrt),
-    func("exp", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.exp()?, cx.arena)),
+    func("exp", &[NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(Numeric::NaN, |v, _| v.exp())?, cx.arena)
+    }),
     func("exp", &[F8], F8, |_, a| {
         let value = float(a[0])?;
         Ok(Datum::Float8(checked_float(value.exp(), value.is_infinite(), value.is_infinite())?))
     }),
-    func("ln", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.ln()?, cx.arena)),
+    func("ln", &[NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(Numeric::NaN, |v, _| v.ln())?, cx.arena)
+    }),
     func("ln", &[F8], F8, |_, a| logarithm(float(a[0])?, f64::ln)),
-    func("log", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.log(&Numeric::from(10))?, cx.arena)),
-    func("log10", &[NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.log(&Numeric::from(10))?, cx.arena)),
-    func("log", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[1])?.log(&numeric(a[0])?)?, cx.arena)),
+    func("log", &[NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(Numeric::from(10), Numeric::log)?, cx.arena)
+    }),
+    func("log10", &[NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(Numeric::from(10), Numeric::log)?, cx.arena)
+    }),
+    func("log", &[NUM, NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[1])?.calculate(numeric(a[0])?, Numeric::log)?, cx.arena)
+    }),
     func("log", &[F8], F8, |_, a| logarithm(float(a[0])?, f64::log10)),
     func("log10", &[F8], F8, |_, a| logarithm(float(a[0])?, f64::log10)),
-    func("power", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.power(&numeric(a[1])?)?, cx.arena)),
-    func("pow", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.power(&numeric(a[1])?)?, cx.arena)),
+    func("power", &[NUM, NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::power)?, cx.arena)
+    }),
+    func("pow", &[NUM, NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::power)?, cx.arena)
+    }),
     func("power", &[F8, F8], F8, float_power),
     func("pow", &[F8, F8], F8, float_power),
     plain!("degrees", f64::to_degrees),
@@ -218,10 +234,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("pi", &[], F8, |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
     func("gcd", &[I4, I4], I4, |_, a| give_int4(greatest_divisor(int(a[0])?, int(a[1])?))),
     func("gcd", &[I8, I8], I8, |_, a| give_int8(greatest_divisor(int(a[0])?, int(a[1])?))),
-    func("gcd", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.gcd(&numeric(a[1])?), cx.arena)),
+    func("gcd", &[NUM, NUM], NUM, |cx, a| {
+        let take: fn(&Numeric, &Numeric) -> Result<Numeric> = |left, right| Ok(left.gcd(right));
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, take)?, cx.arena)
+    }),
     func("lcm", &[I4, I4], I4, |_, a| give_int4(least_multiple(int(a[0])?, int(a[1])?))),
     func("lcm", &[I8, I8], I8, |_, a| give_int8(least_multiple(int(a[0])?, int(a[1])?))),
-    func("lcm", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.lcm(&numeric(a[1])?), cx.arena)),
+    func("lcm", &[NUM, NUM], NUM, |cx, a| {
+        let take: fn(&Numeric, &Numeric) -> Result<Numeric> = |left, right| Ok(left.lcm(right));
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, take)?, cx.arena)
+    }),
     func("factorial", &[I8], NUM, |cx, a| give_numeric(&Numeric::factorial(int(a[0])?)?, cx.arena)),
     func("width_bucket", &[F8, F8, F8, I4], I4, |_, a| width_bucket(a)),
     func("width_bucket", &[NUM, NUM, NUM, I4], I4, |_, a| width_bucket(a)),

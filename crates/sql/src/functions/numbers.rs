@@ -4,7 +4,7 @@ use super::arguments::{float, give_numeric, int, numeric, out_of_range};
 use super::{Code, Fast, Function, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::numeric::{Operation, combine};
+use crate::types::numeric::{Numeric, Operation, combine};
 use crate::types::{Datum, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -258,17 +258,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("numeric_sub", &[NUM, NUM], NUM, "-", |cx, a| numeric_operation(Operation::Subtract, cx, a)),
     arithmetic("numeric_mul", &[NUM, NUM], NUM, "*", |cx, a| numeric_operation(Operation::Multiply, cx, a)),
     arithmetic("numeric_div", &[NUM, NUM], NUM, "/", |cx, a| {
-        give_numeric(&numeric(a[0])?.divide(&numeric(a[1])?)?, cx.arena)
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::divide)?, cx.arena)
     }),
     arithmetic("numeric_mod", &[NUM, NUM], NUM, "%", |cx, a| {
-        give_numeric(&numeric(a[0])?.modulo(&numeric(a[1])?)?, cx.arena)
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::modulo)?, cx.arena)
     }),
-    func("mod", &[NUM, NUM], NUM, |cx, a| give_numeric(&numeric(a[0])?.modulo(&numeric(a[1])?)?, cx.arena)),
+    func("mod", &[NUM, NUM], NUM, |cx, a| {
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::modulo)?, cx.arena)
+    }),
     func("div", &[NUM, NUM], NUM, |cx, a| {
-        give_numeric(&numeric(a[0])?.divide_integer(&numeric(a[1])?)?, cx.arena)
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::divide_integer)?, cx.arena)
     }),
     arithmetic("numeric_power", &[NUM, NUM], NUM, "^", |cx, a| {
-        give_numeric(&numeric(a[0])?.power(&numeric(a[1])?)?, cx.arena)
+        give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::power)?, cx.arena)
     }),
     arithmetic("dsqrt", &[F8], F8, "|/", super::maths::square_root),
     arithmetic("dcbrt", &[F8], F8, "||/", |_, a| Ok(Datum::Float8(float(a[0])?.cbrt()))),

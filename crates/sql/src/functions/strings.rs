@@ -6,6 +6,7 @@ use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
 use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -45,38 +46,45 @@ fn slice_bytes(input: &[u8], start: i64, length: Option<i64>) -> Result<&[u8]> {
 /// Characters from a 1-based position, so many of them.
 fn slice(input: &str, start: i64, length: Option<i64>) -> Result<&str> {
     let end = slice_end(start, length)?;
-    let from = byte_position(input, start - 1);
-    let to = byte_position(input, end - 1).max(from);
+    let from = byte_position(input, start - 1)?;
+    let to = byte_position(input, end - 1)?.max(from);
     Ok(&input[from..to])
 }
 
 /// The byte at which the character of this 0-based number begins.
-fn byte_position(input: &str, character: i64) -> usize {
+fn byte_position(input: &str, character: i64) -> Result<usize> {
     if character <= 0 {
-        return 0;
+        return Ok(0);
     }
-    if input.is_ascii() {
-        return (character as u64).min(input.len() as u64) as usize;
-    }
-    input.char_indices().nth(character as usize).map_or(input.len(), |(at, _)| at)
+    // No text has so many characters as it has bytes and more.
+    work::byte_of_character(input, usize::try_from(character).unwrap_or(usize::MAX).min(input.len()))
 }
 
-fn position(needle: &str, input: &str) -> i32 {
-    input.find(needle).map_or(0, |at| input[..at].chars().count() as i32 + 1)
+fn position(needle: &str, input: &str) -> Result<Datum<'static>> {
+    let found = work::find(input, needle)?;
+    let before = found.map(|at| work::count_characters(&input[..at])).transpose()?;
+    Ok(Datum::Int4(before.map_or(0, |before| before as i32 + 1)))
 }
 
 fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     let input = text(a[0])?;
     let wanted = int(a[1])?.max(0) as usize;
-    let present = input.chars().count();
+    let present = work::count_characters(input)?;
     if present >= wanted || fill.is_empty() {
         return Ok(Datum::Text(slice(input, 1, Some(wanted as i64))?));
     }
     if wanted > LENGTH_MAX / 4 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
     }
-    let padding: String = fill.chars().cycle().take(wanted - present).collect();
-    Ok(give_text(&if left { padding + input } else { input.to_owned() + &padding }, arena))
+    let (mut padding, mut missing) = (String::new(), wanted - present);
+    let whole = work::count_characters(fill)?;
+    while missing >= whole {
+        work::push(&mut padding, fill)?;
+        work::tick(fill.len())?;
+        missing -= whole;
+    }
+    work::push(&mut padding, slice(fill, 1, Some(missing as i64))?)?;
+    Ok(Datum::Text(work::texts_in(&if left { [&padding, input] } else { [input, &padding] }, arena)))
 }
 
 /// Characters with a mapping to one character each, as PostgreSQL maps them.
@@ -98,51 +106,124 @@ pub(super) fn lowercase(c: char) -> char {
 }
 
 /// overlay(): so many characters from a position replaced.
-fn overlay(a: &[Datum<'_>]) -> Result<String> {
+fn overlay<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     let (input, new, start) = (text(a[0])?, text(a[1])?, int(a[2])?);
     if start <= 0 {
         return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
     }
     let length = match a.get(3) {
         Some(length) => int(*length)?,
-        None => new.chars().count() as i64,
+        None => work::count_characters(new)? as i64,
     };
-    Ok([slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?].concat())
+    Ok(Datum::Text(work::texts_in(
+        &[slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?],
+        arena,
+    )))
 }
 
-fn md5(input: &[u8]) -> String {
+fn md5(input: &[u8]) -> Result<String> {
     use md5::Digest;
-    md5::Md5::digest(input).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn initcap(input: &str) -> String {
-    let mut inside = false;
-    let mut out = String::with_capacity(input.len());
-    for c in input.chars() {
-        out.push(if inside { lowercase(c) } else { uppercase(c) });
-        inside = c.is_alphanumeric();
+    let mut digest = md5::Md5::new();
+    for piece in work::byte_pieces(input, 1) {
+        digest.update(piece?);
     }
-    out
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn split_part(input: &str, delimiter: &str, field: i64) -> Result<String> {
+fn initcap(input: &str) -> Result<String> {
+    let mut inside = false;
+    work::map_characters(input, |c| {
+        let shown = if inside { lowercase(c) } else { uppercase(c) };
+        inside = c.is_alphanumeric();
+        shown
+    })
+}
+
+fn reverse(input: &str) -> Result<String> {
+    let mut out = String::with_capacity(input.len());
+    for c in input.chars().rev() {
+        out.push(c);
+        work::tick(1)?;
+    }
+    Ok(out)
+}
+
+/// The text with another in place of each occurrence of a third, which is not empty.
+fn replace(input: &str, from: &str, to: &str) -> Result<String> {
+    let (mut out, mut copied) = (String::with_capacity(input.len()), 0);
+    work::each_match(input, from, |at| {
+        bounded(out.len() + (at - copied) + to.len())?;
+        work::push(&mut out, &input[copied..at])?;
+        work::push(&mut out, to)?;
+        work::tick(to.len())?;
+        copied = at + from.len();
+        Ok(true)
+    })?;
+    work::push(&mut out, &input[copied..])?;
+    bounded(out.len())?;
+    Ok(out)
+}
+
+fn repeat<'a>(input: &str, count: usize, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
+    let length = input.len().saturating_mul(count);
+    bounded(length)?;
+    if length <= runtime::work::STRIDE {
+        return Ok(give_text(&input.repeat(count), arena));
+    }
+    // In blocks of several, so that a short text is not copied character by character.
+    let block_of = (runtime::work::STRIDE / input.len().max(1)).clamp(1, count);
+    let block = if block_of == 1 { String::new() } else { input.repeat(block_of) };
+    let block = if block_of == 1 { input } else { &block };
+    let mut out = bumpalo::collections::String::with_capacity_in(length, arena);
+    while out.len() < length {
+        for piece in work::pieces(&block[..block.len().min(length - out.len())]) {
+            out.push_str(piece?);
+        }
+        work::tick(block.len())?;
+    }
+    Ok(Datum::Text(out.into_bump_str()))
+}
+
+fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str> {
     if field == 0 {
         return Err(invalid("field position must not be zero"));
     }
     if delimiter.is_empty() {
-        return Ok(if matches!(field, 1 | -1) { input.to_owned() } else { String::new() });
+        return Ok(if matches!(field, 1 | -1) { input } else { "" });
     }
-    let found = if field > 0 {
-        input.split(delimiter).nth(field as usize - 1)
+    let wanted = if field > 0 {
+        field as u64 - 1
     } else {
-        input.rsplit(delimiter).nth(field.unsigned_abs() as usize - 1)
+        let mut fields = 1;
+        work::each_match(input, delimiter, |_| {
+            fields += 1;
+            Ok(true)
+        })?;
+        let Some(wanted) = u64::checked_sub(fields, field.unsigned_abs()) else { return Ok("") };
+        wanted
     };
-    Ok(found.unwrap_or("").to_owned())
+    let (mut passed, mut start, mut end) = (0, 0, input.len());
+    work::each_match(input, delimiter, |at| {
+        if passed == wanted {
+            end = at;
+            return Ok(false);
+        }
+        passed += 1;
+        start = at + delimiter.len();
+        Ok(true)
+    })?;
+    Ok(if passed == wanted { &input[start..end] } else { "" })
 }
 
-fn quote_literal(input: &str) -> String {
-    let quoted = input.replace('\'', "''");
-    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+fn quote_literal(input: &str) -> Result<String> {
+    let quoted = replace(input, "'", "''")?;
+    let (mut out, escaped) = match quoted.contains('\\') {
+        true => ("E'".to_owned(), replace(&quoted, "\\", "\\\\")?),
+        false => ("'".to_owned(), quoted),
+    };
+    work::push(&mut out, &escaped)?;
+    out.push('\'');
+    Ok(out)
 }
 
 /// format(): %s, %I, %L with positions and widths left to later.
@@ -151,6 +232,7 @@ fn format_text(a: &[Datum<'_>]) -> Result<String> {
     let mut characters = text(a[0])?.chars().peekable();
     let mut next = 1;
     while let Some(c) = characters.next() {
+        work::tick(1)?;
         if c != '%' {
             out.push(c);
             continue;
@@ -173,7 +255,7 @@ fn format_text(a: &[Datum<'_>]) -> Result<String> {
             a.get(at).filter(|_| at > 0).ok_or_else(|| invalid("too few arguments for format()"))?;
         match (kind, *argument) {
             ('s', Datum::Null) => {}
-            ('s', value) => out.push_str(text(value)?),
+            ('s', value) => work::push(&mut out, text(value)?)?,
             ('I', Datum::Null) => {
                 return Err(SqlError::new(
                     SqlState::NULL_VALUE_NOT_ALLOWED,
@@ -182,22 +264,28 @@ fn format_text(a: &[Datum<'_>]) -> Result<String> {
             }
             ('I', value) => out.push_str(&quoted(text(value)?)),
             ('L', Datum::Null) => out.push_str("NULL"),
-            ('L', value) => out.push_str(&quote_literal(text(value)?)),
+            ('L', value) => work::push(&mut out, &quote_literal(text(value)?)?)?,
             (other, _) => return Err(invalid(format!("unrecognized format() type specifier \"{other}\""))),
         }
     }
     Ok(out)
 }
 
-fn translate(input: &str, from: &str, to: &str) -> String {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    input
-        .chars()
-        .filter_map(|c| match from.iter().position(|x| *x == c) {
-            Some(at) => to.get(at).copied(),
-            None => Some(c),
-        })
-        .collect()
+fn translate(input: &str, from: &str, to: &str) -> Result<String> {
+    let mut table = std::collections::HashMap::new();
+    let mut to = to.chars();
+    for c in from.chars() {
+        let new = to.next();
+        // The first of several decides.
+        table.entry(c).or_insert(new);
+        work::tick(16)?;
+    }
+    let mut out = String::with_capacity(input.len());
+    for piece in work::pieces(input) {
+        out.extend(piece?.chars().filter_map(|c| table.get(&c).map_or(Some(c), |new| *new)));
+        work::tick(4 * runtime::work::STRIDE.min(input.len()))?;
+    }
+    Ok(out)
 }
 
 fn character_of(code: i64) -> Result<char> {
@@ -214,9 +302,10 @@ fn character_of(code: i64) -> Result<char> {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn encode_base64(input: &[u8]) -> String {
-    let mut out = String::new();
+fn encode_base64(input: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(input.len() / 3 * 4);
     for (index, chunk) in input.chunks(3).enumerate() {
+        work::tick(4)?;
         if index > 0 && index % 19 == 0 {
             out.push('\n');
         }
@@ -230,14 +319,18 @@ fn encode_base64(input: &[u8]) -> String {
             }
         }
     }
-    out
+    Ok(out)
 }
 
 fn decode_base64(input: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(input.len() / 4 * 3);
     // Four characters make three bytes, or fewer with the padding that ends the text.
     let (mut word, mut place, mut kept) = (0u32, 0, None);
-    for c in input.bytes().filter(|c| !c.is_ascii_whitespace()) {
+    for c in input.bytes() {
+        work::tick(8)?;
+        if c.is_ascii_whitespace() {
+            continue;
+        }
         let value = match BASE64.iter().position(|x| *x == c) {
             Some(value) => value as u32,
             None if c != b'=' => {
@@ -268,17 +361,20 @@ fn decode_base64(input: &str) -> Result<Vec<u8>> {
 }
 
 fn encode(input: &[u8], format: &str) -> Result<String> {
-    let mut out = Vec::new();
-    match format.to_ascii_lowercase().as_str() {
-        "hex" => {
-            write_bytea(input, false, &mut out);
-            out.drain(..2);
-        }
-        "escape" => write_bytea(input, true, &mut out),
-        "base64" => return Ok(encode_base64(input)),
+    let escape = match format.to_ascii_lowercase().as_str() {
+        "hex" => false,
+        "escape" => true,
+        "base64" => return encode_base64(input),
         _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
+    };
+    let (mut out, mut shown) = (String::with_capacity(input.len() * 2), Vec::new());
+    for piece in work::byte_pieces(input, 1) {
+        shown.clear();
+        write_bytea(piece?, escape, &mut shown);
+        let digits = if escape { &shown[..] } else { &shown[2..] };
+        out.push_str(&String::from_utf8_lossy(digits));
     }
-    Ok(String::from_utf8_lossy(&out).into_owned())
+    Ok(out)
 }
 
 fn decode(input: &str, format: &str) -> Result<Vec<u8>> {
@@ -298,7 +394,8 @@ fn join<'a>(parts: impl Iterator<Item = Datum<'a>>, delimiter: &str) -> Result<S
             out.push_str(delimiter);
         }
         first = false;
-        out.push_str(text(part)?);
+        work::push(&mut out, text(part)?)?;
+        work::tick(16)?;
         bounded(out.len())?;
     }
     Ok(out)
@@ -311,34 +408,49 @@ fn string_to_array<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datu
     let input = text(a[0])?;
     let null = a.get(2).and_then(|null| text(*null).ok());
     let mut builder = ArrayBuilder::new(TEXT);
-    let mut push = |part| builder.push(if Some(part) == null { Datum::Null } else { Datum::Text(part) });
+    let mut push = |part: &str| {
+        builder.push(if Some(part) == null { Datum::Null } else { Datum::Text(part) });
+        work::tick(part.len() + 16)
+    };
     match a[1] {
         _ if input.is_empty() => {}
-        Datum::Null => input.char_indices().for_each(|(at, c)| push(&input[at..at + c.len_utf8()])),
-        Datum::Text("") => push(input),
-        delimiter => input.split(text(delimiter)?).for_each(push),
+        Datum::Null => {
+            input.char_indices().try_for_each(|(at, c)| push(&input[at..at + c.len_utf8()]))?;
+        }
+        Datum::Text("") => push(input)?,
+        delimiter => {
+            let (delimiter, mut start) = (text(delimiter)?, 0);
+            work::each_match(input, delimiter, |at| {
+                push(&input[start..at])?;
+                start = at + delimiter.len();
+                Ok(true)
+            })?;
+            push(&input[start..])?;
+        }
     }
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+    Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), arena))))
 }
 
 /// Takes characters of a set off the ends.
-fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Datum<'a> {
+fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Result<Datum<'a>> {
     let mut rest = input;
-    if left {
-        rest = rest.trim_start_matches(|c| set.contains(c));
+    while left && let Some(c) = rest.chars().next().filter(|c| set.contains(*c)) {
+        rest = &rest[c.len_utf8()..];
+        work::tick(set.len())?;
     }
-    if right {
-        rest = rest.trim_end_matches(|c| set.contains(c));
+    while right && let Some(c) = rest.chars().next_back().filter(|c| set.contains(*c)) {
+        rest = &rest[..rest.len() - c.len_utf8()];
+        work::tick(set.len())?;
     }
-    Datum::Text(rest)
+    Ok(Datum::Text(rest))
 }
 
 /// The trim functions with and without a set.
 macro_rules! trims {
     ($name:literal, $left:literal, $right:literal) => {
         [
-            func($name, &[TEXT], TEXT, |_, a| Ok(trim(text(a[0])?, " ", $left, $right))),
-            func($name, &[TEXT, TEXT], TEXT, |_, a| Ok(trim(text(a[0])?, text(a[1])?, $left, $right))),
+            func($name, &[TEXT], TEXT, |_, a| trim(text(a[0])?, " ", $left, $right)),
+            func($name, &[TEXT, TEXT], TEXT, |_, a| trim(text(a[0])?, text(a[1])?, $left, $right)),
         ]
     };
 }
@@ -351,21 +463,18 @@ const RTRIM: [Function; 2] = trims!("rtrim", false, true);
 macro_rules! mapping {
     ($name:literal, $take:expr) => {
         func($name, &[TEXT], TEXT, |cx, a| {
-            let take: fn(&str) -> String = $take;
-            Ok(give_text(&take(text(a[0])?), cx.arena))
+            let take: fn(&str) -> Result<String> = $take;
+            Ok(give_text(&take(text(a[0])?)?, cx.arena))
         })
     };
 }
 
 fn characters<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    Ok(Datum::Int4(text(a[0])?.chars().count() as i32))
+    Ok(Datum::Int4(work::count_characters(text(a[0])?)? as i32))
 }
 
 fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &str) -> Datum<'a> {
-    let mut out = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), cx.arena);
-    out.push_str(left);
-    out.push_str(right);
-    Datum::Text(out.into_bump_str())
+    Datum::Text(work::texts_in(&[left, right], cx.arena))
 }
 
 /// `||`; where one side is no text, the binder has cast it.
@@ -379,7 +488,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("textanycat", &[TEXT, oid::ANYNONARRAY], TEXT, concatenate).stable().op("||"),
     func("anytextcat", &[oid::ANYNONARRAY, TEXT], TEXT, concatenate).stable().op("||"),
     func("byteacat", &[BYTEA, BYTEA], BYTEA, |cx, a| {
-        Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&[bytes(a[0])?, bytes(a[1])?].concat())))
+        let (left, right) = (bytes(a[0])?, bytes(a[1])?);
+        let mut out = bumpalo::collections::Vec::with_capacity_in(left.len() + right.len(), cx.arena);
+        for piece in work::byte_pieces(left, 1).chain(work::byte_pieces(right, 1)) {
+            out.extend_from_slice_copy(piece?);
+        }
+        Ok(Datum::Bytea(out.into_bump_slice()))
     })
     .op("||"),
     func("concat", &[oid::TEXT_ARRAY], TEXT, |cx, a| Ok(give_text(&join(a.iter().copied(), "")?, cx.arena)))
@@ -416,21 +530,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let bits = i32::try_from(text(a[0])?.len() * 8);
         bits.map(Datum::Int4).map_err(|_| out_of_range("integer"))
     }),
-    mapping!("lower", |v| v.chars().map(lowercase).collect()),
-    mapping!("upper", |v| v.chars().map(uppercase).collect()),
+    mapping!("lower", |v| work::map_characters(v, lowercase)),
+    mapping!("upper", |v| work::map_characters(v, uppercase)),
     mapping!("initcap", initcap),
     mapping!("md5", |v| md5(v.as_bytes())),
-    func("md5", &[BYTEA], TEXT, |cx, a| Ok(give_text(&md5(bytes(a[0])?), cx.arena))),
-    func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
-    func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| Ok(give_text(&overlay(a)?, cx.arena))),
-    mapping!("reverse", |v| v.chars().rev().collect()),
-    mapping!("quote_ident", quoted),
+    func("md5", &[BYTEA], TEXT, |cx, a| Ok(give_text(&md5(bytes(a[0])?)?, cx.arena))),
+    func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| overlay(a, cx.arena)),
+    func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| overlay(a, cx.arena)),
+    mapping!("reverse", reverse),
+    mapping!("quote_ident", |v| Ok(quoted(v))),
     mapping!("quote_literal", quote_literal),
     func("quote_nullable", &[TEXT], TEXT, |cx, a| {
         Ok(if a[0].is_null() {
             Datum::Text("NULL")
         } else {
-            give_text(&quote_literal(text(a[0])?), cx.arena)
+            give_text(&quote_literal(text(a[0])?)?, cx.arena)
         })
     })
     .lax(),
@@ -462,16 +576,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("left", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);
-        let keep = if count < 0 { (input.chars().count() as i64 + count).max(0) } else { count };
+        let keep = if count < 0 { (work::count_characters(input)? as i64 + count).max(0) } else { count };
         Ok(Datum::Text(slice(input, 1, Some(keep))?))
     }),
     func("right", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);
-        let skip = if count < 0 { -count } else { (input.chars().count() as i64 - count).max(0) };
+        let skip = if count < 0 { -count } else { (work::count_characters(input)? as i64 - count).max(0) };
         Ok(Datum::Text(slice(input, skip + 1, None)?))
     }),
-    func("position", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
-    func("strpos", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(text(a[1])?, text(a[0])?)))),
+    func("position", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),
+    func("strpos", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),
     func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| {
         Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))
     }),
@@ -484,26 +598,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if from.is_empty() {
             return Ok(a[0]);
         }
-        if to.len() > from.len() {
-            let growth = input.matches(from).count().saturating_mul(to.len() - from.len());
-            bounded(input.len().saturating_add(growth))?;
-        }
-        Ok(give_text(&input.replace(from, to), cx.arena))
+        Ok(give_text(&replace(input, from, to)?, cx.arena))
     }),
     func("translate", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?), cx.arena))
+        Ok(give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?)?, cx.arena))
     }),
-    func("repeat", &[TEXT, I4], TEXT, |cx, a| {
-        let (input, count) = (text(a[0])?, int(a[1])?.max(0) as usize);
-        bounded(input.len().saturating_mul(count))?;
-        Ok(give_text(&input.repeat(count), cx.arena))
-    }),
+    func("repeat", &[TEXT, I4], TEXT, |cx, a| repeat(text(a[0])?, int(a[1])?.max(0) as usize, cx.arena)),
     func("lpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", true, cx.arena)),
     func("lpad", &[TEXT, I4, TEXT], TEXT, |cx, a| pad(a, text(a[2])?, true, cx.arena)),
     func("rpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", false, cx.arena)),
     func("rpad", &[TEXT, I4, TEXT], TEXT, |cx, a| pad(a, text(a[2])?, false, cx.arena)),
-    func("split_part", &[TEXT, TEXT, I4], TEXT, |cx, a| {
-        Ok(give_text(&split_part(text(a[0])?, text(a[1])?, int(a[2])?)?, cx.arena))
+    func("split_part", &[TEXT, TEXT, I4], TEXT, |_, a| {
+        Ok(Datum::Text(split_part(text(a[0])?, text(a[1])?, int(a[2])?)?))
     }),
     func("ascii", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.chars().next().map_or(0, |c| c as i32)))),
     func("chr", &[I4], TEXT, |cx, a| {
@@ -515,7 +621,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena))
     }),
     func("decode", &[TEXT, TEXT], BYTEA, |cx, a| {
-        Ok(Datum::Bytea(cx.arena.alloc_slice_copy(&decode(text(a[0])?, text(a[1])?)?)))
+        Ok(Datum::Bytea(work::bytes_in(&decode(text(a[0])?, text(a[1])?)?, cx.arena)))
     }),
     func("string_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
     func("string_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),

@@ -2,24 +2,11 @@
 
 use bumpalo::Bump;
 
-use crate::expr::{Environment, EvalContext, Expr};
+use crate::expr::{EvalContext, Expr, NoSession};
 use crate::plan::{
     AccessPath, AggregateCall, Assignment, Check, KeyRange, Plan, RowTarget, Scan, SortKey, SubqueryKind,
 };
-use crate::types::{Settings, oid};
-
-/// A session for expressions that need none.
-struct NoSession(Settings);
-
-impl Environment for NoSession {
-    fn settings(&self) -> &Settings {
-        &self.0
-    }
-
-    fn random(&self) -> u64 {
-        0
-    }
-}
+use crate::types::oid;
 
 /// Replaces the constant parts of an expression by their values. What fails keeps failing when it runs.
 pub(super) fn expr(target: &mut Expr) {
@@ -28,9 +15,12 @@ pub(super) fn expr(target: &mut Expr) {
     }
     if target.type_().oid != oid::RECORD && target.is_constant() {
         let arena = Bump::new();
-        let session = NoSession(Settings::default());
+        let session = NoSession::default();
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
-        let folded = target.eval(&mut context).ok().map(|value| value.to_value());
+        // What is not done within the budget is done when it runs, with safe points.
+        let folded = runtime::work::within(crate::work::FOLDING_BUDGET, || {
+            target.eval(&mut context).ok().map(|value| value.to_value())
+        });
         if let Some(value) = folded {
             *target = Expr::Const(value, target.type_());
         }

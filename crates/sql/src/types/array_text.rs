@@ -36,6 +36,7 @@ fn write_level<'a>(
         if index > 0 {
             out.push(b',');
         }
+        runtime::work::give_way(16);
         if lengths.len() > 1 {
             write_level(&lengths[1..], element, values, session, out);
             continue;
@@ -249,13 +250,17 @@ impl Parser<'_> {
                             None => return Err(self.malformed("Unexpected end of input.")),
                             Some((_, '"')) => break,
                             Some((_, '\\')) => value.extend(chars.next().map(|(_, c)| c)),
-                            Some((_, c)) => value.push(c),
+                            Some((_, c)) => {
+                                value.push(c);
+                                crate::work::tick(1)?;
+                            }
                         }
                     }
                     significant = value.len();
                 }
                 Some((_, c)) => {
                     value.push(c);
+                    crate::work::tick(1)?;
                     if !c.is_ascii_whitespace() {
                         significant = value.len();
                     }
@@ -263,6 +268,7 @@ impl Parser<'_> {
             }
         };
         value.truncate(significant);
+        crate::work::tick(16)?;
         self.rest = &self.rest[end..];
         if !quoted && value.is_empty() {
             return Err(self.malformed(&format!("Unexpected \"{}\" character.", &self.rest[..1])));

@@ -35,6 +35,7 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, SqlError> {
     let mut out = Vec::with_capacity(text.len() / 2);
     let mut high = None;
     for c in text.chars() {
+        crate::work::tick(1)?;
         if high.is_none() && matches!(c, ' ' | '\n' | '\t' | '\r') {
             continue;
         }
@@ -59,6 +60,7 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>, SqlError> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
+        crate::work::tick(1)?;
         match &bytes[at..] {
             [b'\\', b'\\', ..] => {
                 out.push(b'\\');

@@ -117,7 +117,7 @@ pub fn parse<'a>(
         oid::INT2 => Datum::Int2(parse_integer(text, "smallint")? as i16),
         oid::FLOAT4 => Datum::Float4(float::parse_f32(text)?),
         oid::FLOAT8 => Datum::Float8(float::parse_f64(text)?),
-        oid::NUMERIC => Datum::Numeric(Numeric::parse(text)?.with_modifier(ty.modifier)?.store(arena)?),
+        oid::NUMERIC => Datum::Numeric(parse_numeric(text)?.with_modifier(ty.modifier)?.store(arena)?),
         oid::CHAR => Datum::Char(bytes::parse_char(text)),
         oid::BYTEA => Datum::Bytea(arena.alloc_slice_copy(&bytes::parse_bytea(text)?)),
         oid::DATE => Datum::Date(parse_date(text, settings())?),
@@ -154,6 +154,17 @@ pub fn parse<'a>(
         return Ok(value);
     }
     super::length::apply(value, ty, false, arena)
+}
+
+/// A number; a long one is read beside the core, since the library's conversion has no safe point.
+fn parse_numeric(text: &str) -> Result<Numeric, SqlError> {
+    const LONG: usize = 16 * 1024;
+    if text.len() <= LONG {
+        return Numeric::parse(text);
+    }
+    let mut owned = String::new();
+    crate::work::push(&mut owned, text)?;
+    runtime::aside::run(move || Numeric::parse(&owned)).map_err(crate::work::stopped)?
 }
 
 /// `name` holds 63 bytes.

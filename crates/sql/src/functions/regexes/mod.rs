@@ -4,6 +4,9 @@
 //! library gives the one that its alternatives and quantifiers find first. So the library finds where a match begins, and
 //! a second engine ([`PikeVM`], which follows all ways at once) where it ends. Groups are then found within those bounds,
 //! as the library finds them.
+//!
+//! The library searches in time linear in the text's length times the pattern's, but without a safe point. So what could
+//! take long (a long text, a pattern with large counts) is searched beside the core, on a copy: [`beside`].
 
 mod translate;
 
@@ -19,9 +22,11 @@ use regex_automata::{Anchored, Input, MatchKind};
 use self::translate::{invalid, translate};
 use super::arguments::{give_text, int, text};
 use super::strings::bounded;
-use super::{Function, func};
+use super::{Code, Function, func};
 use crate::error::{SqlError, SqlState};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+use crate::expr::{EvalContext, NoSession};
+use crate::types::{ArrayBuilder, ArrayRef, Datum, Value, oid};
+use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -31,6 +36,14 @@ const I4: u32 = oid::INT4;
 
 /// How many compiled expressions a core keeps.
 const CACHED: usize = 64;
+/// As many a thread beside the cores keeps.
+const CACHED_BESIDE: usize = 4;
+/// The longest text that is searched on the core.
+const SHORT_TEXT: usize = 32 * 1024;
+/// The largest weight of a pattern that is compiled on the core.
+const SHORT_PATTERN: usize = 4096;
+/// Steps of a search that take about a millisecond.
+const SHORT_SEARCH: usize = 1 << 20;
 /// The most memory a compiled expression may take.
 const SIZE: usize = 1 << 22;
 
@@ -63,6 +76,50 @@ fn build(pattern: &str) -> Result<Regex> {
     })
 }
 
+/// A measure of a pattern's states: its length times what its counts multiply it by.
+fn weight(pattern: &str) -> Result<usize> {
+    let mut weight = pattern.len();
+    for piece in work::pieces(pattern) {
+        let counts = piece?.split(['{', ',']).skip(1);
+        for count in counts {
+            let digits = &count[..count.bytes().take_while(u8::is_ascii_digit).count()];
+            weight = weight.saturating_mul(digits.parse().unwrap_or(1).max(1));
+        }
+    }
+    Ok(weight)
+}
+
+/// Calls a function of a text and a pattern: on the core where both are short, otherwise on copies beside it, where the
+/// fiber waits interruptibly. `code` does not look at its session.
+pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
+    let (length, weight) = (text(a[0])?.len(), weight(text(a[1])?)?);
+    if length <= SHORT_TEXT && weight <= SHORT_PATTERN && length.saturating_mul(weight) <= SHORT_SEARCH {
+        return code(cx, a);
+    }
+    let mut values = Vec::with_capacity(a.len());
+    for value in a {
+        values.push(match value {
+            Datum::Text(text) | Datum::Padded(text) => {
+                let mut copy = String::new();
+                work::push(&mut copy, text)?;
+                Value::Text(copy.into_boxed_str())
+            }
+            other => other.to_value(),
+        });
+    }
+    let found = runtime::aside::run(move || {
+        let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
+        let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
+        let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
+        code(&mut context, &arguments).map(|found| found.to_value())
+    });
+    Ok(match found.map_err(work::stopped)?? {
+        Value::Text(text) => give_text(&text, cx.arena),
+        Value::Array(array) => Datum::Array(ArrayRef(work::bytes_in(&array, cx.arena))),
+        other => other.datum().copy_in(cx.arena),
+    })
+}
+
 /// PostgreSQL's pattern and flags, compiled.
 fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
     let key = (pattern.to_owned(), flags.to_owned());
@@ -78,7 +135,7 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
         whole: OnceCell::new(),
     });
     COMPILED.with_borrow_mut(|cache| {
-        if cache.len() >= CACHED {
+        if cache.len() >= if runtime::try_core().is_some() { CACHED } else { CACHED_BESIDE } {
             cache.clear();
         }
         cache.insert(key, Rc::clone(&compiled));
@@ -150,6 +207,8 @@ impl Compiled {
             && let Some(found) = self.captures(text, from)?
         {
             let (start, end) = found[0].unwrap_or((from, from));
+            // However short it is, finding where it ends may have read the rest of the text.
+            work::tick(SHORT_TEXT / 16)?;
             from =
                 if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
             if !each(found)? {
@@ -208,7 +267,7 @@ fn replace<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result
     let (mut out, mut copied) = (String::new(), 0);
     regex.each(input, 0, |found| {
         let (start, end) = found[0].unwrap_or((copied, copied));
-        out.push_str(&input[copied..start]);
+        work::push(&mut out, &input[copied..start])?;
         write_replacement(&mut out, replacement, input, &found);
         copied = end;
         bounded(out.len())?;
@@ -294,35 +353,46 @@ fn position(a: &[Datum<'_>], start: i64) -> Result<i32> {
     Ok(found.map_or(0, |(start, _)| input[..start].chars().count() as i32 + 1))
 }
 
+/// A function of a text, a pattern and more.
+macro_rules! regexp {
+    ($name:literal, $arguments:expr, $result:expr, $code:expr) => {
+        func($name, $arguments, $result, |cx, a| beside(cx, a, $code))
+    };
+}
+
 pub(super) static FUNCTIONS: &[Function] = &[
-    func("regexp_like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, "")?))),
-    func("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
+    regexp!("regexp_like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(is_match(
+        text(a[0])?,
+        text(a[1])?,
+        ""
+    )?))),
+    regexp!("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
         no_global("regexp_like", text(a[2])?)?;
         Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, text(a[2])?)?))
     }),
-    func("regexp_count", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(count(a, 1, "")?))),
-    func("regexp_count", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(count(a, int(a[2])?, "")?))),
-    func("regexp_count", &[TEXT, TEXT, I4, TEXT], I4, |_, a| {
+    regexp!("regexp_count", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(count(a, 1, "")?))),
+    regexp!("regexp_count", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(count(a, int(a[2])?, "")?))),
+    regexp!("regexp_count", &[TEXT, TEXT, I4, TEXT], I4, |_, a| {
         Ok(Datum::Int4(count(a, int(a[2])?, text(a[3])?)?))
     }),
-    func("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
-    func("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
-    func("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
-    func("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+    regexp!("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
+    regexp!("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
+    regexp!("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
+    regexp!("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
         match_groups(a, text(a[2])?, cx.arena)
     }),
-    func("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+    regexp!("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
         split_array("regexp_split_to_array", a, "", cx.arena)
     }),
-    func("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
+    regexp!("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
         split_array("regexp_split_to_array", a, text(a[2])?, cx.arena)
     }),
-    func("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
-    func("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
+    regexp!("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
+    regexp!("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
         let input = text(a[0])?;
         let found = compile(text(a[1])?, "")?.find(input, 0)?;
         Ok(found.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])))
     }),
-    func("regexp_instr", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(a, 1)?))),
-    func("regexp_instr", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(position(a, int(a[2])?)?))),
+    regexp!("regexp_instr", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(position(a, 1)?))),
+    regexp!("regexp_instr", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(position(a, int(a[2])?)?))),
 ];

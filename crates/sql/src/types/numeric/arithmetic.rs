@@ -8,8 +8,8 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::{
-    DISPLAY_SCALE_MAX, Decimal, Numeric, NumericRef, SCALE_MAX, SIGNIFICANT_DIGITS_MIN, rescale_small,
-    store_small,
+    DISPLAY_SCALE_MAX, Decimal, LONG_DIGITS, Numeric, NumericRef, SCALE_MAX, SIGNIFICANT_DIGITS_MIN,
+    rescale_small, store_small,
 };
 use crate::error::{SqlError, SqlState};
 
@@ -62,6 +62,26 @@ pub fn combine_small(operation: Operation, left: (i128, u32), right: (i128, u32)
     let b = rescale_small(right.0, scale - right.1)?;
     let sum = if operation == Operation::Add { a.checked_add(b)? } else { a.checked_sub(b)? };
     Some((sum, scale))
+}
+
+impl Numeric {
+    /// `operation` of two numbers. It runs beside the core where one of them is long: the library's products and quotients
+    /// of thousands of digits have no safe point.
+    pub fn calculate(
+        self,
+        other: Numeric,
+        operation: fn(&Numeric, &Numeric) -> Result<Numeric, SqlError>,
+    ) -> Result<Numeric, SqlError> {
+        if !self.is_long() && !other.is_long() {
+            return operation(&self, &other);
+        }
+        runtime::aside::run(move || operation(&self, &other)).map_err(crate::work::stopped)?
+    }
+
+    fn is_long(&self) -> bool {
+        // A digit takes more than three bits.
+        matches!(self, Numeric::Finite(decimal) if decimal.mantissa.bits() > 3 * LONG_DIGITS)
+    }
 }
 
 /// Divides, halves away from zero.
@@ -334,9 +354,8 @@ impl Numeric {
     }
 
     /// Without trailing zeros after the point: trim_scale().
-    #[must_use]
-    pub fn trim_scale(&self) -> Numeric {
-        let Numeric::Finite(decimal) = self else { return self.clone() };
+    pub fn trim_scale(&self) -> Result<Numeric, SqlError> {
+        let Numeric::Finite(decimal) = self else { return Ok(self.clone()) };
         let mut trimmed = decimal.clone();
         let ten = BigInt::from(10);
         while trimmed.scale > 0 {
@@ -344,9 +363,10 @@ impl Numeric {
             if !remainder.is_zero() {
                 break;
             }
+            tick(&quotient)?;
             trimmed = Decimal { mantissa: quotient, scale: trimmed.scale - 1 };
         }
-        Numeric::Finite(trimmed)
+        Ok(Numeric::Finite(trimmed))
     }
 
     /// Greatest common divisor.
@@ -387,9 +407,15 @@ impl Numeric {
         let mut product = BigInt::one();
         for factor in 2..=n {
             product *= factor;
+            tick(&product)?;
         }
         Ok(Numeric::finite(product, 0))
     }
+}
+
+/// A safe point behind work that is linear in the length of a number.
+fn tick(number: &BigInt) -> Result<(), SqlError> {
+    crate::work::tick((number.bits() / 8) as usize)
 }
 
 fn clamp_scale(scale: i32) -> i32 {

@@ -5,8 +5,9 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::arithmetic::{divide_round, division_by_zero};
-use super::{DISPLAY_SCALE_MAX, Decimal, Numeric, SIGNIFICANT_DIGITS_MIN, overflow, pow10};
+use super::{DISPLAY_SCALE_MAX, Decimal, LONG_DIGITS, Numeric, SIGNIFICANT_DIGITS_MIN, overflow, pow10};
 use crate::error::{SqlError, SqlState};
+use crate::work::stopped;
 
 /// Digits kept beyond the result's scale.
 const GUARD: u32 = 10;
@@ -21,7 +22,7 @@ fn power_error(message: &str) -> SqlError {
 }
 
 /// e^(value * 10^-scale) at the same scale.
-fn exp_fixed(value: &BigInt, scale: u32) -> BigInt {
+fn exp_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
     // Halve until below 2^-8, sum the series, square back; each squaring costs a bit, hence the extra digits.
     let whole = (value / pow10(scale)).abs().bits() as u32;
     let halvings = whole + 9;
@@ -33,6 +34,7 @@ fn exp_fixed(value: &BigInt, scale: u32) -> BigInt {
     let mut term = x.clone();
     let mut n = 2u32;
     loop {
+        tick(&sum)?;
         term = (&term * &x) / &one / n;
         if term.is_zero() {
             break;
@@ -42,12 +44,13 @@ fn exp_fixed(value: &BigInt, scale: u32) -> BigInt {
     }
     for _ in 0..halvings {
         sum = (&sum * &sum) / &one;
+        tick(&sum)?;
     }
-    divide_round(&sum, &pow10(extra))
+    Ok(divide_round(&sum, &pow10(extra)))
 }
 
 /// ln(value * 10^-scale), positive, at the same scale.
-fn ln_fixed(value: &BigInt, scale: u32) -> BigInt {
+fn ln_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
     let extra = 12;
     let one = pow10(scale + extra);
     let mut x = value * pow10(extra);
@@ -55,6 +58,7 @@ fn ln_fixed(value: &BigInt, scale: u32) -> BigInt {
     let mut roots = 0u32;
     let near = &one / 16;
     while (&x - &one).abs() > near {
+        tick(&x)?;
         x = (&x * &one).sqrt();
         roots += 1;
     }
@@ -65,6 +69,7 @@ fn ln_fixed(value: &BigInt, scale: u32) -> BigInt {
     let mut sum = y;
     let mut n = 3u32;
     loop {
+        tick(&sum)?;
         term = (&term * &square) / &one;
         if term.is_zero() {
             break;
@@ -72,20 +77,27 @@ fn ln_fixed(value: &BigInt, scale: u32) -> BigInt {
         sum += &term / n;
         n += 2;
     }
-    divide_round(&(sum << (roots + 1)), &pow10(extra))
+    Ok(divide_round(&(sum << (roots + 1)), &pow10(extra)))
+}
+
+/// A safe point behind a product or quotient of numbers of this length.
+fn tick(number: &BigInt) -> Result<(), SqlError> {
+    let words = (number.bits() / 64 + 1) as usize;
+    crate::work::tick(words.saturating_mul(words))
 }
 
 impl Decimal {
-    fn ln_at(&self, scale: u32) -> Decimal {
+    fn ln_at(&self, scale: u32) -> Result<Decimal, SqlError> {
         // Small values need more digits than the scale of the result shows.
         let working = scale + GUARD + self.scale + self.exponent().unsigned_abs() as u32 / 3;
-        let value = ln_fixed(&self.at_scale(working.max(self.scale)), working.max(self.scale));
-        Decimal { mantissa: value, scale: working.max(self.scale) }.round(scale as i32)
+        let value = ln_fixed(&self.at_scale(working.max(self.scale)), working.max(self.scale))?;
+        Ok(Decimal { mantissa: value, scale: working.max(self.scale) }.round(scale as i32))
     }
 
-    fn exp_at(&self, scale: u32) -> Decimal {
+    fn exp_at(&self, scale: u32) -> Result<Decimal, SqlError> {
         let working = (scale + GUARD).max(self.scale);
-        Decimal { mantissa: exp_fixed(&self.at_scale(working), working), scale: working }.round(scale as i32)
+        let mantissa = exp_fixed(&self.at_scale(working), working)?;
+        Ok(Decimal { mantissa, scale: working }.round(scale as i32))
     }
 
     /// The decimal weight of ln(self), estimated as PostgreSQL does.
@@ -140,6 +152,7 @@ impl Decimal {
         let mut base = self.clone();
         let mut left = exponent.unsigned_abs();
         while left > 0 {
+            tick(&base.mantissa)?;
             if left & 1 == 1 {
                 result = result.times(&base).keep_digits(keep);
             }
@@ -215,7 +228,7 @@ impl Numeric {
         if decimal.to_f64() < -6000.0 {
             return Ok(Numeric::finite(BigInt::zero(), scale));
         }
-        Ok(Numeric::Finite(decimal.exp_at(scale)))
+        Ok(Numeric::Finite(decimal.exp_at(scale)?))
     }
 
     fn logarithm_argument(&self) -> Result<Option<&Decimal>, SqlError> {
@@ -234,7 +247,7 @@ impl Numeric {
     pub fn ln(&self) -> Result<Numeric, SqlError> {
         let Some(decimal) = self.logarithm_argument()? else { return Ok(self.clone()) };
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - decimal.ln_weight(), decimal.scale);
-        Ok(Numeric::Finite(decimal.ln_at(scale)))
+        Ok(Numeric::Finite(decimal.ln_at(scale)?))
     }
 
     /// Logarithm to a base.
@@ -254,11 +267,11 @@ impl Numeric {
         let scale =
             result_scale(SIGNIFICANT_DIGITS_MIN - (weight - base_weight), base.scale.max(decimal.scale));
         let working = scale + GUARD + base_weight.unsigned_abs() as u32;
-        let ln_base = base.ln_at(working);
+        let ln_base = base.ln_at(working)?;
         if ln_base.mantissa.is_zero() {
             return Err(division_by_zero());
         }
-        Ok(Numeric::Finite(decimal.ln_at(working).divide_at(&ln_base, scale)))
+        Ok(Numeric::Finite(decimal.ln_at(working)?.divide_at(&ln_base, scale)))
     }
 
     /// self to the power of `exponent`.
@@ -276,7 +289,12 @@ impl Numeric {
             ));
         }
         if let Some(value) = integer.and_then(|value| value.to_i32()) {
-            return base.power_integer(i64::from(value), exp.scale);
+            let (value, scale) = (i64::from(value), exp.scale);
+            if base.approximate_log10().abs() * value as f64 <= LONG_DIGITS as f64 {
+                return base.power_integer(value, scale);
+            }
+            let base = base.clone();
+            return runtime::aside::run(move || base.power_integer(value, scale)).map_err(stopped)?;
         }
         if base.mantissa.is_zero() {
             return Ok(Numeric::finite(BigInt::zero(), 16));
@@ -293,8 +311,8 @@ impl Numeric {
         }
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - weight as i64, base.scale.max(exp.scale));
         let working = scale + GUARD + weight.abs() as u32 + exp.digits() as u32;
-        let product = base.ln_at(working).times(exp).round(working as i32);
-        let result = product.exp_at(scale);
+        let product = base.ln_at(working)?.times(exp).round(working as i32);
+        let result = product.exp_at(scale)?;
         Ok(Numeric::Finite(if negative { Decimal { mantissa: -result.mantissa, ..result } } else { result }))
     }
 

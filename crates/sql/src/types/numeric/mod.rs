@@ -29,6 +29,9 @@ const DISPLAY_SCALE_MAX: i64 = 1000;
 /// The least significant digits that division and the like produce.
 const SIGNIFICANT_DIGITS_MIN: i64 = 16;
 
+/// Numbers of more digits are calculated with beside the core; a quotient of two of them takes some 100 microseconds.
+const LONG_DIGITS: u64 = 4000;
+
 const KIND_POSITIVE: u8 = 0;
 const KIND_NEGATIVE: u8 = 1;
 const KIND_NAN: u8 = 2;

@@ -1,8 +1,7 @@
 //! Numeric as text and in PostgreSQL's binary format.
 
 use num_bigint::{BigInt, Sign};
-use num_integer::Integer;
-use num_traits::{Num, Signed, ToPrimitive, Zero};
+use num_traits::{Num, Signed, Zero};
 
 use super::{Decimal, INTEGER_DIGITS_MAX, Numeric, NumericRef, SCALE_MAX, overflow, pow10};
 use crate::error::{SqlError, SqlState};
@@ -81,14 +80,13 @@ impl Decimal {
         // Align the point on a digit boundary, then split.
         let padding = (4 - self.scale % 4) % 4;
         let fraction = i64::from((self.scale + padding) / 4);
-        let mut rest = self.mantissa.magnitude() * pow10(padding).magnitude();
-        let base = num_bigint::BigUint::from(10_000u32);
-        let mut digits = Vec::new();
-        while !rest.is_zero() {
-            let (quotient, digit) = rest.div_rem(&base);
-            digits.push(digit.to_u16().unwrap_or(0));
-            rest = quotient;
-        }
+        // By way of the text: dividing by 10000 for each digit would be much slower.
+        let mut decimals = self.mantissa.magnitude().to_str_radix(10).into_bytes();
+        decimals.resize(decimals.len() + padding as usize, b'0');
+        let mut digits: Vec<u16> = decimals
+            .rchunks(4)
+            .map(|group| group.iter().fold(0, |digit, byte| digit * 10 + u16::from(byte - b'0')))
+            .collect();
         let weight = digits.len() as i64 - fraction - 1;
         let trailing = digits.iter().take_while(|digit| **digit == 0).count();
         digits.drain(..trailing);
@@ -151,9 +149,15 @@ impl Numeric {
             return Err(bad("length"));
         }
         let mut mantissa = BigInt::zero();
+        // Four digits at a time: each step costs as much as the number is long.
+        let (mut group, mut base) = (0u64, 1u64);
         for index in 0..usize::from(count) {
             let digit = word(4 + index).filter(|digit| *digit < 10_000).ok_or_else(|| bad("digit"))?;
-            mantissa = mantissa * 10_000 + digit;
+            (group, base) = (group * 10_000 + u64::from(digit), base * 10_000);
+            if index % 4 == 3 || index + 1 == usize::from(count) {
+                mantissa = mantissa * base + group;
+                (group, base) = (0, 1);
+            }
         }
         // The digits' own scale, which may be below or above the display scale.
         let own = (i64::from(count) - 1 - i64::from(weight as i16)) * 4;

@@ -1,0 +1,151 @@
+//! Safe points within one call: work whose length depends on its data.
+//!
+//! An executor looks for interrupts between rows. A function over a huge value is one call between two rows, so it counts
+//! its own work here: [`tick`] after every piece. About every 16 KiB of work it looks at the running fiber's interrupt and
+//! gives way to other fibers when the time slice is used up. What must hold:
+//!
+//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of what belongs to the core: another fiber of the
+//!    core may run meanwhile.
+//! 2. Where a fiber must not suspend (a latch is held, the worker's stack is in use) both only count.
+//! 3. Work within a budget never suspends. It ends with [`Stopped::Budget`] where it would go past the budget.
+//!
+//! The counters are plain cells of the thread. Fibers share them: a fiber that begins with a half-full counter looks a
+//! little earlier than it would have to.
+
+use std::cell::Cell;
+
+use crate::fiber;
+use crate::interrupt::{self, Interrupted};
+
+/// Bytes of work between two looks; a few microseconds.
+pub const STRIDE: usize = 16 * 1024;
+
+/// Why work ended before its result was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// The statement was interrupted.
+    Interrupted(Interrupted),
+    /// The work did not fit its budget, or there is no thread for it.
+    Budget,
+}
+
+thread_local! {
+    /// Work since the last look.
+    static DONE: Cell<usize> = const { Cell::new(0) };
+    /// What is left of the budget; `NO_BUDGET` outside [`within`].
+    static BUDGET: Cell<usize> = const { Cell::new(NO_BUDGET) };
+}
+
+const NO_BUDGET: usize = usize::MAX;
+
+/// Counts `bytes` of work that were done or are about to be; a safe point about every 16 KiB.
+#[inline]
+pub fn tick(bytes: usize) -> Result<(), Stopped> {
+    if is_due(bytes) { look() } else { Ok(()) }
+}
+
+/// As [`tick`] for work that can't fail (comparing, hashing): gives way and leaves the interrupt to the next safe point.
+#[inline]
+pub fn give_way(bytes: usize) {
+    if is_due(bytes) && charge() {
+        fiber::give_way();
+    }
+}
+
+#[inline]
+fn is_due(bytes: usize) -> bool {
+    let done = DONE.get().saturating_add(bytes);
+    DONE.set(done);
+    done >= STRIDE
+}
+
+/// Takes the work counted so far from the budget; false when it does not fit.
+fn charge() -> bool {
+    let done = DONE.replace(0);
+    let left = BUDGET.get();
+    if left != NO_BUDGET {
+        BUDGET.set(left.saturating_sub(done));
+    }
+    left >= done
+}
+
+#[cold]
+fn look() -> Result<(), Stopped> {
+    if !charge() {
+        return Err(Stopped::Budget);
+    }
+    crate::aside::check()?;
+    interrupt::check().map_err(Stopped::Interrupted)?;
+    fiber::give_way();
+    Ok(())
+}
+
+/// Whether the running work has a budget.
+pub(crate) fn has_budget() -> bool {
+    BUDGET.get() != NO_BUDGET
+}
+
+/// Runs `body` with so many bytes of work at most; for where it must not suspend and may be left undone. `body` must not
+/// park.
+pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
+    struct Back(usize);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            BUDGET.set(self.0);
+        }
+    }
+    DONE.set(0);
+    let _back = Back(BUDGET.replace(budget));
+    body()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::interrupt::{Interrupt, Reason};
+    use crate::tests::start_with;
+    use crate::{FileIo, fiber};
+
+    #[test]
+    fn work_past_its_budget_ends_and_the_next_has_no_budget() {
+        let ended = within(1 << 20, || (0..).find(|_| tick(1000).is_err()));
+        assert!((1000..1100).contains(&ended.unwrap()), "{ended:?}");
+        assert!((0..10_000).all(|_| tick(1000).is_ok()));
+    }
+
+    #[test]
+    fn endless_work_gives_way_to_another_fiber_and_obeys_its_interrupt() {
+        let runtime = start_with(1, FileIo::Threads);
+        let interrupt = Interrupt::new();
+        let raised = Arc::clone(&interrupt);
+        let other_ran = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&other_ran);
+        let stopped = runtime.call(0, move || {
+            interrupt::set_current(Some(interrupt));
+            fiber::spawn_local(move || {
+                other.store(true, Ordering::Relaxed);
+                raised.raise(Reason::Cancel);
+            });
+            loop {
+                if let Err(stopped) = tick(100) {
+                    return stopped;
+                }
+            }
+        });
+        assert_eq!(stopped, Stopped::Interrupted(Interrupted(Reason::Cancel)));
+        assert!(other_ran.load(Ordering::Relaxed));
+        runtime.shutdown();
+    }
+
+    #[test]
+    fn work_on_the_workers_stack_is_interrupted_and_never_suspends() {
+        let runtime = start_with(1, FileIo::Threads);
+        runtime.call(0, || {
+            fiber::on_worker_stack(|| (0..20_000).for_each(|_| tick(1000).unwrap()));
+        });
+        runtime.shutdown();
+    }
+}

@@ -1,0 +1,299 @@
+//! Long work over one value, done in pieces with a safe point behind each: see [`runtime::work`].
+//!
+//! A value of some hundred bytes passes through here with a comparison of its length. Callers hold no borrow of what
+//! belongs to the core, since other statements may run at each safe point.
+
+use bumpalo::Bump;
+use bumpalo::collections::{String as BumpString, Vec as BumpVec};
+use runtime::work::{self, STRIDE, Stopped};
+
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_interrupt;
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+/// A longer needle is searched for by rolling hashes, with safe points even while it is compared.
+const SHORT_NEEDLE: usize = 4096;
+/// Work that folding one expression may do: about a millisecond. Nothing else runs on the core meanwhile.
+pub(crate) const FOLDING_BUDGET: usize = 1 << 20;
+
+/// Counts so many bytes of work; a safe point about every 16 KiB.
+#[inline]
+pub(crate) fn tick(bytes: usize) -> Result<()> {
+    work::tick(bytes).map_err(stopped)
+}
+
+/// The client's error for work that ended early.
+#[cold]
+pub(crate) fn stopped(stopped: Stopped) -> SqlError {
+    match stopped {
+        Stopped::Interrupted(interrupted) => from_interrupt(interrupted.0),
+        Stopped::Budget => SqlError::new(
+            SqlState::INSUFFICIENT_RESOURCES,
+            "no thread can be started for a long function call",
+        ),
+    }
+}
+
+/// The last place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The text in pieces, with a safe point before each but the first.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let whole = rest.take()?;
+        let ticked = if whole.len() == text.len() { Ok(()) } else { tick(STRIDE) };
+        if whole.len() <= STRIDE {
+            return Some(ticked.map(|()| whole));
+        }
+        let (piece, others) = whole.split_at(boundary(whole, STRIDE));
+        rest = Some(others);
+        Some(ticked.map(|()| piece))
+    })
+}
+
+/// The bytes in pieces whose length is a multiple of `unit`, the last excepted, with a safe point before each but the
+/// first.
+pub(crate) fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Result<&[u8]>> {
+    bytes.chunks(STRIDE / unit * unit).enumerate().map(|(index, piece)| {
+        if index > 0 {
+            tick(STRIDE)?;
+        }
+        Ok(piece)
+    })
+}
+
+/// Appends a text.
+#[inline]
+pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
+    if text.len() <= STRIDE {
+        out.push_str(text);
+        return Ok(());
+    }
+    out.reserve(text.len());
+    pieces(text).try_for_each(|piece| piece.map(|piece| out.push_str(piece)))
+}
+
+/// A text of one character for each of another's.
+pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        out.extend(piece?.chars().map(&mut map));
+    }
+    Ok(out)
+}
+
+/// How many characters a text has.
+pub(crate) fn count_characters(text: &str) -> Result<usize> {
+    if text.len() <= STRIDE {
+        return Ok(text.chars().count());
+    }
+    pieces(text).try_fold(0, |count, piece| Ok(count + piece?.chars().count()))
+}
+
+/// The byte at which the character of this 0-based number begins; the text's length where it has no more.
+pub(crate) fn byte_of_character(text: &str, character: usize) -> Result<usize> {
+    let (mut start, mut left) = (0, character);
+    for piece in pieces(text) {
+        let piece = piece?;
+        // A character has at least one byte.
+        let count = if piece.len() <= left { piece.chars().count() } else { usize::MAX };
+        if count > left {
+            return Ok(match piece.char_indices().nth(left) {
+                Some((at, _)) => start + at,
+                None => {
+                    left -= piece.chars().count();
+                    start += piece.len();
+                    continue;
+                }
+            });
+        }
+        left -= count;
+        start += piece.len();
+    }
+    Ok(text.len())
+}
+
+/// Bytes copied into the arena. Gives way, but leaves an interrupt to the next safe point.
+pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
+    if bytes.len() <= STRIDE {
+        return arena.alloc_slice_copy(bytes);
+    }
+    let mut out = BumpVec::with_capacity_in(bytes.len(), arena);
+    for piece in bytes.chunks(STRIDE) {
+        work::give_way(STRIDE);
+        out.extend_from_slice_copy(piece);
+    }
+    out.into_bump_slice()
+}
+
+/// Texts copied into the arena, one behind the other.
+pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> &'a str {
+    let mut out = BumpString::with_capacity_in(texts.iter().map(|text| text.len()).sum(), arena);
+    for text in texts {
+        let mut rest = *text;
+        while rest.len() > STRIDE {
+            let (piece, others) = rest.split_at(boundary(rest, STRIDE));
+            work::give_way(STRIDE);
+            out.push_str(piece);
+            rest = others;
+        }
+        out.push_str(rest);
+    }
+    out.into_bump_str()
+}
+
+/// Where a text first occurs in another.
+pub(crate) fn find(text: &str, needle: &str) -> Result<Option<usize>> {
+    if text.len() <= STRIDE {
+        return Ok(text.find(needle));
+    }
+    let mut found = None;
+    each_match(text, needle, |at| {
+        found = Some(at);
+        Ok(false)
+    })?;
+    Ok(found)
+}
+
+/// Calls `each` for the places where `needle`, which is not empty, occurs in the text, from the left and without
+/// overlaps, until it says false. Linear in the length of both.
+pub(crate) fn each_match(
+    text: &str,
+    needle: &str,
+    mut each: impl FnMut(usize) -> Result<bool>,
+) -> Result<()> {
+    if needle.len() > SHORT_NEEDLE {
+        return each_long_match(text.as_bytes(), needle.as_bytes(), each);
+    }
+    if needle.is_empty() {
+        return each(0).map(drop);
+    }
+    let mut start = 0;
+    loop {
+        let end = boundary(text, start + STRIDE + needle.len() + 3);
+        let mut next = boundary(text, (end + 1).saturating_sub(needle.len()));
+        for (at, _) in text[start..end].match_indices(needle) {
+            if !each(start + at)? {
+                return Ok(());
+            }
+            next = next.max(start + at + needle.len());
+        }
+        if end == text.len() {
+            return Ok(());
+        }
+        start = next;
+        tick(STRIDE)?;
+    }
+}
+
+/// As [`each_match`], by rolling hashes modulo a prime with a random base: equal hashes of unequal texts are as rare as
+/// chance, and a match is compared byte by byte.
+fn each_long_match(text: &[u8], needle: &[u8], mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
+    let base = runtime::random::u64() % (PRIME - 512) + 256;
+    let wanted = rolled(needle, base)?;
+    let mut leading = 1;
+    for piece in byte_pieces(&needle[1..], 1) {
+        piece?.iter().for_each(|_| leading = modular_product(leading, base));
+    }
+    let mut start = 0;
+    'restart: while start + needle.len() <= text.len() {
+        let mut hash = rolled(&text[start..start + needle.len()], base)?;
+        loop {
+            if hash == wanted && equal(&text[start..start + needle.len()], needle)? {
+                if !each(start)? {
+                    return Ok(());
+                }
+                start += needle.len();
+                continue 'restart;
+            }
+            let Some(&next) = text.get(start + needle.len()) else { return Ok(()) };
+            let without = hash + PRIME - modular_product(u64::from(text[start]), leading);
+            hash = (modular_product(without % PRIME, base) + u64::from(next)) % PRIME;
+            start += 1;
+            tick(4)?;
+        }
+    }
+    Ok(())
+}
+
+/// A Mersenne prime: products of residues fit 128 bits.
+const PRIME: u64 = (1 << 61) - 1;
+
+fn modular_product(left: u64, right: u64) -> u64 {
+    (u128::from(left) * u128::from(right) % u128::from(PRIME)) as u64
+}
+
+/// The hash of bytes: the value of the polynomial they are the coefficients of.
+fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
+    let mut hash = 0;
+    for piece in byte_pieces(bytes, 1) {
+        for &byte in piece? {
+            hash = (modular_product(hash, base) + u64::from(byte)) % PRIME;
+        }
+    }
+    Ok(hash)
+}
+
+/// Whether two long byte strings are equal.
+pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    for (left, right) in byte_pieces(left, 1).zip(right.chunks(STRIDE)) {
+        if left? != right {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(text: &str, needle: &str) -> Vec<usize> {
+        let mut places = Vec::new();
+        each_match(text, needle, |at| {
+            places.push(at);
+            Ok(true)
+        })
+        .unwrap();
+        places
+    }
+
+    #[test]
+    fn matches_are_found_across_pieces_as_in_one() {
+        let text = "ab\u{e9}aab\u{20ac}".repeat(9000);
+        for needle in ["a", "ab", "\u{e9}a", "b\u{20ac}a", "\u{20ac}ab\u{e9}aab\u{20ac}", "x", "aaa"] {
+            let expected: Vec<usize> = text.match_indices(needle).map(|(at, _)| at).collect();
+            assert_eq!(places(&text, needle), expected, "{needle}");
+        }
+        for length in [4097, 5000, 40_000] {
+            let from = boundary(&text, 30_000);
+            let needle = &text[from..boundary(&text, from + length)];
+            let expected: Vec<usize> = text.match_indices(needle).map(|(at, _)| at).collect();
+            assert_eq!(places(&text, needle), expected, "{length}");
+            let other = format!("{needle}x");
+            assert_eq!(places(&text, &other), Vec::<usize>::new(), "{length}");
+        }
+    }
+
+    #[test]
+    fn characters_are_counted_across_pieces() {
+        let text = "a\u{e9}\u{20ac}\u{1f600}".repeat(5000);
+        assert_eq!(count_characters(&text).unwrap(), 20_000);
+        for character in [0, 1, 2, 3, 4, 6553, 6554, 16_384, 19_999] {
+            let expected = text.char_indices().nth(character).unwrap().0;
+            assert_eq!(byte_of_character(&text, character).unwrap(), expected, "{character}");
+        }
+        assert_eq!(byte_of_character(&text, 20_000).unwrap(), text.len());
+        assert_eq!(byte_of_character(&text, usize::MAX).unwrap(), text.len());
+        assert_eq!(pieces(&text).map(Result::unwrap).collect::<String>(), text);
+        assert_eq!(pieces("").map(Result::unwrap).collect::<String>(), "");
+    }
+}
