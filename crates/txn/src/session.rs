@@ -399,6 +399,12 @@ impl TxnSession {
         self.state().begin(isolation, read_only)
     }
 
+    /// Changes the open transaction's isolation. Only before its first snapshot.
+    pub fn set_isolation(&self, isolation: Isolation) {
+        debug_assert!(!self.state().has_snapshot.get(), "the snapshot was taken for the other level");
+        self.state().isolation.set(isolation);
+    }
+
     /// Begins a statement: the next command, and in read committed a new snapshot.
     pub fn statement_start(&self) -> Result<(), Error> {
         self.state().statement_start();

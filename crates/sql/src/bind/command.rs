@@ -195,6 +195,7 @@ impl Binder<'_> {
                     });
                 }
                 "transaction_read_only" => modes.read_only = Some(self.option_bool(option)?),
+                "transaction_deferrable" => modes.deferrable = Some(self.option_bool(option)?),
                 _ => {}
             }
         }

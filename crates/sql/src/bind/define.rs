@@ -342,7 +342,8 @@ impl Binder<'_> {
             columns: columns.collect(),
             constraints: Vec::new(),
         };
-        Ok(Command::CreateTableAs { table, query, with_data: !into.skip_data })
+        let select_into = create.is_select_into;
+        Ok(Command::CreateTableAs { table, query, with_data: !into.skip_data, select_into })
     }
 
     fn create_index(&mut self, index: &IndexStmt) -> Result<Command, SqlError> {

@@ -174,6 +174,8 @@ pub enum Command {
         query: Arc<Statement>,
         /// False: WITH NO DATA.
         with_data: bool,
+        /// It was written as SELECT INTO.
+        select_into: bool,
     },
     /// CREATE INDEX.
     CreateIndex(CreateIndex),
@@ -244,6 +246,8 @@ pub struct TransactionModes {
     pub isolation: Option<Isolation>,
     /// READ ONLY or READ WRITE.
     pub read_only: Option<bool>,
+    /// DEFERRABLE or NOT DEFERRABLE.
+    pub deferrable: Option<bool>,
 }
 
 /// The isolation levels of SQL.

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use super::characteristics::settles;
 use super::client::{Client, Notice, Severity};
 use super::plans::Planned;
 use super::portal::Portal;
 use super::rows::KeptRows;
-use super::settings::SettingsTable;
 use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::expr::EvalContext;
 use crate::functions;
-use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Isolation, Statement};
+use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Statement};
 use crate::types::Datum;
 use runtime::fiber;
 
@@ -53,20 +53,15 @@ impl Session {
                 self.release(name)?;
                 client.complete("RELEASE");
             }
-            Command::SetTransaction { modes, session, .. } => {
-                self.set_modes(*modes, *session, client)?;
+            Command::SetTransaction { modes, session } => {
+                match session {
+                    true => self.set_default_modes(*modes)?,
+                    false => self.set_transaction(*modes, client)?,
+                }
                 client.complete("SET");
             }
             Command::SetConstraints => {
-                if !self.block.is_explicit() {
-                    self.tell(
-                        client,
-                        &Notice::warning(
-                            SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                            "SET CONSTRAINTS can only be used in transaction blocks",
-                        ),
-                    );
-                }
+                self.warn_outside_block("SET CONSTRAINTS", client);
                 client.complete("SET CONSTRAINTS");
             }
             Command::NoEffect(tag) => client.complete(tag),
@@ -84,6 +79,9 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
         self.ensure_transaction();
+        if settles(command) {
+            self.note_query();
+        }
         match command {
             Command::Set { name, value, local } => {
                 self.set(name, value.as_deref(), *local, client)?;
@@ -166,7 +164,6 @@ impl Session {
                 client.complete("CHECKPOINT");
             }
             _ => {
-                self.note_query();
                 self.environment.txn.statement_start().map_err(from_txn)?;
                 let done = define::run(self, command, values, client);
                 self.environment.txn.statement_end();
@@ -183,18 +180,11 @@ impl Session {
         local: bool,
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        if let Some(modes) = super::settings::transaction_modes(name, value)? {
-            // Outside of a block the transaction ends with this very statement.
-            return if self.block.is_explicit() { self.set_modes(modes, false, client) } else { Ok(()) };
+        if local {
+            self.warn_outside_block("SET LOCAL", client);
         }
-        if local && !self.block.is_explicit() {
-            self.tell(
-                client,
-                &Notice::warning(
-                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    "SET LOCAL can only be used in transaction blocks",
-                ),
-            );
+        if let Some(modes) = super::settings::transaction_modes(name, value)? {
+            return self.change_characteristics(modes);
         }
         self.environment.table.set(name, value, local)
     }
@@ -205,25 +195,13 @@ impl Session {
         name: Option<&str>,
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        let table = &self.environment.table;
         match name {
             Some(name) => {
-                let value = match SettingsTable::proper_name(name) {
-                    "transaction_isolation" => match self.block.isolation() {
-                        Some(Isolation::RepeatableRead) => "repeatable read",
-                        Some(Isolation::ReadUncommitted) => "read uncommitted",
-                        _ => "read committed",
-                    },
-                    "transaction_read_only" => match self.block.is_read_only() {
-                        true => "on",
-                        false => "off",
-                    },
-                    _ => table.get(name)?,
-                };
+                let value = self.environment.shown(name)?;
                 client.row(&[Datum::Text(value)], &statement.columns, &self.environment)?;
             }
             None => {
-                for (name, value) in table.all() {
+                for (name, value) in self.environment.all_shown() {
                     let row = [Datum::Text(name), Datum::Text(value), Datum::Text("")];
                     client.row(&row, &statement.columns, &self.environment)?;
                 }
@@ -330,6 +308,7 @@ impl Session {
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);
         portal.held = hold;
+        portal.number = self.block.number_portal();
         self.portals.insert(name.to_owned(), portal);
         Ok(())
     }
@@ -343,7 +322,10 @@ impl Session {
     ) -> Result<(), SqlError> {
         // A portal of the extended protocol may be one that was not executed yet.
         let mut portal = std::mem::take(self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
-        let filled = self.fill_portal(&mut portal, client);
+        let filled = match portal.failed {
+            true => Err(super::not_runnable(name)),
+            false => self.fill_portal(&mut portal, client),
+        };
         let portal = self.portals.entry(name.to_owned()).insert_entry(portal).into_mut();
         filled?;
         let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
@@ -374,6 +356,9 @@ impl Session {
             CopyRelation::Query(statement) | CopyRelation::Insert { statement, .. } => statement,
         };
         self.lock_tables(statement)?;
+        if copy.from {
+            self.environment.refuse_read_only("COPY FROM")?;
+        }
         self.begin_statement(statement)?;
         let environment = &self.environment;
         let mut cx =

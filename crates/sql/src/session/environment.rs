@@ -8,6 +8,7 @@ use bumpalo::Bump;
 use runtime::awaited::Awaited;
 use txn::{TableLock, TxnSession, Wait};
 
+use super::characteristics::Characteristics;
 use super::settings::SettingsTable;
 use crate::catalog::pg_catalog::{Activity, Lock, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
@@ -34,6 +35,8 @@ pub(crate) struct SessionEnvironment {
     /// The catalog as the transaction sees it.
     pub catalog: Arc<Catalog>,
     pub table: SettingsTable,
+    /// The running transaction's, or the last one's.
+    pub characteristics: Characteristics,
     pub user: String,
     pub session: u32,
     /// When the statement came.
@@ -66,6 +69,7 @@ impl SessionEnvironment {
             definitions,
             txn,
             table: SettingsTable::new(user, &shared.given),
+            characteristics: Characteristics::PLAIN,
             user: user.to_owned(),
             session,
             statement_time: 0,
@@ -152,7 +156,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.table.get(name).ok().map(str::to_owned)
+        self.shown(name).ok().map(str::to_owned)
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String, SqlError> {
@@ -224,7 +228,10 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {
-        let value = self.with_locked(oid, |sequence| self.shared.sequence_next(sequence))?;
+        let value = self.with_locked(oid, |sequence| {
+            self.refuse_read_only("nextval()")?;
+            self.shared.sequence_next(sequence)
+        })?;
         let mut sequences = self.sequences.borrow_mut();
         sequences.current.insert(oid, value);
         sequences.last = Some(oid);
@@ -253,7 +260,10 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_set(&self, oid: u32, value: i64, called: bool) -> Result<i64, SqlError> {
-        self.with_locked(oid, |sequence| self.shared.sequence_set(sequence, value, called))?;
+        self.with_locked(oid, |sequence| {
+            self.refuse_read_only("setval()")?;
+            self.shared.sequence_set(sequence, value, called)
+        })?;
         if called {
             self.sequences.borrow_mut().current.insert(oid, value);
         }
@@ -285,7 +295,7 @@ impl System for SessionEnvironment {
             description: String::new(),
             kind: "string",
         };
-        self.table.all().map(setting).collect()
+        self.all_shown().map(setting).collect()
     }
 
     fn activity(&self) -> Vec<Activity> {

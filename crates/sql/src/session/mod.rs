@@ -9,6 +9,7 @@
 //! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current.
 
 mod administer;
+mod characteristics;
 mod client;
 mod command;
 mod define;
@@ -178,7 +179,11 @@ impl Session {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
-            _ => self.portals.entry(portal.to_owned()).or_default(),
+            _ => {
+                let target = self.portals.entry(portal.to_owned()).or_default();
+                target.number = self.block.number_portal();
+                target
+            }
         };
         target.open(planned, parameters, parameter_formats, result_formats);
         Ok(())
@@ -227,6 +232,7 @@ impl Session {
             _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
         };
         let done = match &taken.planned {
+            Some(_) if taken.failed => Err(not_runnable(portal)),
             Some(planned) => {
                 self.seat.query(planned.number, &planned.text);
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
@@ -381,6 +387,12 @@ impl Drop for Session {
 
 fn no_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}
+
+/// The error for a portal whose run has failed.
+fn not_runnable(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" cannot be run");
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }
 
 /// The columns of a statement that returns rows.

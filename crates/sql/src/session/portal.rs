@@ -23,8 +23,13 @@ pub(super) struct Portal {
     pub kept: Option<KeptRows>,
     /// It has run to its end.
     pub done: bool,
-    /// A cursor WITH HOLD, which outlives its transaction.
+    /// Its run ended with an error: it is not run again.
+    pub failed: bool,
+    /// A cursor WITH HOLD, which outlives its transaction when that commits.
     pub held: bool,
+    /// Its number among the session's named portals, in the order they were made: whoever goes back to a savepoint drops
+    /// the later ones.
+    pub number: u64,
     // Inline as far as common statements need: a portal opened by each statement should touch no memory of its own.
     bytes: SmallVec<[u8; 64]>,
     parameters: SmallVec<[Option<Range<u32>>; 4]>,
@@ -58,6 +63,7 @@ impl Portal {
         self.planned = None;
         self.kept = None;
         self.done = false;
+        self.failed = false;
         self.held = false;
         self.formats.clear();
         self.bytes.clear();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use super::characteristics::{self, Characteristics};
 use super::client::Severity;
 use crate::database::Given;
 use crate::error::{SqlError, SqlState};
@@ -76,6 +77,7 @@ const KNOWN: &[Known] = &[
     known("DateStyle", Kind::Text, "ISO, MDY", true),
     known("default_table_access_method", Kind::Text, "heap", false),
     known("default_tablespace", Kind::Text, "", false),
+    known("default_transaction_deferrable", Kind::Bool, "off", false),
     known(
         "default_transaction_isolation",
         Kind::Words(&["serializable", "repeatable read", "read committed", "read uncommitted"]),
@@ -138,6 +140,7 @@ const KNOWN: &[Known] = &[
     known("TimeZone", Kind::Text, "UTC", true),
     known("track_activities", Kind::Given(Change::ByFile), "", false),
     known("track_activity_query_size", Kind::Given(Change::AtStart), "", false),
+    known("transaction_deferrable", Kind::Bool, "off", false),
     known("transaction_isolation", Kind::Text, "read committed", false),
     known("transaction_read_only", Kind::Bool, "off", false),
     known("unix_socket_directories", Kind::Given(Change::AtStart), "", false),
@@ -170,12 +173,12 @@ pub(crate) struct SettingsTable {
     /// Tells plans made under different search paths apart.
     pub path_key: u64,
     pub statement_timeout: Option<Duration>,
-    pub lock_timeout: Duration,
     pub idle_transaction_timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
+    pub lock_timeout: Duration,
     pub synchronous: bool,
-    pub default_isolation: Isolation,
-    pub default_read_only: bool,
+    /// What a new transaction begins with.
+    pub defaults: Characteristics,
     /// Bytes an operator keeps in memory before it uses temporary pages.
     pub work_mem: usize,
     /// As `work_mem`, for keys and indexes being built.
@@ -193,30 +196,34 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
-/// What setting `transaction_isolation` or `transaction_read_only` asks of the running transaction; None for other names.
+/// What setting `transaction_isolation`, `transaction_read_only` or `transaction_deferrable` asks of the running transaction;
+/// None for other names.
 pub(super) fn transaction_modes(
     name: &str,
     value: Option<&str>,
 ) -> Result<Option<TransactionModes>, SqlError> {
     let mut modes = TransactionModes::default();
     let name = SettingsTable::proper_name(name);
-    if !matches!(name, "transaction_isolation" | "transaction_read_only") {
+    if !characteristics::SETTINGS.contains(&name) {
         return Ok(None);
     }
     let Some(value) = value else {
         let message = format!("parameter \"{name}\" cannot be reset");
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     };
-    if name == "transaction_read_only" {
-        modes.read_only = Some(parse_bool(value).ok_or_else(|| no_boolean(name))?);
-    } else {
-        modes.isolation = Some(match value.trim().to_ascii_lowercase().as_str() {
-            "serializable" => Isolation::Serializable,
-            "repeatable read" => Isolation::RepeatableRead,
-            "read committed" => Isolation::ReadCommitted,
-            "read uncommitted" => Isolation::ReadUncommitted,
-            _ => return Err(invalid(name, value)),
-        });
+    let on = || parse_bool(value).ok_or_else(|| no_boolean(name));
+    match name {
+        "transaction_read_only" => modes.read_only = Some(on()?),
+        "transaction_deferrable" => modes.deferrable = Some(on()?),
+        _ => {
+            modes.isolation = Some(match value.trim().to_ascii_lowercase().as_str() {
+                "serializable" => Isolation::Serializable,
+                "repeatable read" => Isolation::RepeatableRead,
+                "read committed" => Isolation::ReadCommitted,
+                "read uncommitted" => Isolation::ReadUncommitted,
+                _ => return Err(invalid(name, value)),
+            });
+        }
     }
     Ok(Some(modes))
 }
@@ -250,12 +257,11 @@ impl SettingsTable {
             search_path: Vec::new(),
             path_key: 0,
             statement_timeout: None,
-            lock_timeout: Duration::ZERO,
             idle_transaction_timeout: None,
             idle_timeout: None,
+            lock_timeout: Duration::ZERO,
             synchronous: true,
-            default_isolation: Isolation::ReadCommitted,
-            default_read_only: false,
+            defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
             user: user.to_owned(),
@@ -362,7 +368,8 @@ impl SettingsTable {
     /// Resets everything.
     pub fn reset_all(&mut self) -> Result<(), SqlError> {
         let settable = |known: &&Known| {
-            !matches!(known.kind, Kind::Fixed | Kind::Given(_)) && !known.name.starts_with("transaction_")
+            !matches!(known.kind, Kind::Fixed | Kind::Given(_))
+                && !characteristics::SETTINGS.contains(&known.name)
         };
         for known in KNOWN.iter().filter(settable) {
             self.set(known.name, None, false)?;
@@ -399,41 +406,7 @@ impl SettingsTable {
     /// Checks a value, puts it into effect and gives its proper spelling.
     fn apply(&mut self, at: usize, value: &str) -> Result<String, SqlError> {
         let known = &KNOWN[at];
-        let mut proper = match known.kind {
-            Kind::Text | Kind::Fixed | Kind::Given(_) => value.to_owned(),
-            Kind::Bool => match parse_bool(value) {
-                Some(true) => "on".to_owned(),
-                Some(false) => "off".to_owned(),
-                None => return Err(no_boolean(known.name)),
-            },
-            Kind::Integer(low, high) => match value.trim().parse::<i64>() {
-                Ok(number) if (low..=high).contains(&number) => number.to_string(),
-                Ok(number) => {
-                    let message = format!(
-                        "{number} is outside the valid range for parameter \"{}\" ({low} .. {high})",
-                        known.name
-                    );
-                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-                }
-                Err(_) => return Err(invalid(known.name, value)),
-            },
-            Kind::Time => show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?),
-            Kind::Memory => show_memory(parse_memory(known.name, value)?),
-            Kind::Words(words) => {
-                let lower = value.trim().to_ascii_lowercase();
-                let lower = match (known.name, parse_bool(&lower)) {
-                    ("synchronous_commit", Some(on)) => if on { "on" } else { "off" }.to_owned(),
-                    _ => lower,
-                };
-                if !words.contains(&lower.as_str()) {
-                    let offered: Vec<&str> =
-                        words.iter().filter(|word| !UNOFFERED.contains(word)).copied().collect();
-                    let hint = format!("Available values: {}.", offered.join(", "));
-                    return Err(invalid(known.name, value).with_hint(hint));
-                }
-                lower
-            }
-        };
+        let mut proper = spelled(known, value)?;
         match known.name {
             "TimeZone" => {
                 let zone = time_zone(value).ok_or_else(|| invalid(known.name, value))?;
@@ -470,13 +443,15 @@ impl SettingsTable {
                 self.least = least_loud(&mut proper);
             }
             "default_transaction_isolation" => {
-                self.default_isolation = match proper.as_str() {
+                self.defaults.isolation = match proper.as_str() {
                     "serializable" => return Err(SqlError::unsupported("isolation level SERIALIZABLE")),
                     "repeatable read" => Isolation::RepeatableRead,
+                    "read uncommitted" => Isolation::ReadUncommitted,
                     _ => Isolation::ReadCommitted,
                 }
             }
-            "default_transaction_read_only" => self.default_read_only = proper == "on",
+            "default_transaction_read_only" => self.defaults.read_only = proper == "on",
+            "default_transaction_deferrable" => self.defaults.deferrable = proper == "on",
             "client_encoding" => {
                 let plain: String = value.chars().filter(|c| c.is_alphanumeric()).collect();
                 if !matches!(plain.to_ascii_lowercase().as_str(), "utf8" | "unicode") {
@@ -550,6 +525,45 @@ impl SettingsTable {
         };
         Some(format!("{style}, {order}"))
     }
+}
+
+/// A value in its setting's own spelling, as far as its kind tells.
+fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
+    Ok(match known.kind {
+        Kind::Text | Kind::Fixed | Kind::Given(_) => value.to_owned(),
+        Kind::Bool => match parse_bool(value) {
+            Some(true) => "on".to_owned(),
+            Some(false) => "off".to_owned(),
+            None => return Err(no_boolean(known.name)),
+        },
+        Kind::Integer(low, high) => match value.trim().parse::<i64>() {
+            Ok(number) if (low..=high).contains(&number) => number.to_string(),
+            Ok(number) => {
+                let message = format!(
+                    "{number} is outside the valid range for parameter \"{}\" ({low} .. {high})",
+                    known.name
+                );
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            Err(_) => return Err(invalid(known.name, value)),
+        },
+        Kind::Time => show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?),
+        Kind::Memory => show_memory(parse_memory(known.name, value)?),
+        Kind::Words(words) => {
+            let lower = value.trim().to_ascii_lowercase();
+            let lower = match (known.name, parse_bool(&lower)) {
+                ("synchronous_commit", Some(on)) => if on { "on" } else { "off" }.to_owned(),
+                _ => lower,
+            };
+            if !words.contains(&lower.as_str()) {
+                let offered: Vec<&str> =
+                    words.iter().filter(|word| !UNOFFERED.contains(word)).copied().collect();
+                let hint = format!("Available values: {}.", offered.join(", "));
+                return Err(invalid(known.name, value).with_hint(hint));
+            }
+            lower
+        }
+    })
 }
 
 /// What `client_min_messages` lets through, and its proper spelling; None: errors only.

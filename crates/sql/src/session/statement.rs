@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use runtime::{fiber, interrupt};
 
+use super::characteristics::read_only_error;
 use super::client::Client;
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
@@ -13,7 +14,7 @@ use super::{Executed, Session, clock};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
-use crate::plan::{Body, Command, CopyRelation, QueryTag, Statement};
+use crate::plan::{Body, Command, CopyRelation, Plan, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
 use crate::types::{Datum, Type, oid, text};
 
@@ -27,7 +28,11 @@ impl Session {
         let one = read.read(text) && !read.several;
         let done = match one {
             true => self.simple_statement(text, &read, client),
-            false => self.several_statements(text, client),
+            false => {
+                let done = self.several_statements(text, client);
+                self.block.note_several(false);
+                done
+            }
         };
         plans::give_normalized(read);
         done
@@ -71,6 +76,7 @@ impl Session {
         if ranges.is_empty() {
             client.empty();
         }
+        self.block.note_several(ranges.len() > 1);
         for range in ranges {
             // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
             fiber::safe_point();
@@ -229,6 +235,7 @@ impl Session {
         };
         scratch::give_arena(arena);
         portal.done = true;
+        portal.failed = run.is_err();
         let Some(count) = run? else { return Ok(Executed::Complete) };
         if let Some(kept) = kept {
             portal.kept = Some(kept);
@@ -326,18 +333,8 @@ impl Session {
 
     /// What every statement begins with, once its tables are locked.
     pub(super) fn begin_statement(&mut self, statement: &Statement) -> Result<(), SqlError> {
-        if statement.writes && self.block.is_read_only() {
-            let what = match &statement.body {
-                Body::Query { tag: QueryTag::Insert, .. } => "INSERT",
-                Body::Query { tag: QueryTag::Update, .. } => "UPDATE",
-                Body::Query { tag: QueryTag::Delete, .. } => "DELETE",
-                Body::Query { tag: QueryTag::Select, .. } => "SELECT FOR UPDATE",
-                Body::Command(_) => "this command",
-            };
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {what} in a read-only transaction"),
-            ));
+        if statement.writes && self.environment.characteristics.read_only {
+            return Err(read_only_error(written_name(statement)));
         }
         self.note_query();
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
@@ -523,6 +520,32 @@ impl Session {
             runtime::timer::cancel(timer);
             self.interrupt.clear(runtime::interrupt::Reason::StatementTimeout);
         }
+    }
+}
+
+/// What a query that writes or locks rows is called where a transaction may only read.
+fn written_name(statement: &Statement) -> &'static str {
+    match &statement.body {
+        Body::Query { tag: QueryTag::Insert, .. } => "INSERT",
+        Body::Query { tag: QueryTag::Update, .. } => "UPDATE",
+        Body::Query { tag: QueryTag::Delete, .. } => "DELETE",
+        Body::Query { tag: QueryTag::Select, root } => locking_name(root),
+        Body::Command(_) => "this command",
+    }
+}
+
+/// The name of a SELECT by the lock it takes on its rows.
+fn locking_name(plan: &Plan) -> &'static str {
+    match plan {
+        Plan::LockRows { targets, .. } => match targets.first().map(|target| target.lock) {
+            Some(txn::RowLock::KeyShare) => "SELECT FOR KEY SHARE",
+            Some(txn::RowLock::Share) => "SELECT FOR SHARE",
+            Some(txn::RowLock::NoKeyUpdate) => "SELECT FOR NO KEY UPDATE",
+            Some(txn::RowLock::Update) | None => "SELECT FOR UPDATE",
+        },
+        Plan::Limit { input, .. } | Plan::Project { input, .. } => locking_name(input),
+        Plan::With { body, .. } => locking_name(body),
+        _ => "SELECT FOR UPDATE",
     }
 }
 

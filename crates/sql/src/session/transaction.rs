@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use txn::SavepointId;
 
+use super::characteristics::{Characteristics, refuse_serializable};
 use super::client::{Client, Notice};
 use super::plans::Planned;
 use super::{Session, clock};
@@ -35,6 +36,10 @@ struct Savepoint {
     definitions: usize,
     settings: usize,
     created: usize,
+    /// The transaction's characteristics when it was set.
+    characteristics: Characteristics,
+    /// Portals made before it have lower numbers.
+    portals: u64,
 }
 
 /// A session's transaction block.
@@ -43,9 +48,15 @@ pub(super) struct Block {
     stage: Stage,
     /// A failed block whose changes have been taken back altogether: nothing is open below.
     empty: bool,
-    modes: TransactionModes,
-    /// A query has run in it: its isolation is settled.
+    /// What an error outside of savepoints goes back to.
+    opened_with: Option<Characteristics>,
+    /// A query has run in it: its characteristics are settled.
     queried: bool,
+    /// It is the implicit one of a query string of several statements.
+    several: bool,
+    /// The number of the next portal, and of the first one made in this transaction.
+    next_portal: u64,
+    first_portal: u64,
     savepoints: Vec<Savepoint>,
     /// Uncommitted definitions, and the catalog they are laid over.
     overlay: Option<(Arc<Catalog>, Overlay)>,
@@ -71,14 +82,30 @@ impl Block {
         matches!(self.stage, Stage::Explicit | Stage::Failed)
     }
 
-    /// The running transaction's isolation.
-    pub fn isolation(&self) -> Option<Isolation> {
-        self.modes.isolation
+    /// Whether the transaction goes on after the present statement.
+    pub fn outlasts_statement(&self) -> bool {
+        self.is_explicit() || self.several
     }
 
-    /// Whether the running transaction may only read.
-    pub fn is_read_only(&self) -> bool {
-        self.modes.read_only == Some(true)
+    /// Says whether the statements that follow are some of several in one query string.
+    pub fn note_several(&mut self, several: bool) {
+        self.several = several;
+    }
+
+    /// Whether a query has run in the transaction.
+    pub fn is_queried(&self) -> bool {
+        self.queried
+    }
+
+    /// Whether a savepoint is set.
+    pub fn has_savepoints(&self) -> bool {
+        !self.savepoints.is_empty()
+    }
+
+    /// The number of a new portal.
+    pub fn number_portal(&mut self) -> u64 {
+        self.next_portal += 1;
+        self.next_portal - 1
     }
 
     /// The trees made since the last savepoint: what takes back what is put there takes the trees back, too.
@@ -123,7 +150,7 @@ impl Session {
     /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
     /// new trees hold came after it too, so it would see nothing in them.
     pub(super) fn check_age(&mut self, statement: &Statement) -> Result<(), SqlError> {
-        if !matches!(self.block.isolation(), Some(Isolation::RepeatableRead)) {
+        if self.environment.characteristics.isolation != Isolation::RepeatableRead {
             return Ok(());
         }
         let now = self.block.base().unwrap_or(&self.environment.catalog);
@@ -155,47 +182,37 @@ impl Session {
         // An implicit one that failed was rolled back at once.
         if self.block.stage == Stage::Idle || (self.block.stage == Stage::Implicit && self.block.empty) {
             self.block.empty = false;
-            self.open_transaction(TransactionModes::default());
+            self.open_transaction(self.environment.table.defaults);
             self.block.stage = Stage::Implicit;
         }
     }
 
-    fn open_transaction(&mut self, modes: TransactionModes) {
-        let table = &mut self.environment.table;
-        let isolation = modes.isolation.unwrap_or(table.default_isolation);
-        let read_only = modes.read_only.unwrap_or(table.default_read_only);
+    fn open_transaction(&mut self, characteristics: Characteristics) {
         let now = clock();
-        table.formats.transaction_time = now;
+        self.environment.table.formats.transaction_time = now;
         self.environment.statement_time = now;
         self.seat.transaction(now);
         self.seat.statement(now);
-        self.block.modes = TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
+        self.block.opened_with = Some(characteristics);
+        self.environment.characteristics = characteristics;
         self.block.queried = false;
         self.block.seen = None;
-        self.environment.txn.begin(txn_isolation(isolation), read_only);
+        self.block.first_portal = self.block.next_portal;
+        // What a read-only transaction may do is decided here: some commands of PostgreSQL's write in one.
+        self.environment.txn.begin(txn_isolation(characteristics.isolation), false);
     }
 
-    /// BEGIN.
+    /// BEGIN. A transaction that a query string has opened before goes on as the block's.
     pub(super) fn begin(&mut self, modes: TransactionModes, client: &mut dyn Client) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
-        match self.block.stage {
-            Stage::Idle => self.open_transaction(modes),
-            Stage::Implicit if !self.environment.txn.has_changes() && self.block.overlay.is_none() => {
-                // Nothing was done yet that would tie the block to the transaction there is.
-                self.environment.txn.rollback().map_err(from_txn)?;
-                self.open_transaction(modes);
-            }
-            Stage::Implicit => {}
-            Stage::Explicit | Stage::Failed => {
-                self.tell(
-                    client,
-                    &Notice::warning(
-                        SqlState::ACTIVE_SQL_TRANSACTION,
-                        "there is already a transaction in progress",
-                    ),
-                );
-                return Ok(());
-            }
+        if self.block.is_explicit() {
+            let message = "there is already a transaction in progress";
+            self.tell(client, &Notice::warning(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            return Ok(());
+        }
+        self.ensure_transaction();
+        if modes != TransactionModes::default() {
+            self.change_characteristics(modes)?;
         }
         self.block.stage = Stage::Explicit;
         Ok(())
@@ -203,7 +220,7 @@ impl Session {
 
     /// COMMIT; whether it did commit (a failed block is rolled back).
     pub(super) fn commit_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<bool, SqlError> {
-        let (stage, modes) = (self.block.stage, self.block.modes);
+        let (stage, characteristics) = (self.block.stage, self.environment.characteristics);
         if !self.block.is_explicit() {
             refuse_chain(chain, "COMMIT AND CHAIN")?;
             self.tell(
@@ -213,7 +230,7 @@ impl Session {
         }
         let ended = self.end_transaction(stage != Stage::Failed);
         if chain && ended.is_ok() {
-            self.open_transaction(modes);
+            self.open_transaction(characteristics);
             self.block.stage = Stage::Explicit;
         }
         ended.map(|()| stage != Stage::Failed)
@@ -221,7 +238,7 @@ impl Session {
 
     /// ROLLBACK.
     pub(super) fn rollback_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<(), SqlError> {
-        let modes = self.block.modes;
+        let characteristics = self.environment.characteristics;
         if !self.block.is_explicit() {
             refuse_chain(chain, "ROLLBACK AND CHAIN")?;
             self.tell(
@@ -231,7 +248,7 @@ impl Session {
         }
         self.end_transaction(false)?;
         if chain {
-            self.open_transaction(modes);
+            self.open_transaction(characteristics);
             self.block.stage = Stage::Explicit;
         }
         Ok(())
@@ -251,6 +268,7 @@ impl Session {
         self.block.savepoints.clear();
         self.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
         self.current.kept = None;
+        let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.environment.txn.in_transaction() {
@@ -279,7 +297,11 @@ impl Session {
             self.environment.catalog = self.environment.definitions.catalog();
             self.shared.forget_counters(&overlay.unused_counters(base, commit && ended.is_ok()));
         }
-        self.environment.table.end(commit && ended.is_ok(), 0);
+        let committed = commit && ended.is_ok();
+        if !committed {
+            self.portals.retain(|_, portal| portal.number < first_portal);
+        }
+        self.environment.table.end(committed, 0);
         if !self.block.created.is_empty() || self.block.dropped {
             self.shared.trees_settled(&self.block.created);
             self.block.created.clear();
@@ -329,20 +351,20 @@ impl Session {
             Stage::Explicit => self.block.stage = Stage::Failed,
             Stage::Idle | Stage::Implicit | Stage::Failed => return self.take_back_implicit(),
         }
-        self.portals.retain(|_, portal| portal.held);
         self.current.close();
         // What cannot be taken back now is when the block ends; an error then is told.
-        let _ = match self.block.savepoints.last() {
-            Some(savepoint) => {
-                let (id, definitions, settings) = (savepoint.id, savepoint.definitions, savepoint.settings);
-                self.take_back_to(id, definitions, settings)
-            }
-            None => {
+        let _ = match self.block.savepoints.len() {
+            0 => {
+                let first = self.block.first_portal;
+                self.portals.retain(|_, portal| portal.held && portal.number < first);
                 self.block.empty = self.environment.txn.rollback().is_ok();
                 self.forget_definitions();
                 self.environment.table.end(false, 0);
+                self.environment.characteristics =
+                    self.block.opened_with.unwrap_or(self.environment.table.defaults);
                 Ok(())
             }
+            set => self.take_back_to(set - 1),
         };
     }
 
@@ -371,6 +393,8 @@ impl Session {
             definitions: self.block.overlay.as_ref().map_or(0, |(_, overlay)| overlay.mark()),
             settings: self.environment.table.mark(),
             created: self.block.created.len(),
+            characteristics: self.environment.characteristics,
+            portals: self.block.next_portal,
         };
         self.block.savepoints.push(savepoint);
         Ok(())
@@ -381,9 +405,7 @@ impl Session {
         self.require_block("ROLLBACK TO SAVEPOINT")?;
         let at = self.find_savepoint(name)?;
         self.block.savepoints.truncate(at + 1);
-        let savepoint = &self.block.savepoints[at];
-        let (id, definitions, settings) = (savepoint.id, savepoint.definitions, savepoint.settings);
-        self.take_back_to(id, definitions, settings)?;
+        self.take_back_to(at)?;
         self.block.stage = Stage::Explicit;
         Ok(())
     }
@@ -393,6 +415,7 @@ impl Session {
         self.require_block("RELEASE SAVEPOINT")?;
         let at = self.find_savepoint(name)?;
         self.environment.txn.release(self.block.savepoints[at].id).map_err(from_txn)?;
+        self.environment.characteristics = self.block.savepoints[at].characteristics;
         self.block.savepoints.truncate(at);
         Ok(())
     }
@@ -404,7 +427,12 @@ impl Session {
         })
     }
 
-    fn take_back_to(&mut self, id: SavepointId, definitions: usize, settings: usize) -> Result<(), SqlError> {
+    /// Goes back to a savepoint, which stays. Portals that were open then stay where they stand now.
+    fn take_back_to(&mut self, at: usize) -> Result<(), SqlError> {
+        let &Savepoint { id, definitions, settings, characteristics, portals, .. } =
+            &self.block.savepoints[at];
+        self.portals.retain(|_, portal| portal.number < portals);
+        self.environment.characteristics = characteristics;
         self.environment.txn.rollback_to(id).map_err(from_txn)?;
         if let Some((base, overlay)) = &mut self.block.overlay {
             let unused = overlay.roll_back_to(definitions, base);
@@ -431,72 +459,6 @@ impl Session {
         }
         let message = format!("{what} cannot run inside a transaction block");
         Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
-    }
-
-    /// SET TRANSACTION, SET SESSION CHARACTERISTICS.
-    pub(super) fn set_modes(
-        &mut self,
-        modes: TransactionModes,
-        session: bool,
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        refuse_serializable(modes)?;
-        if session {
-            let isolation = modes.isolation.map(|isolation| match isolation {
-                Isolation::ReadUncommitted => "read uncommitted",
-                Isolation::ReadCommitted => "read committed",
-                Isolation::RepeatableRead | Isolation::Serializable => "repeatable read",
-            });
-            let read_only = modes.read_only.map(|read_only| if read_only { "on" } else { "off" });
-            let defaults =
-                [("default_transaction_isolation", isolation), ("default_transaction_read_only", read_only)];
-            for (name, value) in defaults {
-                let Some(value) = value else { continue };
-                self.environment.table.set(name, Some(value), false)?;
-            }
-            return Ok(());
-        }
-        if !self.block.is_explicit() {
-            self.tell(
-                client,
-                &Notice::warning(
-                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    "SET TRANSACTION can only be used in transaction blocks",
-                ),
-            );
-            return Ok(());
-        }
-        let now = self.block.modes;
-        let merged = TransactionModes {
-            isolation: modes.isolation.or(now.isolation),
-            read_only: modes.read_only.or(now.read_only),
-        };
-        let late = |message| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        let inside = !self.block.savepoints.is_empty();
-        if now.read_only == Some(true) && merged.read_only == Some(false) {
-            if inside {
-                return late("cannot set transaction read-write mode inside a read-only transaction");
-            }
-            if self.block.queried {
-                return late("transaction read-write mode must be set before any query");
-            }
-        }
-        if merged.isolation != now.isolation {
-            if self.block.queried {
-                return late("SET TRANSACTION ISOLATION LEVEL must be called before any query");
-            }
-            if inside {
-                return late("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
-            }
-        }
-        if self.block.queried || inside {
-            // All that may still change is that nothing more is written.
-            self.block.modes = merged;
-            return Ok(());
-        }
-        self.environment.txn.rollback().map_err(from_txn)?;
-        self.open_transaction(merged);
-        Ok(())
     }
 
     /// A query runs, or a command that sees rows as one does.
@@ -563,17 +525,11 @@ impl Session {
     }
 }
 
-fn txn_isolation(isolation: Isolation) -> txn::Isolation {
+/// The engine's isolation level for one of SQL's.
+pub(super) fn txn_isolation(isolation: Isolation) -> txn::Isolation {
     match isolation {
         Isolation::ReadUncommitted | Isolation::ReadCommitted => txn::Isolation::ReadCommitted,
         Isolation::RepeatableRead | Isolation::Serializable => txn::Isolation::RepeatableRead,
-    }
-}
-
-fn refuse_serializable(modes: TransactionModes) -> Result<(), SqlError> {
-    match modes.isolation {
-        Some(Isolation::Serializable) => Err(SqlError::unsupported("isolation level SERIALIZABLE")),
-        _ => Ok(()),
     }
 }
 

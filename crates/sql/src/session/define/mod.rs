@@ -37,11 +37,9 @@ pub(super) fn run(
     values: &[Datum<'_>],
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
-    if session.block.is_read_only() {
-        return Err(SqlError::new(
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-            format!("cannot execute {} in a read-only transaction", name_of(command)),
-        ));
+    // PostgreSQL's REINDEX writes in a read-only transaction: it changes no data.
+    if !matches!(command, Command::Reindex(_)) {
+        session.environment.refuse_read_only(name_of(command))?;
     }
     let tag = match command {
         Command::CreateDatabase { name, owner } => create::database(session, name, owner.as_deref())?,
@@ -53,7 +51,7 @@ pub(super) fn run(
             create::schema(session, (name, owner.as_deref()), *if_not_exists, client)?
         }
         Command::CreateTable(table) => create::table(session, table, client)?,
-        Command::CreateTableAs { table, query, with_data } => {
+        Command::CreateTableAs { table, query, with_data, .. } => {
             return create::table_as(session, (table, query, *with_data), values, client);
         }
         Command::CreateIndex(index) => create::index(session, index, client)?,
@@ -89,6 +87,7 @@ fn name_of(command: &Command) -> &'static str {
         Command::DropDatabase { .. } => "DROP DATABASE",
         Command::CreateSchema { .. } => "CREATE SCHEMA",
         Command::CreateTable(_) => "CREATE TABLE",
+        Command::CreateTableAs { select_into: true, .. } => "SELECT INTO",
         Command::CreateTableAs { .. } => "CREATE TABLE AS",
         Command::CreateIndex(_) => "CREATE INDEX",
         Command::CreateSequence { .. } => "CREATE SEQUENCE",
