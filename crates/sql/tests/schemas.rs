@@ -101,3 +101,42 @@ fn what_is_moved_out_of_a_schema_meanwhile_stays() {
     assert_eq!(rows(&mut s, LOST), ["0"]);
     close_sound(&folder, database);
 }
+
+#[test]
+fn the_public_schema_can_be_dropped_and_made_again() {
+    let folder = Folder::new("schemas-public");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, "CREATE TABLE t (id serial PRIMARY KEY)");
+    fails(&mut s, "DROP SCHEMA public", "2BP01");
+    run(&mut s, "BEGIN; DROP SCHEMA public CASCADE; ROLLBACK; INSERT INTO t DEFAULT VALUES");
+    run(&mut s, "DROP SCHEMA public CASCADE");
+    fails(&mut s, "CREATE TABLE t (id int)", "3F000");
+    fails(&mut s, "DROP SCHEMA public", "3F000");
+    drop(s);
+    database.shutdown().expect("closes");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    fails(&mut s, "CREATE TABLE t (id int)", "3F000");
+    run(&mut s, "CREATE SCHEMA public; CREATE TABLE t (id serial PRIMARY KEY); INSERT INTO t DEFAULT VALUES");
+    fails(&mut s, "CREATE SCHEMA public", "42P06");
+    run(
+        &mut s,
+        "BEGIN; DROP SCHEMA public CASCADE; SAVEPOINT a; CREATE SCHEMA public; ROLLBACK TO a; ROLLBACK",
+    );
+    run(&mut s, "BEGIN; CREATE SCHEMA q; DROP SCHEMA q; COMMIT");
+    for name in ["pg_catalog", "information_schema"] {
+        fails(&mut s, &format!("DROP SCHEMA {name} CASCADE"), "2BP01");
+    }
+    drop(s);
+    database.shutdown().expect("closes");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    assert_eq!(rows(&mut s, "SELECT * FROM public.t"), ["1"]);
+    assert_eq!(
+        rows(&mut s, "SELECT count(*), max(oid) > 16383 FROM pg_namespace WHERE nspname = 'public'"),
+        ["1|t"]
+    );
+    drop(s);
+    database.shutdown().expect("closes");
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Schema, Sequence, Table, TableStatistics};
+use super::{Catalog, PUBLIC, Schema, Sequence, Table, TableStatistics};
 
 /// One object put into or taken out of a catalog.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +156,8 @@ pub enum StoredObject {
     Schema(Schema),
     /// A table's statistics.
     Statistics(u32, TableStatistics),
+    /// A schema that every database begins with has been dropped.
+    NoSchema(u32),
 }
 
 /// Stored bytes that are no definition.
@@ -200,6 +202,7 @@ impl StoredObject {
             StoredObject::Table(table) => (2, table.oid),
             StoredObject::Sequence(sequence) => (3, sequence.oid),
             StoredObject::Statistics(oid, _) => (4, *oid),
+            StoredObject::NoSchema(oid) => (1, *oid),
         };
         Change::stored_key(kind, oid)
     }
@@ -212,6 +215,7 @@ impl StoredObject {
             StoredObject::Sequence(sequence) => Change::PutSequence(Arc::new(sequence)),
             StoredObject::Schema(schema) => Change::PutSchema(Arc::new(schema)),
             StoredObject::Statistics(oid, statistics) => Change::PutStatistics(oid, Arc::new(statistics)),
+            StoredObject::NoSchema(oid) => Change::DropSchema(oid),
         }
     }
 }
@@ -233,6 +237,8 @@ impl Change {
             Change::PutStatistics(oid, statistics) => {
                 put(StoredObject::Statistics(*oid, TableStatistics::clone(statistics)))
             }
+            // The catalog of a database begins with it, without a stored object that could be removed.
+            Change::DropSchema(PUBLIC) => put(StoredObject::NoSchema(PUBLIC)),
             Change::DropSchema(oid) => (Change::stored_key(1, *oid), None),
             Change::DropTable(oid) => (Change::stored_key(2, *oid), None),
             Change::DropSequence(oid) => (Change::stored_key(3, *oid), None),

@@ -560,7 +560,7 @@ pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
         other => crate::parse::stored::named_sequences(other, &|oid| {
             let (schema, name) = catalog.relation_name(oid)?;
             let name = quoted(name);
-            let bare = schema == super::super::PUBLIC;
+            let bare = catalog.schema_name(schema) == "public";
             Some(if bare { name } else { format!("{}.{name}", quoted(catalog.schema_name(schema))) })
         }),
     }

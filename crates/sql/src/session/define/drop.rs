@@ -292,6 +292,10 @@ pub(super) fn forget_references(
 /// Drops a schema. Once it is locked nothing is put into it, and what others have put there is committed; what is in it
 /// may still be moved elsewhere, until it is locked too.
 fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlError> {
+    if matches!(name, "pg_catalog" | "pg_toast" | "information_schema") {
+        let message = format!("cannot drop schema {name} because it is required by the database system");
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+    }
     let named = |session: &Session| session.environment.catalog.schema(name).map(|schema| schema.oid);
     let schema = loop {
         let Some(schema) = named(session) else { return Ok(false) };
