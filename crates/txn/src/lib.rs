@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod announce;
+mod blocking;
 mod deadlock;
 mod engine;
 mod error;
@@ -38,6 +39,6 @@ pub use purge::{Vacuum, take_deletions};
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
     InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock,
-    TxnSession, Wait,
+    TxnSession, Wait, WaitLimits,
 };
 pub use version::Stamp;

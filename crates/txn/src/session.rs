@@ -4,6 +4,7 @@
 //! its slot ([`crate::slots`]).
 
 mod end;
+mod limits;
 mod load;
 mod read;
 mod rowlock;
@@ -14,7 +15,6 @@ mod write;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Duration;
 
 use storage::Lsn;
 use storage::btree::Tree;
@@ -26,6 +26,7 @@ use crate::status::Status;
 use crate::version::{MAX_COMMAND, UndoPointer};
 use crate::{Engine, Error, Stamp};
 
+pub use limits::WaitLimits;
 pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
 
@@ -175,7 +176,7 @@ pub(crate) struct Inner {
     tables: RefCell<Vec<tables::HeldTable>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
-    lock_timeout: Cell<Duration>,
+    limits: Arc<WaitLimits>,
     /// Room to work in, kept between uses.
     scratch: RefCell<Vec<u8>>,
     /// Done once the session, which was dropped, has taken its transaction back.
@@ -206,7 +207,7 @@ impl Inner {
             tables: RefCell::new(Vec::new()),
             savepoints: RefCell::new(Vec::new()),
             savepoints_made: Cell::new(0),
-            lock_timeout: Cell::new(Duration::ZERO),
+            limits: Arc::default(),
             scratch: RefCell::new(Vec::new()),
             farewell: RefCell::new(None),
         }
@@ -503,9 +504,9 @@ impl TxnSession {
         result
     }
 
-    /// `lock_timeout`; zero is none.
-    pub fn set_lock_timeout(&self, limit: Duration) {
-        self.state().lock_timeout.set(limit)
+    /// How long the session waits for locks; changed there by whoever keeps its settings.
+    pub fn wait_limits(&self) -> &Arc<WaitLimits> {
+        &self.state().limits
     }
 
     /// Waits until everything this session has seen is on disk: before anything of it is shown, within a transaction too.

@@ -96,7 +96,7 @@ fn transfer(session: &TxnSession) -> Step {
 fn transaction(session: &TxnSession, done: &AtomicU64) {
     let isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead][below(2) as usize];
     session.begin(isolation, false);
-    session.set_lock_timeout(Duration::from_millis([0, 0, 3][below(3) as usize]));
+    session.wait_limits().set_lock_timeout(Some(Duration::from_millis([0, 0, 3][below(3) as usize])));
     for _ in 0..=below(3) {
         let savepoint = (below(2) == 0).then(|| session.savepoint());
         let step = transfer(session);

@@ -268,7 +268,7 @@ fn waits_end_at_their_limit_and_at_an_interrupt() {
         a.start(ReadCommitted);
         a.set("k", "1");
         let limited = aside(engine, |b| {
-            b.set_lock_timeout(Duration::from_millis(20));
+            b.wait_limits().set_lock_timeout(Some(Duration::from_millis(20)));
             b.start(ReadCommitted);
             let seen = b.stamp("k").unwrap();
             let result = b.update(&table(), b"k", seen, b"2");

@@ -130,6 +130,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     asked!("pg_is_in_recovery", &[], oid::BOOL),
     asked!("txid_current", &[], I8),
     asked!("pg_postmaster_start_time", &[], oid::TIMESTAMPTZ),
+    asked!("pg_blocking_pids", &[I4], oid::INT4_ARRAY).volatile(),
+    asked!("pg_isolation_test_session_is_blocked", &[I4, oid::INT4_ARRAY], oid::BOOL).volatile(),
     asked!("pg_sleep", &[oid::FLOAT8], oid::VOID).volatile(),
     asked!("pg_cancel_backend", &[I4], oid::BOOL).volatile(),
     asked!("pg_terminate_backend", &[I4], oid::BOOL).volatile(),

@@ -1,14 +1,15 @@
-//! Functions that wait, and those by which one session interrupts another.
+//! Functions that wait, those by which one session interrupts another, and those that tell whom a session waits for.
 
 use std::time::Duration;
 
+use bumpalo::Bump;
 use runtime::awaited::{self, Awaited};
 use runtime::interrupt::{self, Reason};
 
 use super::environment::SessionEnvironment;
 use crate::error::SqlError;
 use crate::exec::from_txn;
-use crate::types::Datum;
+use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
 
 impl SessionEnvironment {
     /// Runs the function of this name, if it is one of these.
@@ -16,9 +17,12 @@ impl SessionEnvironment {
         &self,
         name: &str,
         arguments: &[Datum<'a>],
+        arena: &'a Bump,
     ) -> Option<Result<Datum<'a>, SqlError>> {
+        let session = || arguments.first().and_then(Datum::as_i64).and_then(|pid| u32::try_from(pid).ok());
+        let blocking = || session().map_or_else(Vec::new, |pid| self.shared.engine.blocking(pid));
         let signal = |reason| {
-            let session = arguments.first().and_then(Datum::as_i64).and_then(|pid| u32::try_from(pid).ok());
+            let session = session();
             Ok(Datum::Bool(session.is_some_and(|session| self.shared.board.interrupt(session, reason))))
         };
         Some(match name {
@@ -35,6 +39,19 @@ impl SessionEnvironment {
             },
             "pg_cancel_backend" => signal(Reason::Cancel),
             "pg_terminate_backend" => signal(Reason::Terminate),
+            "pg_blocking_pids" => {
+                let mut pids = ArrayBuilder::new(oid::INT4);
+                blocking().iter().for_each(|pid| pids.push(Datum::Int4(*pid as i32)));
+                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&pids.finish()))))
+            }
+            "pg_isolation_test_session_is_blocked" => {
+                let Some(Datum::Array(interesting)) = arguments.get(1) else { return Some(Ok(Datum::Null)) };
+                let blocking = blocking();
+                let among = |pid: Datum<'_>| {
+                    pid.as_i64().is_some_and(|pid| blocking.iter().any(|one| i64::from(*one) == pid))
+                };
+                Ok(Datum::Bool(interesting.iter().any(among)))
+            }
             // There are none to be held.
             "pg_advisory_unlock_all" => Ok(Datum::Text("")),
             _ => return None,

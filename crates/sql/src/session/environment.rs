@@ -67,8 +67,8 @@ impl SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
+            table: SettingsTable::new(user, &shared.given, txn.wait_limits()),
             txn,
-            table: SettingsTable::new(user, &shared.given),
             characteristics: Characteristics::PLAIN,
             user: user.to_owned(),
             session,
@@ -276,7 +276,7 @@ impl Environment for SessionEnvironment {
         arguments: &[Datum<'a>],
         arena: &'a Bump,
     ) -> Result<Datum<'a>, SqlError> {
-        if let Some(done) = self.administer(name, arguments).or_else(|| self.size(name, arguments)) {
+        if let Some(done) = self.administer(name, arguments, arena).or_else(|| self.size(name, arguments)) {
             return done;
         }
         crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use txn::WaitLimits;
 
 use super::characteristics::{self, Characteristics};
 use super::client::Severity;
@@ -75,6 +76,7 @@ const KNOWN: &[Known] = &[
     known("data_checksums", Kind::Given(Change::Never), "", false),
     known("data_directory", Kind::Given(Change::AtStart), "", false),
     known("DateStyle", Kind::Text, "ISO, MDY", true),
+    known("deadlock_timeout", Kind::Time, "10ms", false),
     known("default_table_access_method", Kind::Text, "heap", false),
     known("default_tablespace", Kind::Text, "", false),
     known("default_transaction_deferrable", Kind::Bool, "off", false),
@@ -175,7 +177,8 @@ pub(crate) struct SettingsTable {
     pub statement_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
-    pub lock_timeout: Duration,
+    /// `lock_timeout` and `deadlock_timeout`.
+    limits: Arc<WaitLimits>,
     pub synchronous: bool,
     /// What a new transaction begins with.
     pub defaults: Characteristics,
@@ -240,7 +243,7 @@ fn invalid(name: &str, value: &str) -> SqlError {
 
 impl SettingsTable {
     /// The defaults, for a user of a server of which this is given.
-    pub fn new(user: &str, given: &Arc<Given>) -> SettingsTable {
+    pub fn new(user: &str, given: &Arc<Given>, limits: &Arc<WaitLimits>) -> SettingsTable {
         let own = |known: &Known| match known.name {
             "session_authorization" => user.to_owned(),
             _ => known.default.to_owned(),
@@ -259,7 +262,7 @@ impl SettingsTable {
             statement_timeout: None,
             idle_transaction_timeout: None,
             idle_timeout: None,
-            lock_timeout: Duration::ZERO,
+            limits: Arc::clone(limits),
             synchronous: true,
             defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
@@ -426,7 +429,11 @@ impl SettingsTable {
             "extra_float_digits" => self.formats.extra_float_digits = proper.parse().unwrap_or(1),
             "search_path" => self.set_search_path(value),
             "statement_timeout" => self.statement_timeout = limit(&proper),
-            "lock_timeout" => self.lock_timeout = limit(&proper).unwrap_or_default(),
+            "lock_timeout" => self.limits.set_lock_timeout(limit(&proper)),
+            "deadlock_timeout" => {
+                let time = limit(&proper).ok_or_else(no_deadlock_timeout)?;
+                self.limits.set_deadlock_timeout((proper != known.default).then_some(time));
+            }
             "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
             "idle_session_timeout" => self.idle_timeout = limit(&proper),
             "work_mem" | "maintenance_work_mem" => {
@@ -564,6 +571,13 @@ fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
             lower
         }
     })
+}
+
+#[cold]
+fn no_deadlock_timeout() -> SqlError {
+    let message =
+        "0 ms is outside the valid range for parameter \"deadlock_timeout\" (1 ms .. 2147483647 ms)";
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 /// What `client_min_messages` lets through, and its proper spelling; None: errors only.

@@ -507,7 +507,6 @@ impl Session {
 
     /// Starts the statement's time limit, if there is one.
     fn start_limit(&self) -> Option<runtime::timer::TimerId> {
-        self.environment.txn.set_lock_timeout(self.environment.table.lock_timeout);
         let limit = self.environment.table.statement_timeout?;
         let interrupt = Arc::clone(&self.interrupt);
         Some(runtime::timer::after(limit, move || {

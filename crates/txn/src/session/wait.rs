@@ -17,7 +17,8 @@ use crate::slots::Target;
 use crate::status::Status;
 use crate::{Error, Stamp};
 
-/// A session that has waited so long looks for a deadlock, when none was expected. Most waits are over before.
+/// A session that has waited so long looks for a deadlock, when none was expected and it has no time of its own. Most waits
+/// are over before.
 const FIRST_SEARCH: Duration = Duration::from_millis(10);
 
 /// Time until a search is tried again that somebody else's was in the way of.
@@ -64,10 +65,10 @@ impl Alarm {
         })
     }
 
-    fn new(due: Due, search: Duration, limit: Duration) -> Alarm {
+    fn new(due: Due, search: Duration, limit: Option<Duration>) -> Alarm {
         let due = Rc::new(Cell::new(due));
         let search = Cell::new(Alarm::set(&due, Due::Search, search));
-        let limit = (!limit.is_zero()).then(|| Alarm::set(&due, Due::Limit, limit));
+        let limit = limit.map(|limit| Alarm::set(&due, Due::Limit, limit));
         Alarm { due, search, limit }
     }
 
@@ -189,8 +190,10 @@ impl Inner {
     /// Parks until the wait is granted. On an error `leave` has taken the session out of its queue; a grant may have come
     /// before that.
     fn block(&self, leave: impl Fn()) -> Result<(), Error> {
-        let first = if self.engine.expects_deadlock() { Due::Search } else { Due::Nothing };
-        let alarm = Alarm::new(first, FIRST_SEARCH, self.lock_timeout.get());
+        let own = self.limits.deadlock_timeout();
+        let at_once = own.is_none() && self.engine.expects_deadlock();
+        let first = if at_once { Due::Search } else { Due::Nothing };
+        let alarm = Alarm::new(first, own.unwrap_or(FIRST_SEARCH), self.limits.lock_timeout());
         let mut pause = FIRST_SEARCH;
         let waited = loop {
             if self.slot().is_granted() {
