@@ -9,7 +9,8 @@
 //! 3. Nothing that a registered snapshot may still need is recycled ([`horizon`]).
 //! 4. Readers take no lock and no latch, and write nothing that another core reads.
 //! 5. Locks live in tables of their own, never in the row or its undo ([`locks`]).
-//! 6. Nobody waits for a lock while holding a latch, and every wait can be interrupted.
+//! 6. Whoever gets a lock sees, from its next snapshot on, what the lock's last holder committed ([`locks`]).
+//! 7. Nobody waits for a lock while holding a latch, and every wait can be interrupted.
 //!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot. Never backwards.
 #![forbid(unsafe_code)]

@@ -9,6 +9,9 @@
 //!    handing an exclusive lock over costs the same whatever the queue's length.
 //! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
 //! 4. Locks never touch rows or undo.
+//! 5. Hand-over: a commit gives its locks up before its number is published. Each partition therefore keeps the highest
+//!    commit that a session knew when it gave a lock up there, and a session that gets a lock hears of it
+//!    ([`LockTable::released`]). Its next snapshot waits until that commit is published.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +19,8 @@ use std::task::Waker;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
-use sync::atomic::{AtomicU32, Ordering};
+use storage::Lsn;
+use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
 /// What a lock is on.
@@ -193,7 +197,17 @@ const PARTITIONS: usize = 1024;
 struct Partition {
     /// Entries, readable without the lock: whether a writer has to look at all.
     entries: AtomicU32,
+    /// The highest commit known to a session that gave a lock up here. Raised under the lock, before `entries` falls.
+    released: AtomicU64,
     table: SpinLock<HashTable<Entry>>,
+}
+
+impl Partition {
+    /// Publishes how many entries there are. Under the partition's lock.
+    fn count(&self, table: &HashTable<Entry>) {
+        // Release: whoever reads that an entry is gone also reads what its last holder released.
+        self.entries.store(table.len() as u32, Ordering::Release);
+    }
 }
 
 /// The lock table.
@@ -210,7 +224,11 @@ impl Default for LockTable {
 impl LockTable {
     /// No locks.
     pub fn new() -> LockTable {
-        let partition = || Partition { entries: AtomicU32::new(0), table: SpinLock::new(HashTable::new()) };
+        let partition = || Partition {
+            entries: AtomicU32::new(0),
+            released: AtomicU64::new(0),
+            table: SpinLock::new(HashTable::new()),
+        };
         LockTable { partitions: (0..PARTITIONS).map(|_| CachePadded::new(partition())).collect() }
     }
 
@@ -223,8 +241,16 @@ impl LockTable {
     /// looks at it under the same latch after its entry is made, so one of the two sees the other.
     #[inline]
     pub fn may_be_locked(&self, hash: u64) -> bool {
-        // Relaxed: the leaf's latch orders this against the locker's look at the row.
-        self.partition(hash).entries.load(Ordering::Relaxed) != 0
+        // The leaf's latch orders this against the locker's look at the row. Acquire: pairs with `Partition::count`.
+        self.partition(hash).entries.load(Ordering::Acquire) != 0
+    }
+
+    /// The highest commit that a former holder of this or a neighbouring tag knew when it gave its lock up. Asked after the
+    /// lock was granted, or after [`LockTable::may_be_locked`] or [`LockTable::must_wait`] said that nobody holds it.
+    #[inline]
+    pub fn released(&self, hash: u64) -> Lsn {
+        // Relaxed: the question before was answered under the partition's lock, or by an acquiring load of `entries`.
+        Lsn(self.partition(hash).released.load(Ordering::Relaxed))
     }
 
     /// Whether `slot` would have to wait for `mode`.
@@ -247,8 +273,7 @@ impl LockTable {
                 let own = tag.to_tag();
                 let holders = vec![Holder { slot, modes: 1 << mode }];
                 place.insert(Entry { tag: own.clone(), holders, queue: VecDeque::new() });
-                // Relaxed: changed under the partition's lock only; see `may_be_locked` for readers.
-                partition.entries.store(table.len() as u32, Ordering::Relaxed);
+                partition.count(&table);
                 Request::Granted(own)
             }
             Place::Occupied(mut place) => {
@@ -277,14 +302,14 @@ impl LockTable {
         }
     }
 
-    /// Gives all of `slot`'s modes up and hands over.
-    pub fn release(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
-        self.release_modes(tag, slot, u8::MAX, grants);
+    /// Gives all of `slot`'s modes up and hands over. `known` is the highest commit that the session knows of.
+    pub fn release(&self, tag: TagRef<'_>, slot: u32, known: Lsn, grants: &impl Grants) {
+        self.release_modes(tag, (slot, u8::MAX), known, grants);
     }
 
-    /// Gives these modes of `slot` up and hands over what that makes free.
-    pub fn release_modes(&self, tag: TagRef<'_>, slot: u32, modes: u8, grants: &impl Grants) {
-        self.change(tag, grants, |entry| {
+    /// Gives these modes of the slot up and hands over what that makes free. `known` as for [`LockTable::release`].
+    pub fn release_modes(&self, tag: TagRef<'_>, (slot, modes): (u32, u8), known: Lsn, grants: &impl Grants) {
+        self.change(tag, known, grants, |entry| {
             entry
                 .holders
                 .iter_mut()
@@ -296,7 +321,7 @@ impl LockTable {
 
     /// Leaves the queue, if it is still there; what was granted meanwhile stays granted.
     pub fn leave(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
-        self.change(tag, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
+        self.change(tag, Lsn::ZERO, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
     }
 
     /// Adds a holder without asking: moves a lock here that is held already (a table lock of the fast path). `held` is
@@ -315,12 +340,11 @@ impl LockTable {
             Some(holder) => holder.modes |= modes,
             None => entry.get_mut().holders.push(Holder { slot, modes }),
         }
-        // Relaxed: as in `request`.
-        partition.entries.store(table.len() as u32, Ordering::Relaxed);
+        partition.count(&table);
     }
 
     /// Changes an entry, grants what can be granted, and drops it when it is empty.
-    fn change(&self, tag: TagRef<'_>, grants: &impl Grants, change: impl FnOnce(&mut Entry)) {
+    fn change(&self, tag: TagRef<'_>, known: Lsn, grants: &impl Grants, change: impl FnOnce(&mut Entry)) {
         let hash = tag.hash();
         let partition = self.partition(hash);
         // One waiter is the usual case; the vector allocates only for more.
@@ -330,6 +354,10 @@ impl LockTable {
             let Ok(mut place) = table.find_entry(hash, |entry| entry.tag.as_ref() == tag) else { return };
             let entry = place.get_mut();
             change(entry);
+            // Relaxed, both: changed under the lock only; for readers see `released`.
+            if partition.released.load(Ordering::Relaxed) < known.0 {
+                partition.released.store(known.0, Ordering::Relaxed);
+            }
             while let Some(waiting) = entry.queue.front() {
                 if entry.conflicts_with_holders(waiting.slot, tag.conflicts(waiting.mode)) {
                     break;
@@ -344,8 +372,7 @@ impl LockTable {
             }
             if entry.holders.is_empty() && entry.queue.is_empty() {
                 place.remove();
-                // Relaxed: as in `request`.
-                partition.entries.store(table.len() as u32, Ordering::Relaxed);
+                partition.count(&table);
             }
         }
         first.into_iter().chain(more).for_each(Waker::wake);

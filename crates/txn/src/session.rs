@@ -171,6 +171,8 @@ pub(crate) struct Inner {
     pins: RefCell<Vec<Lsn>>,
     /// The highest commit this session depends on.
     seen: Cell<Lsn>,
+    /// The highest commit known to those whose locks this session took over. New snapshots include it.
+    heard: Cell<Lsn>,
     /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
@@ -203,6 +205,7 @@ impl Inner {
             has_snapshot: Cell::new(false),
             pins: RefCell::new(Vec::new()),
             seen: Cell::new(Lsn::ZERO),
+            heard: Cell::new(Lsn::ZERO),
             held: RefCell::new(Vec::new()),
             tables: RefCell::new(Vec::new()),
             savepoints: RefCell::new(Vec::new()),
@@ -237,11 +240,11 @@ impl Inner {
     /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit number and the announcement
     /// ([`crate::announce`]), nor before the horizon is loaded, which therefore doesn't pass the snapshot.
     fn take_snapshot(&self) {
-        let seen = self.seen.get();
-        if seen > self.engine.published() {
-            self.wait_filled(seen);
+        let known = self.known();
+        if known > self.engine.published() {
+            self.wait_filled(known);
         }
-        let csn = self.engine.published().max(seen);
+        let csn = self.engine.published().max(known);
         self.has_snapshot.set(true);
         let snapshot = Snapshot {
             csn,
@@ -350,6 +353,14 @@ impl Inner {
     #[inline]
     fn has_seen_more(&self) -> bool {
         self.seen.get() > self.snapshot.get().durable
+    }
+
+    /// A lock was taken over from a session that knew of this commit.
+    #[inline]
+    fn hear(&self, lsn: Lsn) {
+        if lsn > self.heard.get() {
+            self.heard.set(lsn);
+        }
     }
 
     #[inline]
@@ -562,6 +573,12 @@ impl TxnSession {
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
         self.state().lock_row(tree, key, lock, wait, row)
+    }
+
+    /// Locks a row FOR KEY SHARE and puts its newest version into `row`. In repeatable read too, where
+    /// [`TxnSession::lock_row`] refuses a row that changed after the snapshot: who refers to a row's key bears any version.
+    pub fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
+        self.state().hold_key(tree, key, row)
     }
 
     /// Locks a table until the transaction ends.

@@ -60,11 +60,11 @@ fn exclusive_locks_go_over_in_order_of_arrival() {
         assert!(is_queued(&ask(&locks, slot, UPDATE)));
     }
     for slot in 0..99 {
-        locks.release(ROW, slot, &granted);
+        locks.release(ROW, slot, Lsn::ZERO, &granted);
         assert_eq!(granted.take(), [slot + 1]);
     }
     assert!(locks.may_be_locked(ROW.hash()));
-    locks.release(ROW, 99, &granted);
+    locks.release(ROW, 99, Lsn::ZERO, &granted);
     assert!(!locks.may_be_locked(ROW.hash()) && granted.take().is_empty());
 }
 
@@ -76,15 +76,15 @@ fn shared_locks_are_granted_together_and_newcomers_queue_behind_writers() {
         assert!(is_queued(&ask(&locks, slot, SHARE)));
     }
     assert!(is_queued(&ask(&locks, 4, NO_KEY_UPDATE)));
-    locks.release(ROW, 0, &granted);
+    locks.release(ROW, 0, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [1, 2, 3]);
     assert!(is_queued(&ask(&locks, 5, SHARE)), "the writer that waits goes first");
     assert!(matches!(ask(&locks, 6, KEY_SHARE), Request::Granted(_)), "key share bothers nobody here");
     for slot in 1..4 {
-        locks.release(ROW, slot, &granted);
+        locks.release(ROW, slot, Lsn::ZERO, &granted);
     }
     assert_eq!(granted.take(), [4]);
-    locks.release(ROW, 4, &granted);
+    locks.release(ROW, 4, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [5]);
 }
 
@@ -98,9 +98,9 @@ fn a_holder_that_wants_more_goes_first() {
     let mut blockers = Vec::new();
     locks.blockers(ROW, 2, UPDATE, &mut blockers);
     assert_eq!(blockers, [0, 1, 0]);
-    locks.release(ROW, 1, &granted);
+    locks.release(ROW, 1, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [0]);
-    locks.release(ROW, 0, &granted);
+    locks.release(ROW, 0, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [2]);
 }
 
@@ -122,12 +122,12 @@ fn who_deletes_its_own_version_waits_for_key_share_alone_and_before_all_others()
     ask(&locks, 0, UPDATE);
     assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
     assert!(!locks.must_wait(ROW, ROW.hash(), 9, OWN_DELETE), "they wait for the one who deletes");
-    locks.release(ROW, 0, &granted);
+    locks.release(ROW, 0, Lsn::ZERO, &granted);
     assert!(locks.must_wait(ROW, ROW.hash(), 9, OWN_DELETE));
     assert!(is_queued(&ask(&locks, 2, UPDATE)));
     assert!(is_queued(&ask(&locks, 9, OWN_DELETE)));
     granted.take();
-    locks.release(ROW, 1, &granted);
+    locks.release(ROW, 1, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [9, 2]);
 }
 
@@ -156,6 +156,20 @@ fn adopted_locks_are_held_and_listed() {
     let mut listed = Vec::new();
     locks.for_each(|tag, slot, modes, granted| listed.push((tag.clone(), slot, modes, granted)));
     assert_eq!(listed, [(Tag::Table(16384), 5, 0b101, true), (Tag::Table(16384), 1, 0b1000_0000, false)]);
-    locks.release(table, 5, &granted);
+    locks.release(table, 5, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [1]);
+}
+
+#[test]
+fn the_highest_commit_of_former_holders_is_kept() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    assert_eq!(locks.released(ROW.hash()), Lsn::ZERO);
+    for (known, expected) in [(50, 50), (70, 70), (60, 70)] {
+        ask(&locks, 0, UPDATE);
+        assert!(is_queued(&ask(&locks, 1, UPDATE)));
+        locks.release(ROW, 0, Lsn(known), &granted);
+        assert_eq!((granted.take(), locks.released(ROW.hash())), (vec![1], Lsn(expected)));
+        locks.release(ROW, 1, Lsn::ZERO, &granted);
+        assert!(!locks.may_be_locked(ROW.hash()));
+    }
 }

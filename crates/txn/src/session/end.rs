@@ -114,7 +114,8 @@ impl Inner {
     fn release_rows_after(&self, keep: usize) {
         let mut held = self.held.borrow_mut();
         for (tag, mode) in held.drain(keep..) {
-            self.engine.locks.release_modes(tag.as_ref(), self.number, 1 << mode, &self.engine.slots);
+            let modes = (self.number, 1 << mode);
+            self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
         }
     }
 

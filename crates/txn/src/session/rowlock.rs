@@ -107,11 +107,28 @@ impl Inner {
             Acquired::Refused => return Err(Error::LockNotAvailable),
             acquired => acquired,
         };
-        let outcome = self.look_until_free(tree, key, lock, wait, row);
+        let looked = self.look_until_free(tree, key, lock, wait, row);
+        let outcome = looked.and_then(|(writer, outcome)| self.newest(writer, outcome));
         if acquired == Acquired::New && !matches!(outcome, Ok(LockOutcome::Locked(_))) {
             self.unlock_tag(tag);
         }
         outcome
+    }
+
+    /// See [`crate::TxnSession::hold_key`].
+    pub(super) fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
+        if let Some(outcome) = self.own_row(tree, key, row)? {
+            return Ok(outcome);
+        }
+        let tag = TagRef::Row(tree.id, key);
+        let acquired = self.lock_tag(tag, RowLock::KeyShare as u8, Wait::Block)?;
+        let looked = self.look_until_free(tree, key, RowLock::KeyShare, Wait::Block, row);
+        if acquired == Acquired::New && !matches!(looked, Ok((_, LockOutcome::Locked(_)))) {
+            self.unlock_tag(tag);
+        }
+        let (writer, outcome) = looked?;
+        writer.into_iter().for_each(|writer| self.depend_on(writer));
+        Ok(outcome)
     }
 
     /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
@@ -132,7 +149,7 @@ impl Inner {
             .map(|stamp| if stamp.deleted { LockOutcome::Gone } else { LockOutcome::Locked(stamp) }))
     }
 
-    /// With the row's lock held: waits for a writer that came before, and finds the newest version.
+    /// With the row's lock held: waits for a writer that came before, and finds the newest version and its writer.
     fn look_until_free(
         &self,
         tree: &Tree,
@@ -140,16 +157,16 @@ impl Inner {
         lock: RowLock,
         wait: Wait,
         row: &mut Vec<u8>,
-    ) -> Result<LockOutcome, Error> {
+    ) -> Result<(Option<u64>, LockOutcome), Error> {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(&self.engine.store, key, &mut look)?;
             match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
-                Finding::Gone(writer) => return self.newest(writer, LockOutcome::Gone),
-                Finding::Newest(stamp) => return self.newest(Some(stamp.txid), LockOutcome::Locked(stamp)),
+                Finding::Gone(writer) => return Ok((writer, LockOutcome::Gone)),
+                Finding::Newest(stamp) => return Ok((Some(stamp.txid), LockOutcome::Locked(stamp))),
                 Finding::Behind(writer, pointer) => return self.newest_behind(writer, pointer, row),
-                Finding::Conflict(..) if wait == Wait::Skip => return Ok(LockOutcome::Skipped),
+                Finding::Conflict(..) if wait == Wait::Skip => return Ok((None, LockOutcome::Skipped)),
                 Finding::Conflict(..) if wait == Wait::NoWait => return Err(Error::LockNotAvailable),
                 Finding::Conflict(writer, owner) => {
                     self.wait_for_writer((tree, key), lock, writer, owner)?;
@@ -177,7 +194,7 @@ impl Inner {
         writer: u64,
         mut pointer: UndoPointer,
         row: &mut Vec<u8>,
-    ) -> Result<LockOutcome, Error> {
+    ) -> Result<(Option<u64>, LockOutcome), Error> {
         let mut bytes = self.scratch.take();
         let found = loop {
             if pointer.is_none() {
@@ -196,10 +213,10 @@ impl Inner {
             pointer = stamp.undo;
         };
         self.scratch.replace(bytes);
-        match found? {
-            Some(stamp) if stamp.deleted => self.newest(Some(stamp.txid), LockOutcome::Gone),
-            Some(stamp) => self.newest(Some(stamp.txid), LockOutcome::Locked(stamp)),
-            None => Ok(LockOutcome::Gone),
-        }
+        Ok(match found? {
+            Some(stamp) if stamp.deleted => (Some(stamp.txid), LockOutcome::Gone),
+            Some(stamp) => (Some(stamp.txid), LockOutcome::Locked(stamp)),
+            None => (None, LockOutcome::Gone),
+        })
     }
 }

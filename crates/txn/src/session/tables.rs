@@ -188,7 +188,8 @@ impl Inner {
             listed |= freed.is_err();
         }
         if listed {
-            self.engine.locks.release(TagRef::Table(held.table), self.number, &self.engine.slots);
+            let tag = TagRef::Table(held.table);
+            self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
         }
         if held.strong > 0 {
             // Release: the lock is given up before.
@@ -209,6 +210,7 @@ impl Inner {
     }
 
     pub(super) fn unlock_advisory(&self, key: u64, class: u16) {
-        self.engine.locks.release(TagRef::Advisory(key, class), self.number, &self.engine.slots);
+        let tag = TagRef::Advisory(key, class);
+        self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
     }
 }

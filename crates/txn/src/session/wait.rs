@@ -113,11 +113,13 @@ impl Inner {
         slot.expect_grant();
         let (locks, slots) = (&self.engine.locks, &self.engine.slots);
         let waker = (wait == Wait::Block).then(park::current);
-        match locks.request(tag, tag.hash(), self.number, mode, waker) {
-            Request::Granted(own) => Ok((Acquired::New, Some(own))),
-            Request::Added(own) => Ok((Acquired::Before, Some(own))),
-            Request::Held => Ok((Acquired::Before, None)),
-            Request::Refused => Ok((Acquired::Refused, None)),
+        let hash = tag.hash();
+        let request = locks.request(tag, hash, self.number, mode, waker);
+        let acquired = match request {
+            Request::Granted(own) => (Acquired::New, Some(own)),
+            Request::Added(own) => (Acquired::Before, Some(own)),
+            Request::Held => (Acquired::Before, None),
+            Request::Refused => return Ok((Acquired::Refused, None)),
             Request::Queued { tag: own, first } => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
                 let waited =
@@ -125,12 +127,19 @@ impl Inner {
                 slot.end_wait();
                 if waited.is_err() && slot.is_granted() {
                     // Granted while it was giving up.
-                    locks.release_modes(tag, self.number, 1 << mode, slots);
+                    locks.release_modes(tag, (self.number, 1 << mode), self.known(), slots);
                 }
                 waited?;
-                Ok((if first { Acquired::New } else { Acquired::Before }, Some(own)))
+                (if first { Acquired::New } else { Acquired::Before }, Some(own))
             }
-        }
+        };
+        self.hear(locks.released(hash));
+        Ok(acquired)
+    }
+
+    /// The highest commit that this session knows of: the next holder of a lock it gives up must see that commit.
+    pub(super) fn known(&self) -> Lsn {
+        self.seen.get().max(self.heard.get())
     }
 
     /// Gives an explicit lock up before the transaction ends: one that was only taken to wait.
@@ -140,7 +149,7 @@ impl Inner {
             held.swap_remove(at);
         }
         drop(held);
-        self.engine.locks.release(tag, self.number, &self.engine.slots);
+        self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
     }
 
     /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
@@ -184,7 +193,11 @@ impl Inner {
         let leave = || owner_slot.leave_end(self.number);
         let waited = awaited::during(Awaited::TransactionId, || self.block(leave));
         slot.end_wait();
-        waited
+        waited?;
+        if let Status::Committed(lsn) = self.engine.status.get(txid) {
+            self.hear(lsn);
+        }
+        Ok(())
     }
 
     /// Parks until the wait is granted. On an error `leave` has taken the session out of its queue; a grant may have come

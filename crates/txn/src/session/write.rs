@@ -129,26 +129,27 @@ impl RowWrite<'_> {
 
     /// Under the leaf's latch, after which nobody can lock the row without seeing the write.
     fn unless_locked(&self) -> Judgement {
-        let locks = &self.session.engine.locks;
-        if self.holding || !locks.may_be_locked(self.hash) {
-            return Judgement::Write;
-        }
-        let tag = TagRef::Row(self.tree.id, self.key);
-        match locks.must_wait(tag, self.hash, self.session.number, self.kind.lock() as u8) {
-            true => Judgement::Locked,
-            false => Judgement::Write,
+        match self.holding {
+            true => Judgement::Write,
+            false => self.unless_held(self.kind.lock() as u8, Judgement::Locked),
         }
     }
 
     fn unless_key_shared(&self) -> Judgement {
+        self.unless_held(OWN_DELETE, Judgement::KeyShared)
+    }
+
+    /// To write, unless the row's lock isn't free for this mode. If it is, the last holder's commit is heard of: the write
+    /// takes the lock over.
+    #[inline]
+    fn unless_held(&self, mode: u8, held: Judgement) -> Judgement {
         let locks = &self.session.engine.locks;
         let tag = TagRef::Row(self.tree.id, self.key);
-        match locks.may_be_locked(self.hash)
-            && locks.must_wait(tag, self.hash, self.session.number, OWN_DELETE)
-        {
-            true => Judgement::KeyShared,
-            false => Judgement::Write,
+        if locks.may_be_locked(self.hash) && locks.must_wait(tag, self.hash, self.session.number, mode) {
+            return held;
         }
+        self.session.hear(locks.released(self.hash));
+        Judgement::Write
     }
 
     fn keep_before(&mut self, present: Option<&[u8]>) -> Result<(), NoRoom> {

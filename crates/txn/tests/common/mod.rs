@@ -15,7 +15,7 @@ use txn::{Engine, InsertOutcome, Isolation, Outcome, Stamp, TxnSession};
 
 pub const CORES: usize = 2;
 /// Nothing in these tests takes longer, or it hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A test's runtime, data folder and engine.
 pub struct Bench {
