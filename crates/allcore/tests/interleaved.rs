@@ -2,6 +2,8 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod common;
+#[path = "interleaved/foreign_keys.rs"]
+mod foreign_keys;
 #[path = "interleaved/parents.rs"]
 mod parents;
 #[path = "interleaved/script.rs"]

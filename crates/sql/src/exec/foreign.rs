@@ -5,16 +5,19 @@
 //!
 //! 1. A new or changed referencing row: its parent must be there, and is locked KEY SHARE so that it stays.
 //! 2. A deleted parent, or one whose key has changed: its children are looked up and the action is done to them, which
-//!    may note more; NO ACTION and RESTRICT only look.
+//!    may note more; NO ACTION and RESTRICT lock a child KEY SHARE to see whether it stays.
 //!
-//! A parent's change and a child's arrival at the same time meet at the parent row's lock: whoever comes second sees the
-//! first one's outcome.
+//! A parent's change and a child's arrival at the same time meet at the parent row's lock. Whoever comes second waits, and
+//! hears of the first one's commit with the lock, so that the snapshot of its checks includes that commit. No child can
+//! arrive once the parent's change has the lock. Children that leave at the same time are waited for at their own rows;
+//! after each such wait the children are looked up again, since one that left its place may have come back at another.
 
 use std::sync::Arc;
 
 use bumpalo::Bump;
 
-use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, Wait};
+use storage::btree::Tree;
+use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, TxnSession, Wait};
 
 use super::constraint::{check_violation, in_table, null_violation, shown_key};
 use super::keys::{
@@ -130,7 +133,7 @@ fn same<'c>(
 
 /// Does everything that is due. Actions may make more due; every row is acted on once, so it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
-    let affected = cx.affected;
+    let (txn, affected) = (cx.txn, cx.affected);
     let mut parents = Vec::new();
     let (mut last, mut acted) = (Vec::new(), Vec::new());
     while !cx.pending.is_empty() {
@@ -147,15 +150,16 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
                     match action {
                         ReferentialAction::NoAction => last.push((child, key, old)),
                         ReferentialAction::Restrict => {
-                            let txn = cx.txn;
                             txn.with_newest(|| forbid(cx, &child, key, &old, true))?;
                         }
                         _ => {
                             act(cx, (&child, key), action, &old, new.as_deref())?;
-                            match action {
+                            if txn.keeps_snapshot() {
+                                acted.push((Arc::clone(&child), key, old.clone()));
+                            }
+                            if action == ReferentialAction::SetDefault {
                                 // The default may be the very value that is gone.
-                                ReferentialAction::SetDefault => last.push((child, key, old)),
-                                _ => acted.push((child, key, old)),
+                                last.push((child, key, old));
                             }
                         }
                     }
@@ -163,22 +167,20 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
             }
         }
     }
-    if !last.is_empty() || !parents.is_empty() {
-        cx.txn.statement_start().map_err(from_txn)?;
+    if !last.is_empty() || !acted.is_empty() || !parents.is_empty() {
+        txn.statement_start().map_err(from_txn)?;
     }
     // Checks are about all rows there are, whatever the transaction's snapshot sees.
-    let txn = cx.txn;
+    if !acted.is_empty() {
+        txn.with_newest(|| acted.iter().try_for_each(|(child, key, old)| left_over(cx, child, *key, old)))?;
+    }
     if !last.is_empty() {
         txn.with_newest(|| {
             last.iter().try_for_each(|(child, key, old)| forbid(cx, child, *key, old, false))
         })?;
     }
-    if txn.keeps_snapshot() && !acted.is_empty() {
-        cx.txn.statement_start().map_err(from_txn)?;
-        txn.with_newest(|| acted.iter().try_for_each(|(child, key, old)| left_over(cx, child, *key, old)))?;
-    }
     for (child, key, values) in parents {
-        require_parent(cx, &child, &child.foreign_keys[key], &values)?;
+        require_parent(cx, &child, &child.foreign_keys[key], &values, hold_parent)?;
     }
     cx.affected = affected;
     Ok(())
@@ -201,12 +203,43 @@ fn as_type<'v>(value: &'v Value, type_: Type) -> Result<Datum<'v>, SqlError> {
     })
 }
 
+/// How a parent's entry is locked: by tree, key, and where its newest version goes.
+type Hold = fn(&TxnSession, &Tree, &[u8], &mut Vec<u8>) -> Result<LockOutcome, txn::Error>;
+
+/// Locks the parent of a new child. In repeatable read a parent that came after the snapshot isn't there, one that went
+/// after it is an error, and one whose other columns changed will do.
+fn hold_parent(
+    txn: &TxnSession,
+    tree: &Tree,
+    key: &[u8],
+    row: &mut Vec<u8>,
+) -> Result<LockOutcome, txn::Error> {
+    if txn.keeps_snapshot() && txn.get(tree, key, row)?.is_none() {
+        return Ok(LockOutcome::Gone);
+    }
+    match txn.hold_key(tree, key, row)? {
+        LockOutcome::Gone if txn.keeps_snapshot() => Err(txn::Error::Serialization),
+        outcome => Ok(outcome),
+    }
+}
+
+/// Locks the row that has a parent's key now.
+fn hold_replacement(
+    txn: &TxnSession,
+    tree: &Tree,
+    key: &[u8],
+    row: &mut Vec<u8>,
+) -> Result<LockOutcome, txn::Error> {
+    txn.lock_row(tree, key, RowLock::KeyShare, Wait::Block, row)
+}
+
 /// Locks the parent of a child row, or fails.
 fn require_parent(
     cx: &mut Executor<'_>,
     child: &Table,
     key: &ForeignKey,
     values: &[Value],
+    hold: Hold,
 ) -> Result<(), SqlError> {
     let catalog = cx.catalog;
     let Some(parent) = catalog.table(key.parent) else {
@@ -232,14 +265,10 @@ fn require_parent(
             encode_part(part, as_type(value, parent.columns[part.column as usize].type_)?, &mut bytes)?;
         }
     }
-    let mut outcome =
-        cx.txn.lock_row(&target, &bytes, RowLock::KeyShare, Wait::Block, &mut row).map_err(from_txn)?;
+    let mut outcome = hold(cx.txn, &target, &bytes, &mut row).map_err(from_txn)?;
     if primary.is_none() && matches!(outcome, LockOutcome::Locked(_)) {
         let row_key = std::mem::take(&mut row);
-        outcome = cx
-            .txn
-            .lock_row(&table_tree(parent), &row_key, RowLock::KeyShare, Wait::Block, &mut row)
-            .map_err(from_txn)?;
+        outcome = hold(cx.txn, &table_tree(parent), &row_key, &mut row).map_err(from_txn)?;
     }
     if matches!(outcome, LockOutcome::Locked(_)) {
         return Ok(());
@@ -262,8 +291,20 @@ fn same_set(a: &[u32], b: &[u32]) -> bool {
     a.len() == b.len() && a.iter().all(|column| b.contains(column))
 }
 
-/// A child row: its key, its version, its bytes.
-type ChildRow = (Vec<u8>, Stamp, Vec<u8>);
+/// A child row.
+struct ChildRow {
+    key: Vec<u8>,
+    stamp: Stamp,
+    bytes: Vec<u8>,
+    /// The entry of a unique index that led to it: a change of the key is a change of this.
+    entry: Option<(Tree, Vec<u8>)>,
+}
+
+/// A parent's key as its children have it.
+fn as_child<'v>(child: &Table, key: &ForeignKey, old: &'v [Value]) -> Result<Vec<Datum<'v>>, SqlError> {
+    let columns = key.columns.iter().map(|column| child.columns[*column as usize].type_);
+    columns.zip(old).map(|(type_, value)| as_type(value, type_)).collect()
+}
 
 /// The children of a parent's key, at most `limit`: through an index that begins with the key's columns, or all rows.
 fn children(
@@ -273,12 +314,7 @@ fn children(
     old: &[Value],
     limit: usize,
 ) -> Result<Vec<ChildRow>, SqlError> {
-    let wanted: Vec<Datum<'_>> = key
-        .columns
-        .iter()
-        .zip(old)
-        .map(|(column, value)| as_type(value, child.columns[*column as usize].type_))
-        .collect::<Result<_, _>>()?;
+    let wanted = as_child(child, key, old)?;
     let value_of = |column: u32| key.columns.iter().position(|c| *c == column).map(|at| wanted[at]);
     let leads = |columns: &[u32]| {
         columns.len() >= key.columns.len() && same_set(&columns[..key.columns.len()], &key.columns)
@@ -323,10 +359,16 @@ fn children(
                 }
             }
         };
-        if parts.is_empty() && !matches_values(cx.txn, child, key, row, &wanted)? {
+        if parts.is_empty() && !refers(cx.txn, child, key, row, &wanted)? {
             continue;
         }
-        found.push((primary.to_vec(), stamp, row.to_vec()));
+        let unique = index.filter(|index| index.unique);
+        found.push(ChildRow {
+            key: primary.to_vec(),
+            stamp,
+            bytes: row.to_vec(),
+            entry: unique.map(|_| (target, entry.to_vec())),
+        });
         if found.len() >= limit {
             break;
         }
@@ -334,7 +376,8 @@ fn children(
     Ok(found)
 }
 
-fn matches_values(
+/// Whether a child's row has these values in the key's columns.
+fn refers(
     txn: &txn::TxnSession,
     child: &Table,
     key: &ForeignKey,
@@ -352,7 +395,53 @@ fn matches_values(
     Ok(a == b)
 }
 
-/// NO ACTION and RESTRICT: an error if there are children, unless another row has the parent's key again.
+/// What a search for a child that stays came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// One that stays: it is locked KEY SHARE.
+    Child,
+    /// One that went while it was waited for; another may have come in its place.
+    Leaving,
+}
+
+/// Looks for a child, and waits for whoever is about to remove it or to change its key.
+fn first_child(
+    cx: &mut Executor<'_>,
+    child: &Table,
+    key: &ForeignKey,
+    old: &[Value],
+) -> Result<Found, SqlError> {
+    let Some(found) = children(cx, child, key, old, 1)?.pop() else { return Ok(Found::Nothing) };
+    let mut row = Vec::new();
+    for (tree, entry) in found.entry.iter().chain([&(table_tree(child), found.key)]) {
+        let locked = cx.txn.lock_row(tree, entry, RowLock::KeyShare, Wait::Block, &mut row);
+        if !matches!(locked.map_err(from_txn)?, LockOutcome::Locked(_)) {
+            return Ok(Found::Leaving);
+        }
+    }
+    Ok(match row == found.bytes || refers(cx.txn, child, key, &row, &as_child(child, key, old)?)? {
+        true => Found::Child,
+        false => Found::Leaving,
+    })
+}
+
+/// Whether another row has the parent's key now.
+fn is_replaced(
+    cx: &mut Executor<'_>,
+    child: &Table,
+    key: &ForeignKey,
+    old: &[Value],
+) -> Result<bool, SqlError> {
+    match require_parent(cx, child, key, old, hold_replacement) {
+        Ok(()) => Ok(true),
+        Err(error) if error.code == SqlState::FOREIGN_KEY_VIOLATION => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// NO ACTION and RESTRICT: an error if there are children, unless another row has the parent's key again. With a newest
+/// snapshot.
 fn forbid(
     cx: &mut Executor<'_>,
     child: &Table,
@@ -361,10 +450,15 @@ fn forbid(
     restrict: bool,
 ) -> Result<(), SqlError> {
     let key = &child.foreign_keys[key];
-    if children(cx, child, key, old, 1)?.is_empty() {
+    let txn = cx.txn;
+    let mut found = first_child(cx, child, key, old)?;
+    if found == Found::Nothing || !restrict && is_replaced(cx, child, key, old)? {
         return Ok(());
     }
-    if !restrict && require_parent(cx, child, key, old).is_ok() {
+    while found == Found::Leaving {
+        found = txn.with_newest(|| first_child(cx, child, key, old))?;
+    }
+    if found == Found::Nothing {
         return Ok(());
     }
     let catalog = cx.catalog;
@@ -391,11 +485,13 @@ fn forbid(
 
 /// In repeatable read, after an action: children that came after the snapshot can't be acted on.
 fn left_over(cx: &mut Executor<'_>, child: &Table, key: usize, old: &[Value]) -> Result<(), SqlError> {
-    let key = &child.foreign_keys[key];
-    if children(cx, child, key, old, 1)?.is_empty() || require_parent(cx, child, key, old).is_ok() {
-        return Ok(());
+    let own = cx.txn.snapshot().txid;
+    let found = children(cx, child, &child.foreign_keys[key], old, usize::MAX)?;
+    // The action may have left the key's values in rows of its own.
+    match found.iter().all(|row| row.stamp.txid == own) {
+        true => Ok(()),
+        false => Err(from_txn(txn::Error::Serialization)),
     }
-    Err(from_txn(txn::Error::Serialization))
 }
 
 /// A child's row as an action leaves it must satisfy its table's constraints.
@@ -453,42 +549,77 @@ fn act(
         true => (0, Vec::new()),
         false => crate::planner::row_checks(cx.catalog, child)?,
     };
-    for (primary, mut stamp, mut bytes) in children(cx, child, definition, old, usize::MAX)? {
-        loop {
-            cx.check()?;
-            let memory = cx.take_arena();
-            let outcome = (|| {
-                let row = old_row(child, &bytes, &memory)?;
-                if action == ReferentialAction::Cascade && new.is_none() {
-                    return remove_row(cx, child, (&primary, stamp, row));
+    let wanted = as_child(child, definition, old)?;
+    loop {
+        let mut waited = false;
+        for ChildRow { key: primary, mut stamp, mut bytes, .. } in
+            children(cx, child, definition, old, usize::MAX)?
+        {
+            loop {
+                cx.check()?;
+                let memory = cx.take_arena();
+                let outcome = (|| {
+                    let row = old_row(child, &bytes, &memory)?;
+                    if action == ReferentialAction::Cascade && new.is_none() {
+                        return remove_row(cx, child, (&primary, stamp, row));
+                    }
+                    let changed = changed_child(cx, (child, definition), action, row, new, &memory.bump)?;
+                    check_changed(cx, child, &checks, changed)?;
+                    change_row(cx, child, (&primary, stamp, row), changed)
+                })();
+                cx.give_arena(memory);
+                match outcome? {
+                    Outcome::Changed => {}
+                    outcome => {
+                        waited |= outcome == Outcome::Gone;
+                        break;
+                    }
                 }
-                let changed = memory.bump.alloc_slice_copy(row);
-                for (at, column) in definition.columns.iter().enumerate() {
-                    let column = *column as usize;
-                    changed[column] = match (action, new) {
-                        (ReferentialAction::Cascade, Some(new)) => {
-                            let type_ = child.columns[column].type_;
-                            length::apply(as_type(&new[at], type_)?, type_, false, &memory.bump)?
-                        }
-                        (ReferentialAction::SetDefault, _) => default_of(cx, child, column, &memory.bump)?,
-                        _ => Datum::Null,
-                    };
+                waited = true;
+                let mut newest = Vec::new();
+                let locked = cx.txn.lock_row(
+                    &table_tree(child),
+                    &primary,
+                    RowLock::NoKeyUpdate,
+                    Wait::Block,
+                    &mut newest,
+                );
+                match locked.map_err(from_txn)? {
+                    LockOutcome::Locked(now) if refers(cx.txn, child, definition, &newest, &wanted)? => {
+                        (stamp, bytes) = (now, newest);
+                    }
+                    _ => break,
                 }
-                check_changed(cx, child, &checks, changed)?;
-                change_row(cx, child, (&primary, stamp, row), changed)
-            })();
-            cx.give_arena(memory);
-            if outcome? != Outcome::Changed {
-                break;
-            }
-            let mut newest = Vec::new();
-            let locked =
-                cx.txn.lock_row(&table_tree(child), &primary, RowLock::Update, Wait::Block, &mut newest);
-            match locked.map_err(from_txn)? {
-                LockOutcome::Locked(now) => (stamp, bytes) = (now, newest),
-                LockOutcome::Gone | LockOutcome::Skipped => break,
             }
         }
+        if !waited {
+            return Ok(());
+        }
+        // A child whose own key was changed meanwhile is at another place now.
+        cx.txn.statement_start().map_err(from_txn)?;
     }
-    Ok(())
+}
+
+/// A child's row as an action leaves it.
+fn changed_child<'b>(
+    cx: &Executor<'_>,
+    (child, key): (&Table, &ForeignKey),
+    action: ReferentialAction,
+    row: &[Datum<'b>],
+    new: Option<&'b [Value]>,
+    bump: &'b Bump,
+) -> Result<&'b [Datum<'b>], SqlError> {
+    let changed = bump.alloc_slice_copy(row);
+    for (at, column) in key.columns.iter().enumerate() {
+        let column = *column as usize;
+        changed[column] = match (action, new) {
+            (ReferentialAction::Cascade, Some(new)) => {
+                let type_ = child.columns[column].type_;
+                length::apply(as_type(&new[at], type_)?, type_, false, bump)?
+            }
+            (ReferentialAction::SetDefault, _) => default_of(cx, child, column, bump)?,
+            _ => Datum::Null,
+        };
+    }
+    Ok(changed)
 }
