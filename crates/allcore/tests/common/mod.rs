@@ -76,7 +76,7 @@ impl Server {
     /// Starts the process and waits until it answers.
     pub fn launch(&mut self) {
         self.launch_unready();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         while self.try_psql("postgres", "select 1").is_err() {
             let exited = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(
@@ -139,7 +139,7 @@ impl Server {
         let mut child = self.child.take().unwrap();
         let told = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
         assert!(told.success());
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         loop {
             if let Some(status) = child.try_wait().unwrap() {
                 assert!(status.success(), "stopped with {status:?} ({:?}):\n{}", status.signal(), self.log());
@@ -220,7 +220,7 @@ impl Server {
 
     /// Waits until the session of this number runs a statement: a cancel that came earlier would be forgotten.
     pub fn wait_active(&self, pid: i32) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         // For a while: that it was active may have been its Parse.
         let running = format!(
             "select state = 'active' and clock_timestamp() - state_change > interval '10 ms'
