@@ -5,10 +5,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead
+.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead instructions conformance
 
 help: ## This list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install the system packages that build and tests need
 	@scripts/setup.sh
@@ -31,11 +31,17 @@ demo: build ## pgbench against allcore (and PostgreSQL where installed), with a 
 loom: ## Model checks of the concurrent structures
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log --test loom_work
 
-soak: setup ## 500 crash rounds and 10 minutes of mixed load in a pool a tenth of the data
+soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories
 	@scripts/soak.sh
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
 	@scripts/fuzz.py $(ARGS)
+
+conformance: build ## PostgreSQL 18's regression files on both servers, compared (needs ../shared); ARGS="boolean int4"
+	@scripts/conformance.py $(ARGS)
+
+instructions: build ## Instructions per prepared select and tpcb transaction; ARGS="--baseline BINARY --limit 1.01"
+	@scripts/instructions.py $(ARGS)
 
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
 	@scripts/bench.py

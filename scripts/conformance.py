@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""PostgreSQL 18's own regression files, statement by statement, on PostgreSQL 18 and on Allcore.
+
+Each file has a database of its own on both servers, set up by the source's test_setup.sql. Within a transaction each
+statement stands behind a savepoint: where one server alone fails, both go back, so that they stay comparable. A
+statement's answer is of one class:
+
+    same         the same rows, names and types of columns, command tags and SQLSTATE
+    varies       PostgreSQL itself answers differently when it is asked again
+    unsupported  Allcore says 0A000, or names a function, type, setting or catalog relation that PostgreSQL has, as not there
+    follows      it differs and uses an object that an unsupported or following statement should have changed
+    wrong        it differs and nothing of the above explains it
+    hang         no answer within the limit where PostgreSQL had one
+    internal     XX000, or the connection is lost
+
+The statements that are wrong, hang or are internal stand in target/conformance/, the table goes to standard output.
+"""
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import fuzz
+from conformance_split import Script, Step
+from pg_source import fetch
+from wire import Connection, Lost
+
+CLASSES = ["same", "varies", "unsupported", "follows", "wrong", "hang", "internal"]
+SHOWN = ["wrong", "hang", "internal"]
+# Objects of a database of its own have numbers above these in PostgreSQL: their types' numbers say nothing.
+FIRST_OWN = 16384
+COPY_FILE = re.compile(r"\s*copy\s+(.*?)\s+from\s+'([^']+)'", re.I | re.S)
+COPY_TO_FILE = re.compile(r"\s*copy\s+.*\bto\s+'", re.I | re.S)
+CONTROL = re.compile(
+    r"\s*(begin|start|commit|end|rollback|abort|savepoint|release|prepare\s+transaction|set\s+(local\s+)?transaction"
+    r"|set\s+session\s+characteristics|lock|declare)\b", re.I)
+EXPLAIN = re.compile(r"\s*explain\b", re.I)
+ORDERED = re.compile(r"\border\s+by\b", re.I)
+QUERY = re.compile(r"\s*(select|values|table|with|\()", re.I)
+NAME = re.compile(r'"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$]*)', re.I)
+CHANGES = re.compile(
+    r"""\s*(?:create(?:\s+or\s+replace)?(?:\s+(?:unique|temp|temporary|unlogged|global|local|trusted|constraint|recursive))*
+    \s+(?P<kind>[a-z]+(?:\s+(?:view|class|family|wrapper|mapping|trigger|search\s+\w+|table|data\s+wrapper))?)
+    (?:\s+concurrently)?(?:\s+if\s+not\s+exists)?
+    |alter\s+(?P<altered>[a-z]+(?:\s+(?:view|class|family|search\s+\w+))?)(?:\s+if\s+exists)?(?:\s+only)?
+    |drop\s+(?P<dropped>[a-z]+(?:\s+(?:view|class|family|search\s+\w+))?)(?:\s+concurrently)?(?:\s+if\s+exists)?
+    |insert\s+into|update(?:\s+only)?|delete\s+from(?:\s+only)?|merge\s+into(?:\s+only)?|truncate(?:\s+table)?(?:\s+only)?
+    |copy|refresh\s+materialized\s+view(?:\s+concurrently)?|reindex\s+\w+|prepare|declare|grant\s.*?\son|revoke\s.*?\son|comment\s+on\s+\w+
+    |cluster|vacuum|analyze|execute|deallocate)\s+(?P<name>(?:"(?:[^"]|"")+"|[\w$]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[\w$]+))*)""",
+    re.I | re.X | re.S)
+CATALOG = re.compile(r'relation "(pg_|information_schema\.)')
+INTO = re.compile(r"\binto\s+(?:temp\s+|temporary\s+|table\s+|unlogged\s+)*([\w$\".]+)", re.I)
+SETS = re.compile(r"\s*(?:re)?set\s+(?:session\s+|local\s+)?(?P<name>[\w.]+)", re.I)
+
+
+class Stuck(Exception):
+    """A statement that has no answer within the limit."""
+
+
+def words(text):
+    """The names of a text, as the catalog would hold them."""
+    return {quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in NAME.findall(text)}
+
+
+class Pair:
+    """A session on each server, in databases of the same name."""
+
+    def __init__(self, sockets, name, limit):
+        self.sockets, self.name, self.limit = sockets, name, limit
+        self.sides = []
+        for path in sockets:
+            other = Connection(path, "postgres")
+            other.query(f"drop database if exists {name}")
+            other.query(f"create database {name}")
+            other.close()
+        self.connect()
+
+    def connect(self):
+        for side in self.sides:
+            side.close()
+        self.sides = [Connection(path, self.name, self.limit) for path in self.sockets]
+        self.sides[0].query("set datestyle = 'Postgres, MDY'; set timezone = 'America/Los_Angeles'; set intervalstyle = 'postgres_verbose'")
+        self.sides[1].query("set datestyle = 'Postgres, MDY'")
+        self.sides[1].query("set timezone = 'America/Los_Angeles'")
+        self.sides[1].query("set intervalstyle = 'postgres_verbose'")
+
+    def drop(self):
+        for side in self.sides:
+            side.close()
+        for path in self.sockets:
+            other = Connection(path, "postgres")
+            other.query(f"drop database {self.name}")
+            other.close()
+
+    def ask(self, number, step):
+        side = self.sides[number]
+        data = step.data.encode(errors="surrogateescape") if step.data is not None else None
+        try:
+            return side.ask(step.text, data)
+        except TimeoutError:
+            return self.cancelled(side)
+
+    def cancelled(self, side):
+        """A statement that took too long is cancelled; without an answer to that the session is stuck."""
+        side.cancel()
+        side.input = side.socket.makefile("rb")
+        try:
+            side.results()
+        except (TimeoutError, Lost, OSError):
+            pass
+        raise Stuck
+
+
+def seen(results, ordered, rows_matter):
+    """What of the results is compared."""
+    out = []
+    for columns, rows, tag, error in results:
+        described = [(name, 0 if type_ >= FIRST_OWN else type_) for name, type_ in columns]
+        if error:
+            out.append(("error", error[0]))
+        elif not rows_matter:
+            out.append((described, tag))
+        else:
+            out.append((described, rows if ordered else sorted(rows, key=repr), tag))
+    return out
+
+
+class File:
+    """One regression file on both servers."""
+
+    def __init__(self, pair, variables, note):
+        self.pair, self.variables, self.note = pair, variables, note
+        self.tainted = set()
+        self.counts = collections.Counter()
+
+    def run(self, path, counted):
+        script = Script(path.read_text(encoding="utf-8", errors="surrogateescape"), self.variables)
+        for step in script.steps():
+            if step.text == "\\c":
+                self.pair.connect()
+                continue
+            if COPY_TO_FILE.match(step.text):
+                continue
+            kind = self.step(path, self.plain(step))
+            if counted and kind:
+                self.counts[kind] += 1
+
+    def plain(self, step):
+        """COPY from a file of the source's becomes COPY FROM STDIN, for both read the same bytes then."""
+        found = COPY_FILE.match(step.text)
+        if found and os.path.isfile(found[2]):
+            data = Path(found[2]).read_text(encoding="utf-8", errors="surrogateescape")
+            return Step(step.line, f"copy {found[1]} from stdin{step.text[found.end():]}", data)
+        return step
+
+    def step(self, path, step):
+        pair, text = self.pair, step.text
+        guarded = pair.sides[0].state == "T" == pair.sides[1].state and not CONTROL.match(text)
+        if guarded:
+            for number in (0, 1):
+                pair.ask(number, Step(0, "savepoint conformance"))
+        try:
+            expected = pair.ask(0, step)
+        except Stuck:
+            pair.connect()
+            return None
+        kind, given = self.classified(step, expected)
+        if kind in SHOWN:
+            self.note(kind, path, step, expected, given)
+        if kind in ("hang", "internal") or pair.sides[0].state != pair.sides[1].state:
+            self.again(guarded, given)
+        if kind not in ("same", "varies"):
+            self.taint(text)
+        if step.ended_by.startswith("\\gset"):
+            self.gset(step, expected)
+        return kind
+
+    def again(self, guarded, given):
+        """Both sessions go back to where they can be compared."""
+        pair = self.pair
+        if given is None:
+            pair.connect()
+        elif guarded and all(side.state in "TE" for side in pair.sides):
+            for number in (0, 1):
+                pair.ask(number, Step(0, "rollback to savepoint conformance"))
+        elif any(side.state in "TE" for side in pair.sides):
+            for number in (0, 1):
+                pair.ask(number, Step(0, "rollback"))
+
+    def classified(self, step, expected):
+        """The class, and Allcore's results where it gave any."""
+        pair, text = self.pair, step.text
+        begun = time.monotonic()
+        try:
+            given = pair.ask(1, step)
+        except Stuck:
+            return "follows" if self.follows(text) else "hang", None
+        except (Lost, OSError):
+            return "internal", None
+        ordered = bool(ORDERED.search(text))
+        rows_matter = not EXPLAIN.match(text)
+        a, b = seen(expected, ordered, rows_matter), seen(given, ordered, rows_matter)
+        if a == b:
+            return "same", given
+        codes = [error[0] for _, _, _, error in given if error]
+        if any(code.startswith("XX") for code in codes):
+            return "internal", given
+        if any(code == "0A000" for code in codes) or self.lacking(expected, given):
+            return "unsupported", given
+        if self.follows(text):
+            return "follows", given
+        if QUERY.match(text) and pair.sides[0].state == "I" and time.monotonic() - begun < pair.limit:
+            try:
+                if seen(pair.ask(0, step), ordered, True) != a:
+                    return "varies", given
+            except Stuck:
+                pass
+        return "wrong", given
+
+    @staticmethod
+    def lacking(expected, given):
+        """Whether Allcore names a function, type, setting or relation of the catalog that PostgreSQL has."""
+        theirs = [error[0] for _, _, _, error in expected if error]
+        for _, _, _, error in given:
+            if error and error[0] not in theirs:
+                return error[0] in ("42883", "42704") or bool(error[0] == "42P01" and CATALOG.search(error[1]))
+        return False
+
+    def follows(self, text):
+        return bool(self.tainted & words(text))
+
+    def taint(self, text):
+        """What the statement should have changed is not comparable from here on."""
+        for found in re.finditer(r"(?:^|;|\bas\s*\(|\bwith\b.*?\()\s*(?=\w)", text, re.I | re.S):
+            changed = CHANGES.match(text, found.end())
+            if changed:
+                self.tainted.add(changed["name"].split(".")[-1].strip().strip('"').lower())
+            setting = SETS.match(text, found.end())
+            if setting:
+                self.tainted.add(setting["name"].lower())
+        for found in INTO.finditer(text):
+            self.tainted.add(found[1].split(".")[-1].strip('"').lower())
+        partition = re.search(r"\b(?:partition\s+of|on)\s+([\w.]+)", text, re.I)
+        if partition and re.match(r"\s*(create|alter|drop)\b", text, re.I):
+            self.tainted.add(partition[1].split(".")[-1].lower())
+
+    def gset(self, step, expected):
+        prefix = step.ended_by.split(maxsplit=1)[1:] or [""]
+        for columns, rows, _, _ in expected:
+            if len(rows) == 1:
+                for (name, _), value in zip(columns, rows[0]):
+                    self.variables[prefix[0].strip() + name] = value or ""
+
+
+def show(results):
+    if results is None:
+        return "no answer"
+    lines = []
+    for columns, rows, tag, error in results:
+        if error:
+            lines.append(f"{error[0]} {error[1]}")
+            continue
+        lines.append(f"{tag} {columns}" if columns else str(tag))
+        lines += [str(row)[:300] for row in rows[:8]]
+    return "\n".join(lines)
+
+
+class Notes:
+    """The statements to look at, a file for each class."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.files = {kind: open(folder / f"{kind}.txt", "w", encoding="utf-8", errors="replace") for kind in SHOWN}
+
+    def __call__(self, kind, path, step, expected, given):
+        text = f"=== {path.stem}:{step.line}\n{step.text[:1500]}\n--- PostgreSQL\n{show(expected)}\n--- Allcore\n{show(given)}\n\n"
+        self.files[kind].write(text)
+        self.files[kind].flush()
+
+
+class Server:
+    """Allcore, started anew where it is gone or stuck."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder, self.count = binary, Path(folder), 0
+        self.process, self.socket = None, None
+
+    def ready(self):
+        if self.process and self.process.poll() is None:
+            try:
+                Connection(self.socket, "postgres", 20).close()
+                return self.socket
+            except (Lost, OSError):
+                self.stop()
+        self.count += 1
+        folder = self.folder / str(self.count)
+        folder.mkdir()
+        self.process, self.socket = fuzz.serve(self.binary, folder)
+        return self.socket
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+def table(counts, files):
+    total = sum(counts.values()) or 1
+    lines = [f"{total} statements of {files} files", "", "| class | statements | share |", "| --- | ---: | ---: |"]
+    return "\n".join(lines + [f"| {kind} | {counts[kind]} | {100 * counts[kind] / total:.1f}% |" for kind in CLASSES])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="names of regression files, all by default")
+    parser.add_argument("--allcore", default=fuzz.TARGET / "release/allcore", help="the binary")
+    parser.add_argument("--limit", type=float, default=20, help="seconds for a statement")
+    options = parser.parse_args()
+    if not fuzz.PEER.exists():
+        print(f"skipped: PostgreSQL 18 is not there ({fuzz.PEER})")
+        return 0
+    source = Path(fetch()) / "src/test/regress"
+    said = subprocess.run([fuzz.PEER, "start"], check=True, capture_output=True, text=True).stdout
+    postgres = Path(said.splitlines()[-1]) / ".s.PGSQL.5432"
+    names = options.files or sorted(path.stem for path in (source / "sql").glob("*.sql") if path.stem != "test_setup")
+    notes = Notes(Path(fuzz.TARGET) / "conformance")
+    counts = collections.Counter()
+    per_file = open(Path(fuzz.TARGET) / "conformance/files.txt", "w", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(options.allcore, folder)
+        for done, name in enumerate(names, 1):
+            pair = Pair([postgres, server.ready()], f"conformance_{os.getpid()}", options.limit)
+            variables = {"PG_ABS_SRCDIR": str(source), "PG_LIBDIR": "/nonexistent", "PG_DLSUFFIX": ".so"}
+            file = File(pair, variables, notes)
+            begun = time.monotonic()
+            try:
+                setup = File(pair, variables, lambda *_: None)
+                setup.run(source / "sql/test_setup.sql", False)
+                file.tainted = setup.tainted
+                file.run(source / "sql" / f"{name}.sql", True)
+                pair.drop()
+            except (Lost, OSError, Stuck) as fault:
+                print(f"{name}: cut short by {type(fault).__name__}: {fault}", file=sys.stderr)
+            counts += file.counts
+            line = " ".join(f"{kind} {file.counts[kind]}" for kind in CLASSES if file.counts[kind])
+            per_file.write(f"{name}: {line}\n")
+            per_file.flush()
+            print(f"[{done}/{len(names)}] {name}: {line} ({time.monotonic() - begun:.1f} s)", file=sys.stderr, flush=True)
+        server.stop()
+    print(table(counts, len(names)))
+    return 1 if any(counts[kind] for kind in ("hang", "internal")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
