@@ -1,4 +1,4 @@
-//! `allcore check`: verifies a data folder whose server is down.
+//! `allcore check`: verifies a data folder whose server is down, and changes nothing in it.
 
 use crate::logger;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +13,8 @@ pub fn run(data: &Path) -> Result<(), String> {
     logger::install();
     crate::must_be_data_folder(data)?;
     let fault = |fault: &dyn std::fmt::Display| format!("{}: {fault}", data.display());
-    let database = Database::open(data, Options::default()).map_err(|e| fault(&e))?;
+    let options = Options { look_only: true, ..Options::default() };
+    let database = Database::open(data, options).map_err(|e| fault(&e))?;
     let bar = ProgressBar::new(0);
     bar.set_style(
         ProgressStyle::with_template("[{bar:30}] {pos}/{len} pages, {elapsed} {wide_msg}")

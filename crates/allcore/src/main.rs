@@ -102,7 +102,8 @@ Verify every page, tree and index of a data folder whose server is down.
 
 Reads all pages in use and verifies their checksums, then every tree: order of keys, links, levels, that no page is used \
 twice or lost, and that tables and their indexes agree. Exit status 0 when all is well, 1 with a line for each \
-fault when not. A folder whose server was killed is recovered first, as at a start; nothing else is changed.";
+fault when not. Nothing in the folder is changed. Where a server was killed, its log is repeated in memory and in a \
+nameless file in the folder for temporary files (TMPDIR), so that what the next start will find is what is checked.";
 
 const PASSWD_HELP: &str = "\
 Set the password of a user, for servers started with --auth scram.

@@ -48,6 +48,7 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
             FileIoKind::Threads => runtime::FileIo::Threads,
         },
         max_connections,
+        discard_log_after: settings.discard_log_after,
         given: given(&settings, &addresses, tls.is_some()),
         ..sql::database::Options::default()
     };

@@ -58,6 +58,9 @@ pub struct ServeSettings {
     /// Sessions at one time; the next one is refused with 53300 [default: 5000]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
+    /// Start although the log is damaged at LSN, which the refusal names, and give up what follows; a copy is kept
+    #[arg(long, value_name = "LSN", value_parser = log_position)]
+    pub discard_log_after: Option<u64>,
     /// File with settings, `name = value` a line, names as the long options
     #[arg(long, value_name = "FILE", env = "ALLCORE_CONFIG")]
     pub config: Option<PathBuf>,
@@ -132,6 +135,14 @@ impl ServeSettings {
             _ => Err("there is no such setting; see 'allcore serve --help'".to_owned()),
         }
     }
+}
+
+/// A position of the log as messages name it: two hexadecimal numbers with a stroke between.
+fn log_position(text: &str) -> Result<u64, String> {
+    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+    text.split_once('/')
+        .and_then(|(high, low)| Some(part(high)? << 32 | part(low)?))
+        .ok_or_else(|| format!("'{text}' is no position of the log, as 0/1A2B3C8"))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -23,6 +23,7 @@ use std::time::Duration;
 use runtime::Runtime;
 use runtime::interrupt::Interrupt;
 use runtime::memory::RegionKind;
+use storage::recovery::Manner;
 use storage::store::StoreOptions;
 use storage::{Error as StorageError, Store};
 use sync::SpinLock;
@@ -57,6 +58,10 @@ pub struct Options {
     pub max_connections: usize,
     /// Time between two looks at which trees are to be vacuumed.
     pub autovacuum_pause: Duration,
+    /// Change nothing in the folder: what recovery and sessions change lies in memory and in nameless temporary files.
+    pub look_only: bool,
+    /// The log is damaged at this position, and what follows is to be given up.
+    pub discard_log_after: Option<u64>,
     /// What only the caller can say of the server, as settings to SHOW: `port`, `listen_addresses`,
     /// `unix_socket_directories`, `ssl`.
     pub given: Vec<(&'static str, String)>,
@@ -71,6 +76,8 @@ impl Default for Options {
             file_io: runtime::FileIo::Auto,
             max_connections: 1 << 14,
             autovacuum_pause: Duration::from_secs(1),
+            look_only: false,
+            discard_log_after: None,
             given: Vec::new(),
         }
     }
@@ -252,8 +259,13 @@ impl Database {
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
         let frames =
             (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
+        let manner = Manner {
+            look_only: options.look_only,
+            discard_log_after: options.discard_log_after.map(storage::Lsn),
+        };
+        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.core_count()) };
         let opened =
-            runtime.call(0, || open_shared(path, &runtime, frames, options.max_connections, options.given));
+            runtime.call(0, || open_shared(path, &runtime, &store, options.max_connections, options.given));
         match opened {
             Ok(shared) => {
                 autovacuum::start(&shared, options.autovacuum_pause);
@@ -368,18 +380,18 @@ pub(crate) fn no_database(name: &str) -> SqlError {
 fn open_shared(
     path: &Path,
     runtime: &Arc<Runtime>,
-    frames: usize,
+    options: &StoreOptions,
     max_connections: usize,
     mut given: Given,
 ) -> Result<Arc<Shared>, OpenError> {
-    let options = StoreOptions::new(frames, runtime.core_count());
-    let new = runtime::file::list(path).map_or(true, |found| {
-        // The lock file alone is what an unfinished first start leaves behind.
-        found.iter().all(|file| file.file_name().is_some_and(|name| name == "lock"))
-    });
+    let new = !options.manner.look_only
+        && runtime::file::list(path).map_or(true, |found| {
+            // The lock file alone is what an unfinished first start leaves behind.
+            found.iter().all(|file| file.file_name().is_some_and(|name| name == "lock"))
+        });
     let store = match new {
-        true => Store::create(path, runtime, &options)?,
-        false => Store::open(path, runtime, &options)?,
+        true => Store::create(path, runtime, options)?,
+        false => Store::open(path, runtime, options)?,
     };
     if new {
         storage::btree::Tree::create_first(&store, system::SYSTEM_TREE)?;

@@ -2,7 +2,8 @@
 //!
 //! 1. A new epoch begins: its position is the redo position; from there on each page's first change carries its image.
 //! 2. When everything before it is filled, the floor and the upper rooms' values are asked for.
-//! 3. Every page with an unwritten change from before the redo position is written, and the data file synced.
+//! 3. Every page with an unwritten change from before the redo position is written, the data file stamped with the
+//!    checkpoint's number and synced.
 //! 4. The checkpoint's record is appended and durable: the control file promises that the log reaches at least there.
 //! 5. The control file is written. Only now does recovery begin at the new position.
 //! 6. Log before the floor is let go.
@@ -18,6 +19,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::control::Control;
+use crate::datafile::Stamp;
 use crate::log::{Critical, MOST_INFO, Wal};
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
@@ -32,8 +34,10 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pages as a checkpoint needs them.
 pub trait CheckpointPages {
-    /// Writes every page with a change logged before `lsn`, then makes the data file durable. `pace(done, total)` may park.
+    /// Writes every page with a change logged before `lsn`. `pace(done, total)` may park.
     fn write_before(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error>;
+    /// Stamps the data file with the folder's salt and the checkpoint's number, and makes it durable.
+    fn seal(&self, salt: u32, generation: u64) -> Result<(), Error>;
     /// Pages that the data file has.
     fn count(&self) -> u32;
 }
@@ -43,6 +47,12 @@ impl CheckpointPages for Pool {
         self.flush_before_paced(lsn, pace)
     }
 
+    fn seal(&self, salt: u32, generation: u64) -> Result<(), Error> {
+        let file = self.file(PageNo(0));
+        file.stamp(Stamp { salt, generation })?;
+        file.sync()
+    }
+
     fn count(&self) -> u32 {
         self.file(PageNo(0)).pages()
     }
@@ -50,12 +60,18 @@ impl CheckpointPages for Pool {
 
 /// Takes a checkpoint as fast as it goes; returns its redo position. Waits for one that is under way.
 pub fn run(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
-    run_paced(wal, pages, &mut |_, _| {})
+    run_paced(wal, pages, false, &mut |_, _| {})
+}
+
+/// As [`run`], the last one of a store that is closed: nobody appends any more.
+pub fn run_last(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
+    run_paced(wal, pages, true, &mut |_, _| {})
 }
 
 fn run_paced(
     wal: &Wal,
     pages: &dyn CheckpointPages,
+    last: bool,
     pace: &mut dyn FnMut(usize, usize),
 ) -> Result<Lsn, Error> {
     // Acquire: what the last one wrote to the control file is seen.
@@ -64,7 +80,7 @@ fn run_paced(
     }
     // Pages it had in hand would never be written or evicted again, and nobody else's turn would come.
     let critical = Critical("a checkpoint panicked");
-    let result = run_alone(wal, pages, pace);
+    let result = run_alone(wal, pages, last, pace);
     std::mem::forget(critical);
     // Release: pairs with the swap.
     wal.checkpointing.store(false, Ordering::Release);
@@ -79,6 +95,7 @@ fn run_paced(
 fn run_alone(
     wal: &Wal,
     pages: &dyn CheckpointPages,
+    last: bool,
     pace: &mut dyn FnMut(usize, usize),
 ) -> Result<Lsn, Error> {
     sync::stop::point("checkpoint.begin");
@@ -87,14 +104,30 @@ fn run_alone(
     let info = wal.info_source.get().map_or_else(Vec::new, |source| source());
     assert!(info.len() <= MOST_INFO, "checkpoint info is at most {MOST_INFO} bytes");
     let count = pages.count();
+    // Relaxed: one checkpoint at a time.
+    let generation = wal.generation.load(Ordering::Relaxed) + 1;
     pages.write_before(redo, pace)?;
+    pages.seal(wal.salt(), generation)?;
     sync::stop::point("checkpoint.pages_written");
     wal.ensure_checkpoint()?;
     let log_end = wal.append_checkpoint(&info);
     wal.wait_durable(log_end)?;
     sync::stop::point("checkpoint.before_control");
     let (salt, segment_bytes) = (wal.salt(), wal.options().segment_bytes);
-    wal.control.write(&Control { salt, segment_bytes, redo, floor, log_end, pages: count, info })?;
+    // A straggler that appends between here and the end of the process is found by its record.
+    let closed = last && wal.position() == log_end;
+    wal.control.write(&Control {
+        salt,
+        segment_bytes,
+        redo,
+        floor,
+        log_end,
+        pages: count,
+        generation,
+        closed,
+        info,
+    })?;
+    wal.generation.store(generation, Ordering::Relaxed); // Relaxed: as above
     sync::stop::point("checkpoint.after_control");
     wal.truncate(floor)?;
     Ok(redo)
@@ -137,6 +170,7 @@ impl Checkpointer {
         let (mut position, mut since) = (wal.position(), runtime::time::now());
         while !self.stopping() {
             pause(TICK);
+            wal.note_durable();
             let volume = wal.position().0 - position.0;
             let interval = if wal.is_short() { SHORT_INTERVAL } else { INTERVAL };
             let due = volume >= wal.options().checkpoint_bytes / 2
@@ -156,7 +190,7 @@ impl Checkpointer {
     /// Spreads the writes out over half the time or log volume that there is until the next checkpoint is due.
     fn paced(&self, wal: &Wal, pool: &Pool) -> Result<Lsn, Error> {
         let (start, begun) = (wal.position().0, runtime::time::now());
-        run_paced(wal, pool, &mut |done, total| {
+        run_paced(wal, pool, false, &mut |done, total| {
             let ahead = || {
                 let volume =
                     (wal.position().0 - start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);

@@ -20,7 +20,7 @@ const COPY_BYTES: usize = 4096;
 const COPIES: u64 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Offsets in a copy.
 mod at {
@@ -36,9 +36,13 @@ mod at {
     pub(super) const LOG_END: usize = 56;
     pub(super) const PAGES: usize = 64;
     pub(super) const INFO_LENGTH: usize = 68;
-    pub(super) const INFO: usize = 72;
+    pub(super) const GENERATION: usize = 72;
+    pub(super) const FLAGS: usize = 80;
+    pub(super) const INFO: usize = 84;
 }
 const _: () = assert!(at::INFO + MOST_INFO <= COPY_BYTES);
+/// Flag: nothing was appended after the log end, since the store was closed.
+const CLOSED: u32 = 1;
 
 /// What the control file says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +59,10 @@ pub struct Control {
     pub log_end: Lsn,
     /// Pages that the file `pages` had at least.
     pub pages: u32,
+    /// Counts the checkpoints. The file `pages` has this number or, when a checkpoint was cut short, the next one.
+    pub generation: u64,
+    /// The store was closed: nothing was appended after `log_end`.
+    pub closed: bool,
     /// The upper rooms' values.
     pub info: Vec<u8>,
 }
@@ -62,7 +70,9 @@ pub struct Control {
 impl Control {
     /// Of a new data folder.
     pub(crate) fn new(segment_bytes: u64, salt: u32, start: Lsn) -> Control {
-        Control { salt, segment_bytes, redo: start, floor: start, log_end: start, pages: 0, info: Vec::new() }
+        let (redo, floor, log_end) = (start, start, start);
+        let (generation, closed, info) = (0, false, Vec::new());
+        Control { salt, segment_bytes, redo, floor, log_end, pages: 0, generation, closed, info }
     }
 
     fn encode(&self, sequence: u64, copy: &mut [u8]) {
@@ -79,6 +89,8 @@ impl Control {
         put(at::FLOOR, &self.floor.0.to_le_bytes());
         put(at::LOG_END, &self.log_end.0.to_le_bytes());
         put(at::PAGES, &self.pages.to_le_bytes());
+        put(at::GENERATION, &self.generation.to_le_bytes());
+        put(at::FLAGS, &if self.closed { CLOSED } else { 0 }.to_le_bytes());
         put(at::INFO_LENGTH, &(self.info.len() as u32).to_le_bytes());
         put(at::INFO, &self.info);
         let checksum = crc32c::crc32c(&copy[at::VERSION..]);
@@ -122,6 +134,8 @@ impl Control {
             floor: Lsn(u64_at(at::FLOOR)?),
             log_end: Lsn(u64_at(at::LOG_END)?),
             pages: u32_at(at::PAGES)?,
+            generation: u64_at(at::GENERATION)?,
+            closed: u32_at(at::FLAGS)? & CLOSED != 0,
             info: copy[at::INFO..at::INFO + info_length].to_vec(),
         };
         Some((sequence, Ok(control)))
@@ -132,6 +146,8 @@ impl Control {
 #[derive(Debug)]
 pub struct ControlFile {
     file: File,
+    /// Opened for looking: nothing is written.
+    read_only: bool,
     /// Of the copy that counts.
     sequence: AtomicU64,
 }
@@ -141,7 +157,7 @@ impl ControlFile {
     pub(crate) fn create(folder: &Path, control: &Control) -> Result<ControlFile, Error> {
         let options = OpenOptions { create: true, truncate: true, ..OpenOptions::default() };
         let file = File::open(&folder.join(NAME), options).during("making the control file")?;
-        let control_file = ControlFile { file, sequence: AtomicU64::new(0) };
+        let control_file = ControlFile { file, read_only: false, sequence: AtomicU64::new(0) };
         for _ in 0..COPIES {
             control_file.write(control)?;
         }
@@ -151,12 +167,19 @@ impl ControlFile {
     }
 
     /// Opens it and reads the copy that counts.
+    #[cfg(test)]
     pub(crate) fn open(folder: &Path) -> Result<(ControlFile, Control), Error> {
+        ControlFile::open_as(folder, false)
+    }
+
+    /// Opens it and reads the copy that counts; with `read_only` what is written goes nowhere.
+    pub(crate) fn open_as(folder: &Path, read_only: bool) -> Result<(ControlFile, Control), Error> {
         let path = folder.join(NAME);
         if !runtime::file::exists(&path).during("looking for the control file")? {
             return Err(Error::Format(FormatProblem::Missing(NAME)));
         }
-        let file = File::open(&path, OpenOptions::default()).during("opening the control file")?;
+        let file = File::open(&path, OpenOptions { read_only, ..OpenOptions::default() })
+            .during("opening the control file")?;
         let mut bytes = AlignedBuf::new(COPY_BYTES * COPIES as usize);
         let length = file.read_some_at(&mut bytes, 0).during("reading the control file")?;
         let newest = bytes[..length]
@@ -165,7 +188,7 @@ impl ControlFile {
             .max_by_key(|(sequence, _)| *sequence);
         match newest {
             Some((sequence, control)) => {
-                Ok((ControlFile { file, sequence: AtomicU64::new(sequence) }, control?))
+                Ok((ControlFile { file, read_only, sequence: AtomicU64::new(sequence) }, control?))
             }
             None => Err(Error::Format(FormatProblem::Damaged(NAME))),
         }
@@ -173,6 +196,9 @@ impl ControlFile {
 
     /// Writes the older copy anew, durable when this returns. One caller at a time.
     pub(crate) fn write(&self, control: &Control) -> Result<(), Error> {
+        if self.read_only {
+            return Ok(());
+        }
         // Relaxed: one caller at a time.
         let sequence = self.sequence.load(Ordering::Relaxed) + 1;
         let mut copy = AlignedBuf::new(COPY_BYTES);

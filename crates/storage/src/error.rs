@@ -2,7 +2,8 @@
 
 use std::{fmt, io};
 
-use crate::page::PageNo;
+pub use crate::log::damage::LogDamage;
+use crate::page::{Lsn, PageNo};
 
 /// An operation of the operating system that failed. Cheap to copy, so that everybody who waited for one write can be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +40,17 @@ pub enum FormatProblem {
     Missing(&'static str),
     /// A file is there and damaged beyond what recovery repairs.
     Damaged(&'static str),
+    /// The log is damaged before a position that was known to be durable.
+    LogDamaged(Box<LogDamage>),
+    /// The end of the log was to be discarded from a position on that does not fit.
+    Discard {
+        /// The position that was named.
+        asked: Lsn,
+        /// Where the log is damaged, if it is.
+        damage: Option<Box<LogDamage>>,
+    },
+    /// Files of different times or folders lie together.
+    Mixed(&'static str),
 }
 
 impl fmt::Display for FormatProblem {
@@ -58,6 +70,16 @@ impl fmt::Display for FormatProblem {
             }
             FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
             FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),
+            FormatProblem::LogDamaged(damage) => damage.fmt(f),
+            FormatProblem::Discard { asked, damage: None } => {
+                write!(f, "--discard-log-after {asked} does not fit: the log is whole; start without it")
+            }
+            FormatProblem::Discard { asked, damage: Some(damage) } => {
+                write!(f, "--discard-log-after {asked} does not fit: {damage}")
+            }
+            FormatProblem::Mixed(what) => {
+                write!(f, "{what}; restore control, durable, log and pages from one backup")
+            }
         }
     }
 }

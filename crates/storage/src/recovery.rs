@@ -19,11 +19,14 @@
 //! | a control file of another version | refused: `Version` |
 //! | no log folder, or no segment that holds the floor | refused: `Missing` |
 //! | a segment missing between others | refused: `Missing` |
-//! | a segment of the wrong length | refused: `Damaged` |
-//! | the log ends before what the last checkpoint saw durable | refused: `Damaged` (log was lost) |
+//! | a segment that is too long | refused: `Damaged` |
+//! | a segment that was cut short | as if zeros followed |
+//! | the log ends before what was known to be durable (`log::damage`) | refused: `LogDamaged` |
+//! | the same, and its end is to be discarded from exactly there | recovered up to there, the rest kept in a folder |
 //! | the log ends anywhere after that: torn, garbage, stale records, zeros | recovered up to there |
 //! | records beyond the gap | cleared, so that they are never taken for records later |
 //! | file `pages` missing, or shorter than at the last checkpoint | refused: `Missing` or `Damaged` |
+//! | file `pages` of an earlier checkpoint, a later one or another folder | refused: `Mixed` |
 //! | a page torn or damaged, and the log holds its image | made from the image |
 //! | a page damaged, and redo needs its content | refused: `Corrupt` |
 //! | a page newer than the log's end | refused: `Corrupt` (log was lost) |
@@ -37,9 +40,11 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::control::{Control, ControlFile};
+use crate::datafile::{DataFile, Opening};
 use crate::error::{FormatProblem, IoContext};
+use crate::log::damage::{self, LogDamage};
 use crate::log::{self, Kind, LogReader, Part, Record, Wal, WalOptions};
-use crate::page::{Lsn, PAGE_SIZE, PageNo};
+use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::patience::Progress;
 use crate::pool::{Miss, Pool};
 
@@ -79,12 +84,23 @@ pub struct Recovery {
     highest_txn: u64,
     /// Transactions without an end, with the LSN of their last record.
     losers: Vec<(u64, Lsn)>,
+    /// Damage at `end` that the start was told to accept.
+    discards: Option<Box<LogDamage>>,
+}
+
+/// How a start goes about a folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Manner {
+    /// Nothing in the folder is changed.
+    pub look_only: bool,
+    /// The log is damaged here, and what follows is to be given up.
+    pub discard_log_after: Option<Lsn>,
 }
 
 impl Recovery {
     /// Reads the control file and the log of the data folder. Nothing is changed.
-    pub fn analyse(folder: &Path) -> Result<(Recovery, ControlFile), Error> {
-        let (control_file, control) = ControlFile::open(folder)?;
+    pub fn analyse(folder: &Path, manner: Manner) -> Result<(Recovery, ControlFile), Error> {
+        let (control_file, control) = ControlFile::open_as(folder, manner.look_only)?;
         check_pages_file(folder, &control)?;
         let mut reader = open_log(folder, &control, control.floor)?;
         let floor_segment = control.floor.0 / control.segment_bytes;
@@ -92,7 +108,7 @@ impl Recovery {
             return Err(Error::Format(FormatProblem::Missing("log segment")));
         }
         let mut last_of: HashMap<u64, Lsn> = HashMap::new();
-        let mut highest_txn = 0;
+        let (mut highest_txn, mut last_commit) = (0, None);
         let mut progress = Progress::new("recovery reads the log");
         while let Some(record) = reader.next_record()? {
             let txn = record.link().txn;
@@ -101,8 +117,9 @@ impl Recovery {
                 Kind::Change if txn != 0 => {
                     last_of.insert(txn, record.lsn());
                 }
-                Kind::Commit | Kind::Abort => {
+                kind @ (Kind::Commit | Kind::Abort) => {
                     last_of.remove(&txn);
+                    last_commit = if kind == Kind::Commit { Some(record.lsn()) } else { last_commit };
                 }
                 Kind::Change | Kind::Checkpoint | Kind::Void => {}
             }
@@ -110,11 +127,13 @@ impl Recovery {
             give_way();
         }
         let end = reader.position();
-        if end < control.log_end {
-            return Err(Error::Format(FormatProblem::Damaged("log: it ends before the last checkpoint")));
-        }
+        let damage = damage::judge(folder, &mut reader, &control, last_commit)?.map(Box::new);
+        let discards = accept(damage, manner.discard_log_after)?;
+        // Numbers of transactions whose records are given up may stand in pages.
+        let highest_txn = discards.as_ref().map_or(highest_txn, |lost| highest_txn.max(lost.highest_txn));
         let losers = last_of.into_iter().collect();
-        Ok((Recovery { folder: folder.to_owned(), control, end, highest_txn, losers }, control_file))
+        let recovery = Recovery { folder: folder.to_owned(), control, end, highest_txn, losers, discards };
+        Ok((recovery, control_file))
     }
 
     /// What the control file said.
@@ -140,7 +159,51 @@ impl Recovery {
 
     /// The log, going on where it ended.
     pub fn resume(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
+        if let Some(damage) = &self.discards {
+            let kept = damage::keep_copy(&self.folder, self.control.segment_bytes, self.end)?;
+            ::log::warn!("{damage}");
+            ::log::warn!(
+                "the log after {} is discarded as asked; a copy of its files is in {}",
+                self.end,
+                kept.display()
+            );
+        }
         Wal::resume(&self.folder, control_file, &self.control, self.end, options)
+    }
+
+    /// As [`Recovery::resume`] for looking only: the log goes on in memory.
+    pub fn rehearse(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
+        Wal::rehearse(&self.folder, control_file, &self.control, self.end, options)
+    }
+
+    /// After [`Recovery::redo`], where the log's end was discarded: pages on disk may be newer than what is left of the log.
+    /// They stay as they are, but for their LSNs, which no longer mean anything; the log says how many they are.
+    pub fn renounce(&self, pool: &Pool) -> Result<(), Error> {
+        if self.discards.is_none() {
+            return Ok(());
+        }
+        let (mut bytes, mut newer) = (runtime::file::AlignedBuf::new(PAGE_SIZE), 0);
+        for number in 0..pool.file(PageNo(0)).pages() {
+            let page_no = PageNo(number);
+            give_way();
+            // A damaged page is found by whoever needs it.
+            let read = pool.file(page_no).read(page_no, &mut bytes);
+            if read.is_err() || page::verify(&bytes, page_no).is_err() || page::lsn(&bytes) <= self.end {
+                continue;
+            }
+            let mut page = pool.pin(page_no)?.lock_patiently();
+            if page.lsn() > self.end {
+                page.set_lsn(self.end);
+                newer += 1;
+            }
+        }
+        if newer > 0 {
+            ::log::warn!(
+                "{newer} pages hold changes of the discarded log, whole transactions or parts of them: \
+                 run 'allcore check', and compare what is there with what should be"
+            );
+        }
+        Ok(())
     }
 
     /// Repeats history from the redo position to the log's end.
@@ -220,17 +283,29 @@ fn redo_part(
     })
 }
 
+/// The damage that the start goes on with, if it is told to and told right.
+fn accept(damage: Option<Box<LogDamage>>, asked: Option<Lsn>) -> Result<Option<Box<LogDamage>>, Error> {
+    match (damage, asked) {
+        (None, None) => Ok(None),
+        (Some(damage), None) => Err(Error::Format(FormatProblem::LogDamaged(damage))),
+        (Some(damage), Some(asked)) if damage.at == asked && !damage.needed => Ok(Some(damage)),
+        (damage, Some(asked)) => Err(Error::Format(FormatProblem::Discard { asked, damage })),
+    }
+}
+
 /// Redo through the buffer pool.
 pub struct PoolPages<'a> {
     pool: &'a Pool,
     /// No page can be newer than this.
     end: Lsn,
+    /// The log's end was discarded, so that pages can be newer all the same.
+    discards: bool,
 }
 
 impl<'a> PoolPages<'a> {
-    /// For a log that ended at `end`.
-    pub fn new(pool: &'a Pool, end: Lsn) -> PoolPages<'a> {
-        PoolPages { pool, end }
+    /// For the log that `recovery` found.
+    pub fn new(pool: &'a Pool, recovery: &Recovery) -> PoolPages<'a> {
+        PoolPages { pool, end: recovery.end, discards: recovery.discards.is_some() }
     }
 }
 
@@ -252,10 +327,11 @@ impl RedoPages for PoolPages<'_> {
                 Err(miss) => self.pool.resolve(page_no, miss)?,
             }
         };
-        if page.lsn() > self.end {
+        if page.lsn() > self.end && !self.discards {
             return Err(Error::Corrupt { page: page_no, what: "newer than the end of the log" });
         }
-        if page.lsn() < lsn {
+        // The first change after the checkpoint replaces a page that is newer than what is left of the log.
+        if page.lsn() < lsn || page.lsn() > self.end && replaced {
             change(page.bytes_mut())?;
             page.set_lsn(lsn);
         }
@@ -279,16 +355,31 @@ fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
     let options = runtime::file::OpenOptions { read_only: true, ..Default::default() };
     let file = runtime::file::File::open(&path, options).during("opening the data file")?;
     let bytes = file.len().during("measuring the data file")?;
+    drop(file);
     if bytes < u64::from(control.pages) * PAGE_SIZE as u64 {
         return Err(Error::Format(FormatProblem::Damaged(
             "pages: it is shorter than at the last checkpoint",
         )));
     }
-    Ok(())
+    if control.pages == 0 {
+        return Ok(());
+    }
+    // A first page that is damaged is found when it is needed.
+    let Some(stamp) = DataFile::open(&path, Opening::ReadOnly)?.read_stamp()? else { return Ok(()) };
+    let mixed = if stamp.salt != control.salt {
+        "file pages belongs to another data folder"
+    } else if stamp.generation < control.generation {
+        "file pages is an older copy than the control file and the log go with"
+    } else if stamp.generation > control.generation + 1 {
+        "the control file is an older copy than pages goes with"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Format(FormatProblem::Mixed(mixed)))
 }
 
 /// Lets other fibers run now and then.
-fn give_way() {
+pub(crate) fn give_way() {
     if runtime::try_core().is_some() {
         runtime::fiber::safe_point();
     }

@@ -21,7 +21,7 @@ use crate::error::{FormatProblem, IoContext};
 use crate::log::{Wal, WalOptions};
 use crate::page::Lsn;
 use crate::pool::{PageLog, Pool, PoolOptions};
-use crate::recovery::{PoolPages, Recovery, UndoHandler};
+use crate::recovery::{Manner, PoolPages, Recovery, UndoHandler};
 use crate::space::Space;
 use crate::{Error, btree, space};
 
@@ -30,7 +30,7 @@ const LOCK_FILE: &str = "lock";
 const PAGES_FILE: &str = "pages";
 const TEMPORARY_FILE: &str = "temp";
 /// What the file `ALLCORE` holds. The number changes with any format on disk.
-pub(crate) const FORMAT: &str = "allcore 3\n";
+pub(crate) const FORMAT: &str = "allcore 4\n";
 /// Longest content of the format file that is looked at.
 const FORMAT_BYTES_MAX: usize = 64;
 
@@ -45,12 +45,20 @@ pub struct StoreOptions {
     pub huge_pages: HugePages,
     /// The log's sizes.
     pub wal: WalOptions,
+    /// How a folder that exists is opened.
+    pub manner: Manner,
 }
 
 impl StoreOptions {
     /// What a store on `cores` has if nothing but the size of its pool is asked for.
     pub fn new(frames: usize, cores: usize) -> StoreOptions {
-        StoreOptions { frames, sweep_batch: None, huge_pages: HugePages::Try, wal: WalOptions::new(cores) }
+        StoreOptions {
+            frames,
+            sweep_batch: None,
+            huge_pages: HugePages::Try,
+            wal: WalOptions::new(cores),
+            manner: Manner::default(),
+        }
     }
 
     fn pool(&self) -> PoolOptions {
@@ -104,10 +112,11 @@ impl Store {
         if found.iter().any(|path| path.file_name().is_none_or(|name| name != LOCK_FILE)) {
             return Err(Error::Format(FormatProblem::NotEmpty));
         }
-        let lock = lock(folder)?;
+        let lock = lock(folder, false)?;
         let wal = Wal::create(folder, options.wal)?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
-        let pool = make_pool(folder, options, pages, &wal)?;
+        let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
+        let pool = make_pool(options, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
         let made = Space::create(&pool, &wal).and_then(|space| {
             checkpoint::run(&wal, &*pool)?;
@@ -123,21 +132,29 @@ impl Store {
             inheritance: Inheritance::default(),
             recovery: SpinLock::new(None),
             checkpointer: SpinLock::new(None),
-            lock: SpinLock::new(Some(lock)),
+            lock: SpinLock::new(lock),
         }))
     }
 
     /// Opens the store in `folder` and repeats what its log says. [`Store::recover`] comes next. To be called in a fiber.
+    /// With [`Manner::look_only`] the folder stays as it is: what recovery and the caller change lies in memory and in files
+    /// without names.
     pub fn open(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
         check_format(folder)?;
-        let lock = lock(folder)?;
-        let (recovery, control_file) = Recovery::analyse(folder)?;
-        let wal = recovery.resume(control_file, options.wal)?;
-        let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::Existing)?;
-        let pool = make_pool(folder, options, pages, &wal)?;
+        let look_only = options.manner.look_only;
+        let lock = lock(folder, look_only)?;
+        let (recovery, control_file) = Recovery::analyse(folder, options.manner)?;
+        let (wal, opening, temporary) = match look_only {
+            false => (recovery.resume(control_file, options.wal)?, Opening::Existing, Opening::Empty),
+            true => (recovery.rehearse(control_file, options.wal)?, Opening::Overlaid, Opening::Nameless),
+        };
+        let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
+        let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
+        let pool = make_pool(options, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
         let redone = recovery
-            .redo(&mut PoolPages::new(&pool, recovery.end()), redo_op)
+            .redo(&mut PoolPages::new(&pool, &recovery), redo_op)
+            .and_then(|()| recovery.renounce(&pool))
             .and_then(|()| Space::open(&pool, &wal));
         let space = redone.inspect_err(|_| pool.stop_writers())?;
         let inheritance = Inheritance {
@@ -153,7 +170,7 @@ impl Store {
             inheritance,
             recovery: SpinLock::new(Some(recovery)),
             checkpointer: SpinLock::new(None),
-            lock: SpinLock::new(Some(lock)),
+            lock: SpinLock::new(lock),
         }))
     }
 
@@ -204,7 +221,7 @@ impl Store {
         let written = match checkpointer {
             Some(checkpointer) => {
                 checkpointer.stop();
-                checkpoint::run(&self.wal, &*self.pool).map(|_| ())
+                checkpoint::run_last(&self.wal, &*self.pool).map(|_| ())
             }
             None => Ok(()),
         };
@@ -215,17 +232,18 @@ impl Store {
 }
 
 fn make_pool(
-    folder: &Path,
     options: &StoreOptions,
-    pages: DataFile,
+    (pages, temporary): (DataFile, DataFile),
     wal: &Arc<Wal>,
 ) -> Result<Arc<Pool>, Error> {
-    let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
     Pool::new(options.pool(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
 }
 
-fn lock(folder: &Path) -> Result<FileLock, Error> {
-    match file::lock_exclusive(&folder.join(LOCK_FILE)) {
+/// The folder's lock; `None` where looking finds no lock file.
+fn lock(folder: &Path, look_only: bool) -> Result<Option<FileLock>, Error> {
+    let path = folder.join(LOCK_FILE);
+    let locked = if look_only { file::lock_existing(&path) } else { file::lock_exclusive(&path).map(Some) };
+    match locked {
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             Err(Error::Format(FormatProblem::InUse))
         }

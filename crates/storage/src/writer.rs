@@ -316,10 +316,11 @@ impl Pool {
     /// Writes every page that has a change logged before `lsn`, then syncs the file: what a checkpoint is for. Pages
     /// changed meanwhile are written too, or stay for the next checkpoint.
     pub fn flush_before(&self, lsn: Lsn) -> Result<(), Error> {
-        self.flush_before_paced(lsn, &mut |_, _| {})
+        self.flush_before_paced(lsn, &mut |_, _| {})?;
+        self.file(PageNo(0)).sync()
     }
 
-    /// As [`Pool::flush_before`]; after each batch `pace(done, total)` may park, to spread the writes out.
+    /// As [`Pool::flush_before`] without the sync; after each batch `pace(done, total)` may park, to spread the writes out.
     pub fn flush_before_paced(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error> {
         let mut batch = Batch::new(self.batch_pages());
         loop {
@@ -348,8 +349,7 @@ impl Pool {
         }
         // A freed page is dropped without being written, and with it changes before `lsn`: the record that frees it
         // must not be lost either once the log before `lsn` is not read any more.
-        self.log.wait_durable(self.log.position())?;
-        self.file(PageNo(0)).sync()
+        self.log.wait_durable(self.log.position())
     }
 
     /// Frames whose page has an unwritten change logged before `lsn`.

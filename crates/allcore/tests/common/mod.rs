@@ -73,6 +73,11 @@ impl Server {
         self.environment.extend(value.map(|v| (name.to_owned(), v.to_owned())));
     }
 
+    /// Arguments for the next launches beside the buffers, in place of those given before.
+    pub fn arguments(&mut self, extra: &[&str]) {
+        self.arguments = extra.iter().map(|&s| s.to_owned()).collect();
+    }
+
     /// Starts the process and waits until it answers.
     pub fn launch(&mut self) {
         self.launch_unready();

@@ -3,6 +3,7 @@
 use std::fs::TryLockError;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::pool::blocking;
@@ -23,6 +24,50 @@ pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    })
+}
+
+/// Locks a file that exists, without writing to its folder: `None` when there is no such file, `WouldBlock` when somebody
+/// else holds it.
+pub fn lock_existing(path: &Path) -> io::Result<Option<FileLock>> {
+    blocking(|| {
+        let file = match std::fs::File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(FileLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    })
+}
+
+/// An open file without a name, in the system's folder for temporary files.
+pub(super) fn unnamed() -> io::Result<std::fs::File> {
+    blocking(|| {
+        let mut how = std::fs::OpenOptions::new();
+        how.read(true).write(true);
+        let folder = std::env::temp_dir();
+        match how.custom_flags(libc::O_TMPFILE).open(&folder) {
+            // A file system that has no files without names.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+                let name = format!("allcore-{}-{:x}", std::process::id(), crate::random::u64());
+                let path = folder.join(name);
+                let file = how.custom_flags(0).create_new(true).open(&path)?;
+                std::fs::remove_file(&path)?;
+                Ok(file)
+            }
+            opened => opened,
+        }
+    })
+}
+
+/// Copies a file to `to`, durable when this returns but for its name ([`sync_dir`]).
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    blocking(|| {
+        std::fs::copy(from, to)?;
+        std::fs::File::open(to)?.sync_all()
     })
 }
 

@@ -9,9 +9,14 @@ mod folder;
 mod operation;
 mod pool;
 mod ring;
+mod word;
 
 pub use buffer::AlignedBuf;
-pub use folder::{FileLock, create_dir, exists, free_bytes, list, lock_exclusive, remove, rename, sync_dir};
+use folder::unnamed;
+pub use folder::{
+    FileLock, copy, create_dir, exists, free_bytes, list, lock_exclusive, lock_existing, remove, rename,
+    sync_dir,
+};
 pub(crate) use pool::Pool;
 
 use std::io;
@@ -22,6 +27,7 @@ use std::path::Path;
 use operation::Operation;
 pub use pool::blocking;
 use ring::Ring;
+pub use word::MappedWord;
 
 use crate::fiber;
 use crate::start::FileIo;
@@ -66,6 +72,11 @@ impl File {
             Err(error) if options.direct && error.raw_os_error() == Some(libc::EINVAL) => open(false),
             opened => opened,
         })
+    }
+
+    /// A file that has no name and is gone with the process, in the system's folder for temporary files.
+    pub fn temporary() -> io::Result<File> {
+        Ok(File { file: unnamed()?, direct: false })
     }
 
     /// Fills `to` from `offset`; `UnexpectedEof` when the file ends before.

@@ -59,6 +59,8 @@ struct Tools {
     copy: AlignedBuf,
     woken: Vec<Waker>,
     segment: Option<(u64, Arc<File>)>,
+    /// The end of a record that was filled and not yet durable after the last write (`Durable::publish`).
+    boundary: u64,
 }
 
 impl Flush {
@@ -66,7 +68,7 @@ impl Flush {
         let copy = AlignedBuf::new((COPIED + BLOCK) as usize);
         Flush {
             active: CachePadded::new(AtomicBool::new(false)),
-            tools: SpinLock::new(Some(Tools { copy, woken: Vec::new(), segment: None })),
+            tools: SpinLock::new(Some(Tools { copy, woken: Vec::new(), segment: None, boundary: 0 })),
             waiting: PerCore::new(cores + 1, |_| Waiting::default()),
             requested: AtomicBool::new(false),
         }
@@ -192,8 +194,7 @@ impl Wal {
         sync::stop::point("log.flush.before_write");
         let end = awaited::during(Awaited::WalSync, || self.write_blocks(tools, from, filled));
         sync::stop::point("log.flush.after_write");
-        // Release: who sees it sees what the callback and the waiters need of this flush.
-        self.durable.store(end, Ordering::Release);
+        self.durable.publish(end, filled, &mut tools.boundary);
         if let Some(callback) = self.on_durable.get() {
             callback(Lsn(end));
         }
@@ -215,6 +216,9 @@ impl Wal {
 
     /// Writes blocks from the one that holds `from`, within one segment; returns up to where.
     fn write_blocks(&self, tools: &mut Tools, from: u64, filled: u64) -> u64 {
+        if self.segments.is_nowhere() {
+            return filled;
+        }
         let block = from & !(BLOCK - 1);
         let segment = from / self.segments.size();
         let end = filled.min((segment + 1) * self.segments.size()).min(block + MOST);

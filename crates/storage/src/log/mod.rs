@@ -9,10 +9,14 @@
 //! 3. No fiber parks between reserving and filling.
 //! 4. The first record of a page after a checkpoint's redo position carries the whole page (or says that the page is new).
 //! 5. Stale bytes are no records: every record carries its own position and a checksum salted per data folder.
-//! 6. A log write that failed is never tried again and never acknowledged: the process ends.
+//! 6. Every commit record and the file `durable` say up to which record the log was known to be durable, so that a start
+//!    tells damage from an unfinished end (`durable`, `damage`).
+//! 7. A log write that failed is never tried again and never acknowledged: the process ends.
 
 mod append;
 mod change;
+pub(crate) mod damage;
+pub(crate) mod durable;
 mod fill;
 mod flush;
 mod reader;
@@ -26,7 +30,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
-use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU64};
 use sync::{CachePadded, PerCore};
 
 use crate::Error;
@@ -36,6 +40,7 @@ pub use crate::page::Lsn;
 use append::CoreCell;
 pub(crate) use append::Share;
 pub use change::{Change, LoggedPage};
+use durable::Durable;
 use fill::Fill;
 use flush::Flush;
 pub use reader::LogReader;
@@ -128,8 +133,8 @@ pub struct Wal {
     cores: PerCore<CoreCell>,
     /// Total room given out to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
-    /// Everything before this is on disk. Written by the flusher alone.
-    durable: CachePadded<AtomicU64>,
+    /// How far the log is on disk.
+    durable: Durable,
     flush: Flush,
     segments: Segments,
     this: Weak<Wal>,
@@ -137,6 +142,8 @@ pub struct Wal {
     pub(crate) floor_source: OnceLock<FloorSource>,
     pub(crate) info_source: OnceLock<InfoSource>,
     pub(crate) control: ControlFile,
+    /// Number of the last checkpoint ([`Control::generation`]). Written by the one that is under way.
+    pub(crate) generation: AtomicU64,
     /// A checkpoint is under way.
     pub(crate) checkpointing: AtomicBool,
 }
@@ -172,6 +179,21 @@ impl Wal {
         Wal::assemble(folder, file, control, end, options)
     }
 
+    /// As [`Wal::resume`] for looking only: what is appended is durable at once and goes nowhere, and nothing in the folder is
+    /// changed.
+    pub(crate) fn rehearse(
+        folder: &Path,
+        file: ControlFile,
+        control: &Control,
+        end: Lsn,
+        mut options: WalOptions,
+    ) -> Result<Arc<Wal>, Error> {
+        options.segment_bytes = control.segment_bytes;
+        let segments = Segments::nowhere(control.segment_bytes);
+        let durable = Durable::new(None, control.salt, end.0)?;
+        Ok(Wal::build(folder, (file, control), end, options, (segments, durable)))
+    }
+
     fn assemble(
         folder: &Path,
         file: ControlFile,
@@ -180,7 +202,6 @@ impl Wal {
         mut options: WalOptions,
     ) -> Result<Arc<Wal>, Error> {
         options.segment_bytes = control.segment_bytes;
-        options.ring_bytes = ring_bytes(&options);
         let segments = {
             let size = control.segment_bytes;
             Segments::open(&folder.join(FOLDER), size, control.floor.0 / size, end.0 / size)?
@@ -196,17 +217,29 @@ impl Wal {
                 made => made?,
             }
         }
-        let ring = Ring::new(options.ring_bytes);
-        read_last_block(&segments, &ring, end.0)?;
-        Ok(Arc::new_cyclic(|this| Wal {
+        let durable = Durable::new(Some(folder), control.salt, end.0)?;
+        let wal = Wal::build(folder, (file, control), end, options, (segments, durable));
+        read_last_block(&wal.segments, &wal.ring, end.0)?;
+        Ok(wal)
+    }
+
+    fn build(
+        folder: &Path,
+        (file, control): (ControlFile, &Control),
+        end: Lsn,
+        mut options: WalOptions,
+        (segments, durable): (Segments, Durable),
+    ) -> Arc<Wal> {
+        options.ring_bytes = ring_bytes(&options);
+        Arc::new_cyclic(|this| Wal {
             folder: folder.to_owned(),
             options,
             salt: control.salt,
             fill: Fill::new(options.cores, end.0),
-            ring,
+            ring: Ring::new(options.ring_bytes),
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
-            durable: CachePadded::new(AtomicU64::new(end.0)),
+            durable,
             flush: Flush::new(options.cores),
             segments,
             this: this.clone(),
@@ -214,8 +247,9 @@ impl Wal {
             floor_source: OnceLock::new(),
             info_source: OnceLock::new(),
             control: file,
+            generation: AtomicU64::new(control.generation),
             checkpointing: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// The present checkpoint epoch.
@@ -241,8 +275,12 @@ impl Wal {
     /// Everything before this is on disk.
     #[inline]
     pub fn durable(&self) -> Lsn {
-        // Acquire: pairs with the flusher's release.
-        Lsn(self.durable.load(Ordering::Acquire))
+        Lsn(self.durable.position())
+    }
+
+    /// Lets a later start know how far the log is durable, where the flusher can't do it itself.
+    pub(crate) fn note_durable(&self) {
+        self.durable.note();
     }
 
     /// `callback(durable)` runs after each publication of `durable`, before those are woken who wait for it. It must not
@@ -318,7 +356,7 @@ fn read_last_block(segments: &Segments, ring: &Ring, end: u64) -> Result<(), Err
     let mut bytes = runtime::file::AlignedBuf::new(BLOCK as usize);
     let file = segments.file(end / segments.size());
     file.read_at(&mut bytes, block % segments.size()).during("reading the log's last block")?;
-    // SAFETY: nobody else has the ring yet.
+    // SAFETY: nobody else has the log yet.
     unsafe { ring.write(block, &bytes[..(end - block) as usize]) };
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Reading the log back from its files: forward record by record until the first gap, or the record that ends at an LSN.
 //!
-//! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no such segment. A segment
-//! missing before others is no end but a loss, and so is one of the wrong length; an I/O error is an error.
+//! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no such segment. Whether that is
+//! an unfinished end or damage is for `damage` to tell. A segment that was cut short reads as zeros from there on. A segment
+//! missing before others is damage, and so is one that is too long; an I/O error is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,8 @@ pub struct LogReader {
     /// Position of the window's first byte (a block's start), and how many bytes are in it.
     window_start: u64,
     window_length: usize,
-    open: Option<(u64, File)>,
+    /// The segment that was read last, its file and its length.
+    open: Option<(u64, File, u64)>,
 }
 
 impl LogReader {
@@ -107,8 +109,17 @@ impl LogReader {
         Ok(())
     }
 
+    pub(super) fn salt(&self) -> u32 {
+        self.salt
+    }
+
+    /// Where the segments end.
+    pub(super) fn segments_end(&self) -> u64 {
+        self.segments.map_or(0, |(_, last)| (last + 1) * self.segment_bytes)
+    }
+
     /// `length` bytes at `start`, `None` where the segments end before.
-    fn bytes(&mut self, start: u64, length: usize) -> Result<Option<&[u8]>, Error> {
+    pub(super) fn bytes(&mut self, start: u64, length: usize) -> Result<Option<&[u8]>, Error> {
         let held = self.window_start..self.window_start + self.window_length as u64;
         if start < held.start || start + length as u64 > held.end {
             self.load(start & !(BLOCK - 1))?;
@@ -131,20 +142,26 @@ impl LogReader {
             let at = position % self.segment_bytes;
             let length = (self.window.len() - self.window_length).min((self.segment_bytes - at) as usize);
             let piece = &mut self.window[self.window_length..self.window_length + length];
-            let file = &self.open.as_ref().expect("just opened").1;
-            file.read_at(piece, at).during("reading a log segment")?;
+            let (_, file, there) = self.open.as_ref().expect("just opened");
+            if at + length as u64 <= *there {
+                file.read_at(piece, at).during("reading a log segment")?;
+            } else {
+                piece.fill(0);
+                file.read_some_at(piece, at).during("reading a log segment")?;
+            }
             self.window_length += length;
         }
         Ok(())
     }
 
     fn open_segment(&mut self, number: u64) -> Result<(), Error> {
-        if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
+        if self.open.as_ref().is_none_or(|(open, ..)| *open != number) {
             let file = segments::open_for_reading(&self.folder.join(segments::name(number)))?;
-            if file.len().during("measuring a log segment")? != self.segment_bytes {
+            let length = file.len().during("measuring a log segment")?;
+            if length > self.segment_bytes {
                 return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
             }
-            self.open = Some((number, file));
+            self.open = Some((number, file, length));
         }
         Ok(())
     }

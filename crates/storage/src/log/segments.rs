@@ -24,6 +24,8 @@ const AHEAD: u64 = 2;
 const FREE_FOR_SPARES: u64 = 2;
 /// Zeros are written in pieces of this.
 const PIECE: usize = 1 << 20;
+/// The end of segments that are no files.
+const NOWHERE: u64 = u64::MAX;
 /// A segment in the making.
 const UNFINISHED: &str = "unfinished";
 
@@ -94,6 +96,26 @@ impl Segments {
             changed: WaitQueue::new(),
             failure: SpinLock::new(None),
         })
+    }
+
+    /// No files, and no end: what is written goes nowhere.
+    pub(super) fn nowhere(size: u64) -> Segments {
+        Segments {
+            folder: PathBuf::new(),
+            size,
+            files: SpinLock::new(VecDeque::new()),
+            ready_end: AtomicU64::new(NOWHERE),
+            busy: AtomicBool::new(false),
+            not_busy: WaitQueue::new(),
+            turns: AtomicU64::new(0),
+            changed: WaitQueue::new(),
+            failure: SpinLock::new(None),
+        }
+    }
+
+    /// Whether what is written goes nowhere.
+    pub(super) fn is_nowhere(&self) -> bool {
+        self.ready_end() == NOWHERE
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -292,16 +314,22 @@ pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error
         return Ok(());
     }
     let file = open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?;
-    if file.len().during("measuring a log segment")? != size {
+    let length = file.len().during("measuring a log segment")?;
+    if length > size {
         return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
     }
+    if length < size {
+        // Cut short behind the log's end: what is missing is written as zeros below.
+        file.allocate(0, size).during("allocating a log segment")?;
+    }
+    let whole = length & !(BLOCK - 1);
     let mut piece = AlignedBuf::new(PIECE.min(size as usize));
     let mut at = (end % size) & !(BLOCK - 1);
     let mut keep = (end % size - at) as usize;
     while at < size {
         let length = piece.len().min((size - at) as usize);
         file.read_at(&mut piece[..length], at).during("reading the log's end")?;
-        if piece[keep..length].iter().any(|byte| *byte != 0) {
+        if at + length as u64 > whole || piece[keep..length].iter().any(|byte| *byte != 0) {
             piece[keep..length].fill(0);
             file.write_at(&piece[..length], at).during("clearing the log's end")?;
         }

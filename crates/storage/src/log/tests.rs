@@ -306,7 +306,7 @@ fn credit_and_position_add_up() {
             wal.wait_durable(wal.position()).unwrap();
         }
         let credit = wal.with_core(|_, state| state.credit);
-        assert_eq!(wal.position().0 + credit, wal.granted.load(Ordering::Relaxed));
+        assert_eq!(wal.position().0 + credit, wal.granted.load(Order::Relaxed));
     }
 }
 

@@ -1,0 +1,199 @@
+//! Damage in the log, told from an unfinished end.
+//!
+//! Both look alike where they begin: no record. They differ in what is known of the log behind ([`judge`]). A position before
+//! which all was durable is told by the file `durable`, by the control file, and by each commit that can still be read behind
+//! the gap. A gap before the highest of these is damage: commits that clients were told of are lost, and the start refuses. A
+//! gap at or after it is the unfinished end of a crash.
+//!
+//! Records behind a gap are looked for at every place a record can begin, in all segments. A record counts when its checksum
+//! fits and its position is not before the gap. It may lie in another segment file than it should: files that changed places
+//! keep their records at the same offsets. What an older lap of a segment's file left has positions before the gap.
+//!
+//! Whoever starts all the same names the position ([`keep_copy`]): the segments from there on are kept in a folder of their own.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use runtime::file;
+
+use super::record::{self, HEADER, Record};
+use super::{BLOCK, FOLDER, Kind, LogReader, durable, segments};
+use crate::Error;
+use crate::control::Control;
+use crate::error::IoContext;
+use crate::page::Lsn;
+
+/// Begins the name of the folder that keeps what was discarded; its position follows in 16 hexadecimal digits.
+const KEPT: &str = "log-discarded-";
+/// Positions fit in so many bits.
+const POSITION_BITS: u32 = 56;
+
+/// What is known of damage in the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogDamage {
+    /// Where the first record begins that can't be read: all before is good.
+    pub at: Lsn,
+    /// Bytes of a segment file, which give the place of `at`.
+    pub segment_bytes: u64,
+    /// The log was durable at least up to here.
+    pub durable: Lsn,
+    /// End of the last commit before the damage, if one lies in the log that was read.
+    pub last_commit: Option<Lsn>,
+    /// End of the first commit behind the damage that can be read.
+    pub first_lost: Option<Lsn>,
+    /// How many commits behind the damage can be read.
+    pub commits: u64,
+    /// The highest transaction number among the records behind.
+    pub highest_txn: u64,
+    /// The pages on disk need the damaged part of the log.
+    pub needed: bool,
+}
+
+impl fmt::Display for LogDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (segment, offset) = (self.at.0 / self.segment_bytes, self.at.0 % self.segment_bytes);
+        write!(
+            f,
+            "the log is damaged at {} (byte {offset} of {FOLDER}/{}) and was durable up to {}",
+            self.at,
+            segments::name(segment),
+            self.durable
+        )?;
+        match self.last_commit {
+            Some(last) => write!(f, "; the last good commit ends at {last}")?,
+            None => f.write_str("; no commit before it is in the log that is kept")?,
+        }
+        match self.first_lost {
+            Some(first) => write!(
+                f,
+                ", the first lost one that can be read at {first}, {} can be read in all",
+                self.commits
+            )?,
+            None => f.write_str(", and no commit behind it can be read")?,
+        }
+        match self.needed {
+            true => f.write_str("; the pages need what is damaged: restore the folder from a backup"),
+            false => write!(
+                f,
+                "; restore the folder from a backup, or copy it and start with --discard-log-after {} to give up what follows",
+                self.at
+            ),
+        }
+    }
+}
+
+/// Whether the log's end at `reader.position()`, after the last commit at `last_commit`, is damage.
+pub(crate) fn judge(
+    folder: &Path,
+    reader: &mut LogReader,
+    control: &Control,
+    last_commit: Option<Lsn>,
+) -> Result<Option<LogDamage>, Error> {
+    let end = reader.position();
+    let mut known = durable::read(folder, control.salt)?.unwrap_or(Lsn::ZERO).max(control.log_end);
+    // A store that was closed has appended nothing since: there is nothing to look for.
+    let behind = if control.closed && end == control.log_end && known <= end {
+        Behind::default()
+    } else {
+        look_behind(reader, control.segment_bytes, end.0)?
+    };
+    known = known.max(behind.mark);
+    Ok((end < known).then_some(LogDamage {
+        at: end,
+        segment_bytes: control.segment_bytes,
+        durable: known,
+        last_commit,
+        first_lost: behind.first_commit,
+        commits: behind.commits,
+        highest_txn: behind.highest_txn,
+        needed: end < control.redo,
+    }))
+}
+
+/// What was found behind a gap.
+#[derive(Default)]
+struct Behind {
+    /// The highest mark of a commit.
+    mark: Lsn,
+    first_commit: Option<Lsn>,
+    commits: u64,
+    highest_txn: u64,
+}
+
+impl Behind {
+    fn add(&mut self, record: &Record<'_>) {
+        self.highest_txn = self.highest_txn.max(record.link().txn);
+        if record.kind() == Kind::Commit {
+            self.commits += 1;
+            self.first_commit = Some(self.first_commit.map_or(record.lsn(), |first| first.min(record.lsn())));
+            let mark = record::u64_at(record.undo(), 0).map_or(Lsn::ZERO, Lsn);
+            if mark <= record.position() {
+                self.mark = self.mark.max(mark);
+            }
+        }
+    }
+}
+
+/// Reads everything from `end` on.
+fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<Behind, Error> {
+    const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
+    let (salt, last) = (reader.salt(), reader.segments_end());
+    let mut behind = Behind::default();
+    let mut place = end;
+    while place + HEADER as u64 <= last {
+        crate::recovery::give_way();
+        let block_end = (place & !(BLOCK - 1)) + BLOCK;
+        // The first words of the next block as well, for a record that begins at this one's end.
+        let length = (block_end - place + HEADER as u64).min(last - place) as usize;
+        let Some(bytes) = reader.bytes(place, length)? else { break };
+        let here = &bytes[..length.min((block_end - place) as usize)];
+        if ZEROS.starts_with(here) {
+            place = block_end;
+            continue;
+        }
+        // A record has its own position at its ninth byte.
+        let found = (0..here.len()).step_by(record::ALIGNMENT).find_map(|at| {
+            let position = record::u64_at(bytes, at + 8)?;
+            let fits = position >= end
+                && position >> POSITION_BITS == 0
+                && position.wrapping_sub(place + at as u64).is_multiple_of(segment_bytes);
+            let length = if fits { record::claimed_length(&bytes[at..], position)? } else { return None };
+            Some((place + at as u64, position, length))
+        });
+        let Some((start, position, length)) = found else {
+            place = block_end;
+            continue;
+        };
+        let bytes = reader.bytes(start, length)?;
+        match bytes.and_then(|bytes| Record::parse(bytes, position, salt)) {
+            Some(record) => {
+                behind.add(&record);
+                place = start + length as u64;
+            }
+            None => place = start + record::ALIGNMENT as u64,
+        }
+    }
+    Ok(behind)
+}
+
+/// Keeps the segments from `end` on in a folder of their own, and gives its path. The one that holds `end` is copied, later
+/// ones are moved. Interrupted and begun again it goes on, and nothing that was kept is overwritten.
+pub(crate) fn keep_copy(folder: &Path, segment_bytes: u64, end: Lsn) -> Result<PathBuf, Error> {
+    let kept = folder.join(format!("{KEPT}{:016x}", end.0));
+    let log = folder.join(FOLDER);
+    file::create_dir(&kept).during("making a folder for the discarded log")?;
+    for number in segments::list(&log)?.into_iter().filter(|number| *number >= end.0 / segment_bytes) {
+        let (from, to) = (log.join(segments::name(number)), kept.join(segments::name(number)));
+        if number > end.0 / segment_bytes {
+            file::rename(&from, &to).during("moving a discarded log segment")?;
+        } else if !file::exists(&to).during("looking for a discarded log segment")? {
+            let unfinished = kept.join("unfinished");
+            file::copy(&from, &unfinished).during("copying a discarded log segment")?;
+            file::rename(&unfinished, &to).during("naming a discarded log segment")?;
+        }
+    }
+    for changed in [&kept, &log, &folder.to_owned()] {
+        file::sync_dir(changed).during("syncing the folder of the discarded log")?;
+    }
+    Ok(kept)
+}

@@ -1,0 +1,162 @@
+//! How far the log is durable, and the marks that tell a later start.
+//!
+//! After a crash the log ends where no record begins. That may be the unfinished end of what nobody was promised, or damage in
+//! the middle of what was. Two marks tell them apart: each names the end of a record before which all was durable.
+//!
+//! - Each commit record carries the mark known when it was appended. So a commit found behind a gap proves the gap to be
+//!   damage, also after a power failure.
+//! - The file `durable` holds the newest mark. It is one word of mapped memory: a store costs no system call, and what was
+//!   stored outlives the process. After a power failure the word may be older, never newer.
+//!
+//! What must hold: a mark is the end of a record. `position` alone can stop inside one, when a burst is written in whole
+//! blocks, and the rest of that record may be lost rightly.
+//!
+//! The file: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt u32, zeros to 4096 bytes.
+
+use std::path::Path;
+
+use runtime::file::{self, AlignedBuf, File, MappedWord, OpenOptions};
+use sync::CachePadded;
+use sync::atomic::{AtomicU64, Ordering};
+
+use super::record::{u32_at, u64_at};
+use crate::Error;
+use crate::error::IoContext;
+use crate::page::Lsn;
+
+/// The file's name in the data folder.
+pub(crate) const NAME: &str = "durable";
+const MAGIC: u64 = u64::from_le_bytes(*b"ALLDUR\x01\0");
+const LENGTH: usize = 4096;
+const POSITION: u64 = (1 << 56) - 1;
+
+/// How far the log is durable. Written by the flusher alone.
+#[derive(Debug)]
+pub(super) struct Durable {
+    shared: CachePadded<Positions>,
+    file: Option<MarkFile>,
+    salt: u32,
+}
+
+#[derive(Debug)]
+struct Positions {
+    /// Everything before this is on disk.
+    position: AtomicU64,
+    /// The highest end of a record that is known to be at most `position`.
+    mark: AtomicU64,
+}
+
+/// The file `durable`.
+#[derive(Debug)]
+enum MarkFile {
+    Mapped(MappedWord),
+    /// Where mapping it could end the process: written now and then ([`Durable::note`]). Holds the mark last written.
+    Written(File, AtomicU64),
+}
+
+impl Durable {
+    /// A log that is durable up to `end`, the end of a record. With a folder the file there says so from now on.
+    pub(super) fn new(folder: Option<&Path>, salt: u32, end: u64) -> Result<Durable, Error> {
+        let file = match folder.map(|folder| MarkFile::make(folder, salt, end)) {
+            // A start goes on without: only commits carry marks then.
+            Some(Err(error @ Error::DiskFull(_))) => {
+                ::log::warn!("the file {NAME} cannot be kept: {error}");
+                None
+            }
+            made => made.transpose()?,
+        };
+        let shared = Positions { position: AtomicU64::new(end), mark: AtomicU64::new(end) };
+        Ok(Durable { shared: CachePadded::new(shared), file, salt })
+    }
+
+    /// Everything before this is on disk.
+    #[inline]
+    pub(super) fn position(&self) -> u64 {
+        // Acquire: pairs with the flusher's release.
+        self.shared.position.load(Ordering::Acquire)
+    }
+
+    /// The highest end of a record that is known to be durable.
+    #[inline]
+    pub(super) fn mark(&self) -> u64 {
+        // Relaxed: the value was true when it was stored, whatever else is seen.
+        self.shared.mark.load(Ordering::Relaxed)
+    }
+
+    /// Everything before `end` is on disk. `filled` is the end of a record, at or after `end`; `boundary` is the flusher's
+    /// own note of such an end that is not durable yet.
+    pub(super) fn publish(&self, end: u64, filled: u64, boundary: &mut u64) {
+        let mark = if end == filled { filled } else { *boundary };
+        // Relaxed: the flusher alone writes both.
+        if mark <= end && mark > self.shared.mark.load(Ordering::Relaxed) {
+            self.shared.mark.store(mark, Ordering::Relaxed); // Relaxed: see `mark`
+            if let Some(MarkFile::Mapped(file)) = &self.file {
+                // Relaxed: a word of its own, read by another process's start.
+                file.word().store(word(mark, self.salt), Ordering::Relaxed);
+            }
+        }
+        if *boundary <= end {
+            *boundary = filled;
+        }
+        // Release: who sees it sees what the callback and the waiters need of this flush.
+        self.shared.position.store(end, Ordering::Release);
+    }
+
+    /// Writes the mark where it is not mapped. Off the commits' path, now and then.
+    pub(super) fn note(&self) {
+        let Some(MarkFile::Written(file, written)) = &self.file else { return };
+        let mark = self.mark();
+        // Relaxed: one caller at a time.
+        if written.load(Ordering::Relaxed) < mark {
+            // A mark that is not written only makes damage harder to tell.
+            if file.write_at(&word(mark, self.salt).to_le_bytes(), 0).is_ok() {
+                written.store(mark, Ordering::Relaxed); // Relaxed: as above
+            }
+        }
+    }
+}
+
+impl MarkFile {
+    fn make(folder: &Path, salt: u32, mark: u64) -> Result<MarkFile, Error> {
+        let path = folder.join(NAME);
+        let options = OpenOptions { create: true, ..OpenOptions::default() };
+        let file = File::open(&path, options).during("making the file durable")?;
+        let mut bytes = [0; LENGTH];
+        bytes[..8].copy_from_slice(&word(mark, salt).to_le_bytes());
+        bytes[8..16].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[16..20].copy_from_slice(&salt.to_le_bytes());
+        file.write_at(&bytes, 0).during("writing the file durable")?;
+        file.sync_data().during("syncing the file durable")?;
+        match MappedWord::open(&path) {
+            Ok(mapped) => Ok(MarkFile::Mapped(mapped)),
+            Err(_) => Ok(MarkFile::Written(file, AtomicU64::new(mark))),
+        }
+    }
+}
+
+/// The mark in the file `durable`; `None` where the file is missing, damaged, or another folder's.
+pub(super) fn read(folder: &Path, salt: u32) -> Result<Option<Lsn>, Error> {
+    let path = folder.join(NAME);
+    if !file::exists(&path).during("looking for the file durable")? {
+        return Ok(None);
+    }
+    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    let file = File::open(&path, options).during("opening the file durable")?;
+    let mut bytes = AlignedBuf::new(LENGTH);
+    let length = file.read_some_at(&mut bytes, 0).during("reading the file durable")?;
+    let found =
+        u64_at(&bytes[..length], 0).zip(u64_at(&bytes[..length], 8)).zip(u32_at(&bytes[..length], 16));
+    Ok(found.and_then(|((stored, magic), theirs)| {
+        let mark = stored & POSITION;
+        (magic == MAGIC && theirs == salt && stored == word(mark, salt)).then_some(Lsn(mark))
+    }))
+}
+
+/// The mark with its check: a flipped bit is always found.
+fn word(mark: u64, salt: u32) -> u64 {
+    let mut folded = mark ^ u64::from(salt);
+    folded ^= folded >> 32;
+    folded ^= folded >> 16;
+    folded ^= folded >> 8;
+    mark | (!folded & 0xff) << 56
+}
