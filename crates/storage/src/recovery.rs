@@ -3,7 +3,7 @@
 //! 1. **Analysis** ([`Recovery::analyse`]): control file, then the log from its floor to the first gap. Finds the log's
 //!    end, the transactions that neither committed nor were rolled back (losers), and the highest transaction number.
 //! 2. The log goes on at that end ([`Recovery::resume`]); what may be behind it is cleared away.
-//! 3. **Redo** ([`Recovery::redo`]) repeats history from the redo position: each change that its page doesn't contain yet,
+//! 3. **Redo** ([`crew`], by all cores) repeats history from the redo position: each change that its page doesn't contain yet,
 //!    losers' changes too. An image or a new page replaces whatever is on disk, so torn pages heal.
 //! 4. **Undo** ([`Recovery::undo`]), newest change first over all losers, through the transaction room's ordinary logged
 //!    changes. Each is a compensation record that says where undo goes on, so a crash in the middle repeats none of it.
@@ -34,6 +34,8 @@
 //! | an operation redo doesn't know, or that doesn't fit its page | refused: `Corrupt` |
 //! | an I/O error | refused: `Io`; nothing has been written that a second try wouldn't write |
 
+pub(crate) mod crew;
+
 use std::collections::{BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +45,7 @@ use crate::control::{Control, ControlFile};
 use crate::datafile::{DataFile, Opening};
 use crate::error::{FormatProblem, IoContext};
 use crate::log::damage::{self, LogDamage};
-use crate::log::{self, Kind, LogReader, Part, Record, Wal, WalOptions};
+use crate::log::{self, Kind, LogReader, Part, Wal, WalOptions};
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::patience::Progress;
 use crate::pool::{Miss, Pool};
@@ -206,8 +208,12 @@ impl Recovery {
         Ok(())
     }
 
-    /// Repeats history from the redo position to the log's end.
-    pub fn redo(&self, pages: &mut dyn RedoPages, op: RedoOp) -> Result<(), Error> {
+    /// Gives each part of each change from the redo position to the log's end, in its order, with its record's LSN: [`crew`]
+    /// applies them.
+    pub(crate) fn redo(
+        &self,
+        apply: &mut dyn FnMut(Lsn, Part<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut reader = open_log(&self.folder, &self.control, self.control.redo)?;
         let mut progress = Progress::new("recovery repeats the log");
         while reader.position() < self.end {
@@ -218,7 +224,7 @@ impl Recovery {
             debug_assert_eq!(record.position(), at);
             sync::stop::point("recovery.redo");
             for part in record.parts() {
-                redo_part(pages, op, &record, part)?;
+                apply(record.lsn(), part)?;
             }
             progress.at(record.lsn().0 - self.control.redo.0, Some(self.end.0 - self.control.redo.0));
             give_way();
@@ -266,13 +272,8 @@ struct Pending {
     last: Lsn,
 }
 
-fn redo_part(
-    pages: &mut dyn RedoPages,
-    op: RedoOp,
-    record: &Record<'_>,
-    part: Part<'_>,
-) -> Result<(), Error> {
-    pages.redo(part.page, part.replaces_page(), record.lsn(), &mut |bytes| {
+fn redo_part(pages: &mut dyn RedoPages, op: RedoOp, lsn: Lsn, part: Part<'_>) -> Result<(), Error> {
+    pages.redo(part.page, part.replaces_page(), lsn, &mut |bytes| {
         if part.restore(bytes) {
             return Ok(());
         }
@@ -294,19 +295,12 @@ fn accept(damage: Option<Box<LogDamage>>, asked: Option<Lsn>) -> Result<Option<B
 }
 
 /// Redo through the buffer pool.
-pub struct PoolPages<'a> {
+struct PoolPages<'a> {
     pool: &'a Pool,
     /// No page can be newer than this.
     end: Lsn,
     /// The log's end was discarded, so that pages can be newer all the same.
     discards: bool,
-}
-
-impl<'a> PoolPages<'a> {
-    /// For the log that `recovery` found.
-    pub fn new(pool: &'a Pool, recovery: &Recovery) -> PoolPages<'a> {
-        PoolPages { pool, end: recovery.end, discards: recovery.discards.is_some() }
-    }
 }
 
 impl RedoPages for PoolPages<'_> {

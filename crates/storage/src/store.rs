@@ -21,7 +21,7 @@ use crate::error::{FormatProblem, IoContext};
 use crate::log::{Wal, WalOptions};
 use crate::page::Lsn;
 use crate::pool::{PageLog, Pool, PoolOptions};
-use crate::recovery::{Manner, PoolPages, Recovery, UndoHandler};
+use crate::recovery::{Manner, Recovery, UndoHandler, crew};
 use crate::space::Space;
 use crate::{Error, btree, space};
 
@@ -152,8 +152,7 @@ impl Store {
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
         let pool = make_pool(options, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
-        let redone = recovery
-            .redo(&mut PoolPages::new(&pool, &recovery), redo_op)
+        let redone = crew::redo(&recovery, runtime, &pool, redo_op)
             .and_then(|()| recovery.renounce(&pool))
             .and_then(|()| Space::open(&pool, &wal));
         let space = redone.inspect_err(|_| pool.stop_writers())?;

@@ -44,6 +44,7 @@ use durable::Durable;
 use fill::Fill;
 use flush::Flush;
 pub use reader::LogReader;
+pub(crate) use record::PartForm;
 pub use record::{Kind, MAX_PAGES, Part, Record};
 use ring::Ring;
 use segments::Segments;

@@ -289,6 +289,11 @@ impl Model {
     }
 }
 
+/// Redo by one fiber.
+fn repeat(recovery: &Recovery, mut pages: &Pages, op: RedoOp) -> Result<(), Error> {
+    recovery.redo(&mut |lsn, part| redo_part(&mut pages, op, lsn, part))
+}
+
 /// Recovers a copy; undo stops after `limit` changes. Gives the pages.
 fn recover(
     folder: &Folder,
@@ -299,7 +304,7 @@ fn recover(
         Recovery::analyse(folder.path(), Manner::default()).expect("the copy can be analysed");
     let wal = recovery.resume(control_file, small(1)).unwrap();
     let pages = Pages::from_disk(disk);
-    recovery.redo(&mut &pages, op).expect("redo");
+    repeat(&recovery, &pages, op).expect("redo");
     let mut handler = Undo { wal: &wal, pages: &pages, undone: 0, limit };
     match recovery.undo(&wal, &mut handler) {
         Ok(()) => {
@@ -458,7 +463,7 @@ fn pages_that_redo_can_not_mend_are_refused() {
     let (folder, disk) = sample();
     let redo = |disk: Vec<Vec<u8>>, op: RedoOp| {
         let recovery = Recovery::analyse(folder.path(), Manner::default()).unwrap().0;
-        recovery.redo(&mut &Pages::from_disk(disk), op)
+        repeat(&recovery, &Pages::from_disk(disk), op)
     };
     assert_eq!(redo(disk.clone(), op), Ok(()));
     let refuse: RedoOp = |_, _, _| Err("unknown operation");
