@@ -4,6 +4,12 @@
 mod common;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "interleaved/newest_joins.rs"]
+mod newest_joins;
+#[path = "interleaved/newest_rows.rs"]
+mod newest_rows;
+#[path = "interleaved/newest_subqueries.rs"]
+mod newest_subqueries;
 #[path = "interleaved/parents.rs"]
 mod parents;
 #[path = "interleaved/script.rs"]

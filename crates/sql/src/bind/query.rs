@@ -15,7 +15,7 @@ use crate::plan::{
 use crate::types::Type;
 
 /// A bound SELECT, VALUES or set operation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Query {
     /// WITH.
     pub tables: Vec<CommonQuery>,
@@ -51,7 +51,7 @@ pub struct OutputColumn {
 }
 
 /// What makes a query's rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum QueryBody {
     /// SELECT.
     Select(Box<Select>),
@@ -80,7 +80,7 @@ pub enum QueryBody {
 }
 
 /// A bound SELECT without its ORDER BY and LIMIT.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Select {
     /// FROM; None = one row without columns.
     pub from: Option<FromItem>,
@@ -107,7 +107,7 @@ pub struct Select {
 }
 
 /// DISTINCT.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Distinct {
     /// ALL.
     #[default]
@@ -119,7 +119,7 @@ pub enum Distinct {
 }
 
 /// One window and its functions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Window {
     /// PARTITION BY.
     pub partition: Vec<Expr>,
@@ -130,7 +130,7 @@ pub struct Window {
 }
 
 /// A set-returning function.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SetCall {
     /// Which.
     pub function: SetFunction,
@@ -143,7 +143,7 @@ pub struct SetCall {
 }
 
 /// A subquery inside an expression: the expression reads `output` instead.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sublink {
     /// Where its result goes.
     pub output: Reg,
@@ -154,7 +154,7 @@ pub struct Sublink {
 }
 
 /// A WITH query.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CommonQuery {
     /// Unique in the statement.
     pub id: u32,
@@ -168,7 +168,7 @@ pub struct CommonQuery {
 pub type SourceId = usize;
 
 /// FROM.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum FromItem {
     /// One source.
     Source(SourceId, Source),
@@ -186,7 +186,7 @@ pub enum FromItem {
 }
 
 /// A source of rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Source {
     /// A table or a system relation. Its registers are in [`super::Tables`].
     Table(Arc<Table>),

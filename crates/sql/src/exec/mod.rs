@@ -12,6 +12,7 @@
 //! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes [`Executor::check`], where
 //!    long statements yield and interrupts are noticed.
 
+mod again;
 mod aggregate;
 mod constraint;
 mod copy;
@@ -286,7 +287,9 @@ pub(crate) fn run<'s, 'x>(
         Plan::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
         Plan::OneRow => sink(cx, file, arena),
         Plan::Nothing => Ok(Flow::More),
-        Plan::LockRows { input, targets } => modify::lock_rows(cx, (input, targets), file, arena, sink),
+        Plan::LockRows { input, targets, again } => {
+            again::lock_rows(cx, (input, targets, again.as_deref()), file, arena, sink)
+        }
         Plan::Sort { input, keys, keep, limit } => {
             sort::sort(cx, (input, keys, keep, limit.as_ref()), file, arena, sink)
         }
@@ -353,6 +356,10 @@ fn run_rest<'s, 'x>(
                 .run(cx, file, arena, sink)
         }
         Plan::With { tables, body } => set::with(cx, (tables, body), file, arena, sink),
+        Plan::Joined { present, .. } => match present {
+            Some(register) if file[*register as usize].is_null() => Ok(Flow::More),
+            _ => sink(cx, file, arena),
+        },
         Plan::CommonScan { id, output } => set::common_scan(cx, (*id, output), file, sink),
         Plan::Values { rows, output } => cx.scoped(|cx, own| {
             for row in rows {

@@ -1,79 +1,20 @@
-//! UPDATE, DELETE and row locks.
+//! UPDATE and DELETE.
 //!
 //! The row is changed as the version the scan read. When somebody else has committed a newer one meanwhile (read
-//! committed), the newest version is locked and read, its columns are decoded again, the qualification is evaluated
-//! again, and the change is made to that version if it still qualifies: PostgreSQL's EvalPlanQual.
+//! committed), [`again`] locks it and evaluates everything anew, and the change is made to that version if it still
+//! qualifies.
 
 use txn::{LockOutcome, Outcome, RowLock, Stamp, Wait};
 
+use super::again::{self, identified};
 use super::constraint::{check_row, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
-use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run, wide};
 use crate::catalog::{Index, Table};
-use crate::error::{SqlError, SqlState};
-use crate::plan::{Delete, LockTarget, Plan, RowTarget, Update};
+use crate::error::SqlError;
+use crate::plan::{Delete, Update};
 use crate::row::{self, RowView};
 use crate::types::Datum;
-
-/// A row's key, version and bytes.
-type Identified<'x> = (&'x [u8], Stamp, &'x [u8]);
-
-/// The row a target's registers identify.
-fn identified<'x>(target: &RowTarget, file: &File<'x>) -> Result<Option<Identified<'x>>, SqlError> {
-    let at = target.identity;
-    match (file[at.key as usize], file[at.stamp as usize], file[at.row as usize]) {
-        (Datum::Bytea(key), Datum::Bytea(stamp), Datum::Bytea(row)) => {
-            let stamp = Stamp::decode(stamp).ok_or_else(|| SqlError::internal("a row without version"))?;
-            Ok(Some((key, stamp, row)))
-        }
-        // The row of an outer join's empty side.
-        _ => Ok(None),
-    }
-}
-
-/// What became of a look at the newest version.
-enum Newest {
-    /// It qualifies; the registers hold it.
-    Qualifies,
-    /// Gone, not qualifying any more, or skipped.
-    Lost,
-}
-
-/// Locks the newest version of a target's row, puts it into the registers and evaluates the qualification again.
-fn look_again<'s, 'x>(
-    cx: &mut Executor<'s>,
-    target: &'s RowTarget,
-    (lock, wait): (RowLock, Wait),
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-) -> Result<Newest, SqlError> {
-    let Some((key, _, _)) = identified(target, file)? else { return Ok(Newest::Lost) };
-    let mut buffer = cx.take_bytes();
-    let outcome = cx.txn.lock_row(&table_tree(&target.table), key, lock, wait, &mut buffer);
-    let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
-    cx.give_bytes(buffer);
-    let stamp = match outcome.map_err(|error| lock_error(error, &target.table))? {
-        LockOutcome::Locked(stamp) => stamp,
-        LockOutcome::Gone | LockOutcome::Skipped => return Ok(Newest::Lost),
-    };
-    wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
-    identify(target.identity, key, stamp, row, file, arena);
-    match &target.recheck {
-        Some(condition) if !cx.test(condition, file, arena)? => Ok(Newest::Lost),
-        _ => Ok(Newest::Qualifies),
-    }
-}
-
-fn lock_error(error: txn::Error, table: &Table) -> SqlError {
-    match error {
-        txn::Error::LockNotAvailable => SqlError::new(
-            SqlState::LOCK_NOT_AVAILABLE,
-            format!("could not obtain lock on row in relation \"{}\"", table.name),
-        ),
-        other => from_txn(other),
-    }
-}
 
 /// UPDATE.
 pub(super) fn update<'s, 'x>(
@@ -126,8 +67,8 @@ fn update_row<'s, 'x>(
             }
             Outcome::Gone | Outcome::SelfChanged => return Ok(false),
             Outcome::Changed => {
-                let lock = (RowLock::NoKeyUpdate, Wait::Block);
-                if let Newest::Lost = look_again(cx, &update.target, lock, file, arena)? {
+                let looked = (&update.target, update.again.as_deref());
+                if !again::look(cx, looked, (key, RowLock::NoKeyUpdate), file, arena)? {
                     return Ok(false);
                 }
             }
@@ -294,8 +235,8 @@ pub(super) fn delete<'s, 'x>(
                 }
                 Outcome::Gone | Outcome::SelfChanged => return Ok(Flow::More),
                 Outcome::Changed => {
-                    if let Newest::Lost = look_again(cx, target, (RowLock::Update, Wait::Block), file, arena)?
-                    {
+                    let looked = (target, delete.again.as_deref());
+                    if !again::look(cx, looked, (key, RowLock::Update), file, arena)? {
                         return Ok(Flow::More);
                     }
                 }
@@ -341,40 +282,4 @@ fn remove_entries(
     cx.give_bytes(entry);
     cx.give_bytes(payload);
     foreign::row_deleted(cx, table, old)
-}
-
-/// SELECT ... FOR UPDATE and its weaker kinds.
-pub(super) fn lock_rows<'s, 'x>(
-    cx: &mut Executor<'s>,
-    (input, targets): (&'s Plan, &'s [LockTarget]),
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    run(cx, input, file, arena, &mut |cx, file, arena| {
-        for LockTarget { target, lock, wait } in targets {
-            let Some((key, stamp, _)) = identified(target, file)? else { continue };
-            let mut buffer = cx.take_bytes();
-            let outcome = cx.txn.lock_row(&table_tree(&target.table), key, *lock, *wait, &mut buffer);
-            let newest = match outcome.map_err(|error| lock_error(error, &target.table))? {
-                LockOutcome::Locked(newest) => newest,
-                LockOutcome::Gone | LockOutcome::Skipped => {
-                    cx.give_bytes(buffer);
-                    return Ok(Flow::More);
-                }
-            };
-            let row: Option<&[u8]> = (newest != stamp).then(|| &*arena.bump.alloc_slice_copy(&buffer));
-            cx.give_bytes(buffer);
-            if let Some(row) = row {
-                wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
-                identify(target.identity, key, newest, row, file, arena);
-                if let Some(condition) = &target.recheck
-                    && !cx.test(condition, file, arena)?
-                {
-                    return Ok(Flow::More);
-                }
-            }
-        }
-        sink(cx, file, arena)
-    })
 }

@@ -10,7 +10,9 @@
 //!    its own right side, or by the outer query of a subquery. That is how correlation and index nested loops work:
 //!    the right side simply reads the left side's registers and is run again for every left row.
 //! 3. Keys handed to scans have exactly the type of the key column they meet (the planner casts).
-//! 4. A node that keeps rows (sort, hash join, set operation) names the registers to keep: everything read above it
+//! 4. An `again` plan runs over the file of a row that was joined before, in the file itself: it consists of
+//!    [`Plan::Joined`] and of nodes that pass on the file they are given.
+//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep: everything read above it
 //!    that was written below it.
 
 mod command;
@@ -293,6 +295,15 @@ pub enum Plan {
         input: Box<Plan>,
         /// The rows to lock in each result row.
         targets: Vec<LockTarget>,
+        /// What must be evaluated again when one of them has a newer version. None: nothing.
+        again: Option<Box<Again>>,
+    },
+    /// Rows joined before, whose registers are filled already: one row.
+    Joined {
+        /// Their registers.
+        registers: Vec<Reg>,
+        /// NULL in this register: an outer join found no row, and there is none here either.
+        present: Option<Reg>,
     },
     /// INSERT; its output rows are the inserted ones, for RETURNING.
     Insert(Box<Insert>),
@@ -322,7 +333,7 @@ pub enum JoinKind {
 }
 
 /// What a subquery gives.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum SubqueryKind {
     /// The value of its single row, NULL when there is none; more rows are error 21000.
     Scalar {
@@ -350,7 +361,7 @@ pub enum SubqueryKind {
 }
 
 /// A sort key.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SortKey {
     /// What to sort by.
     pub expr: Expr,
@@ -361,7 +372,7 @@ pub struct SortKey {
 }
 
 /// One aggregate of an Aggregate node.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AggregateCall {
     /// The function.
     pub function: crate::functions::Aggregate,
@@ -378,7 +389,7 @@ pub struct AggregateCall {
 }
 
 /// One window function call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WindowCall {
     /// The function.
     pub function: WindowFunction,
@@ -390,7 +401,7 @@ pub struct WindowCall {
 
 /// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
 /// the whole partition without) is what is built.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// row_number()
     RowNumber,

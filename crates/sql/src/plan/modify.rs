@@ -88,10 +88,32 @@ pub struct RowTarget {
     pub table: Arc<Table>,
     /// The scan's registers that identify it.
     pub identity: RowIdentity,
-    /// The columns of it that expressions above the scan read: decoded again from the newest version.
+    /// The columns of it that any expression reads: decoded again from the newest version.
     pub columns: Vec<ColumnRead>,
-    /// The qualification to evaluate again over the newest version: everything that made the row qualify.
-    pub recheck: Option<Expr>,
+}
+
+/// What is evaluated again when a wait ended with newer versions of the rows a node locks.
+#[derive(Debug)]
+pub struct Again {
+    /// The registers of the locked rows.
+    pub fresh: Vec<Reg>,
+    /// Subqueries that PostgreSQL makes joins of: looked through first, with the rows' former versions at hand.
+    pub matches: Vec<Match>,
+    /// Gives one row, in the file it runs in, if the new versions qualify. None: they do.
+    pub plan: Option<Plan>,
+}
+
+/// EXISTS or ANY as a condition: true as long as one of the rows that matched the former version matches the new one.
+#[derive(Debug)]
+pub struct Match {
+    /// Where the result goes.
+    pub output: Reg,
+    /// The subquery, run for the former version.
+    pub subquery: Plan,
+    /// ANY's comparison, which the former version met.
+    pub comparison: Option<Expr>,
+    /// Gives one row if the subquery's row matches the new version. None: it does.
+    pub plan: Option<Plan>,
 }
 
 /// UPDATE.
@@ -101,6 +123,8 @@ pub struct Update {
     pub input: Plan,
     /// The row.
     pub target: RowTarget,
+    /// What must be evaluated again over a newer version of the row. None: nothing.
+    pub again: Option<Box<Again>>,
     /// What is set, over the registers below.
     pub assignments: Vec<Assignment>,
     /// The first of the new row's registers.
@@ -118,6 +142,8 @@ pub struct Delete {
     pub input: Plan,
     /// The row.
     pub target: RowTarget,
+    /// As [`Update::again`].
+    pub again: Option<Box<Again>>,
 }
 
 /// One table of FOR UPDATE and its kin.

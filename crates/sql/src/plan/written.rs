@@ -49,6 +49,7 @@ impl Plan {
             Plan::Sort { keep, .. } => registers.extend(keep),
             Plan::SetOperation { output, .. } => registers.extend(output),
             Plan::With { body, .. } => body.written(registers),
+            Plan::Joined { registers: joined, .. } => registers.extend(joined),
             Plan::CommonScan { output, .. } => registers.extend(output.iter().flatten()),
             Plan::Insert(insert) => {
                 insert.input.written(registers);

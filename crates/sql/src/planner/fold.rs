@@ -4,7 +4,7 @@ use bumpalo::Bump;
 
 use crate::expr::{EvalContext, Expr, NoSession};
 use crate::plan::{
-    AccessPath, AggregateCall, Assignment, Check, KeyRange, Plan, RowTarget, Scan, SortKey, SubqueryKind,
+    AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
 use crate::types::oid;
 
@@ -43,15 +43,19 @@ fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
         | Plan::Scan(_)
         | Plan::Virtual { .. }
         | Plan::Function { .. }
-        | Plan::CommonScan { .. } => {}
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
         Plan::Filter { input, .. }
         | Plan::Project { input, .. }
         | Plan::Aggregate { input, .. }
         | Plan::Window { input, .. }
         | Plan::Sort { input, .. }
         | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::LockRows { input, .. } => visit(input),
+        | Plan::Distinct { input, .. } => visit(input),
+        Plan::LockRows { input, again, .. } => {
+            visit(input);
+            again_mut(again.as_deref_mut(), visit);
+        }
         Plan::NestedLoop { left, right, .. }
         | Plan::HashJoin { left, right, .. }
         | Plan::SetOperation { left, right, .. } => {
@@ -72,22 +76,41 @@ fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(body);
         }
         Plan::Insert(insert) => visit(&mut insert.input),
-        Plan::Update(update) => visit(&mut update.input),
-        Plan::Delete(delete) => visit(&mut delete.input),
+        Plan::Update(update) => {
+            visit(&mut update.input);
+            again_mut(update.again.as_deref_mut(), visit);
+        }
+        Plan::Delete(delete) => {
+            visit(&mut delete.input);
+            again_mut(delete.again.as_deref_mut(), visit);
+        }
         Plan::Append(inputs) => inputs.iter_mut().for_each(visit),
     }
+}
+
+fn again_mut(again: Option<&mut Again>, visit: &mut dyn FnMut(&mut Plan)) {
+    let Some(again) = again else { return };
+    for part in &mut again.matches {
+        part.comparison.iter_mut().for_each(expr);
+        visit(&mut part.subquery);
+        part.plan.iter_mut().for_each(&mut *visit);
+    }
+    again.plan.iter_mut().for_each(visit);
 }
 
 /// One walk over a node's own expressions, by shared or mutable reference.
 macro_rules! node_exprs {
     ($plan:expr, $visit:ident, $iter:ident, $sort:ident, $calls:ident, $scan:ident, $kind:ident,
-     $checks:ident, $assign:ident, $target:ident) => {
+     $checks:ident, $assign:ident) => {
         match $plan {
             Plan::OneRow
             | Plan::Nothing
             | Plan::SetOperation { .. }
             | Plan::With { .. }
             | Plan::CommonScan { .. }
+            | Plan::LockRows { .. }
+            | Plan::Joined { .. }
+            | Plan::Delete(_)
             | Plan::Append(_) => {}
             Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
             Plan::Scan(scan) => $scan(scan, $visit),
@@ -133,7 +156,6 @@ macro_rules! node_exprs {
                 ties.$iter().for_each($visit);
             }
             Plan::Distinct { keys, .. } => keys.$iter().for_each($visit),
-            Plan::LockRows { targets, .. } => targets.$iter().for_each(|lock| $target!(lock.target, $visit)),
             Plan::Insert(insert) => {
                 insert.values.$iter().for_each(&mut *$visit);
                 $checks!(insert.checks, $visit);
@@ -146,11 +168,9 @@ macro_rules! node_exprs {
                 });
             }
             Plan::Update(update) => {
-                $target!(update.target, $visit);
                 $assign!(update.assignments, $visit);
                 $checks!(update.checks, $visit);
             }
-            Plan::Delete(delete) => $target!(delete.target, $visit),
         }
     };
 }
@@ -190,15 +210,6 @@ impl Part for Assignment {
     }
 }
 
-impl Part for RowTarget {
-    fn part(&self) -> Option<&Expr> {
-        self.recheck.as_ref()
-    }
-    fn part_mut(&mut self) -> Option<&mut Expr> {
-        self.recheck.as_mut()
-    }
-}
-
 impl Part for SortKey {
     fn part(&self) -> Option<&Expr> {
         Some(&self.expr)
@@ -222,16 +233,6 @@ impl<P: Part> Parts for Vec<P> {
     }
     fn parts_mut(&mut self) -> &mut [P] {
         self
-    }
-}
-
-impl Parts for RowTarget {
-    type Item = RowTarget;
-    fn parts(&self) -> &[RowTarget] {
-        std::slice::from_ref(self)
-    }
-    fn parts_mut(&mut self) -> &mut [RowTarget] {
-        std::slice::from_mut(self)
     }
 }
 
@@ -309,18 +310,7 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
 /// Calls `visit` for a node's own expressions.
 pub(super) fn exprs<'p>(node: &'p Plan, visit: &mut dyn FnMut(&'p Expr)) {
     use super::registers::scan_exprs;
-    node_exprs!(
-        node,
-        visit,
-        iter,
-        each_part,
-        call_exprs,
-        scan_exprs,
-        kind_exprs,
-        each_shared,
-        each_shared,
-        each_shared
-    );
+    node_exprs!(node, visit, iter, each_part, call_exprs, scan_exprs, kind_exprs, each_shared, each_shared);
 }
 
 fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
@@ -332,7 +322,6 @@ fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
         call_exprs_mut,
         scan_exprs_mut,
         kind_exprs_mut,
-        each_mutable,
         each_mutable,
         each_mutable
     );

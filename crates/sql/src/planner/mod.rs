@@ -1,6 +1,7 @@
 //! The planner: statement text to plan. [`compile`] is the way in: parse, bind, plan, on the worker's stack.
 
 mod access;
+mod again;
 mod cost;
 mod fold;
 mod guard;

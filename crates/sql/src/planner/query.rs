@@ -17,7 +17,9 @@ use crate::bind::{
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
-use crate::plan::{CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SortKey, SubqueryKind};
+use crate::plan::{
+    Again, CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SortKey, SubqueryKind,
+};
 use crate::planner::Context;
 
 /// Rows expected of a query nothing is known of.
@@ -36,7 +38,7 @@ pub(super) struct Planned {
 pub(super) struct Pending {
     output: Reg,
     plan: Plan,
-    kind: SubqueryKind,
+    pub(super) kind: SubqueryKind,
     /// Registers that must be there before it runs.
     needs: Registers,
     correlated: bool,
@@ -104,7 +106,7 @@ impl<'b, 'a> Planner<'b, 'a> {
                 self.pending = before;
                 let plan =
                     nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
-                self.topped(Part { plan, rows: count, cost: count, ordered: false }, top)?
+                self.topped(Part { plan, rows: count, cost: count, ordered: false }, top, None)?
             }
             QueryBody::Set { kind, all, left, right, output } => {
                 let registers = |query: &Query| query.output.iter().map(|column| column.register).collect();
@@ -122,7 +124,7 @@ impl<'b, 'a> Planner<'b, 'a> {
                     right_registers,
                     output,
                 };
-                self.topped(Part { plan, rows, cost, ordered: false }, top)?
+                self.topped(Part { plan, rows, cost, ordered: false }, top, None)?
             }
         };
         // The subqueries of LIMIT and OFFSET run first, as the one row of an outer loop.
@@ -162,6 +164,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         }
         around.extend(select.groups.iter().map(|(_, register)| register));
         around.extend(select.aggregates.iter().map(|call| call.output));
+        let locks = self.row_locks(&select, &top, outside)?;
         let before = self.with_sublinks(select.sublinks, &around)?;
         // Sorting is left out when FROM gives the order and nothing between changes it.
         let order_kept = !select.grouped
@@ -220,18 +223,49 @@ impl<'b, 'a> Planner<'b, 'a> {
         let mut late = Vec::new();
         let mut targets = select.targets;
         part = self.attach_bare(part, &targets);
-        if top.limit.is_some() && matches!(select.distinct, Distinct::No) {
-            // Columns no sort key reads are computed for the rows that pass the limit only.
-            let mut sorted = Registers::new();
-            top.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut sorted));
-            (targets, late) = targets.into_iter().partition(|(_, register)| sorted.contains(register));
+        if matches!(select.distinct, Distinct::No) {
+            (targets, late) = targets.into_iter().partition(|target| !top.is_late(target));
         }
         part = self.projected(part, targets);
         part = self.distinct(part, select.distinct, &top);
-        let mut part = self.topped(part, top)?;
+        let mut part = self.topped(part, top, locks)?;
         part = self.projected(part, late);
         self.pending = before;
         Ok(part)
+    }
+
+    /// The rows that FOR UPDATE and its kin lock, and what is evaluated again over their newer versions.
+    fn row_locks(
+        &mut self,
+        select: &Select,
+        top: &Top,
+        outside: &Registers,
+    ) -> Result<Option<RowLocks>, SqlError> {
+        let (Some(from), false) = (&select.from, top.locks.is_empty()) else { return Ok(None) };
+        let mut targets = Vec::with_capacity(top.locks.len());
+        for (source, lock, wait) in &top.locks {
+            let table = super::again::table_of(from, *source)
+                .ok_or_else(|| SqlError::internal("a locked row without a table"))?;
+            targets.push(LockTarget { target: self.row_target(*source, table)?, lock: *lock, wait: *wait });
+        }
+        // Columns computed above the limit see the newer version anyway.
+        let (computed, late): (Vec<_>, Vec<_>) =
+            select.targets.iter().cloned().partition(|target| !top.is_late(target));
+        let mut above = Registers::new();
+        late.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut above));
+        let below = |link: &&Sublink| !above.contains(&link.output);
+        let sources: Vec<SourceId> = top.locks.iter().map(|(source, ..)| *source).collect();
+        let sublinks: Vec<Sublink> = select.sublinks.iter().filter(below).cloned().collect();
+        let parts = super::again::Parts {
+            targets: &sources,
+            from,
+            conditions: &select.conditions,
+            assigned: &[],
+            computed: &computed,
+            sublinks: &sublinks,
+        };
+        let again = self.again(&parts, outside)?;
+        Ok(Some(RowLocks { targets, again }))
     }
 
     /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression reads them.
@@ -272,7 +306,7 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 
     /// ORDER BY, row locks and LIMIT.
-    fn topped(&mut self, mut part: Part, top: Top) -> Result<Part, SqlError> {
+    fn topped(&mut self, mut part: Part, top: Top, locks: Option<RowLocks>) -> Result<Part, SqlError> {
         let ties: Vec<Expr> =
             if top.ties { top.order.iter().map(|key| key.expr.clone()).collect() } else { Vec::new() };
         if !top.order.is_empty() && !part.ordered {
@@ -288,12 +322,8 @@ impl<'b, 'a> Planner<'b, 'a> {
         } else if !top.order.is_empty() {
             keep_order(&mut part.plan);
         }
-        if !top.locks.is_empty() {
-            let mut targets = Vec::with_capacity(top.locks.len());
-            for (source, lock, wait) in top.locks {
-                targets.push(LockTarget { target: self.row_target(source, &part.plan)?, lock, wait });
-            }
-            part.plan = Plan::LockRows { input: Box::new(part.plan), targets };
+        if let Some(RowLocks { targets, again }) = locks {
+            part.plan = Plan::LockRows { input: Box::new(part.plan), targets, again };
         }
         if top.limit.is_some() || top.offset.is_some() {
             part.rows = part.rows.min(SOME_ROWS);
@@ -477,7 +507,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         }
     }
 
-    fn semi_join(&self, condition: &Expr) -> Option<usize> {
+    pub(super) fn semi_join(&self, condition: &Expr) -> Option<usize> {
         let Expr::Column { register, .. } = condition else { return None };
         self.pending.iter().position(|pending| {
             pending.output == *register
@@ -500,7 +530,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         }
     }
 
-    fn source_writes(&self, source: SourceId) -> Registers {
+    pub(super) fn source_writes(&self, source: SourceId) -> Registers {
         let source = &self.binder.sources[source];
         let mut writes: Registers = source.columns.iter().flatten().copied().collect();
         writes
@@ -575,6 +605,19 @@ struct Top {
     offset: Option<Expr>,
     ties: bool,
     locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
+}
+
+impl Top {
+    /// Whether a column is computed above the limit, for the rows that pass it only: no sort key reads it.
+    fn is_late(&self, (_, register): &(Expr, Reg)) -> bool {
+        self.limit.is_some() && !self.order.iter().any(|key| registers::reads(&key.expr).contains(register))
+    }
+}
+
+/// What a LockRows node holds beside its input.
+struct RowLocks {
+    targets: Vec<LockTarget>,
+    again: Option<Box<Again>>,
 }
 
 fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {

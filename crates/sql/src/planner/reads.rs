@@ -45,7 +45,8 @@ pub(super) fn query_reads(query: &Query, into: &mut Registers) {
     }
 }
 
-fn sublink_reads(link: &Sublink, into: &mut Registers) {
+/// Everything a subquery of an expression reads, its own registers included.
+pub(super) fn sublink_reads(link: &Sublink, into: &mut Registers) {
     query_reads(&link.query, into);
     super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, into));
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::catalog::Table;
 use crate::expr::Expr;
-use crate::plan::{AccessPath, KeyRange, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
+use crate::plan::{AccessPath, Again, KeyRange, Match, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
 
 /// A set of registers.
 pub(crate) type Registers = HashSet<Reg>;
@@ -61,7 +61,8 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
         | Plan::Scan(_)
         | Plan::Virtual { .. }
         | Plan::Function { .. }
-        | Plan::CommonScan { .. } => {}
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
         Plan::Filter { input, .. }
         | Plan::Project { input, .. }
         | Plan::Aggregate { input, .. }
@@ -112,9 +113,19 @@ pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
                 }
             }
         }
-        Plan::LockRows { targets, .. } => targets.iter().for_each(|lock| target_reads(&lock.target, into)),
-        Plan::Update(update) => target_reads(&update.target, into),
-        Plan::Delete(delete) => target_reads(&delete.target, into),
+        Plan::LockRows { targets, again, .. } => {
+            targets.iter().for_each(|lock| target_reads(&lock.target, into));
+            again_reads(again.as_deref(), into);
+        }
+        Plan::Update(update) => {
+            target_reads(&update.target, into);
+            again_reads(update.again.as_deref(), into);
+        }
+        Plan::Delete(delete) => {
+            target_reads(&delete.target, into);
+            again_reads(delete.again.as_deref(), into);
+        }
+        Plan::Joined { present, .. } => into.extend(present),
         _ => {}
     }
 }
@@ -122,6 +133,53 @@ pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
 fn target_reads(target: &RowTarget, into: &mut Registers) {
     into.extend([target.identity.key, target.identity.stamp, target.identity.row]);
     into.extend(target.columns.iter().map(|column| column.register));
+}
+
+/// Adds what is read of the rows joined before when one of them has a newer version: the node needs that kept.
+fn again_reads(again: Option<&Again>, into: &mut Registers) {
+    let Some(again) = again else { return };
+    for part in &again.matches {
+        let (mut read, mut own) = (part_reads(part), Registers::new());
+        deep(&part.subquery, &mut read, &mut own);
+        into.extend(read.difference(&own));
+    }
+    again.plan.iter().for_each(|plan| joined_reads(plan, into));
+}
+
+/// What is read of a subquery's row, and of the rows around it, when it is matched with a newer version.
+fn part_reads(part: &Match) -> Registers {
+    let mut read = Registers::new();
+    part.comparison.iter().for_each(|expr| of_expr(expr, &mut read));
+    part.plan.iter().for_each(|plan| joined_reads(plan, &mut read));
+    read
+}
+
+/// Adds what a plan over rows joined before reads of them.
+fn joined_reads(plan: &Plan, into: &mut Registers) {
+    let (mut read, mut own, mut joined) = (Registers::new(), Registers::new(), Vec::new());
+    deep(plan, &mut read, &mut own);
+    joined_below(plan, &mut joined);
+    into.extend(read.iter().filter(|register| !own.contains(register) || joined.contains(register)));
+}
+
+/// [`fill`] for what is evaluated again.
+fn fill_again(again: Option<&mut Again>, need: &Registers) {
+    let Some(again) = again else { return };
+    for part in &mut again.matches {
+        let mut inner = part_reads(part);
+        inner.extend(need);
+        fill(&mut part.subquery, &inner);
+        part.plan.iter_mut().for_each(|plan| fill(plan, &inner));
+    }
+    again.plan.iter_mut().for_each(|plan| fill(plan, need));
+}
+
+/// The registers of the rows a plan takes as joined before.
+fn joined_below(plan: &Plan, into: &mut Vec<Reg>) {
+    if let Plan::Joined { registers, .. } = plan {
+        into.extend(registers);
+    }
+    children(plan, &mut |child| joined_below(child, into));
 }
 
 fn keys_read(keys: &[SortKey], into: &mut Registers) {
@@ -184,19 +242,26 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             }
             fill(body, needed);
         }
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::LockRows { input, .. } => fill(input, &need),
+        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Limit { input, .. } => {
+            fill(input, &need)
+        }
+        Plan::LockRows { input, again, .. } => {
+            fill_again(again.as_deref_mut(), &need);
+            fill(input, &need);
+        }
         Plan::Insert(insert) => {
             insert.returned = columns_read(&insert.table, insert.new_row, needed);
             fill(&mut insert.input, &need);
         }
         Plan::Update(update) => {
             update.returned = columns_read(&update.target.table, update.new_row, needed);
+            fill_again(update.again.as_deref_mut(), &need);
             fill(&mut update.input, &need);
         }
-        Plan::Delete(delete) => fill(&mut delete.input, &need),
+        Plan::Delete(delete) => {
+            fill_again(delete.again.as_deref_mut(), &need);
+            fill(&mut delete.input, &need);
+        }
         Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, &need)),
         Plan::OneRow
         | Plan::Nothing
@@ -204,7 +269,8 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
         | Plan::Scan(_)
         | Plan::Virtual { .. }
         | Plan::Function { .. }
-        | Plan::CommonScan { .. } => {}
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
     }
 }
 

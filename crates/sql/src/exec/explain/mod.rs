@@ -315,6 +315,7 @@ impl Explainer<'_> {
                 shown
             }
             Plan::CommonScan { .. } => leaf("CTE Scan"),
+            Plan::Joined { .. } => leaf("Result"),
             Plan::LockRows { input, .. } => self.over("LockRows", &[input]),
             Plan::Insert(insert) => {
                 self.over(format!("Insert on {}", quoted(&insert.table.name)), &[&insert.input])

@@ -1,0 +1,413 @@
+//! The plan that looks at a row again when a wait ended with a newer version of it (PostgreSQL's EvalPlanQual).
+//!
+//! The registers then hold the newest versions of the locked rows, and the other tables' rows as they were joined. The
+//! statement's conditions, computed columns and subqueries are evaluated again over them. No new row is sought in the
+//! place of one that was joined. What must hold:
+//!
+//! 1. Only what depends on a locked row (what reads a *stale* register) is evaluated again. Everything else would give
+//!    what it gave: subqueries run under the statement's snapshot. Its registers stay.
+//! 2. What the plan reads is kept by the nodes below the one that runs it: `registers::fill` counts it as that node's.
+//! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as well; the row of any
+//!    other one, of a function or of a WITH query stays as it was.
+
+use std::sync::Arc;
+
+use super::guard;
+use super::join::{Part, nested_loop};
+use super::query::{Pending, Planner};
+use super::reads;
+use super::registers::{self, Registers};
+use crate::bind::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
+use crate::catalog::Table;
+use crate::error::SqlError;
+use crate::expr::Expr;
+use crate::functions::{self, Volatility};
+use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
+
+/// What lies below a node that changes or locks rows, and what that node computes from them.
+pub(super) struct Parts<'q> {
+    /// The sources whose rows it locks.
+    pub(super) targets: &'q [SourceId],
+    pub(super) from: &'q FromItem,
+    /// WHERE.
+    pub(super) conditions: &'q [Expr],
+    /// SET.
+    pub(super) assigned: &'q [Assignment],
+    /// Columns computed below the node.
+    pub(super) computed: &'q [(Expr, Reg)],
+    /// The subqueries of all these.
+    pub(super) sublinks: &'q [Sublink],
+}
+
+/// What is found out before any of it is planned.
+struct Stale {
+    /// Registers whose values depend on a locked row.
+    registers: Registers,
+    /// Subqueries to run again.
+    links: Vec<Sublink>,
+    /// Registers that are filled when they run.
+    around: Registers,
+}
+
+impl Stale {
+    fn touches(&self, expr: &Expr) -> bool {
+        !registers::reads(expr).is_disjoint(&self.registers)
+    }
+
+    /// Chooses the subqueries to run again: those that read a stale register, or for which one decides whether they
+    /// are wanted at all.
+    fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) {
+        loop {
+            let before = self.links.len();
+            for link in sublinks {
+                if self.registers.contains(&link.output) {
+                    continue;
+                }
+                let mut read = Registers::new();
+                reads::sublink_reads(link, &mut read);
+                guard::of(exprs, link.output).iter().for_each(|guard| registers::of_expr(guard, &mut read));
+                if !read.is_disjoint(&self.registers) {
+                    self.registers.insert(link.output);
+                    self.links.push(link.clone());
+                }
+            }
+            if self.links.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Notes the computed columns of FROM's subqueries that depend on a locked row (LATERAL).
+    fn spread(&mut self, item: &FromItem) {
+        match item {
+            FromItem::Join { left, right, .. } => {
+                self.spread(left);
+                self.spread(right);
+            }
+            FromItem::Source(_, Source::Query(query)) => {
+                if let Some(select) = merged(query) {
+                    self.spread_select(select);
+                }
+            }
+            FromItem::Source(..) => {}
+        }
+    }
+
+    fn spread_select(&mut self, select: &Select) {
+        select.from.iter().for_each(|from| self.spread(from));
+        let targets = select.targets.iter().map(|(expr, _)| expr);
+        let exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
+        self.choose(&select.sublinks, &exprs);
+        for (expr, register) in &select.targets {
+            if self.touches(expr) {
+                self.registers.insert(*register);
+            }
+        }
+    }
+}
+
+/// Subqueries whose rows were joined.
+struct Joined {
+    matches: Vec<Match>,
+    /// Those whose results are not computed by running them.
+    without: Vec<Reg>,
+}
+
+/// The SELECT of a subquery in FROM, if PostgreSQL merges it into the query around it.
+fn merged(query: &Query) -> Option<&Select> {
+    let QueryBody::Select(select) = &query.body else { return None };
+    let whole = query.tables.is_empty()
+        && query.order.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.locks.is_empty()
+        && !select.grouped
+        && select.windows.is_empty()
+        && select.sets.is_empty()
+        && matches!(select.distinct, Distinct::No)
+        && select.targets.iter().all(|(expr, _)| expr.volatility() < Volatility::Volatile);
+    whole.then_some(&**select)
+}
+
+/// The SELECT of an EXISTS that PostgreSQL makes a join of.
+fn joinable(query: &Query) -> Option<&Select> {
+    let QueryBody::Select(select) = &query.body else { return None };
+    let whole = query.tables.is_empty()
+        && query.offset.is_none()
+        && query.locks.is_empty()
+        && select.from.is_some()
+        && select.having.is_empty()
+        && select.aggregates.is_empty()
+        && select.windows.is_empty()
+        && select.sets.is_empty();
+    whole.then_some(&**select)
+}
+
+/// The conditions of FROM's inner joins.
+fn inner_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
+    if let FromItem::Join { kind: JoinKind::Inner, left, right, condition } = item {
+        into.extend(condition);
+        inner_conditions(left, into);
+        inner_conditions(right, into);
+    }
+}
+
+impl Planner<'_, '_> {
+    /// What is evaluated again over the newest versions of the locked rows. None: nothing. `outside`: registers of the
+    /// queries around this one.
+    pub(super) fn again(
+        &mut self,
+        parts: &Parts<'_>,
+        outside: &Registers,
+    ) -> Result<Option<Box<Again>>, SqlError> {
+        let mut stale = Stale { registers: Registers::new(), links: Vec::new(), around: outside.clone() };
+        for target in parts.targets {
+            stale.registers.extend(self.source_writes(*target));
+        }
+        let mut fresh: Vec<Reg> = stale.registers.iter().copied().collect();
+        fresh.sort_unstable();
+        self.inner_writes(parts.from, &mut stale.around);
+        let joined = self.matches(parts, &stale)?;
+        stale.registers.extend(joined.matches.iter().map(|part| part.output));
+        stale.spread(parts.from);
+        let values = parts.assigned.iter().map(|assignment| &assignment.value);
+        let computed = parts.computed.iter().map(|(expr, _)| expr);
+        let exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
+        let others: Vec<Sublink> =
+            parts.sublinks.iter().filter(|link| !joined.without.contains(&link.output)).cloned().collect();
+        stale.choose(&others, &exprs);
+        let before = self.with_sublinks(std::mem::take(&mut stale.links), &stale.around.clone())?;
+        let planned = self.again_with_links(parts, &mut stale);
+        self.pending = before;
+        let plan = planned?;
+        let plan = (!matches!(plan, Plan::OneRow)).then_some(plan);
+        let again = Again { fresh, matches: joined.matches, plan };
+        Ok((again.plan.is_some() || !again.matches.is_empty()).then(|| Box::new(again)))
+    }
+
+    /// The conditions that are EXISTS or ANY and that PostgreSQL makes a join of: the row found stays the one. NOT EXISTS
+    /// found none, and none is sought. A subquery that is a join here too has its row in the registers.
+    fn matches(&mut self, parts: &Parts<'_>, stale: &Stale) -> Result<Joined, SqlError> {
+        let mut joined = Joined { matches: Vec::new(), without: Vec::new() };
+        let mut conditions: Vec<&Expr> = parts.conditions.iter().collect();
+        inner_conditions(parts.from, &mut conditions);
+        for condition in conditions {
+            let (negated, register) = match condition {
+                Expr::Column { register, .. } => (false, *register),
+                Expr::Not(input) => match &**input {
+                    Expr::Column { register, .. } => (true, *register),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            let Some(link) = parts.sublinks.iter().find(|link| link.output == register) else { continue };
+            let mut read = Registers::new();
+            reads::sublink_reads(link, &mut read);
+            let comparison = match &link.kind {
+                SubqueryKind::Exists if joinable(&link.query).is_some() => None,
+                SubqueryKind::Quantified { all: false, comparison, .. } if !negated => {
+                    Some(comparison.clone())
+                }
+                _ => continue,
+            };
+            if read.is_disjoint(&stale.registers) {
+                continue;
+            }
+            if negated {
+                joined.without.push(register);
+                continue;
+            }
+            let subquery = self.query(link.query.clone(), &stale.around)?.plan;
+            let hashed = matches!(link.kind, SubqueryKind::Quantified { hash: Some(_), .. });
+            if hashed && registers::free(&subquery).is_empty() {
+                continue;
+            }
+            joined.without.push(register);
+            let plan = self.matched(link, comparison.as_ref(), stale)?;
+            joined.matches.push(Match { output: register, subquery, comparison, plan });
+        }
+        Ok(joined)
+    }
+
+    /// What a subquery's row must meet to match a newer version.
+    fn matched(
+        &mut self,
+        link: &Sublink,
+        comparison: Option<&Expr>,
+        stale: &Stale,
+    ) -> Result<Option<Plan>, SqlError> {
+        let mut inner =
+            Stale { registers: stale.registers.clone(), links: Vec::new(), around: stale.around.clone() };
+        let select = match comparison {
+            None => joinable(&link.query),
+            Some(_) => merged(&link.query),
+        };
+        if let Some(select) = select {
+            inner.spread_select(select);
+            select.from.iter().for_each(|from| self.inner_writes(from, &mut inner.around));
+        }
+        let before = self.with_sublinks(std::mem::take(&mut inner.links), &inner.around.clone())?;
+        let planned = (|| {
+            let plan = match select {
+                Some(select) => self.selected(Plan::OneRow, select, &inner)?,
+                None => Plan::OneRow,
+            };
+            let comparison = comparison.filter(|comparison| inner.touches(comparison));
+            self.filtered(one(plan), comparison.into_iter().cloned().collect())
+        })();
+        self.pending = before;
+        let plan = planned?.plan;
+        Ok((!matches!(plan, Plan::OneRow)).then_some(plan))
+    }
+
+    fn again_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale) -> Result<Plan, SqlError> {
+        let mut conditions = Vec::new();
+        let plan = self.rejoined(Plan::OneRow, parts.from, &mut conditions, stale)?;
+        conditions.extend(self.touched(parts.conditions, stale));
+        let part = self.filtered(one(plan), conditions)?;
+        let part = self.attached(part, parts.assigned.iter().map(|assignment| &assignment.value));
+        let mut computed: Vec<(Expr, Reg)> = Vec::new();
+        for (expr, register) in parts.computed {
+            if stale.touches(expr) {
+                stale.registers.insert(*register);
+                computed.push((expr.clone(), *register));
+            }
+        }
+        let part = self.attach_bare(part, &computed);
+        Ok(self.projected(part, computed).plan)
+    }
+
+    /// FROM again, behind `left`. Its conditions go to `conditions`, except those of outer joins.
+    fn rejoined(
+        &mut self,
+        left: Plan,
+        item: &FromItem,
+        conditions: &mut Vec<Expr>,
+        stale: &Stale,
+    ) -> Result<Plan, SqlError> {
+        match item {
+            FromItem::Join { kind: JoinKind::Inner, left: first, right: second, condition } => {
+                let left = self.rejoined(left, first, conditions, stale)?;
+                let left = self.rejoined(left, second, conditions, stale)?;
+                conditions.extend(self.touched(condition, stale));
+                Ok(left)
+            }
+            // Neither side is locked and neither reads the other: the row stays.
+            FromItem::Join { kind: JoinKind::Full, .. } => Ok(left),
+            FromItem::Join { kind, left: first, right: second, condition } => {
+                let (kept, other) = if *kind == JoinKind::Right { (second, first) } else { (first, second) };
+                let left = self.rejoined(left, kept, conditions, stale)?;
+                let mut on = self.touched(condition, stale);
+                let mut registers: Vec<Reg> = self.item_writes(other).into_iter().collect();
+                registers.sort_unstable();
+                let joined = Plan::Joined { registers, present: None };
+                let mut right = self.rejoined(joined, other, &mut on, stale)?;
+                if on.is_empty() && matches!(right, Plan::Joined { .. }) {
+                    return Ok(left);
+                }
+                self.mark_present(&mut right, other);
+                let right = self.filtered(one(right), on)?;
+                Ok(nested_loop(JoinKind::Left, left, right.plan, None))
+            }
+            FromItem::Source(_, Source::Query(query)) => match merged(query) {
+                Some(select) => self.selected(left, select, stale),
+                None => Ok(left),
+            },
+            FromItem::Source(..) => Ok(left),
+        }
+    }
+
+    /// A merged subquery again.
+    fn selected(&mut self, left: Plan, select: &Select, stale: &Stale) -> Result<Plan, SqlError> {
+        let mut own = Vec::new();
+        let left = match &select.from {
+            Some(from) => self.rejoined(left, from, &mut own, stale)?,
+            None => left,
+        };
+        own.extend(self.touched(&select.conditions, stale));
+        let part = self.filtered(one(left), own)?;
+        let computed = select.targets.iter().filter(|(expr, _)| stale.touches(expr)).cloned();
+        Ok(self.projected(part, computed.collect()).plan)
+    }
+
+    /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join compares with the
+    /// row that was joined.
+    fn touched(&self, conditions: &[Expr], stale: &Stale) -> Vec<Expr> {
+        let mut touched = Vec::new();
+        for condition in conditions.iter().filter(|condition| stale.touches(condition)) {
+            match self.semi_join(condition).map(|found| &self.pending[found]) {
+                Some(Pending { kind: SubqueryKind::Quantified { hash: Some(pairs), .. }, .. }) => {
+                    touched.extend(pairs.iter().filter_map(|(left, right)| {
+                        functions::operator("=", Some(left.clone()), right.clone()).ok()
+                    }));
+                }
+                _ => touched.push(condition.clone()),
+            }
+        }
+        touched
+    }
+
+    /// Where something is computed from the rows of an outer join's empty side, it must show whether there was one.
+    fn mark_present(&mut self, plan: &mut Plan, item: &FromItem) {
+        let computes = matches!(plan, Plan::Project { .. } | Plan::Subquery { .. });
+        let mut node = plan;
+        loop {
+            match node {
+                Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Subquery { input, .. } => {
+                    node = input;
+                }
+                Plan::NestedLoop { left, .. } => node = left,
+                Plan::Joined { present, .. } if computes => {
+                    *present = first_table(item).map(|source| self.binder.identify(source).key);
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Every register that FROM and its merged subqueries fill.
+    fn inner_writes(&self, item: &FromItem, into: &mut Registers) {
+        into.extend(self.item_writes(item));
+        match item {
+            FromItem::Join { left, right, .. } => {
+                self.inner_writes(left, into);
+                self.inner_writes(right, into);
+            }
+            FromItem::Source(_, Source::Query(query)) => {
+                if let Some(from) = merged(query).and_then(|select| select.from.as_ref()) {
+                    self.inner_writes(from, into);
+                }
+            }
+            FromItem::Source(..) => {}
+        }
+    }
+}
+
+fn one(plan: Plan) -> Part {
+    Part { plan, rows: 1.0, cost: 0.0, ordered: false }
+}
+
+/// A stored table that has a row whenever the item has one.
+fn first_table(item: &FromItem) -> Option<SourceId> {
+    match item {
+        FromItem::Source(source, Source::Table(table)) => (!table.is_virtual()).then_some(*source),
+        FromItem::Source(_, Source::Query(query)) => first_table(merged(query)?.from.as_ref()?),
+        FromItem::Source(..) => None,
+        FromItem::Join { kind: JoinKind::Full, .. } => None,
+        FromItem::Join { kind: JoinKind::Right, right, .. } => first_table(right),
+        FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
+            first_table(left).or_else(|| first_table(right))
+        }
+        FromItem::Join { left, .. } => first_table(left),
+    }
+}
+
+/// The stored table that a source of FROM is.
+pub(super) fn table_of(item: &FromItem, wanted: SourceId) -> Option<Arc<Table>> {
+    match item {
+        FromItem::Source(source, Source::Table(table)) => (*source == wanted).then(|| Arc::clone(table)),
+        FromItem::Source(..) => None,
+        FromItem::Join { left, right, .. } => table_of(left, wanted).or_else(|| table_of(right, wanted)),
+    }
+}
