@@ -3,10 +3,14 @@
 use std::fs::TryLockError;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::PRIVATE_FILE;
 use super::pool::blocking;
+
+/// Permissions of folders made here: their owner alone may list and enter them.
+const PRIVATE_FOLDER: u32 = 0o700;
 
 /// Holds a file's exclusive lock until dropped; the kernel drops it when the process dies.
 #[derive(Debug)]
@@ -17,8 +21,9 @@ pub struct FileLock {
 /// Creates the file if needed and locks it; `WouldBlock` when somebody else holds it.
 pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
     blocking(|| {
-        let file =
-            std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut how = std::fs::OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false).mode(PRIVATE_FILE);
+        let file = how.open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(FileLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -82,9 +87,18 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     })
 }
 
-/// Creates a folder and what leads to it.
+/// Creates a folder with permissions 0700, and the folders that lead to it with the usual ones. A folder that is there
+/// stays as it is.
 pub fn create_dir(folder: &Path) -> io::Result<()> {
-    blocking(|| std::fs::create_dir_all(folder))
+    blocking(|| {
+        if let Some(parent) = folder.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        match std::fs::DirBuilder::new().mode(PRIVATE_FOLDER).create(folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            made => made,
+        }
+    })
 }
 
 /// Whether something is at the path.

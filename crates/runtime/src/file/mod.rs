@@ -33,6 +33,8 @@ use crate::fiber;
 use crate::start::FileIo;
 use crate::worker::Worker;
 
+/// Permissions of files made here: their owner reads and writes them, nobody else opens them.
+const PRIVATE_FILE: u32 = 0o600;
 /// Pieces of one batch kept in flight at once.
 const IN_FLIGHT: usize = 64;
 
@@ -59,12 +61,13 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file. Where the file system refuses direct I/O (tmpfs), the file is opened without.
+    /// Opens a file; one it creates has permissions 0600. Where the file system refuses direct I/O (tmpfs), the file is opened without.
     pub fn open(path: &Path, options: OpenOptions) -> io::Result<File> {
         let open = |direct: bool| {
             let mut how = std::fs::OpenOptions::new();
             how.read(true).write(!options.read_only).create(options.create).create_new(options.create_new);
-            how.truncate(options.truncate).custom_flags(if direct { libc::O_DIRECT } else { 0 });
+            how.truncate(options.truncate).mode(PRIVATE_FILE);
+            how.custom_flags(if direct { libc::O_DIRECT } else { 0 });
             let file = how.open(path)?;
             io::Result::Ok(File { file, direct })
         };

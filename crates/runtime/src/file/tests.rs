@@ -119,3 +119,20 @@ fn a_lock_excludes() {
     drop(lock);
     lock_exclusive(&path).unwrap();
 }
+
+#[test]
+fn what_is_made_belongs_to_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("private");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let inner = folder.0.join("a/b");
+    create_dir(&inner).unwrap();
+    create_dir(&inner).unwrap();
+    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    File::open(&inner.join("file"), options).unwrap();
+    drop(lock_exclusive(&inner.join("lock")).unwrap());
+    assert_eq!(mode(&inner), 0o700);
+    assert_eq!([mode(&inner.join("file")), mode(&inner.join("lock"))], [0o600; 2]);
+    std::fs::write(folder.0.join("in the way"), "").unwrap();
+    assert!(create_dir(&folder.0.join("in the way")).is_err());
+}
