@@ -6,6 +6,7 @@ use runtime::awaited::Awaited;
 use runtime::interrupt::{Interrupt, Reason};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, Caption, SpinLock};
@@ -88,8 +89,30 @@ pub struct Activity {
 pub(crate) struct Board {
     slots: Box<[CachePadded<Slot>]>,
     free: SpinLock<Free>,
+    numbers: SpinLock<Numbers>,
+}
+
+/// The numbers of sessions. They go up and begin anew only after 2^31: a cancel request or `pg_terminate_backend` that
+/// comes too late meets nobody, not the next session.
+#[derive(Default)]
+struct Numbers {
+    last: u32,
     /// By whose number a session is interrupted.
-    interrupts: SpinLock<HashMap<u32, Arc<Interrupt>>>,
+    interrupts: HashMap<u32, Arc<Interrupt>>,
+}
+
+impl Numbers {
+    /// A number for a new session. There are fewer sessions than numbers.
+    fn add(&mut self, interrupt: &Arc<Interrupt>) -> u32 {
+        loop {
+            // Clients take it for a process's number, which is a positive `int`.
+            self.last = if self.last >= i32::MAX as u32 { 1 } else { self.last + 1 };
+            if let Entry::Vacant(free) = self.interrupts.entry(self.last) {
+                free.insert(Arc::clone(interrupt));
+                return self.last;
+            }
+        }
+    }
 }
 
 struct Free {
@@ -113,7 +136,7 @@ impl Board {
         Board {
             slots: (0..sessions).map(|_| CachePadded::default()).collect(),
             free: SpinLock::new(Free { slots: Vec::new(), next: 0 }),
-            interrupts: SpinLock::new(HashMap::new()),
+            numbers: SpinLock::default(),
         }
     }
 
@@ -135,7 +158,7 @@ impl Board {
                 None => return None,
             }
         };
-        let session = slot + 1;
+        let session = self.numbers.lock().add(interrupt);
         let at = &self.slots[slot as usize];
         at.database.store(database, Ordering::Relaxed); // each field stands for itself
         at.started.store(crate::session::clock() as u64, Ordering::Relaxed);
@@ -144,21 +167,20 @@ impl Board {
         texts.query.write("");
         texts.application.write("");
         at.session.store(session, Ordering::Relaxed);
-        self.interrupts.lock().insert(session, Arc::clone(interrupt));
         Some(Seat { board: Arc::clone(self), slot, session, shown: Cell::new(0) })
     }
 
     /// Interrupts the session of this number; false when there is none.
     pub fn interrupt(&self, session: u32, reason: Reason) -> bool {
-        let found = self.interrupts.lock().get(&session).cloned();
+        let found = self.numbers.lock().interrupts.get(&session).cloned();
         found.inspect(|interrupt| interrupt.raise(reason)).is_some()
     }
 
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
         let awaited: HashMap<u32, Awaited> = {
-            let interrupts = self.interrupts.lock();
-            interrupts.iter().filter_map(|(session, one)| Some((*session, one.awaited()?))).collect()
+            let numbers = self.numbers.lock();
+            numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, one.awaited()?))).collect()
         };
         let (wall, now) = (crate::session::clock(), runtime::time::precise());
         let seen = |slot: &CachePadded<Slot>| {
@@ -250,7 +272,7 @@ impl Drop for Seat {
         slot.state.store(0, Ordering::Relaxed);
         slot.transaction.store(0, Ordering::Relaxed);
         slot.statement.store(0, Ordering::Relaxed);
-        self.board.interrupts.lock().remove(&self.session);
+        self.board.numbers.lock().interrupts.remove(&self.session);
         self.board.free.lock().slots.push(self.slot);
     }
 }
