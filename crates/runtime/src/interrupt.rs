@@ -12,14 +12,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use sync::SpinLock;
-use sync::atomic::{AtomicU8, Ordering};
+use sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
 use crate::timer;
 
-/// Why a session is interrupted, most urgent first.
+/// Why a session is interrupted; [`Interrupt::take`] gives the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
@@ -35,25 +35,34 @@ pub enum Reason {
     LockTimeout = 4,
     /// The session was idle too long.
     IdleTimeout = 5,
+    /// The transaction was open too long.
+    TransactionTimeout = 6,
+    /// The transaction holds back too much of the log.
+    RetainedLog = 7,
 }
 
 impl Reason {
-    const ALL: [Reason; 6] = [
+    const ALL: [Reason; 8] = [
         Reason::Shutdown,
         Reason::Terminate,
+        Reason::RetainedLog,
+        Reason::TransactionTimeout,
         Reason::Cancel,
         Reason::StatementTimeout,
         Reason::LockTimeout,
         Reason::IdleTimeout,
     ];
 
-    fn bit(self) -> u8 {
-        1 << self as u8
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
 /// The reasons that end the session, not only its statement.
-const ENDING: u8 = 1 << Reason::Shutdown as u8 | 1 << Reason::Terminate as u8;
+const ENDING: u32 = Reason::Shutdown.bit()
+    | Reason::Terminate.bit()
+    | Reason::TransactionTimeout.bit()
+    | Reason::RetainedLog.bit();
 
 /// The running statement was interrupted and gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +79,7 @@ impl std::error::Error for Interrupted {}
 /// What one session is interrupted by.
 #[derive(Debug, Default)]
 pub struct Interrupt {
-    pending: AtomicU8,
+    pending: AtomicU32,
     parked: SpinLock<Option<Waker>>,
     /// What the session's fiber waits for, for those who ask: see [`crate::awaited`].
     awaited: AtomicU8,

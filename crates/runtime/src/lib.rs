@@ -30,12 +30,21 @@ pub use start::{
     Facts, FileIo, Options, Runtime, core, core_count, processor_count, shutting_down, try_core,
 };
 
-/// Says why something ended that should not have: by the log, or on standard error where the program keeps none.
+/// Says why something ended that should not have: by the log, or on standard error where the program keeps none. It is
+/// written when this returns, as far as the log's reader takes it: the process may end next.
 pub fn last_words(words: std::fmt::Arguments<'_>) {
     match log::max_level() {
         log::LevelFilter::Off => eprintln!("{words}"),
-        _ => log::error!("{words}"),
+        _ => {
+            log::error!("{words}");
+            log::logger().flush();
+        }
     }
+}
+
+/// Starts a thread for what may block for long; a worker's fibers must not.
+pub fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
 }
 
 /// Whether this thread is unwinding from a panic.

@@ -13,7 +13,7 @@ use crate::login::{self, First, Sasl, StartupRequest, Step};
 use crate::shared::{Registration, Shared};
 use crate::tls::Tls;
 use crate::wire::Wire;
-use runtime::interrupt::Reason;
+use runtime::interrupt::{Interrupted, Reason};
 use runtime::net::{Next, Serve, SessionIo};
 use runtime::timer::TimerId;
 use smallvec::SmallVec;
@@ -89,6 +89,7 @@ fn ends_session(code: SqlState) -> bool {
             | SqlState::DATABASE_DROPPED
             | SqlState::IDLE_SESSION_TIMEOUT
             | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+            | SqlState::TRANSACTION_TIMEOUT
             | SqlState::CONNECTION_FAILURE
     )
 }
@@ -235,14 +236,20 @@ impl Connection {
         }
     }
 
+    fn in_transaction(&self) -> bool {
+        matches!(&self.phase, Phase::Live(live) if live.session.status() != b'I')
+    }
+
     /// Why the session is to end, where it was told so while nothing of its client's ran. A cancel that comes too late
     /// for its statement is forgotten.
     fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
         while let Some(reason) = io.interrupt().take() {
             let (code, message) = match reason {
                 Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
-                Reason::Shutdown | Reason::Terminate => {
-                    (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+                // Its transaction has ended meanwhile.
+                Reason::TransactionTimeout | Reason::RetainedLog if !self.in_transaction() => continue,
+                Reason::Shutdown | Reason::Terminate | Reason::TransactionTimeout | Reason::RetainedLog => {
+                    return Some(SqlError::interrupted(Interrupted(reason)));
                 }
                 Reason::IdleTimeout => match &self.phase {
                     Phase::Live(live) if live.session.status() == b'I' => {

@@ -330,6 +330,20 @@ impl Database {
         self.shared.board.sessions()
     }
 
+    /// The most bytes of log that an open transaction may keep from being let go; a session whose transaction keeps more
+    /// is ended. Without a limit the log of one transaction can fill the disk.
+    pub fn limit_retained_log(&self, bytes: u64) {
+        let board = Arc::clone(&self.shared.board);
+        let end = move |session| board.interrupt(session, runtime::interrupt::Reason::RetainedLog);
+        self.shared.engine.limit_retained_log(bytes, end);
+    }
+
+    /// Whether a user of this name is a superuser, for whom some of the sessions are reserved.
+    #[must_use]
+    pub fn is_superuser(&self, user: &str) -> bool {
+        user == BOOTSTRAP_NAME
+    }
+
     /// What the sessions are doing.
     #[must_use]
     pub fn activity(&self) -> Vec<Activity> {
@@ -417,6 +431,8 @@ fn open_shared(
     Ok(shared)
 }
 
+/// The role that every folder begins with.
+const BOOTSTRAP_NAME: &str = "postgres";
 /// The databases every folder begins with.
 const FIRST_DATABASES: [(u32, &str); 2] = [(TEMPLATE_DATABASE, "template1"), (5, "postgres")];
 /// The one that clients expect to be there when they make others; it can't be dropped.
@@ -448,7 +464,8 @@ impl Shared {
                 Some(DatabaseEntry { oid, name: String::from_utf8(name).ok()? })
             })
             .collect();
-        let role = Role { oid: BOOTSTRAP_ROLE, name: "postgres".to_owned(), superuser: true, login: true };
+        let role =
+            Role { oid: BOOTSTRAP_ROLE, name: BOOTSTRAP_NAME.to_owned(), superuser: true, login: true };
         let roles: Arc<[Role]> = Arc::new([role]);
         let mut databases = Vec::with_capacity(entries.len());
         let mut highest = entries.iter().map(|entry| entry.oid).max().unwrap_or(0);

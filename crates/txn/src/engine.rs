@@ -42,6 +42,7 @@ pub struct Engine {
     pub(crate) strong: Box<[AtomicU32]>,
     deadlocks: CachePadded<Searches>,
     closed: AtomicBool,
+    pub(crate) retained: horizon::RetainedLimit,
 }
 
 /// What a listed lock is on.
@@ -94,6 +95,7 @@ impl Engine {
             strong: (0..STRONG_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
             deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
+            retained: horizon::RetainedLimit::default(),
             store,
         });
         // Before recovery's checkpoint, which must keep the transaction numbers in use.

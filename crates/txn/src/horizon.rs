@@ -9,12 +9,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::Weak;
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 use runtime::fiber;
 use storage::Lsn;
-use sync::atomic::Ordering;
+use sync::atomic::{AtomicU64, Ordering};
 
 use crate::Engine;
 use crate::status::Status;
@@ -39,6 +39,23 @@ struct Progress {
     /// When it is looked again who keeps the log, and of which transaction that has been said.
     next_look: u64,
     told: u64,
+    /// The transaction that was last ended for the log it keeps.
+    ended: u64,
+}
+
+/// What open transactions may keep of the log, and what is done about those that keep more.
+pub(crate) struct RetainedLimit {
+    bytes: AtomicU64,
+    end_session: OnceLock<EndSession>,
+}
+
+/// Tells the session of a number to end; whether there is one.
+type EndSession = Box<dyn Fn(u32) -> bool + Send + Sync>;
+
+impl Default for RetainedLimit {
+    fn default() -> Self {
+        Self { bytes: AtomicU64::new(u64::MAX), end_session: OnceLock::new() }
+    }
 }
 
 /// The transaction that keeps the most log: recovery would need it to take the transaction back.
@@ -102,11 +119,42 @@ impl Engine {
             return;
         }
         progress.next_look = now + LOOK.as_nanos() as u64;
-        let Some(kept) = self.kept_log().filter(|kept| kept.txid != progress.told) else { return };
-        if kept.bytes > KEPT_DISTANCES * self.store.wal.options().checkpoint_bytes {
+        let Some(kept) = self.kept_log() else { return };
+        if kept.txid != progress.told
+            && kept.bytes > KEPT_DISTANCES * self.store.wal.options().checkpoint_bytes
+        {
             progress.told = kept.txid;
             log::warn!("{kept}");
         }
+        // Relaxed: a limit that changes counts from some look on.
+        if kept.bytes > self.retained.bytes.load(Ordering::Relaxed) {
+            self.end_for_kept_log(&kept, progress);
+        }
+    }
+
+    /// Has the session of a transaction ended that keeps more log than it may. Asks again at each look: a session that
+    /// commits meanwhile takes no notice.
+    #[cold]
+    fn end_for_kept_log(&self, kept: &KeptLog, progress: &mut Progress) {
+        let told = self.retained.end_session.get().is_some_and(|end| end(kept.session));
+        if told && kept.txid != progress.ended {
+            progress.ended = kept.txid;
+            log::warn!(
+                "session {} is ended: its transaction has been open for {} s and keeps {} MiB of log, more than \
+                 max_retained_log",
+                kept.session,
+                kept.age.as_secs(),
+                kept.bytes >> 20
+            );
+        }
+    }
+
+    /// The most log an open transaction may keep from being let go; `end_session` is how the session of this number is told
+    /// to end when its transaction keeps more, and says whether there is one. It is set once.
+    pub fn limit_retained_log(&self, bytes: u64, end_session: impl Fn(u32) -> bool + Send + Sync + 'static) {
+        // Relaxed: as above.
+        self.retained.bytes.store(bytes, Ordering::Relaxed);
+        let _ = self.retained.end_session.set(Box::new(end_session));
     }
 
     /// Who keeps the most log from being let go: the transaction that began to write first of all that run.

@@ -59,7 +59,7 @@ pub(super) fn unnamed() -> io::Result<std::fs::File> {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
                 let name = format!("allcore-{}-{:x}", std::process::id(), crate::random::u64());
                 let path = folder.join(name);
-                let file = how.custom_flags(0).create_new(true).open(&path)?;
+                let file = how.custom_flags(0).create_new(true).mode(PRIVATE_FILE).open(&path)?;
                 std::fs::remove_file(&path)?;
                 Ok(file)
             }
@@ -123,6 +123,15 @@ pub fn sync_dir(folder: &Path) -> io::Result<()> {
 
 /// Bytes that the folder's file system has room for.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    file_system(folder).map(|facts| facts.f_bavail * facts.f_frsize)
+}
+
+/// Bytes that the folder's file system has in all.
+pub fn disk_bytes(folder: &Path) -> io::Result<u64> {
+    file_system(folder).map(|facts| facts.f_blocks * facts.f_frsize)
+}
+
+fn file_system(folder: &Path) -> io::Result<libc::statvfs> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
     blocking(|| {
         let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();
@@ -131,7 +140,6 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call succeeded, so it has filled the result in.
-        let facts = unsafe { facts.assume_init() };
-        Ok(facts.f_bavail * facts.f_frsize)
+        Ok(unsafe { facts.assume_init() })
     })
 }

@@ -79,6 +79,13 @@ pub(crate) fn from_interrupt(reason: Reason) -> SqlError {
             (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
         }
         Reason::LockTimeout => (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"),
+        Reason::TransactionTimeout => {
+            (SqlState::TRANSACTION_TIMEOUT, "terminating connection due to transaction timeout")
+        }
+        Reason::RetainedLog => (
+            SqlState::ADMIN_SHUTDOWN,
+            "terminating connection because its transaction holds back too much log",
+        ),
         Reason::IdleTimeout => (
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             "terminating connection due to idle-in-transaction timeout",

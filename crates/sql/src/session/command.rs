@@ -90,7 +90,10 @@ impl Session {
             Command::Reset(name) => {
                 match name {
                     Some(name) => self.set(name, None, false, client)?,
-                    None => self.environment.table.reset_all()?,
+                    None => {
+                        self.environment.table.reset_all()?;
+                        self.settings_changed();
+                    }
                 }
                 client.complete("RESET");
             }
@@ -186,7 +189,9 @@ impl Session {
         if let Some(modes) = super::settings::transaction_modes(name, value)? {
             return self.change_characteristics(modes);
         }
-        self.environment.table.set(name, value, local)
+        self.environment.table.set(name, value, local)?;
+        self.settings_changed();
+        Ok(())
     }
 
     fn show(

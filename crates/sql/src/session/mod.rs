@@ -33,6 +33,7 @@ pub use client::{Client, Notice, Severity};
 pub(crate) use environment::{SessionEnvironment, clock};
 use plans::Planned;
 use portal::Portal;
+pub use settings::check_setting;
 use transaction::Block;
 
 use crate::database::{Definitions, Seat, Shared, State, no_database};
@@ -99,6 +100,7 @@ impl Session {
     pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
         self.seat.query(0, text);
         self.seat.state(State::Active);
+        let begun = self.begin_duration();
         // The simple protocol's statement replaces the unnamed ones of the extended protocol.
         self.unnamed = None;
         self.current.close();
@@ -111,6 +113,9 @@ impl Session {
             }
         };
         self.rest();
+        if let Some(begun) = begun {
+            self.end_duration(begun, text);
+        }
         done.and(ended)
     }
 
@@ -227,6 +232,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         self.seat.state(State::Active);
+        let begun = self.begin_duration();
         let mut taken = match portal {
             "" => std::mem::take(&mut self.current),
             _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
@@ -240,6 +246,9 @@ impl Session {
             }
             None => Err(no_portal(portal)),
         };
+        if let (Some(begun), Some(planned)) = (begun, &taken.planned) {
+            self.end_duration(begun, &planned.text);
+        }
         match portal {
             "" => self.current = taken,
             // The statement itself may have closed all portals, at the end of its transaction.
@@ -362,6 +371,29 @@ impl Session {
         if self.environment.table.tells(notice.severity) {
             client.notice(notice);
         }
+    }
+
+    /// When a statement begins, where slow ones are logged; the clock is not read otherwise.
+    #[inline]
+    fn begin_duration(&self) -> Option<u64> {
+        self.environment.table.log_min_duration.map(|_| runtime::time::precise())
+    }
+
+    /// Logs a statement that took as long as `log_min_duration_statement` says.
+    #[cold]
+    fn end_duration(&self, begun: u64, text: &str) {
+        let took = runtime::time::precise().saturating_sub(begun);
+        let Some(limit) = self.environment.table.log_min_duration else { return };
+        if u128::from(took) < limit.as_nanos() {
+            return;
+        }
+        let milliseconds = took as f64 / 1e6;
+        log::info!(
+            session = self.seat.session,
+            user = self.environment.user.as_str(),
+            statement = text;
+            "duration: {milliseconds:.3} ms"
+        );
     }
 
     /// Shows others the session's `application_name`.

@@ -29,6 +29,8 @@ enum Kind {
     Integer(i64, i64),
     /// Milliseconds, with an optional unit.
     Time,
+    /// The same, or -1 for never.
+    TimeOrNever,
     /// Memory in kilobytes, at least 64, with an optional unit.
     Memory,
     Words(&'static [&'static str]),
@@ -67,6 +69,7 @@ const UNOFFERED: &[&str] = &["debug", "info"];
 /// All settings, in SHOW ALL's order.
 const KNOWN: &[Known] = &[
     known("application_name", Kind::Text, "", true),
+    known("authentication_timeout", Kind::Given(Change::ByFile), "", false),
     known("autovacuum", Kind::Fixed, "on", false),
     known("block_size", Kind::Given(Change::Never), "", false),
     known("bytea_output", Kind::Words(&["hex", "escape"]), "hex", false),
@@ -112,6 +115,7 @@ const KNOWN: &[Known] = &[
     known("lc_messages", Kind::Text, "C", false),
     known("listen_addresses", Kind::Given(Change::AtStart), "", false),
     known("lock_timeout", Kind::Time, "0", false),
+    known("log_min_duration_statement", Kind::TimeOrNever, "-1", false),
     known("log_statement", Kind::Text, "none", false),
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
     known("max_connections", Kind::Given(Change::AtStart), "", false),
@@ -133,6 +137,7 @@ const KNOWN: &[Known] = &[
     known("ssl", Kind::Given(Change::ByFile), "", false),
     known("standard_conforming_strings", Kind::Bool, "on", true),
     known("statement_timeout", Kind::Time, "0", false),
+    known("superuser_reserved_connections", Kind::Given(Change::AtStart), "", false),
     known(
         "synchronous_commit",
         Kind::Words(&["on", "off", "local", "remote_write", "remote_apply"]),
@@ -145,6 +150,7 @@ const KNOWN: &[Known] = &[
     known("transaction_deferrable", Kind::Bool, "off", false),
     known("transaction_isolation", Kind::Text, "read committed", false),
     known("transaction_read_only", Kind::Bool, "off", false),
+    known("transaction_timeout", Kind::Time, "0", false),
     known("unix_socket_directories", Kind::Given(Change::AtStart), "", false),
     known("wal_segment_size", Kind::Given(Change::Never), "", false),
     known("work_mem", Kind::Memory, "4MB", false),
@@ -179,6 +185,9 @@ pub(crate) struct SettingsTable {
     pub idle_timeout: Option<Duration>,
     /// `lock_timeout` and `deadlock_timeout`.
     limits: Arc<WaitLimits>,
+    pub transaction_timeout: Option<Duration>,
+    /// Statements that take so long or longer are logged.
+    pub log_min_duration: Option<Duration>,
     pub synchronous: bool,
     /// What a new transaction begins with.
     pub defaults: Characteristics,
@@ -231,6 +240,11 @@ pub(super) fn transaction_modes(
     Ok(Some(modes))
 }
 
+/// Checks a value that sessions are to begin with.
+pub fn check_setting(name: &str, value: &str) -> Result<(), SqlError> {
+    SettingsTable::new("", &Arc::default(), &Arc::default()).set(name, Some(value), false)
+}
+
 fn no_boolean(name: &str) -> SqlError {
     let message = format!("parameter \"{name}\" requires a Boolean value");
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -263,6 +277,8 @@ impl SettingsTable {
             idle_transaction_timeout: None,
             idle_timeout: None,
             limits: Arc::clone(limits),
+            transaction_timeout: None,
+            log_min_duration: None,
             synchronous: true,
             defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
@@ -436,6 +452,10 @@ impl SettingsTable {
             }
             "idle_in_transaction_session_timeout" => self.idle_transaction_timeout = limit(&proper),
             "idle_session_timeout" => self.idle_timeout = limit(&proper),
+            "transaction_timeout" => self.transaction_timeout = limit(&proper),
+            "log_min_duration_statement" => {
+                self.log_min_duration = parse_time(&proper).map(Duration::from_millis);
+            }
             "work_mem" | "maintenance_work_mem" => {
                 let bytes = usize::try_from(parse_memory(known.name, value)? << 10).unwrap_or(usize::MAX);
                 let kept = if known.name == "work_mem" {
@@ -554,7 +574,10 @@ fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
             }
             Err(_) => return Err(invalid(known.name, value)),
         },
-        Kind::Time => show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?),
+        Kind::TimeOrNever if value.trim() == "-1" => "-1".to_owned(),
+        Kind::Time | Kind::TimeOrNever => {
+            show_time(parse_time(value).ok_or_else(|| invalid(known.name, value))?)
+        }
         Kind::Memory => show_memory(parse_memory(known.name, value)?),
         Kind::Words(words) => {
             let lower = value.trim().to_ascii_lowercase();

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use runtime::interrupt::Reason;
+use runtime::timer::{self, TimerId};
 use txn::SavepointId;
 
 use super::characteristics::{Characteristics, refuse_serializable};
@@ -65,6 +67,8 @@ pub(super) struct Block {
     /// Trees made and trees dropped.
     created: Vec<TreeAddress>,
     dropped: bool,
+    /// Ends the session when the transaction has been open for `transaction_timeout`.
+    limit: Option<TimerId>,
 }
 
 impl Block {
@@ -200,6 +204,30 @@ impl Session {
         self.block.first_portal = self.block.next_portal;
         // What a read-only transaction may do is decided here: some commands of PostgreSQL's write in one.
         self.environment.txn.begin(txn_isolation(characteristics.isolation), false);
+        if self.block.limit.is_some() || self.environment.table.transaction_timeout.is_some() {
+            self.limit_transaction(true);
+        }
+    }
+
+    /// Starts the transaction's time limit, if there is one, or stops it. What it was about to say is forgotten.
+    #[cold]
+    fn limit_transaction(&mut self, open: bool) {
+        if let Some(limit) = self.block.limit.take() {
+            timer::cancel(limit);
+            self.interrupt.clear(Reason::TransactionTimeout);
+        }
+        if let Some(limit) = self.environment.table.transaction_timeout.filter(|_| open) {
+            let interrupt = Arc::clone(&self.interrupt);
+            self.block.limit = Some(timer::after(limit, move || interrupt.raise(Reason::TransactionTimeout)));
+        }
+    }
+
+    /// `transaction_timeout` may have changed within a transaction: a limit that runs already goes on, as in PostgreSQL.
+    pub(super) fn settings_changed(&mut self) {
+        let wanted = self.environment.table.transaction_timeout.is_some();
+        if wanted != self.block.limit.is_some() && self.block.stage != Stage::Idle {
+            self.limit_transaction(wanted);
+        }
     }
 
     /// BEGIN. A transaction that a query string has opened before goes on as the block's.
@@ -293,6 +321,9 @@ impl Session {
             ended = published.and(ended);
         }
         self.seat.transaction(0);
+        if self.block.limit.is_some() {
+            self.limit_transaction(false);
+        }
         if let Some((base, overlay)) = &overlay {
             self.environment.catalog = self.environment.definitions.catalog();
             self.shared.forget_counters(&overlay.unused_counters(base, commit && ended.is_ok()));
@@ -362,6 +393,9 @@ impl Session {
                 self.environment.table.end(false, 0);
                 self.environment.characteristics =
                     self.block.opened_with.unwrap_or(self.environment.table.defaults);
+                if self.block.limit.is_some() {
+                    self.limit_transaction(false);
+                }
                 Ok(())
             }
             set => self.take_back_to(set - 1),
