@@ -1,6 +1,7 @@
 //! `allcore check`: verifies a data folder whose server is down, and changes nothing in it.
 
 use crate::logger;
+use crate::settings::{LogFormat, LogLevel};
 use indicatif::{ProgressBar, ProgressStyle};
 use sql::database::{CheckProgress, Database, Options};
 use std::path::Path;
@@ -10,7 +11,7 @@ const SHOWN: usize = 20;
 
 /// Checks the folder and prints what was found; an error when anything is wrong.
 pub fn run(data: &Path) -> Result<(), String> {
-    logger::install();
+    logger::install(LogFormat::Text, LogLevel::Info);
     crate::must_be_data_folder(data)?;
     let fault = |fault: &dyn std::fmt::Display| format!("{}: {fault}", data.display());
     let options = Options { look_only: true, ..Options::default() };

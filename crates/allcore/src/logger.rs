@@ -1,10 +1,35 @@
-//! Log lines on standard error: time in UTC, level, text.
+//! The server's log on standard error: time in UTC, level, text; or one JSON object a line.
+//!
+//! A thread of its own writes it, so that no core waits for whoever reads it. Lines that come while the queue is full are
+//! dropped; how many is said as soon as lines are taken again.
 
+mod line;
+
+use crate::settings::{LogFormat, LogLevel};
 use log::{LevelFilter, Log, Metadata, Record};
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Lines that wait to be written; a line has at most [`line::LONGEST`] bytes.
+const WAITING: usize = 1024;
+/// How long [`flush`] waits for the log's reader.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+
+/// What the writing thread is given.
+enum Order {
+    Line(String),
+    /// To be answered when all that came before is written.
+    Flush(SyncSender<()>),
+}
 
 struct Lines;
+
+static QUEUE: OnceLock<SyncSender<Order>> = OnceLock::new();
+static JSON: AtomicBool = AtomicBool::new(false);
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 impl Log for Lines {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
@@ -12,51 +37,77 @@ impl Log for Lines {
     }
 
     fn log(&self, record: &Record<'_>) {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let level = record.level().as_str().to_lowercase();
-        // A log that cannot be written is no reason to stop serving.
-        let _ = writeln!(std::io::stderr().lock(), "{} {level}: {}", utc(seconds), record.args());
-    }
-
-    fn flush(&self) {}
-}
-
-/// Seconds since 1970 as `YYYY-MM-DDTHH:MM:SSZ`.
-fn utc(seconds: u64) -> String {
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from a day count, by eras of 400 years that start in March (Hinnant, "chrono-compatible low-level
-    // date algorithms").
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Sends everything logged, debug lines left out, to standard error.
-pub fn install() {
-    if log::set_logger(&Lines).is_ok() {
-        log::set_max_level(LevelFilter::Info);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::utc;
-
-    #[test]
-    fn instants_are_written_as_utc() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_798_761_599, "2026-12-31T23:59:59Z"),
-        ] {
-            assert_eq!(utc(seconds), text);
+        // Relaxed: the format of a line that is logged while it changes is of no matter.
+        let line = line::of(record, runtime::time::wall(), JSON.load(Ordering::Relaxed));
+        let Some(queue) = QUEUE.get() else { return write(&line) };
+        if let Err(TrySendError::Full(_)) = queue.try_send(Order::Line(line)) {
+            // Relaxed: a count orders nothing else.
+            DROPPED.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn flush(&self) {
+        flush();
+    }
+}
+
+/// A log that cannot be written is no reason to stop serving.
+fn write(line: &str) {
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+fn write_all(orders: &Receiver<Order>) {
+    while let Ok(order) = orders.recv() {
+        let dropped = DROPPED.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            let json = JSON.load(Ordering::Relaxed);
+            write(&line::dropped(dropped, runtime::time::wall(), json));
+        }
+        match order {
+            Order::Line(line) => write(&line),
+            // Who asked may have given up.
+            Order::Flush(done) => drop(done.try_send(())),
+        }
+    }
+}
+
+/// Sends everything logged to standard error.
+pub fn install(format: LogFormat, level: LogLevel) {
+    if log::set_logger(&Lines).is_ok() {
+        let (queue, orders) = sync_channel(WAITING);
+        if runtime::spawn_thread("log", move || write_all(&orders)).is_ok() {
+            let _ = QUEUE.set(queue);
+        }
+    }
+    set(format, level);
+}
+
+/// Changes how lines are written and which.
+pub fn set(format: LogFormat, level: LogLevel) {
+    JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+    log::set_max_level(match level {
+        LogLevel::Error => LevelFilter::Error,
+        LogLevel::Warn => LevelFilter::Warn,
+        LogLevel::Info => LevelFilter::Info,
+        LogLevel::Debug => LevelFilter::Debug,
+    });
+}
+
+/// Waits until what was logged is written, but not for long where nobody reads the log.
+pub fn flush() {
+    let Some(queue) = QUEUE.get() else { return };
+    let (done, answer) = sync_channel(1);
+    let mut order = Order::Flush(done);
+    let step = Duration::from_millis(10);
+    for _ in 0..FLUSH_LIMIT.as_millis() / step.as_millis() {
+        match queue.try_send(order) {
+            Ok(()) => {
+                let _ = answer.recv_timeout(FLUSH_LIMIT);
+                return;
+            }
+            Err(TrySendError::Full(back)) => order = back,
+            Err(TrySendError::Disconnected(_)) => return,
+        }
+        std::thread::sleep(step);
     }
 }

@@ -1,8 +1,10 @@
 //! The `allcore` command: serve a data folder, check one, set passwords, measure servers.
 #![forbid(unsafe_code)]
 
+mod access;
 mod bench;
 mod check;
+mod folder;
 mod logger;
 mod passwords;
 mod serve;
@@ -63,7 +65,9 @@ line wins over the environment, the environment over the file. Nothing needs tun
 
 SIGTERM and SIGINT (Ctrl-C) stop the server cleanly: open statements are cancelled, open transactions rolled back, a \
 last checkpoint is written, so that the next start has nothing to recover. kill -9 loses nothing that was \
-acknowledged either; the next start recovers it from the log.";
+acknowledged either; the next start recovers it from the log.
+
+SIGHUP has the file of --config, the certificate and the passwords read again. Connections that come later find them; what cannot be used leaves everything as it was, and the log says why.";
 
 const BENCH_HELP: &str = "\
 Measure servers that speak PostgreSQL's or MySQL's protocol, side by side, over a sweep of clients: throughput and latency \
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Verb::Check { data } => check::run(&data),
         Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
     };
+    logger::flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

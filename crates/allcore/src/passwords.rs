@@ -13,14 +13,15 @@ pub struct Passwords {
     users: BTreeMap<String, Verifier>,
 }
 
-fn file(data: &Path) -> PathBuf {
-    data.join("passwords")
-}
-
 impl Passwords {
+    /// The file of a data folder.
+    pub fn file(data: &Path) -> PathBuf {
+        data.join("passwords")
+    }
+
     /// Reads the file of `data`; a folder without one has no users.
     pub fn read(data: &Path) -> Result<Self, String> {
-        let path = file(data);
+        let path = Self::file(data);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -53,7 +54,7 @@ impl Passwords {
             return Err(format!("{user:?} is no name of a user"));
         }
         self.users.insert(user.to_owned(), Verifier::of_password(password));
-        let (path, draft) = (file(data), data.join("passwords.new"));
+        let (path, draft) = (Self::file(data), data.join("passwords.new"));
         let write = || -> io::Result<()> {
             let mut out =
                 fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
@@ -79,12 +80,12 @@ mod tests {
         for (user, password) in [("ada", "one"), ("grace hopper", "two"), ("ada", "three")] {
             Passwords::read(data.path()).unwrap().set(data.path(), user, password).unwrap();
         }
-        let text = fs::read_to_string(file(data.path())).unwrap();
+        let text = fs::read_to_string(Passwords::file(data.path())).unwrap();
         assert_eq!(text.lines().count(), 2);
         assert!(!text.contains("three"));
         let passwords = Passwords::read(data.path()).unwrap();
         assert!(passwords.verifier("ada").is_some() && passwords.verifier("grace hopper").is_some());
-        fs::write(file(data.path()), "ada nonsense\n").unwrap();
+        fs::write(Passwords::file(data.path()), "ada nonsense\n").unwrap();
         assert!(Passwords::read(data.path()).unwrap_err().contains("line 1"));
     }
 }

@@ -1,43 +1,52 @@
 //! `allcore serve`: from settings to a running server and back down.
 
+use crate::access;
+use crate::folder;
 use crate::logger;
-use crate::passwords::Passwords;
-use crate::settings::{AuthKind, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, ServeSettings};
-use crate::units::Bytes;
+use crate::settings::{
+    DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
+};
+use crate::units::{Bytes, Span};
 use runtime::net::Address;
-use server::{Options, PasswordSource, Server};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use server::{Options, Policy, Server};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::database::{Database, OpenError};
 use std::net::ToSocketAddrs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
+/// Connections on their way in that always find a descriptor among these.
+const LEAST_LOGINS: usize = 16;
+/// The least default of `--max-retained-log`: four times the distance between checkpoints.
+const LEAST_RETAINED: u64 = 1 << 30;
 /// The port in the Unix socket's name where no TCP address says another.
 const DEFAULT_PORT: u16 = 5432;
-/// How long a client may take to log in.
-const LOGIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// How many connections there may be.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Sessions.
+    sessions: usize,
+    /// Connections that have not logged in.
+    logins: usize,
+}
 
 /// Serves until SIGTERM or SIGINT.
-pub fn run(settings: ServeSettings) -> Result<(), String> {
-    logger::install();
-    let settings = settings.with_file()?;
+pub fn run(given: ServeSettings) -> Result<(), String> {
+    logger::install(LogFormat::Text, LogLevel::Info);
+    let settings = given.clone().with_file()?;
+    set_log(&settings);
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
     if data.is_file() {
         return Err(format!("{} is no data folder: it is a file", data.display()));
     }
-    let tls = match (&settings.tls_cert, &settings.tls_key) {
-        (Some(certificate), Some(key)) => {
-            Some(server::tls::load(certificate, key).map_err(|fault| fault.to_string())?)
-        }
-        (None, None) => None,
-        _ => return Err("--tls-cert and --tls-key go together".to_owned()),
-    };
+    let tls = access::tls(&settings)?;
     let addresses = addresses(&settings)?;
-    let max_connections = connections(settings.max_connections)?;
+    access::check_trust(&settings, &addresses)?;
+    let room = room(&settings)?;
     let options = sql::database::Options {
         cores: Some(cores(&settings)?),
         pin: true,
@@ -47,22 +56,24 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
             FileIoKind::IoUring => runtime::FileIo::IoUring,
             FileIoKind::Threads => runtime::FileIo::Threads,
         },
-        max_connections,
+        max_connections: room.sessions,
         discard_log_after: settings.discard_log_after,
-        given: given(&settings, &addresses, tls.is_some()),
+        given: shown(&settings, &addresses, tls.is_some(), access::reserved(&settings, room.sessions)?),
         ..sql::database::Options::default()
     };
-    // Before the first thread is there, so that every thread leaves these signals to this one.
+    folder::keep_private(&data)?;
+    // Before the first worker is there, so that every signal finds its handler.
     let mut signals =
-        Signals::new([SIGTERM, SIGINT]).map_err(|e| format!("cannot listen for signals: {e}"))?;
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
     let database = Database::open(&data, options).map_err(|fault| open_fault(&data, &fault))?;
     for fact in database.facts() {
         log::info!("{fact}");
     }
-    let started = password_source(settings.auth.unwrap_or(AuthKind::Trust), &data).and_then(|passwords| {
-        let options = Options { addresses, tls, passwords, login_limit: LOGIN_LIMIT };
-        let started = Server::start(database.clone(), options);
+    database.limit_retained_log(retained_log(&settings, &data));
+    logger::flush();
+    let started = access::policy(&settings, &data, tls, room.sessions, room.logins).and_then(|policy| {
+        let started = Server::start(database.clone(), Options { addresses, policy });
         started.map_err(|fault| format!("cannot listen on {}: {}", fault.address, fault.fault))
     });
     let server = match started {
@@ -76,10 +87,10 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
     for address in server.addresses() {
         log::info!("listening on {address}");
     }
-    log::info!("ready for connections, at most {max_connections}");
-    let signal = signals.forever().next();
-    let name = if signal == Some(SIGINT) { "SIGINT" } else { "SIGTERM" };
+    log::info!("ready for connections, at most {}", room.sessions);
+    let name = until_stopped(&mut signals, &given, settings, &data, room, &server, &database);
     log::info!("stopping on {name}: sessions end, a last checkpoint is written; a second signal skips that");
+    logger::flush();
     for signal in [SIGTERM, SIGINT] {
         // Nothing acknowledged is lost: the next start recovers as after a kill.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::new(true.into()))
@@ -89,6 +100,66 @@ pub fn run(settings: ServeSettings) -> Result<(), String> {
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
     Ok(())
+}
+
+/// The log that an open transaction may keep: what was said, or half of the disk, but never so little that ordinary
+/// transactions between two checkpoints come near it.
+fn retained_log(settings: &ServeSettings, data: &Path) -> u64 {
+    let half = || runtime::file::disk_bytes(data).map_or(u64::MAX, |bytes| bytes / 2);
+    settings.max_retained_log.map_or_else(|| half().max(LEAST_RETAINED), |bytes| bytes.0)
+}
+
+fn set_log(settings: &ServeSettings) {
+    logger::set(settings.log_format.unwrap_or(LogFormat::Text), settings.log_level.unwrap_or(LogLevel::Info));
+}
+
+/// Waits for the signal to stop, and reloads the settings at each SIGHUP before it; gives the signal's name.
+fn until_stopped(
+    signals: &mut Signals,
+    given: &ServeSettings,
+    mut settings: ServeSettings,
+    data: &Path,
+    room: Room,
+    server: &Server,
+    database: &Database,
+) -> &'static str {
+    for signal in signals.forever() {
+        match signal {
+            SIGINT => return "SIGINT",
+            SIGHUP => match reload(given, &settings, data, room, server) {
+                Ok((new, policy)) => {
+                    server.reload(policy);
+                    database.limit_retained_log(retained_log(&new, data));
+                    set_log(&new);
+                    settings = new;
+                    log::info!("settings, certificate and passwords were read again on SIGHUP");
+                }
+                Err(fault) => log::error!("nothing was changed on SIGHUP: {fault}"),
+            },
+            _ => break,
+        }
+    }
+    "SIGTERM"
+}
+
+/// Reads settings, certificate and passwords again; gives them where all of it can be used.
+fn reload(
+    given: &ServeSettings,
+    old: &ServeSettings,
+    data: &Path,
+    room: Room,
+    server: &Server,
+) -> Result<(ServeSettings, Policy), String> {
+    let mut new = given.clone().with_file()?;
+    for name in new.fixed_differences(old) {
+        log::warn!("setting \"{name}\" cannot be changed without restarting the server");
+    }
+    new.keep_fixed(old);
+    let addresses: Vec<Address> = server.addresses().cloned().collect();
+    access::check_trust(&new, &addresses)?;
+    let tls = access::tls(&new)?;
+    let policy = access::policy(&new, data, tls, room.sessions, room.logins)?;
+    Ok((new, policy))
 }
 
 /// Where to listen, in the runtime's words.
@@ -116,8 +187,13 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
-/// What SHOW tells of where the server listens.
-fn given(settings: &ServeSettings, addresses: &[Address], tls: bool) -> Vec<(&'static str, String)> {
+/// What SHOW tells of where the server listens and whom it takes.
+fn shown(
+    settings: &ServeSettings,
+    addresses: &[Address],
+    tls: bool,
+    reserved: usize,
+) -> Vec<(&'static str, String)> {
     let tcp = |address: &Address| match address {
         Address::Tcp(address) => Some(*address),
         Address::Unix { .. } => None,
@@ -132,6 +208,8 @@ fn given(settings: &ServeSettings, addresses: &[Address], tls: bool) -> Vec<(&'s
         ),
         ("unix_socket_directories", folder.unwrap_or_default()),
         ("ssl", if tls { "on" } else { "off" }.to_owned()),
+        ("superuser_reserved_connections", reserved.to_string()),
+        ("authentication_timeout", settings.authentication_timeout.unwrap_or(Span::MINUTE).to_string()),
     ]
 }
 
@@ -165,46 +243,30 @@ fn buffers(settings: &ServeSettings) -> Result<usize, String> {
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
 }
 
-/// Connections at one time: what was said, or the default, as far as open descriptors allow it. Raises their limit as
+/// Connections at one time: what was said, or the defaults, as far as open descriptors allow them. Raises their limit as
 /// far as this process may.
-fn connections(asked: Option<usize>) -> Result<usize, String> {
-    let wanted = asked.unwrap_or(DEFAULT_MAX_CONNECTIONS);
-    let needed = wanted as u64 + OWN_DESCRIPTORS;
+fn room(settings: &ServeSettings) -> Result<Room, String> {
+    let asked = (settings.max_connections, settings.max_logins);
+    let wanted = asked.0.unwrap_or(DEFAULT_MAX_CONNECTIONS);
+    let logins = asked.1.unwrap_or(0);
+    let needed = (wanted + logins) as u64 + OWN_DESCRIPTORS;
     let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);
     if granted >= needed {
-        return Ok(wanted);
+        let spare = usize::try_from(granted - needed).unwrap_or(usize::MAX);
+        let logins = asked.1.unwrap_or(wanted.min(spare).max(LEAST_LOGINS));
+        return Ok(Room { sessions: wanted, logins });
     }
     // Nobody asked for so many: fewer will do, as long as there are some.
-    if asked.is_none() && granted >= 2 * OWN_DESCRIPTORS {
+    if asked == (None, None) && granted >= 2 * OWN_DESCRIPTORS {
         let fewer = (granted - OWN_DESCRIPTORS) as usize;
         log::warn!("only {granted} file descriptors are allowed: at most {fewer} connections, not {wanted}");
-        return Ok(fewer);
+        return Ok(Room { sessions: fewer, logins: LEAST_LOGINS });
     }
+    let and_logins = if logins > 0 { format!(" and {logins} logins") } else { String::new() };
     Err(format!(
-        "too few file descriptors: {wanted} connections need {needed}, the limit is {granted}; \
+        "too few file descriptors: {wanted} connections{and_logins} need {needed}, the limit is {granted}; \
          raise it with 'ulimit -n {needed}' or lower --max-connections"
     ))
-}
-
-fn password_source(auth: AuthKind, data: &Path) -> Result<Option<PasswordSource>, String> {
-    if auth == AuthKind::Trust {
-        return Ok(None);
-    }
-    if Passwords::read(data)?.is_empty() {
-        return Err(format!(
-            "--auth scram needs passwords and nobody has one: set it with 'allcore passwd --data {} postgres'",
-            data.display()
-        ));
-    }
-    let data: PathBuf = data.to_path_buf();
-    // Read at each login, so that a change needs no restart; other sessions of the core go on meanwhile.
-    Ok(Some(Box::new(move |user| match runtime::file::blocking(|| Passwords::read(&data)) {
-        Ok(passwords) => passwords.verifier(user),
-        Err(fault) => {
-            log::error!("{fault}");
-            None
-        }
-    })))
 }
 
 fn open_fault(data: &Path, fault: &OpenError) -> String {

@@ -1,8 +1,10 @@
 //! The settings of `allcore serve`: from the command line, else the environment, else a file, else their defaults.
 
-use crate::units::Bytes;
+mod file;
+
+use crate::units::{Bytes, Span};
 use clap::{Args, ValueEnum};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How clients prove who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,8 +27,39 @@ pub enum FileIoKind {
     Threads,
 }
 
+/// Who has to use TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TlsKind {
+    /// Whoever asks for it.
+    Offered,
+    /// Every client that comes over TCP.
+    Required,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Time, level, message.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The least urgent lines the log takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// What fails and the operator has to see to.
+    Error,
+    /// And what was refused, or may become a failure.
+    Warn,
+    /// And what the server does.
+    Info,
+    /// And what is of use to those who look for faults in it.
+    Debug,
+}
+
 /// Everything `allcore serve` can be told.
-#[derive(Debug, Default, Clone, Args)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub struct ServeSettings {
     /// Folder of the database; created if it is empty or not there
     #[arg(long, value_name = "DIR", env = "ALLCORE_DATA")]
@@ -46,18 +79,47 @@ pub struct ServeSettings {
     /// How clients prove who they are [default: trust]
     #[arg(long, value_name = "KIND", env = "ALLCORE_AUTH")]
     pub auth: Option<AuthKind>,
+    /// With '--auth trust': believe clients of other machines, too
+    #[arg(long, value_name = "BOOL", env = "ALLCORE_I_KNOW", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true")]
+    pub i_know: Option<bool>,
     /// How files are read and written [default: auto]
     #[arg(long, value_name = "KIND", env = "ALLCORE_FILE_IO")]
     pub file_io: Option<FileIoKind>,
     /// Certificate chain (PEM) to offer TLS with; needs --tls-key
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key (PEM) of the certificate
+    /// Private key (PEM) of the certificate, readable by its owner alone
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
+    /// Who has to use TLS; Unix sockets need none [default: offered]
+    #[arg(long, value_name = "KIND", env = "ALLCORE_TLS")]
+    pub tls: Option<TlsKind>,
     /// Sessions at one time; the next one is refused with 53300 [default: 5000]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
+    /// Of these, those that only superusers get [default: 3]
+    #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS")]
+    pub superuser_reserved_connections: Option<usize>,
+    /// Connections that have not logged in yet, at one time [default: as --max-connections]
+    #[arg(long, value_name = "N", env = "ALLCORE_MAX_LOGINS", value_parser = at_least_one)]
+    pub max_logins: Option<usize>,
+    /// Time a client has to log in, as in 10s [default: 60s]
+    #[arg(long, value_name = "TIME", env = "ALLCORE_AUTHENTICATION_TIMEOUT")]
+    pub authentication_timeout: Option<Span>,
+    /// Log that an open transaction may keep from being let go, as in 20GiB; its session is ended when it keeps more
+    /// [default: half of the disk]
+    #[arg(long, value_name = "SIZE", env = "ALLCORE_MAX_RETAINED_LOG")]
+    pub max_retained_log: Option<Bytes>,
+    /// How log lines are written [default: text]
+    #[arg(long, value_name = "KIND", env = "ALLCORE_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// The least urgent lines the log takes [default: info]
+    #[arg(long, value_name = "LEVEL", env = "ALLCORE_LOG_LEVEL")]
+    pub log_level: Option<LogLevel>,
+    /// What sessions begin with, as in statement_timeout=30s; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", env = "ALLCORE_SET", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
     /// Start although the log is damaged at LSN, which the refusal names, and give up what follows; a copy is kept
     #[arg(long, value_name = "LSN", value_parser = log_position)]
     pub discard_log_after: Option<u64>,
@@ -70,70 +132,46 @@ pub struct ServeSettings {
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5432";
 /// Sessions at one time where nothing is said.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 5000;
+/// Those of them kept for superusers where nothing is said.
+pub const DEFAULT_RESERVED: usize = 3;
 
 impl ServeSettings {
-    /// Takes from the settings file, where one is named, what neither the command line nor the environment said.
-    pub fn with_file(mut self) -> Result<Self, String> {
-        let Some(path) = self.config.clone() else { return Ok(self) };
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        self.fill_in(&text).map_err(|fault| format!("{}: {fault}", path.display()))?;
-        Ok(self)
+    /// How clients prove who they are.
+    pub fn auth(&self) -> AuthKind {
+        self.auth.unwrap_or(AuthKind::Trust)
     }
 
-    fn fill_in(&mut self, text: &str) -> Result<(), String> {
-        let table: toml::Table = text.parse().map_err(|fault: toml::de::Error| {
-            let start = fault.span().map_or(0, |span| span.start);
-            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
-            format!("line {line}: {}", fault.message())
-        })?;
-        for (key, value) in table {
-            let name = key.replace('_', "-");
-            let is_its_line =
-                |line: &str| line.split('=').next().is_some_and(|left| left.trim().trim_matches('"') == key);
-            let line = 1 + text.lines().position(is_its_line).unwrap_or(0);
-            let texts: Vec<String> = match value {
-                toml::Value::Array(items) => items.iter().map(plain).collect(),
-                single => vec![plain(&single)],
-            };
-            let [text] = texts.as_slice() else {
-                if name == "listen" {
-                    self.listen =
-                        if self.listen.is_empty() { texts } else { std::mem::take(&mut self.listen) };
-                    continue;
-                }
-                return Err(format!("line {line}: {name} takes one value"));
-            };
-            self.fill_one(&name, text).map_err(|fault| format!("line {line}: {name}: {fault}"))?;
-        }
-        Ok(())
+    /// The settings that differ from another's and count at the server's start only, by name.
+    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("data", self.data != other.data),
+            ("listen", self.listen != other.listen),
+            ("socket-dir", self.socket_dir != other.socket_dir),
+            ("cores", self.cores != other.cores),
+            ("buffers", self.buffers != other.buffers),
+            ("file-io", self.file_io != other.file_io),
+            ("max-connections", self.max_connections != other.max_connections),
+            (
+                "superuser-reserved-connections",
+                self.superuser_reserved_connections != other.superuser_reserved_connections,
+            ),
+            ("max-logins", self.max_logins != other.max_logins),
+        ];
+        differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 
-    fn fill_one(&mut self, name: &str, text: &str) -> Result<(), String> {
-        fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
-            let value = value?;
-            place.get_or_insert(value);
-            Ok(())
-        }
-        let number = || at_least_one(text);
-        let path = || Ok(Path::new(text).to_path_buf());
-        match name {
-            "data" => put(&mut self.data, path()),
-            "listen" if self.listen.is_empty() => {
-                self.listen = vec![text.to_owned()];
-                Ok(())
-            }
-            "listen" => Ok(()),
-            "socket-dir" => put(&mut self.socket_dir, path()),
-            "cores" => put(&mut self.cores, number()),
-            "buffers" => put(&mut self.buffers, text.parse()),
-            "auth" => put(&mut self.auth, AuthKind::from_str(text, true)),
-            "file-io" => put(&mut self.file_io, FileIoKind::from_str(text, true)),
-            "tls-cert" => put(&mut self.tls_cert, path()),
-            "tls-key" => put(&mut self.tls_key, path()),
-            "max-connections" => put(&mut self.max_connections, number()),
-            _ => Err("there is no such setting; see 'allcore serve --help'".to_owned()),
-        }
+    /// Takes from another what counts at the server's start only.
+    pub fn keep_fixed(&mut self, other: &Self) {
+        let other = other.clone();
+        self.data = other.data;
+        self.listen = other.listen;
+        self.socket_dir = other.socket_dir;
+        self.cores = other.cores;
+        self.buffers = other.buffers;
+        self.file_io = other.file_io;
+        self.max_connections = other.max_connections;
+        self.superuser_reserved_connections = other.superuser_reserved_connections;
+        self.max_logins = other.max_logins;
     }
 }
 
@@ -152,37 +190,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-fn plain(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_fills_in_only_what_was_not_said() {
-        let mut settings = ServeSettings { cores: Some(3), ..ServeSettings::default() };
-        settings
-            .fill_in("cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]")
-            .unwrap();
-        assert_eq!(settings.cores, Some(3));
-        assert_eq!(settings.buffers, Some(Bytes(2 << 30)));
-        assert_eq!(settings.file_io, Some(FileIoKind::Threads));
-        assert_eq!(settings.listen, ["a:1", "b:2"]);
-    }
-
-    #[test]
-    fn a_faulty_file_is_named_by_its_setting() {
-        for (text, said) in [
-            ("# few\n\ncoers = 8", "line 3: coers"),
-            ("cores = \"x\"", "line 1: cores"),
-            ("cores = 0", "line 1: cores"),
-            ("cores = 2\nauth = \"pam\"", "line 2: auth"),
-            ("cores = 2\n=", "line 2: "),
-        ] {
-            let fault = ServeSettings::default().fill_in(text).unwrap_err();
-            assert!(fault.contains(said), "{text}: {fault}");
-        }
-    }
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -1,7 +1,8 @@
-//! Amounts as people write them: `2GiB`, `700MiB`, `64kB`.
+//! Amounts as people write them: `2GiB`, `700MiB`, `64kB`; `10s`, `500ms`, `1min`.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,9 +46,68 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A stretch of time, more than none and at most a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// One minute.
+    pub const MINUTE: Self = Self(Duration::from_secs(60));
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    /// A number without a unit is one of seconds.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let milliseconds = match unit.trim() {
+            "ms" => 1.0,
+            "" | "s" => 1e3,
+            "min" => 60e3,
+            "h" => 3600e3,
+            _ => return Err(format!("'{text}' has no known unit: use ms, s, min or h, as in 10s")),
+        };
+        let number: f64 = number.parse().map_err(|_| format!("'{text}' is no time: write it as in 10s"))?;
+        let milliseconds = number * milliseconds;
+        if !(1.0..=86_400e3).contains(&milliseconds) {
+            return Err(format!("'{text}' is not between 1ms and 24h"));
+        }
+        Ok(Self(Duration::from_millis(milliseconds as u64)))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.as_secs(), self.0.subsec_millis()) {
+            (seconds, 0) if seconds.is_multiple_of(60) => write!(f, "{}min", seconds / 60),
+            (seconds, 0) => write!(f, "{seconds}s"),
+            _ => write!(f, "{}ms", self.0.as_millis()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_and_written_with_units() {
+        for (text, milliseconds, shown) in [
+            ("10s", 10_000, "10s"),
+            ("60", 60_000, "1min"),
+            ("1.5 s", 1500, "1500ms"),
+            ("2min", 120_000, "2min"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!((span.0.as_millis(), span.to_string().as_str()), (milliseconds, shown), "{text}");
+        }
+        for text in ["", "s", "0", "-1s", "2 days", "25h", "1e9"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn amounts_are_read_and_written_with_units() {

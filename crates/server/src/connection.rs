@@ -6,11 +6,14 @@
 //! - ReadyForQuery follows every Sync and every Query that is not skipped, exactly once;
 //! - what the session holds is given back when the connection goes, however it goes.
 
+mod door;
+
 use crate::client::WireClient;
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode::{self, Severity};
-use crate::login::{self, First, Sasl, StartupRequest, Step};
-use crate::shared::{Registration, Shared};
+use crate::login::{Sasl, StartupRequest};
+use crate::record::{self, Client};
+use crate::shared::{Place, Policy, Shared};
 use crate::tls::Tls;
 use crate::wire::Wire;
 use runtime::interrupt::{Interrupted, Reason};
@@ -99,7 +102,7 @@ enum Phase {
     /// No start-up packet yet.
     Fresh,
     /// The client is proving who it is.
-    Proving { request: StartupRequest, sasl: Sasl },
+    Proving(Sasl),
     /// Statements are served. Not boxed: a session in one piece is fetched ahead in one go ([`Serve::prefetch`]).
     Live(Live),
     /// Nothing more is served.
@@ -108,7 +111,7 @@ enum Phase {
 
 struct Live {
     /// Keeps the session known to cancel requests; given back before the session, whose number another may then get.
-    _registration: Registration,
+    _place: Place,
     session: Session,
     /// An extended-protocol message failed: skip to the next Sync.
     skipping: bool,
@@ -125,12 +128,28 @@ pub struct Connection {
     limit: Option<TimerId>,
     /// When it must have logged in, by the runtime's clock; counted from when it was first served.
     login_ends: Option<u64>,
+    /// The policy there was when it came.
+    policy: Arc<Policy>,
+    /// Its place among those on their way in.
+    place: Option<Place>,
+    /// What it asked for.
+    request: Option<Box<StartupRequest>>,
 }
 
 impl Connection {
     /// A connection nothing has been read from.
-    pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, phase: Phase::Fresh, tls: None, limit: None, login_ends: None }
+    pub fn new(shared: Arc<Shared>, place: Place) -> Self {
+        let policy = shared.policy();
+        Self {
+            shared,
+            phase: Phase::Fresh,
+            tls: None,
+            limit: None,
+            login_ends: None,
+            policy,
+            place: Some(place),
+            request: None,
+        }
     }
 
     fn serve_all(&mut self, io: &mut SessionIo<'_>) -> Result<Flow, Fault> {
@@ -147,83 +166,13 @@ impl Connection {
         }
     }
 
-    /// One step of the way in; false where more bytes are needed or the connection is over.
-    fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
-        let encrypted = self.tls.is_some();
-        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Fresh => {
-                let (first, length) = login::first_packet(wire.input()).map_err(Fault::Fatal)?;
-                wire.consume(length);
-                match first {
-                    First::Partial => {
-                        self.phase = Phase::Fresh;
-                        wire.finish()?;
-                        return Ok(false);
-                    }
-                    First::Tls | First::Gss if encrypted => {
-                        let message = "encryption was asked for twice";
-                        return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
-                    }
-                    First::Tls => self.answer_tls(io)?,
-                    First::Gss => {
-                        wire.output().push(b'N');
-                        wire.finish()?;
-                        self.phase = Phase::Fresh;
-                    }
-                    First::Cancel { process, secret } => {
-                        self.shared.cancel(process, secret);
-                        return Ok(false);
-                    }
-                    First::Session(request) => self.phase = self.shared.challenge(request, &mut wire)?,
-                }
-            }
-            Phase::Proving { request, sasl } => {
-                let Some(total) = login::password_message(wire.input()).map_err(Fault::Fatal)? else {
-                    self.phase = Phase::Proving { request, sasl };
-                    wire.finish()?;
-                    return Ok(false);
-                };
-                let body = wire.input()[5..total].to_vec();
-                wire.consume(total);
-                let secret = self.shared.secret();
-                let step =
-                    login::step(sasl, &request.user, secret, &body, wire.output()).map_err(Fault::Fatal)?;
-                self.phase = match step {
-                    Step::Continue(sasl) => Phase::Proving { request, sasl },
-                    Step::Proved => self.shared.enter(&request, &mut wire).map_err(Fault::Fatal)?,
-                };
-                wire.finish()?;
-            }
-            other => self.phase = other,
-        }
-        Ok(true)
-    }
-
-    fn answer_tls(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
-        self.phase = Phase::Fresh;
-        match &self.shared.tls {
-            Some(config) => {
-                if !io.input().is_empty() {
-                    // Bytes sent ahead of the handshake in the clear could have been put there by anybody.
-                    let message = "received unencrypted data after SSL request";
-                    return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
-                }
-                io.output().push(b'S');
-                self.tls = Some(Box::new(Tls::accept(config).map_err(|_| Fault::Broken)?));
-            }
-            None => io.output().push(b'N'),
-        }
-        Ok(())
-    }
-
     /// Starts the limit that holds while nothing is heard of the client.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
         let limit = match &self.phase {
             // One limit for all of it: whoever sends a byte now and then gets no more time.
-            Phase::Fresh | Phase::Proving { .. } => {
+            Phase::Fresh | Phase::Proving(_) => {
                 let now = runtime::time::now();
-                let whole = self.shared.login_limit.as_nanos() as u64;
+                let whole = self.policy.login_limit.as_nanos() as u64;
                 let ends = *self.login_ends.get_or_insert(now + whole);
                 Some(Duration::from_nanos(ends.saturating_sub(now)))
             }
@@ -267,8 +216,13 @@ impl Connection {
         None
     }
 
-    /// Tells the client why its session ends.
+    /// Tells the client why its session ends, and the log.
     fn say_last(&mut self, io: &mut SessionIo<'_>, fault: &SqlError) {
+        let session = match &self.phase {
+            Phase::Live(live) => live.session.id(),
+            _ => 0,
+        };
+        record::fatal(&Client { peer: io.peer(), request: self.request.as_deref(), session }, fault);
         if let Ok(mut wire) = Wire::new(io, self.tls.as_deref_mut()) {
             encode::error(wire.output(), Severity::Fatal, fault);
             // The session is over either way.
@@ -312,42 +266,7 @@ impl Serve for Connection {
         }
         // Dropping a live session rolls its transaction back and forgets its cancel key.
         self.phase = Phase::Over;
-    }
-}
-
-impl Shared {
-    /// Answers the start-up packet: lets the client in, or asks for proof.
-    fn challenge(self: &Arc<Self>, request: StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, Fault> {
-        if let Some((_, unknown)) = &request.unknown {
-            login::negotiate(wire.output(), unknown);
-        }
-        match &self.passwords {
-            None => self.enter(&request, wire).map_err(Fault::Fatal),
-            Some(passwords) => {
-                let verifier = passwords(&request.user);
-                login::offer(wire.output());
-                Ok(Phase::Proving { request, sasl: Sasl::Offered(verifier) })
-            }
-        }
-    }
-
-    /// Opens the session of a client that is who it says it is.
-    fn enter(self: &Arc<Self>, request: &StartupRequest, wire: &mut Wire<'_, '_>) -> Result<Phase, SqlError> {
-        let mut registration = self.register()?;
-        let mut session = self.database.connect(&request.database, &request.user, wire.interrupt())?;
-        for (name, value) in &request.settings {
-            session.startup_setting(name, value)?;
-        }
-        registration.name(session.id());
-        let out = wire.output();
-        encode::authentication(out, 0, &[]);
-        for (name, value) in session.reported_settings() {
-            encode::parameter_status(out, name, &value);
-        }
-        encode::key_data(out, session.id(), registration.secret());
-        encode::ready(out, session.status());
-        let live = Live { _registration: registration, session, skipping: false, text: String::new() };
-        Ok(Phase::Live(live))
+        self.place = None;
     }
 }
 
@@ -370,7 +289,7 @@ impl Live {
             };
             match done {
                 Ok(()) => {}
-                Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+                Err(Fault::Sql(fault)) => self.tell(wire, &fault),
                 Err(other) => return Err(other),
             }
             wire.flush_if_large()?;
@@ -379,6 +298,15 @@ impl Live {
                 runtime::fiber::safe_point();
             }
         }
+    }
+
+    /// Tells the client that its statement has failed, and the log where the operator has to see to it.
+    #[cold]
+    fn tell(&self, wire: &mut Wire<'_, '_>, fault: &SqlError) {
+        if record::concerns_operator(fault.code) {
+            record::failure(wire.peer(), self.session.id(), fault);
+        }
+        encode::error(wire.output(), Severity::Error, fault);
     }
 
     fn query(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
@@ -399,7 +327,7 @@ impl Live {
         }
         match outcome {
             Ok(()) => {}
-            Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+            Err(Fault::Sql(fault)) => self.tell(wire, &fault),
             Err(other) => return Err(other),
         }
         self.ready(wire);
@@ -425,7 +353,7 @@ impl Live {
         self.skipping = false;
         match self.session.sync().map_err(Fault::from) {
             Ok(()) => {}
-            Err(Fault::Sql(fault)) => encode::error(wire.output(), Severity::Error, &fault),
+            Err(Fault::Sql(fault)) => self.tell(wire, &fault),
             Err(other) => return Err(other),
         }
         self.ready(wire);

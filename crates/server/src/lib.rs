@@ -10,12 +10,14 @@ mod connection;
 mod decode;
 mod encode;
 mod login;
+mod record;
 pub mod scram;
 mod shared;
+mod throttle;
 pub mod tls;
 mod wire;
 
-pub use shared::PasswordSource;
+pub use shared::{PasswordSource, Policy};
 
 use connection::Connection;
 use runtime::net::{Accepted, Address, Listener};
@@ -23,23 +25,19 @@ use shared::Shared;
 use sql::database::Database;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What a server is started with.
 pub struct Options {
     /// Where connections are accepted.
     pub addresses: Vec<Address>,
-    /// TLS to offer, from [`tls::load`].
-    pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// The passwords clients must prove; none where every client is believed.
-    pub passwords: Option<PasswordSource>,
-    /// How long a client may take to log in.
-    pub login_limit: Duration,
+    /// Who may come in, and how.
+    pub policy: Policy,
 }
 
 /// A running server; it accepts until [`Server::stop`].
 pub struct Server {
     listeners: Vec<Listener>,
+    shared: Arc<Shared>,
 }
 
 /// An address that could not be listened on.
@@ -55,20 +53,32 @@ impl Server {
     /// Accepts connections on every address of `options` and serves `database` to them.
     pub fn start(database: Database, options: Options) -> Result<Self, ListenError> {
         let runtime = Arc::clone(database.runtime());
-        let Options { addresses, tls, passwords, login_limit } = options;
-        let shared = Shared::new(database, tls, passwords, login_limit);
+        let Options { addresses, policy } = options;
+        let shared = Shared::new(database, policy);
         let mut listeners = Vec::new();
         for address in addresses {
-            let shared = Arc::clone(&shared);
-            let accept = move |_: &Accepted| {
-                Some(Box::new(Connection::new(Arc::clone(&shared))) as Box<dyn runtime::net::Serve>)
+            let door = Arc::clone(&shared);
+            let accept = move |accepted: &Accepted| match door.arrive(&accepted.peer) {
+                Some(place) => {
+                    let connection = Connection::new(Arc::clone(&door), place);
+                    Some(Box::new(connection) as Box<dyn runtime::net::Serve>)
+                }
+                None => {
+                    record::turned_away(&accepted.peer);
+                    None
+                }
             };
             match runtime::net::listen(&runtime, address.clone(), Arc::new(accept)) {
                 Ok(listener) => listeners.push(listener),
                 Err(fault) => return Err(ListenError { address, fault }),
             }
         }
-        Ok(Self { listeners })
+        Ok(Self { listeners, shared })
+    }
+
+    /// Takes another policy for the connections that come from now on.
+    pub fn reload(&self, policy: Policy) {
+        self.shared.set_policy(policy);
     }
 
     /// Where it listens, with the ports that were taken.

@@ -7,7 +7,7 @@
 
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;
-use crate::scram::{Exchange, Failure, Verifier};
+use crate::scram::{Binding, Exchange, Failure, Verifier};
 use sql::{SqlError, SqlState};
 
 /// Who a session says it is and what it asks for.
@@ -172,38 +172,43 @@ pub enum Step {
     Proved,
 }
 
-/// AuthenticationSASL: offers SCRAM-SHA-256.
-pub fn offer(out: &mut Vec<u8>) {
-    encode::authentication(out, 10, b"SCRAM-SHA-256\0\0");
+const PLAIN: &str = "SCRAM-SHA-256";
+const PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// AuthenticationSASL: offers SCRAM-SHA-256, and PLUS where a proof can be bound to the connection's certificate.
+pub fn offer(out: &mut Vec<u8>, can_bind: bool) {
+    let offered: &[u8] =
+        if can_bind { b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0" } else { b"SCRAM-SHA-256\0\0" };
+    encode::authentication(out, 10, offered);
+}
+
+/// What proofs are checked against.
+pub struct Proof<'a> {
+    /// Who the client says it is.
+    pub user: &'a str,
+    /// What makes the salts of unknown users.
+    pub secret: &'a [u8; 32],
+    /// The hash of the certificate the connection's TLS was begun with.
+    pub end_point: Option<&'a [u8]>,
 }
 
 /// Takes one password message (type 'p', its body given) and answers it.
-pub fn step(
-    sasl: Sasl,
-    user: &str,
-    server_secret: &[u8; 32],
-    body: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<Step, SqlError> {
-    let malformed = |text: &str| SqlError::new(SqlState::PROTOCOL_VIOLATION, text);
-    let failed = |failure| match failure {
-        Failure::Malformed(text) => malformed(text),
-        Failure::WrongPassword => SqlError::new(
-            SqlState::INVALID_PASSWORD,
-            format!("password authentication failed for user \"{user}\""),
-        ),
-    };
+pub fn step(sasl: Sasl, proof: &Proof<'_>, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
+    let failed = |failure| explain(failure, proof.user);
     let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| malformed("malformed SCRAM message"));
     match sasl {
         Sasl::Offered(verifier) => {
             let mut fields = Fields::new(body);
             let read = |v: Violation| crate::connection::violation(&v);
-            if fields.string().map_err(read)? != "SCRAM-SHA-256" {
-                return Err(malformed("client selected an invalid SASL authentication mechanism"));
-            }
+            let binding = match (fields.string().map_err(read)?, proof.end_point) {
+                (PLUS, Some(hash)) => Binding::EndPoint(hash),
+                (PLAIN, Some(_)) => Binding::Declined,
+                (PLAIN, None) => Binding::None,
+                _ => return Err(malformed("client selected an invalid SASL authentication mechanism")),
+            };
             let message = utf8(fields.value().map_err(read)?.unwrap_or(b""))?;
             let (exchange, answer) =
-                Exchange::begin(user, verifier, server_secret, message).map_err(failed)?;
+                Exchange::begin(proof.user, verifier, proof.secret, binding, message).map_err(failed)?;
             encode::authentication(out, 11, answer.as_bytes());
             Ok(Step::Continue(Sasl::Challenged(Box::new(exchange))))
         }
@@ -212,6 +217,30 @@ pub fn step(
             encode::authentication(out, 12, answer.as_bytes());
             Ok(Step::Proved)
         }
+    }
+}
+
+fn malformed(text: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, text.into())
+}
+
+/// What the client is told of a failed exchange.
+fn explain(failure: Failure, user: &str) -> SqlError {
+    let refused = |text: &str| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, text);
+    match failure {
+        Failure::Malformed(text) => malformed(text),
+        Failure::UnknownBinding(name) => {
+            malformed(format!("unsupported SCRAM channel-binding type \"{name}\""))
+        }
+        Failure::Downgraded => refused("SCRAM channel binding negotiation error").with_detail(
+            "The client supports SCRAM channel binding but thinks the server does not.  \
+             However, this server does support channel binding.",
+        ),
+        Failure::BoundElsewhere => refused("SCRAM channel binding check failed"),
+        Failure::WrongPassword => SqlError::new(
+            SqlState::INVALID_PASSWORD,
+            format!("password authentication failed for user \"{user}\""),
+        ),
     }
 }
 

@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side.
+//! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677), the server's side. PLUS binds the client's proof to the
+//! server's certificate, so that nobody who stands between the two can pass it on.
 //!
 //! A password is kept only as a [`Verifier`] in PostgreSQL's text form, from which neither the password nor what a
 //! client proves itself with can be computed. An unknown user goes through the same exchange with a made-up
@@ -110,8 +111,46 @@ fn hmac(key: &[u8], text: &[u8]) -> Key {
 pub enum Failure {
     /// A message is not of SCRAM's form (08P01).
     Malformed(&'static str),
+    /// The channel binding is of a type that is not offered (08P01).
+    UnknownBinding(String),
+    /// The client could have bound its proof and was made to believe that the server cannot (28000).
+    Downgraded,
+    /// The proof is bound to another certificate than the server's (28000).
+    BoundElsewhere,
     /// The proof does not match, or there is no such user (28P01).
     WrongPassword,
+}
+
+/// What a client's proof can be bound to, by the mechanism that it chose.
+#[derive(Debug, Clone, Copy)]
+pub enum Binding<'a> {
+    /// Nothing: PLUS was not offered.
+    None,
+    /// Nothing: PLUS was offered, and the client chose the mechanism without.
+    Declined,
+    /// The hash of the server's certificate.
+    EndPoint(&'a [u8]),
+}
+
+/// The one type of channel binding there is.
+const END_POINT: &str = "tls-server-end-point";
+
+/// Reads the header of a client's first message, which says how it binds its proof; gives the header's length.
+fn header(client_first: &str, binding: Binding<'_>) -> Result<usize, Failure> {
+    let malformed = Err(Failure::Malformed("malformed SCRAM message"));
+    let (flag, _) = client_first.split_once(',').ok_or(Failure::Malformed("malformed SCRAM message"))?;
+    match (flag, binding) {
+        ("n", Binding::None | Binding::Declined) | ("y", Binding::None) => {}
+        ("y", Binding::Declined) => return Err(Failure::Downgraded),
+        (flag, Binding::EndPoint(_)) => match flag.strip_prefix("p=") {
+            Some(END_POINT) => {}
+            Some(other) => return Err(Failure::UnknownBinding(other.to_owned())),
+            None => return malformed,
+        },
+        _ => return malformed,
+    }
+    // No authorisation identity follows: PostgreSQL takes none either.
+    if client_first[flag.len()..].starts_with(",,") { Ok(flag.len() + 2) } else { malformed }
 }
 
 /// An exchange after the client's first message: it waits for the final one.
@@ -119,38 +158,35 @@ pub struct Exchange {
     verifier: Verifier,
     known: bool,
     nonce: String,
-    channel_header: String,
+    /// The header of the client's first message, and what it binds its proof to.
+    channel: Vec<u8>,
     first_bare: String,
     server_first: String,
 }
 
 impl Exchange {
     /// Takes the client's first message and gives the exchange and the answer to send.
-    /// `server_secret` is any value that stays the same while the server runs.
+    /// `server_secret` is a value nobody outside knows and that never changes: it makes the salts of unknown users.
     pub fn begin(
         user: &str,
         verifier: Option<Verifier>,
         server_secret: &Key,
+        binding: Binding<'_>,
         client_first: &str,
     ) -> Result<(Self, String), Failure> {
         let nonce = BASE64_STANDARD.encode(random_bytes::<NONCE_BYTES>());
-        Self::begin_with_nonce(user, verifier, server_secret, client_first, &nonce)
+        Self::begin_with_nonce(user, verifier, server_secret, binding, client_first, &nonce)
     }
 
     fn begin_with_nonce(
         user: &str,
         verifier: Option<Verifier>,
         server_secret: &Key,
+        binding: Binding<'_>,
         client_first: &str,
         server_nonce: &str,
     ) -> Result<(Self, String), Failure> {
-        // "n" or "y": no channel binding; then an authorisation identity, which PostgreSQL does not take either.
-        let header_end = match client_first.as_bytes() {
-            [b'n' | b'y', b',', b',', ..] => 3,
-            [b'p', ..] => return Err(Failure::Malformed("channel binding is not offered")),
-            _ => return Err(Failure::Malformed("malformed SCRAM message")),
-        };
-        let (channel_header, first_bare) = client_first.split_at(header_end);
+        let (channel_header, first_bare) = client_first.split_at(header(client_first, binding)?);
         let client_nonce = first_bare
             .strip_prefix("n=")
             .and_then(|rest| rest.split_once(",r="))
@@ -158,15 +194,21 @@ impl Exchange {
             .filter(|nonce| !nonce.is_empty() && nonce.bytes().all(|b| b.is_ascii_graphic()))
             .ok_or(Failure::Malformed("malformed SCRAM message"))?;
         let known = verifier.is_some();
-        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(user, server_secret));
+        // Made in any case, so that known users take no less time than others.
+        let nobody = Verifier::of_nobody(user, server_secret);
+        let verifier = verifier.unwrap_or(nobody);
         let nonce = format!("{client_nonce}{server_nonce}");
         let salt = BASE64_STANDARD.encode(&verifier.salt);
         let server_first = format!("r={nonce},s={salt},i={}", verifier.iterations);
+        let mut channel = channel_header.as_bytes().to_vec();
+        if let Binding::EndPoint(hash) = binding {
+            channel.extend_from_slice(hash);
+        }
         let exchange = Self {
             verifier,
             known,
             nonce,
-            channel_header: channel_header.to_owned(),
+            channel,
             first_bare: first_bare.to_owned(),
             server_first: server_first.clone(),
         };
@@ -177,9 +219,20 @@ impl Exchange {
     pub fn finish(self, client_final: &str) -> Result<String, Failure> {
         let malformed = Failure::Malformed("malformed SCRAM message");
         let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
-        let bound = format!("c={},r={}", BASE64_STANDARD.encode(&self.channel_header), self.nonce);
-        if without_proof != bound {
-            return Err(Failure::Malformed("SCRAM nonce or channel binding does not match"));
+        let (channel, nonce) = without_proof
+            .strip_prefix("c=")
+            .and_then(|rest| rest.split_once(",r="))
+            .ok_or(Failure::Malformed("malformed SCRAM message"))?;
+        if channel != BASE64_STANDARD.encode(&self.channel) {
+            return Err(match self.channel.starts_with(b"p") {
+                true => Failure::BoundElsewhere,
+                false => {
+                    Failure::Malformed("unexpected SCRAM channel-binding attribute in client-final-message")
+                }
+            });
+        }
+        if nonce != self.nonce {
+            return Err(Failure::Malformed("invalid SCRAM response"));
         }
         let proof: Key = BASE64_STANDARD
             .decode(proof)
@@ -213,6 +266,7 @@ mod tests {
             "user",
             Some(verifier),
             &[7; 32],
+            Binding::None,
             "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
             "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
         )?;
@@ -240,14 +294,42 @@ mod tests {
         }
     }
 
+    fn first(binding: Binding<'_>, message: &str) -> Result<(Exchange, String), Failure> {
+        Exchange::begin_with_nonce("ghost", None, &[7; 32], binding, message, "abc")
+    }
+
     #[test]
     fn strangers_see_a_steady_salt_and_malformed_messages_are_refused() {
-        let first = |message: &str| Exchange::begin_with_nonce("ghost", None, &[7; 32], message, "abc");
+        let first = |message: &str| first(Binding::None, message);
         let (_, one) = first("n,,n=,r=x").map_err(|_| ()).unwrap();
         let (_, two) = first("n,,n=,r=x").map_err(|_| ()).unwrap();
         assert_eq!(one, two);
         for bad in ["", "n", "n,,", "n,,n=", "n,,n=,r=", "p=tls,,n=,r=x", "n,a=b,n=,r=x", "n,,n=,r=\u{e9}"] {
             assert!(matches!(first(bad), Err(Failure::Malformed(_))), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_proof_is_bound_as_the_mechanism_says_or_refused() {
+        let bound = Binding::EndPoint(b"hash");
+        let (exchange, _) = first(bound, "p=tls-server-end-point,,n=,r=x").map_err(|_| ()).unwrap();
+        assert_eq!(exchange.channel, b"p=tls-server-end-point,,hash");
+        let elsewhere = BASE64_STANDARD.encode(b"p=tls-server-end-point,,other");
+        let fault = exchange.finish(&format!("c={elsewhere},r=xabc,p=AAAA")).unwrap_err();
+        assert_eq!(fault, Failure::BoundElsewhere);
+
+        let fault = |binding, message: &str| first(binding, message).map(|_| ()).unwrap_err();
+        assert_eq!(fault(Binding::Declined, "y,,n=,r=x"), Failure::Downgraded);
+        let unknown = Failure::UnknownBinding("tls-unique".to_owned());
+        assert_eq!(fault(bound, "p=tls-unique,,n=,r=x"), unknown);
+        for (binding, message) in [
+            (bound, "n,,n=,r=x"),
+            (bound, "y,,n=,r=x"),
+            (bound, "p=tls-server-end-point,a=b,n=,r=x"),
+            (Binding::Declined, "p=tls-server-end-point,,n=,r=x"),
+        ] {
+            assert!(matches!(fault(binding, message), Failure::Malformed(_)), "{message}");
+        }
+        assert!(first(Binding::Declined, "n,,n=,r=x").is_ok() && first(Binding::None, "y,,n=,r=x").is_ok());
     }
 }

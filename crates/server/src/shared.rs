@@ -1,48 +1,148 @@
-//! What all connections of a server share: the database, who may come in, and who can be cancelled.
+//! What all connections of a server share: the database, the policy of its door, who is on the way in and who is inside.
+//!
+//! Connections are counted when they come, log in and go; no statement writes here.
 
 use crate::scram::{Verifier, random_bytes};
+use crate::throttle::{Throttle, TooMany};
+use crate::tls::Offer;
 use runtime::interrupt::Reason;
-use rustls::ServerConfig;
+use runtime::net::Peer;
 use sql::database::Database;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use sync::SpinLock;
 
 /// Finds what is kept of a user's password.
-pub type PasswordSource = Box<dyn Fn(&str) -> Option<Verifier> + Send + Sync>;
+pub type PasswordSource = dyn Fn(&str) -> Option<Verifier> + Send + Sync;
+
+/// Who may come in, and how. A running server takes another policy for the connections that come after it.
+#[derive(Clone)]
+pub struct Policy {
+    /// TLS, where it is offered.
+    pub tls: Option<Arc<Offer>>,
+    /// Whether a client that comes over TCP must use TLS.
+    pub tls_required: bool,
+    /// The passwords, where clients must prove themselves; None where every client is believed.
+    pub passwords: Option<Arc<PasswordSource>>,
+    /// Makes the salts that unknown users are shown: known to nobody outside, and the same after a restart.
+    pub secret: [u8; 32],
+    /// How long a client may take to log in.
+    pub login_limit: Duration,
+    /// Connections that may be on their way in at one time.
+    pub max_logins: usize,
+    /// Of the sessions there may be, those kept for superusers.
+    pub reserved: usize,
+    /// What sessions begin with: names and values of settings.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for Policy {
+    /// Believes every client, takes a minute for each and any number of them.
+    fn default() -> Self {
+        Self {
+            tls: None,
+            tls_required: false,
+            passwords: None,
+            secret: [0; 32],
+            login_limit: Duration::from_secs(60),
+            max_logins: usize::MAX,
+            reserved: 0,
+            settings: Vec::new(),
+        }
+    }
+}
 
 /// What all connections share.
 pub struct Shared {
     /// The database served.
     pub database: Database,
-    /// TLS, where it is offered.
-    pub tls: Option<Arc<ServerConfig>>,
-    /// The passwords, where clients must prove themselves.
-    pub passwords: Option<PasswordSource>,
-    /// How long a client may take to log in.
-    pub login_limit: Duration,
-    secret: [u8; 32],
-    sessions: SpinLock<Sessions>,
+    policy: SpinLock<Arc<Policy>>,
+    places: SpinLock<Places>,
+    throttle: SpinLock<Throttle>,
 }
 
+/// Connections by how far they have come.
 #[derive(Default)]
-struct Sessions {
-    /// Sessions that are in or on their way in.
-    count: usize,
+struct Places {
+    /// On their way in.
+    coming: usize,
+    /// Those of them that come from one address of another machine.
+    coming_from: HashMap<IpAddr, usize>,
+    /// Refused, and kept until they have been told.
+    refused: usize,
+    /// Logged in.
+    inside: usize,
     /// What a cancel request must show, by the session's process number.
     secrets: HashMap<u32, u32>,
 }
 
-/// A session's place among the live ones; given back when dropped.
-pub struct Registration {
+/// Refused connections that are told why; further ones are closed without a word.
+const REFUSED_MOST: usize = 64;
+/// Places beyond `max_logins` for those who come over a Unix socket: the machine's administrator.
+const LOCAL_MORE: usize = 16;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Coming,
+    Refused,
+    Inside,
+}
+
+/// A connection's place; given back when dropped.
+pub struct Place {
     shared: Arc<Shared>,
+    stage: Stage,
+    /// Whose count of comers it is in.
+    from: Option<IpAddr>,
     secret: u32,
     process: Option<u32>,
 }
 
-impl Registration {
+/// The address of a client on another machine.
+fn remote(peer: &Peer) -> Option<IpAddr> {
+    match peer {
+        Peer::Tcp(address) => Some(address.ip().to_canonical()).filter(|address| !address.is_loopback()),
+        Peer::Unix { .. } => None,
+    }
+}
+
+fn too_many() -> SqlError {
+    SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+}
+
+impl Place {
+    /// Whether the connection may log in.
+    pub fn check(&self) -> Result<(), SqlError> {
+        if self.stage == Stage::Refused { Err(too_many()) } else { Ok(()) }
+    }
+
+    /// Takes a place among the sessions, or refuses it where there are too many.
+    pub fn enter(&mut self, superuser: bool) -> Result<(), SqlError> {
+        self.check()?;
+        let secret = u32::from_be_bytes(random_bytes());
+        let reserved = self.shared.policy().reserved;
+        let mut places = self.shared.places.lock();
+        let free = self.shared.database.max_connections().saturating_sub(places.inside);
+        if free == 0 {
+            drop(places);
+            return Err(too_many());
+        }
+        if free <= reserved && !superuser {
+            drop(places);
+            let message = "remaining connection slots are reserved for roles with the SUPERUSER attribute";
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+        }
+        places.leave(self.stage, self.from.take());
+        places.inside += 1;
+        self.stage = Stage::Inside;
+        self.secret = secret;
+        Ok(())
+    }
+
     /// What a cancel request must show.
     pub fn secret(&self) -> u32 {
         self.secret
@@ -51,54 +151,105 @@ impl Registration {
     /// Makes the session known to cancel requests under its process number.
     pub fn name(&mut self, process: u32) {
         self.process = Some(process);
-        self.shared.sessions.lock().secrets.insert(process, self.secret);
+        self.shared.places.lock().secrets.insert(process, self.secret);
     }
 }
 
-impl Drop for Registration {
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut sessions = self.shared.sessions.lock();
-        sessions.count -= 1;
+        let mut places = self.shared.places.lock();
+        places.leave(self.stage, self.from.take());
         if let Some(process) = self.process {
-            sessions.secrets.remove(&process);
+            places.secrets.remove(&process);
+        }
+    }
+}
+
+impl Places {
+    fn leave(&mut self, stage: Stage, from: Option<IpAddr>) {
+        match stage {
+            Stage::Coming => self.coming -= 1,
+            Stage::Refused => self.refused -= 1,
+            Stage::Inside => self.inside -= 1,
+        }
+        let Some(from) = from else { return };
+        if let Some(count) = self.coming_from.get_mut(&from) {
+            *count -= 1;
+            if *count == 0 {
+                self.coming_from.remove(&from);
+            }
         }
     }
 }
 
 impl Shared {
     /// For a server of `database`.
-    pub fn new(
-        database: Database,
-        tls: Option<Arc<ServerConfig>>,
-        passwords: Option<PasswordSource>,
-        login_limit: Duration,
-    ) -> Arc<Self> {
-        let secret = random_bytes();
-        let sessions = SpinLock::new(Sessions::default());
-        Arc::new(Self { database, tls, passwords, login_limit, secret, sessions })
+    pub fn new(database: Database, policy: Policy) -> Arc<Self> {
+        Arc::new(Self {
+            database,
+            policy: SpinLock::new(Arc::new(policy)),
+            places: SpinLock::default(),
+            throttle: SpinLock::default(),
+        })
     }
 
-    /// A value nobody outside knows, the same while the server runs.
-    pub fn secret(&self) -> &[u8; 32] {
-        &self.secret
+    /// The policy for connections that come now.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.lock())
     }
 
-    /// Takes a place for a session, or refuses it where there are too many.
-    pub fn register(self: &Arc<Self>) -> Result<Registration, SqlError> {
-        let secret = u32::from_be_bytes(random_bytes());
-        let mut sessions = self.sessions.lock();
-        if sessions.count >= self.database.max_connections() {
-            drop(sessions);
-            let message = "sorry, too many clients already";
-            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+    /// Takes another policy.
+    pub fn set_policy(&self, policy: Policy) {
+        let before = std::mem::replace(&mut *self.policy.lock(), Arc::new(policy));
+        drop(before);
+    }
+
+    /// A place for a connection that has just come: among those on their way in, else among the refused; None where even
+    /// these are too many. One address of another machine gets at most half of the places, so that a stranger who takes
+    /// them all leaves some to others.
+    pub fn arrive(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
+        let most = self.policy().max_logins;
+        let (most, from) = match peer {
+            Peer::Unix { .. } => (most.saturating_add(LOCAL_MORE), None),
+            Peer::Tcp(_) => (most, remote(peer)),
+        };
+        let mut places = self.places.lock();
+        let crowded = from.is_some_and(|from| {
+            places.coming_from.get(&from).is_some_and(|count| *count >= most.div_ceil(2))
+        });
+        let stage = match (places.coming < most && !crowded, places.refused < REFUSED_MOST) {
+            (true, _) => Stage::Coming,
+            (false, true) => Stage::Refused,
+            (false, false) => return None,
+        };
+        let from = from.filter(|_| stage == Stage::Coming);
+        match stage {
+            Stage::Coming => places.coming += 1,
+            _ => places.refused += 1,
         }
-        sessions.count += 1;
-        Ok(Registration { shared: Arc::clone(self), secret, process: None })
+        if let Some(from) = from {
+            *places.coming_from.entry(from).or_default() += 1;
+        }
+        drop(places);
+        Some(Place { shared: Arc::clone(self), stage, from, secret: 0, process: None })
+    }
+
+    /// How long the answer to a client's proof has to wait, because its address has failed before.
+    pub fn wait(&self, peer: &Peer) -> Result<Duration, TooMany> {
+        let Peer::Tcp(address) = peer else { return Ok(Duration::ZERO) };
+        self.throttle.lock().wait(address.ip(), runtime::time::precise())
+    }
+
+    /// Notes that a client could not prove who it is.
+    pub fn failed(&self, peer: &Peer) {
+        if let Peer::Tcp(address) = peer {
+            self.throttle.lock().failed(address.ip(), runtime::time::precise());
+        }
     }
 
     /// Interrupts the statement of a session, where the secret is the session's.
     pub fn cancel(&self, process: u32, secret: u32) {
-        let expected = self.sessions.lock().secrets.get(&process).copied();
+        let expected = self.places.lock().secrets.get(&process).copied();
         if expected == Some(secret) {
             self.database.interrupt(process, Reason::Cancel);
         }

@@ -1,8 +1,11 @@
 //! TLS over a session's socket: ciphertext comes from and goes to the runtime, plain text is kept here.
 
+mod end_point;
+
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +14,8 @@ use std::sync::Arc;
 pub enum TlsError {
     /// A file could not be read as PEM.
     File(PathBuf, rustls::pki_types::pem::Error),
+    /// Others than the key's owner may read it; its permissions.
+    Open(PathBuf, u32),
     /// The certificate and key do not work together.
     Pair(rustls::Error),
 }
@@ -19,6 +24,13 @@ impl std::fmt::Display for TlsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path, fault) => write!(f, "cannot read {}: {fault}", path.display()),
+            Self::Open(path, mode) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "others than its owner may read the key {path} ({mode:04o}): run 'chmod 600 {path}'"
+                )
+            }
             Self::Pair(fault) => write!(f, "certificate and key cannot be used: {fault}"),
         }
     }
@@ -26,8 +38,23 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Loads the certificate chain and private key (both PEM) every TLS session is to use.
-pub fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+/// A certificate and its key, as TLS sessions use them.
+pub struct Offer {
+    config: Arc<ServerConfig>,
+    /// The certificate's hash that clients bind their proof to (`tls-server-end-point`, RFC 5929); None where the
+    /// certificate's signature names no hash.
+    end_point: Option<Arc<[u8]>>,
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Offer(..)")
+    }
+}
+
+/// Loads the certificate chain and private key (both PEM) every TLS session is to use. Refuses a key that others than
+/// its owner may read; as in PostgreSQL, a key of root's may be readable by its group.
+pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     let in_file = |path: &Path| {
         let path = path.to_path_buf();
         move |fault| TlsError::File(path, fault)
@@ -35,13 +62,19 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsErro
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(in_file(certificate))?;
+    let about = std::fs::metadata(key).map_err(|e| in_file(key)(rustls::pki_types::pem::Error::Io(e)))?;
+    let open = about.permissions().mode() & if about.uid() == 0 { 0o037 } else { 0o077 };
+    if open != 0 {
+        return Err(TlsError::Open(key.to_path_buf(), about.permissions().mode() & 0o7777));
+    }
     let key = PrivateKeyDer::from_pem_file(key).map_err(in_file(key))?;
+    let end_point = chain.first().and_then(|first| end_point::hash(first)).map(Arc::from);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(TlsError::Pair)?;
-    Ok(Arc::new(config))
+    Ok(Arc::new(Offer { config: Arc::new(config), end_point }))
 }
 
 /// A buffer that grew beyond this is not kept while the session waits.
@@ -54,13 +87,20 @@ pub struct Tls {
     consumed: usize,
     /// Plain text to be encrypted and sent.
     pub reply: Vec<u8>,
+    end_point: Option<Arc<[u8]>>,
 }
 
 impl Tls {
     /// A connection that waits for the client's hello.
-    pub fn accept(config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
-        let connection = ServerConnection::new(Arc::clone(config))?;
-        Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new() })
+    pub fn accept(offer: &Offer) -> Result<Self, rustls::Error> {
+        let connection = ServerConnection::new(Arc::clone(&offer.config))?;
+        let end_point = offer.end_point.clone();
+        Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new(), end_point })
+    }
+
+    /// What a client's proof can be bound to: the hash of the certificate this session was begun with.
+    pub fn end_point(&self) -> Option<&Arc<[u8]>> {
+        self.end_point.as_ref()
     }
 
     /// Plain text received and not consumed.

@@ -2,7 +2,7 @@
 
 use crate::tls::Tls;
 use runtime::interrupt::Interrupt;
-use runtime::net::SessionIo;
+use runtime::net::{Peer, SessionIo};
 use std::io;
 use std::sync::Arc;
 
@@ -67,6 +67,11 @@ impl<'a, 'io> Wire<'a, 'io> {
             self.encrypt()?;
         }
         Ok(())
+    }
+
+    /// Where the client comes from.
+    pub fn peer(&self) -> &Peer {
+        self.io.peer()
     }
 
     /// The session's interrupt.

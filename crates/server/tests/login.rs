@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 use runtime::net::Address;
-use server::{Options, Server};
+use server::{Options, Policy, Server};
 use sql::database::Database;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -51,7 +51,8 @@ fn a_client_that_does_not_log_in_is_told_to_go() {
     let database = Database::open(&folder.0.join("data"), sql::database::Options::default()).unwrap();
     let path = folder.0.join("socket");
     let addresses = vec![Address::Unix { path: path.clone(), mode: 0o700 }];
-    let options = Options { addresses, tls: None, passwords: None, login_limit: LIMIT };
+    let policy = Policy { login_limit: LIMIT, ..Policy::default() };
+    let options = Options { addresses, policy };
     let server = Server::start(database.clone(), options).unwrap();
 
     // Whoever is in has all the time there is.

@@ -1,0 +1,159 @@
+//! Who may come in: what `allcore serve`'s settings say of it, checked, as the server's policy.
+
+use crate::passwords::Passwords;
+use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};
+use crate::units::Span;
+use runtime::net::Address;
+use server::scram::Verifier;
+use server::{PasswordSource, Policy};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sync::SpinLock;
+
+/// Refuses to believe clients of other machines unless both settings say so by name.
+pub fn check_trust(settings: &ServeSettings, addresses: &[Address]) -> Result<(), String> {
+    let beyond = addresses.iter().find(|address| match address {
+        Address::Tcp(address) => !address.ip().to_canonical().is_loopback(),
+        Address::Unix { .. } => false,
+    });
+    let Some(address) = beyond.filter(|_| settings.auth() == AuthKind::Trust) else { return Ok(()) };
+    if settings.auth.is_some() && settings.i_know == Some(true) {
+        return Ok(());
+    }
+    Err(format!(
+        "on {address} everybody who reaches this machine could log in as anybody: use --auth scram, \
+         with passwords by 'allcore passwd', or --listen on 127.0.0.1 only, or say '--auth trust --i-know'"
+    ))
+}
+
+/// The certificate of the settings.
+pub fn tls(settings: &ServeSettings) -> Result<Option<Arc<server::tls::Offer>>, String> {
+    match (&settings.tls_cert, &settings.tls_key) {
+        (Some(certificate), Some(key)) => {
+            server::tls::load(certificate, key).map(Some).map_err(|fault| fault.to_string())
+        }
+        (None, None) if settings.tls == Some(TlsKind::Required) => {
+            Err("--tls required needs --tls-cert and --tls-key".to_owned())
+        }
+        (None, None) => Ok(None),
+        _ => Err("--tls-cert and --tls-key go together".to_owned()),
+    }
+}
+
+/// Sessions kept for superusers: what was said, or the default as far as it leaves some to others.
+pub fn reserved(settings: &ServeSettings, max_connections: usize) -> Result<usize, String> {
+    match settings.superuser_reserved_connections {
+        Some(wanted) if wanted >= max_connections => Err(format!(
+            "--superuser-reserved-connections {wanted} must be less than --max-connections {max_connections}"
+        )),
+        wanted => Ok(wanted.unwrap_or(DEFAULT_RESERVED.min(max_connections - 1))),
+    }
+}
+
+/// The policy of the settings for an open data folder.
+pub fn policy(
+    settings: &ServeSettings,
+    data: &Path,
+    tls: Option<Arc<server::tls::Offer>>,
+    max_connections: usize,
+    max_logins: usize,
+) -> Result<Policy, String> {
+    for (name, value) in &settings.set {
+        sql::session::check_setting(name, value).map_err(|fault| format!("--set {name}={value}: {fault}"))?;
+    }
+    let (passwords, secret) = match settings.auth() {
+        AuthKind::Trust => (None, [0; 32]),
+        AuthKind::Scram => (Some(password_source(data)?), secret(data)),
+    };
+    Ok(Policy {
+        tls,
+        tls_required: settings.tls == Some(TlsKind::Required),
+        passwords,
+        secret,
+        login_limit: settings.authentication_timeout.unwrap_or(Span::MINUTE).0,
+        max_logins,
+        reserved: reserved(settings, max_connections)?,
+        settings: settings.set.clone(),
+    })
+}
+
+/// What tells one state of a file from another.
+type Stamp = (u64, u64, i64, i64);
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let about = fs::metadata(path)?;
+    Ok((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
+}
+
+/// The passwords as last read: read again when the file has changed; what cannot be read leaves them as they were.
+struct Known {
+    data: PathBuf,
+    last: SpinLock<(Option<Stamp>, Arc<Passwords>)>,
+}
+
+impl Known {
+    fn now(&self) -> Arc<Passwords> {
+        let stamp = stamp(&Passwords::file(&self.data));
+        let (seen, passwords) = self.last.lock().clone();
+        let new = match stamp {
+            Ok(stamp) if seen == Some(stamp) => return passwords,
+            Ok(_) => Passwords::read(&self.data),
+            Err(ref fault) => Err(format!("cannot read {}: {fault}", Passwords::file(&self.data).display())),
+        };
+        let passwords = match new {
+            Ok(new) => Arc::new(new),
+            Err(fault) => {
+                log::error!("{fault}; the passwords stay as they were");
+                passwords
+            }
+        };
+        // A file that changed while it was read has another stamp by now, and is read again.
+        let before = std::mem::replace(&mut *self.last.lock(), (stamp.ok(), Arc::clone(&passwords)));
+        drop(before);
+        passwords
+    }
+}
+
+fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
+    // Before the file is read: a change in between is seen at the first login.
+    let stamp = stamp(&Passwords::file(data)).ok();
+    let passwords = Passwords::read(data)?;
+    if passwords.is_empty() {
+        return Err(format!(
+            "--auth scram needs passwords and nobody has one: set it with 'allcore passwd --data {} postgres'",
+            data.display()
+        ));
+    }
+    let known = Known { data: data.to_path_buf(), last: SpinLock::new((stamp, Arc::new(passwords))) };
+    // Looked at with each login, so that a change needs no restart; other sessions of the core go on meanwhile.
+    Ok(Arc::new(move |user: &str| -> Option<Verifier> {
+        runtime::file::blocking(|| known.now()).verifier(user)
+    }))
+}
+
+/// What makes the salts that unknown users are shown, kept in the folder: salts that changed with a restart would tell who
+/// is known. Where the file can be neither read nor made, these salts change with each start, and the log says so.
+fn secret(data: &Path) -> [u8; 32] {
+    let path = data.join("login-secret");
+    let kept = fs::read(&path).ok().and_then(|bytes| bytes.try_into().ok());
+    kept.unwrap_or_else(|| {
+        let mut secret = [0; 32];
+        runtime::random::fill(&mut secret).expect("the system gives no randomness");
+        let write = || -> io::Result<()> {
+            let draft = data.join("login-secret.new");
+            let mut how = fs::OpenOptions::new();
+            let mut file = how.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(&secret)?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            fs::File::open(data)?.sync_all()
+        };
+        if let Err(fault) = write() {
+            log::warn!("cannot write {}: {fault}; unknown users can be told by their salts", path.display());
+        }
+        secret
+    })
+}

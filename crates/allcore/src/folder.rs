@@ -1,0 +1,68 @@
+//! The data folder belongs to the server alone: nobody else's user may read what the database keeps.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Permission bits of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Refuses a data folder that others than its owner may enter, or in which they may open a file, and names the command
+/// that mends it. An empty folder, as made by hand for the purpose, is closed to others.
+pub fn keep_private(data: &Path) -> Result<(), String> {
+    let fault = |fault: io::Error| format!("{}: {fault}", data.display());
+    let mode = match mode(data) {
+        Ok(mode) => mode,
+        // It is made when it is opened.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fault(error)),
+    };
+    if !data.join("ALLCORE").exists() {
+        let mut found = fs::read_dir(data).map_err(fault)?.flatten();
+        // The lock file alone is what an unfinished first start leaves behind. A folder of anything else is refused later.
+        if mode & OTHERS != 0 && found.all(|entry| entry.file_name() == "lock") {
+            fs::set_permissions(data, Permissions::from_mode(0o700)).map_err(fault)?;
+        }
+        return Ok(());
+    }
+    let open = if mode & OTHERS != 0 {
+        Some((data.to_path_buf(), mode))
+    } else {
+        open_within(data).map_err(fault)?
+    };
+    match open {
+        None => Ok(()),
+        Some((path, mode)) => Err(format!(
+            "{} is open to others than its owner (permissions {mode:04o}): run 'chmod -R go= {}'",
+            path.display(),
+            data.display()
+        )),
+    }
+}
+
+fn mode(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
+}
+
+/// The first of a folder's files and folders that others may open.
+fn open_within(folder: &Path) -> io::Result<Option<(std::path::PathBuf, u32)>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let mode = match mode(&path) {
+            Ok(mode) => mode,
+            // A server that has the folder open may remove files of its log.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if mode & OTHERS != 0 {
+            return Ok(Some((path, mode)));
+        }
+        if path.is_dir()
+            && let Some(open) = open_within(&path)?
+        {
+            return Ok(Some(open));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,178 @@
+//! What a session may not do for ever: be idle, keep a transaction open, keep the log; and what the log says of it.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::raw::{Said, startup};
+use common::{Server, pid};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn wait_for_log(server: &Server, words: &str) {
+    let deadline = Instant::now() + LIMIT;
+    while !server.log().contains(words) {
+        assert!(Instant::now() < deadline, "no word of {words:?} in:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Logs in and sends statements, each answered before the next; gives what the server says until it closes.
+fn until_ended(server: &Server, statements: &[&str]) -> String {
+    let mut said = Said::connect(server.port);
+    said.send(&startup("postgres", "postgres"));
+    said.until(b'Z');
+    for statement in &statements[..statements.len() - 1] {
+        said.query(statement);
+        said.until(b'Z');
+    }
+    said.query(statements[statements.len() - 1]);
+    let messages = said.until_end();
+    let code = Said::code(&messages).unwrap_or_else(|| panic!("{statements:?}: {messages:?}"));
+    let last = messages.iter().rfind(|(kind, _)| *kind == b'E').unwrap();
+    assert!(last.1.starts_with(b"SFATAL\0"), "{messages:?}");
+    code
+}
+
+#[test]
+fn sessions_that_idle_or_keep_a_transaction_too_long_are_ended() {
+    let server = Server::start(&[]);
+    for (statements, code) in [
+        (&["set idle_session_timeout = 50", "select 1"][..], "57P05"),
+        (&["set idle_in_transaction_session_timeout = 50", "begin"], "25P03"),
+        (&["set idle_in_transaction_session_timeout = 50", "begin", "select 1/0"], "22012"),
+        (&["set transaction_timeout = 50", "begin"], "25P04"),
+        (&["set transaction_timeout = 50", "select pg_sleep(1000)"], "25P04"),
+        (&["begin", "set transaction_timeout = 50"], "25P04"),
+        (&["begin; savepoint s", "set local transaction_timeout = 50"], "25P04"),
+    ] {
+        assert_eq!(until_ended(&server, statements), code, "{statements:?}");
+    }
+    wait_for_log(&server, "FATAL: terminating connection due to transaction timeout");
+    wait_for_log(&server, "FATAL: terminating connection due to idle-session timeout");
+    // As a session's first setting, for all.
+    let server = Server::start(&["--set", "transaction_timeout=5min"]);
+    assert_eq!(server.psql("show transaction_timeout"), "5min");
+}
+
+/// A limit that has passed when its transaction has ended ends nobody.
+#[test]
+fn a_transaction_s_limit_ends_with_it() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.batch_execute("set transaction_timeout = '400ms'").unwrap();
+    let begun = Instant::now();
+    let mut rounds = 0;
+    while begun.elapsed() < Duration::from_millis(1500) {
+        // A machine that is too slow for one statement within the limit shows nothing.
+        let round = Instant::now();
+        if client.batch_execute("begin; select 1; commit").is_err() {
+            assert!(round.elapsed() > Duration::from_millis(300), "ended after {rounds} short transactions");
+            return;
+        }
+        rounds += 1;
+    }
+}
+
+#[test]
+fn an_open_transaction_keeps_no_more_log_than_it_may() {
+    let server = Server::start(&["--max-retained-log", "1MiB"]);
+    server.psql("create table t (id int primary key, filler text); insert into t values (0, '')");
+    let mut keeper = server.connect();
+    let number = pid(&mut keeper);
+    keeper.batch_execute("begin; update t set filler = 'kept' where id = 0").unwrap();
+    // Others write the log that it keeps; a reader keeps none.
+    let mut reader = server.connect();
+    reader.batch_execute("begin isolation level repeatable read; select * from t").unwrap();
+    let deadline = Instant::now() + LIMIT;
+    let mut round = 0;
+    while !server.log().contains(&format!("session {number} is ended")) {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        round += 1;
+        server.psql(&format!(
+            "insert into t select {round} * 1000 + i, repeat('f', 1000) from generate_series(1, 999) i"
+        ));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    while keeper.batch_execute("select 1").is_ok() {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    wait_for_log(&server, "FATAL: terminating connection because its transaction holds back too much log");
+    assert_eq!(server.psql("select filler from t where id = 0"), "");
+    reader.batch_execute("commit").unwrap();
+}
+
+#[test]
+fn slow_statements_are_logged() {
+    let server = Server::start(&["--set", "log_min_duration_statement=0", "--log-format", "json"]);
+    let mut client = server.connect();
+    client.query_one("select 41 + $1::int", &[&1i32]).unwrap();
+    client.batch_execute("select 'a\nb'").unwrap();
+    client.batch_execute("set log_min_duration_statement = '1h'; ").unwrap();
+    client.batch_execute("select 'quick'").unwrap();
+    client.batch_execute("set log_min_duration_statement = -1").unwrap();
+    let shown: String = client.query_one("show log_min_duration_statement", &[]).unwrap().get(0);
+    assert_eq!(shown, "-1");
+    client.batch_execute("select 'never'; set log_min_duration_statement = 0").unwrap();
+    client.batch_execute("select 'last'").unwrap();
+    wait_for_log(&server, "select 'last'");
+    let session = pid(&mut client);
+    let statements: HashSet<String> = server
+        .log()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .filter(|object| object["session"] == session && object["statement"].is_string())
+        .map(|object| {
+            let message = object["message"].as_str().unwrap();
+            assert!(message.starts_with("duration: ") && message.ends_with(" ms"), "{message}");
+            object["statement"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    for logged in ["select 41 + $1::int", "select 'a\nb'", "select 'last'"] {
+        assert!(statements.contains(logged), "{logged}: {statements:?}");
+    }
+    for silent in ["select 'quick'", "select 'never'"] {
+        assert!(statements.iter().all(|text| !text.contains(silent)), "{silent}: {statements:?}");
+    }
+}
+
+/// A cancel request, or `pg_terminate_backend`, that comes too late meets nobody.
+#[test]
+fn a_session_s_number_is_not_given_to_the_next_one() {
+    let server = Server::start(&[]);
+    let mut seen = HashSet::new();
+    for _ in 0..20 {
+        let mut client = server.connect();
+        assert!(seen.insert(pid(&mut client)), "a number came again");
+    }
+    let gone = *seen.iter().next().unwrap();
+    assert_eq!(server.psql(&format!("select pg_terminate_backend({gone})")), "f");
+}
+
+/// The reader of the log may stand still: statements go on, and what was lost of the log is counted when it reads again.
+#[test]
+fn a_log_that_nobody_reads_stops_nobody() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let port = common::free_port();
+    let mut command = common::allcore();
+    command.arg("serve").arg("--data").arg(folder.path().join("data")).args(["--buffers", "16MiB"]);
+    command.args(["--listen", &format!("127.0.0.1:{port}"), "--set", "log_min_duration_statement=0"]);
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    while !log.next().expect("the log goes on").unwrap().contains("ready for connections") {}
+    let settings = format!("host=127.0.0.1 port={port} user=postgres connect_timeout=60");
+    let mut client = postgres::Client::connect(&settings, postgres::NoTls).unwrap();
+    // Each line is longer than 4 KiB: the pipe and the queue of 1,024 lines are full long before the last.
+    let text = format!("select 1 /* {} */", "-".repeat(5000));
+    for _ in 0..2000 {
+        client.batch_execute(&text).unwrap();
+    }
+    // What it says first after it could write again.
+    let lost = log.map(Result::unwrap).find(|line| line.contains("lines of the log are lost"));
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(lost.is_some_and(|line| line.contains(" warn: ")));
+}

@@ -1,0 +1,182 @@
+//! The way in, one step at a time: TLS, the start-up packet, the proof of who the client is, the session.
+
+use super::{Connection, Fault, Live, Phase};
+use crate::encode;
+use crate::login::{self, First, Proof, Sasl, StartupRequest, Step};
+use crate::shared::{Place, Policy};
+use crate::tls::Tls;
+use crate::wire::Wire;
+use runtime::net::{Peer, SessionIo};
+use sql::{SqlError, SqlState};
+use std::sync::Arc;
+
+impl Connection {
+    /// One step of the way in; false where more bytes are needed or the connection is over.
+    pub(super) fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
+        let encrypted = self.tls.is_some();
+        let peer = io.peer().clone();
+        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Fresh => {
+                let (first, length) = login::first_packet(wire.input()).map_err(Fault::Fatal)?;
+                wire.consume(length);
+                match first {
+                    First::Partial => {
+                        self.phase = Phase::Fresh;
+                        wire.finish()?;
+                        return Ok(false);
+                    }
+                    First::Tls | First::Gss if encrypted => {
+                        let message = "encryption was asked for twice";
+                        return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
+                    }
+                    First::Tls => self.answer_tls(io)?,
+                    First::Gss => {
+                        wire.output().push(b'N');
+                        wire.finish()?;
+                        self.phase = Phase::Fresh;
+                    }
+                    First::Cancel { process, secret } => {
+                        self.shared.cancel(process, secret);
+                        return Ok(false);
+                    }
+                    First::Session(request) => {
+                        self.request = Some(Box::new(request));
+                        self.challenge(io, &peer)?;
+                    }
+                }
+            }
+            Phase::Proving(sasl) => {
+                let Some(total) = login::password_message(wire.input()).map_err(Fault::Fatal)? else {
+                    self.phase = Phase::Proving(sasl);
+                    wire.finish()?;
+                    return Ok(false);
+                };
+                let body = wire.input()[5..total].to_vec();
+                wire.consume(total);
+                wire.finish()?;
+                self.prove(io, &peer, sasl, &body)?;
+            }
+            other => self.phase = other,
+        }
+        Ok(true)
+    }
+
+    fn answer_tls(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
+        self.phase = Phase::Fresh;
+        match &self.policy.tls {
+            Some(offer) => {
+                if !io.input().is_empty() {
+                    // Bytes sent ahead of the handshake in the clear could have been put there by anybody.
+                    let message = "received unencrypted data after SSL request";
+                    return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
+                }
+                io.output().push(b'S');
+                self.tls = Some(Box::new(Tls::accept(offer).map_err(|_| Fault::Broken)?));
+            }
+            None => io.output().push(b'N'),
+        }
+        Ok(())
+    }
+
+    /// Answers the start-up packet: lets the client in, or asks for proof, or refuses before it says more.
+    fn challenge(&mut self, io: &mut SessionIo<'_>, peer: &Peer) -> Result<(), Fault> {
+        if let Some(place) = &self.place {
+            place.check().map_err(Fault::Fatal)?;
+        }
+        if self.policy.tls_required && self.tls.is_none() && matches!(peer, Peer::Tcp(_)) {
+            let fault = SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                "this server takes no unencrypted connections over TCP",
+            );
+            return Err(Fault::Fatal(fault.with_hint("Connect with sslmode=require.")));
+        }
+        let (Some(request), policy) = (&self.request, &self.policy) else { return Err(Fault::Broken) };
+        let can_bind = self.tls.as_ref().is_some_and(|tls| tls.end_point().is_some());
+        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+        if let Some((_, unknown)) = &request.unknown {
+            login::negotiate(wire.output(), unknown);
+        }
+        let Some(passwords) = &policy.passwords else {
+            wire.finish()?;
+            return self.enter(io);
+        };
+        let verifier = passwords(&request.user);
+        login::offer(wire.output(), can_bind);
+        wire.finish()?;
+        self.phase = Phase::Proving(Sasl::Offered(verifier));
+        Ok(())
+    }
+
+    /// Takes a message of the exchange in which the client proves who it is. The answer to its proof waits where others
+    /// from its address have failed: whether it is right or wrong shows no sooner.
+    fn prove(&mut self, io: &mut SessionIo<'_>, peer: &Peer, sasl: Sasl, body: &[u8]) -> Result<(), Fault> {
+        let Some(request) = &self.request else { return Err(Fault::Broken) };
+        let is_proof = matches!(sasl, Sasl::Challenged(_));
+        if is_proof {
+            let wait = self.shared.wait(peer).map_err(|_| {
+                let message = "too many logins from this address have failed";
+                let fault = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message);
+                Fault::Fatal(fault.with_hint("Try again in a minute."))
+            })?;
+            if !wait.is_zero() {
+                runtime::interrupt::sleep(wait).map_err(|by| Fault::Fatal(SqlError::interrupted(by)))?;
+            }
+        }
+        let end_point = self.tls.as_ref().and_then(|tls| tls.end_point().map(Arc::clone));
+        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+        let proof =
+            Proof { user: &request.user, secret: &self.policy.secret, end_point: end_point.as_deref() };
+        let step = login::step(sasl, &proof, body, wire.output());
+        wire.finish()?;
+        match step {
+            Ok(Step::Continue(sasl)) => {
+                self.phase = Phase::Proving(sasl);
+                Ok(())
+            }
+            Ok(Step::Proved) => self.enter(io),
+            Err(fault) => {
+                if is_proof {
+                    self.shared.failed(peer);
+                }
+                Err(Fault::Fatal(fault))
+            }
+        }
+    }
+
+    /// Opens the session of a client that is who it says it is.
+    fn enter(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
+        let (Some(request), Some(place)) = (&self.request, self.place.take()) else {
+            return Err(Fault::Broken);
+        };
+        let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
+        let live =
+            open(&self.shared.database, &self.policy, request, place, &mut wire).map_err(Fault::Fatal)?;
+        wire.finish()?;
+        self.phase = Phase::Live(live);
+        Ok(())
+    }
+}
+
+fn open(
+    database: &sql::database::Database,
+    policy: &Policy,
+    request: &StartupRequest,
+    mut place: Place,
+    wire: &mut Wire<'_, '_>,
+) -> Result<Live, SqlError> {
+    place.enter(database.is_superuser(&request.user))?;
+    let mut session = database.connect(&request.database, &request.user, wire.interrupt())?;
+    for (name, value) in policy.settings.iter().chain(&request.settings) {
+        session.startup_setting(name, value)?;
+    }
+    place.name(session.id());
+    let out = wire.output();
+    encode::authentication(out, 0, &[]);
+    for (name, value) in session.reported_settings() {
+        encode::parameter_status(out, name, &value);
+    }
+    encode::key_data(out, session.id(), place.secret());
+    encode::ready(out, session.status());
+    Ok(Live { _place: place, session, skipping: false, text: String::new() })
+}

@@ -1,0 +1,108 @@
+//! What the server's log is told of its clients.
+//!
+//! Each line names the client, its user and database, and the SQLSTATE as fields. What a client chose itself is written
+//! without control characters, so that it can't make a line look like another one.
+
+use crate::login::StartupRequest;
+use runtime::net::Peer;
+use sql::{SqlError, SqlState};
+use std::fmt;
+use sync::atomic::{AtomicU64, Ordering};
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+/// When a failed statement was last said, and how many were not since.
+static SAID: AtomicU64 = AtomicU64::new(0);
+static UNSAID: AtomicU64 = AtomicU64::new(0);
+
+/// Text on one line, whatever it holds.
+pub struct OneLine<'a>(pub &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        self.0.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => f.write_char(c),
+        })
+    }
+}
+
+/// Where a client comes from, as the log shows it.
+struct Origin<'a>(&'a Peer);
+
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Peer::Tcp(address) => address.fmt(f),
+            Peer::Unix { user, process: Some(process) } => write!(f, "local user {user}, process {process}"),
+            Peer::Unix { user, process: None } => write!(f, "local user {user}"),
+        }
+    }
+}
+
+/// A client whose connection matters to the log.
+pub struct Client<'a> {
+    /// Where it comes from.
+    pub peer: &'a Peer,
+    /// What it asked for, where it has.
+    pub request: Option<&'a StartupRequest>,
+    /// Its session's number; 0 before it has one.
+    pub session: u32,
+}
+
+/// An error that ends a connection.
+#[cold]
+pub fn fatal(client: &Client<'_>, fault: &SqlError) {
+    let level = match fault.code {
+        SqlState::ADMIN_SHUTDOWN => log::Level::Info,
+        _ => log::Level::Warn,
+    };
+    let (code, from, message) = (fault.code.as_str(), Origin(client.peer), OneLine(&fault.message));
+    match client.request {
+        None => log::log!(level, sqlstate = code, client:% = from; "FATAL: {message}"),
+        Some(request) => log::log!(
+            level,
+            sqlstate = code,
+            client:% = from,
+            user = request.user.as_str(),
+            database = request.database.as_str(),
+            session = client.session;
+            "FATAL: {message}"
+        ),
+    }
+}
+
+/// A statement's error that an operator has to see to: the disk is full, a page is damaged, the engine is at fault. Says
+/// at most one in a second, and how many it left out.
+#[cold]
+pub fn failure(peer: &Peer, session: u32, fault: &SqlError) {
+    // Relaxed, all three: a line more or less in a second does no harm.
+    let now = runtime::time::precise();
+    let last = SAID.load(Ordering::Relaxed);
+    if last != 0 && now.saturating_sub(last) < SECOND {
+        UNSAID.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    SAID.store(now, Ordering::Relaxed);
+    let unsaid = UNSAID.swap(0, Ordering::Relaxed);
+    if unsaid > 0 {
+        log::error!("{unsaid} further statements have failed since the last such line");
+    }
+    let message = OneLine(&fault.message);
+    log::error!(
+        sqlstate = fault.code.as_str(), client:% = Origin(peer), session = session; "ERROR: {message}"
+    );
+}
+
+/// Whether a statement's error is the operator's business.
+#[inline]
+pub fn concerns_operator(code: SqlState) -> bool {
+    code == SqlState::DISK_FULL || matches!(code.as_str().get(..2), Some("58" | "XX"))
+}
+
+/// A connection that was closed without a word: too many are being refused already.
+#[cold]
+pub fn turned_away(peer: &Peer) {
+    log::warn!(client:% = Origin(peer); "too many connections are on their way in: one more is closed");
+}
