@@ -69,6 +69,7 @@ impl Binder<'_> {
         if create.of_typename.is_some() {
             return Err(self.unsupported("CREATE TABLE OF", range.location));
         }
+        check_options(&create.options)?;
         let mut columns: Vec<ColumnDefinition> = Vec::new();
         let mut constraints = Vec::new();
         let mut raw_constraints: Vec<&Constraint> = Vec::new();
@@ -191,6 +192,7 @@ impl Binder<'_> {
             }),
         };
         let mut may_be_null = serial.map(|_| false);
+        let mut values = OneValue { column: &definition.colname, table, default: false, identity: false };
         for node in &definition.constraints {
             let NodeEnum::Constraint(constraint) = inner(node)? else { continue };
             let says = match ConstrType::try_from(constraint.contype) {
@@ -206,6 +208,9 @@ impl Binder<'_> {
                     column.name
                 );
                 return Err(self.error(SqlState::SYNTAX_ERROR, message, constraint.location));
+            }
+            if let Ok(kind) = ConstrType::try_from(constraint.contype) {
+                values.meet(self, kind, constraint.location)?;
             }
             match ConstrType::try_from(constraint.contype) {
                 Ok(ConstrType::ConstrNotnull) => column.not_null = true,
@@ -230,6 +235,9 @@ impl Binder<'_> {
                 ) => {}
                 _ => constraints.push(self.constraint(constraint, Some(&definition.colname))?),
             }
+        }
+        if serial.is_some() {
+            values.meet(self, ConstrType::ConstrDefault, -1)?;
         }
         Ok(column)
     }
@@ -324,6 +332,7 @@ impl Binder<'_> {
         if range.relpersistence == "t" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
+        check_options(&into.options)?;
         let query = self.compiled(create.query.as_deref())?;
         let names = strings(&into.col_names);
         if names.len() > query.columns.len() {
@@ -378,6 +387,7 @@ impl Binder<'_> {
             unique: index.unique,
             nulls_not_distinct: index.nulls_not_distinct,
             if_not_exists: index.if_not_exists,
+            concurrently: index.concurrent,
             columns,
         }))
     }
@@ -528,6 +538,34 @@ impl Binder<'_> {
     }
 }
 
+/// What gives a column its values: one DEFAULT or one identity.
+struct OneValue<'c> {
+    column: &'c str,
+    table: &'c str,
+    default: bool,
+    identity: bool,
+}
+
+impl OneValue<'_> {
+    /// 42601 at the constraint that is one too many.
+    fn meet(&mut self, binder: &Binder<'_>, constraint: ConstrType, location: i32) -> Result<(), SqlError> {
+        let twice = match constraint {
+            ConstrType::ConstrDefault => {
+                std::mem::replace(&mut self.default, true).then_some("multiple default values")
+            }
+            ConstrType::ConstrIdentity => {
+                std::mem::replace(&mut self.identity, true).then_some("multiple identity specifications")
+            }
+            _ => return Ok(()),
+        };
+        let both = (self.default && self.identity).then_some("both default and identity");
+        let Some(what) = twice.or(both) else { return Ok(()) };
+        let specified = if what.ends_with("specifications") { "" } else { " specified" };
+        let message = format!("{what}{specified} for column \"{}\" of table \"{}\"", self.column, self.table);
+        Err(binder.error(SqlState::SYNTAX_ERROR, message, location))
+    }
+}
+
 fn serial_type(name: &str) -> Option<Type> {
     match name {
         "serial" | "serial4" => Some(Type::INT4),
@@ -569,6 +607,21 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         foreign_keys: Vec::new(),
         layout: crate::catalog::Layout::default(),
     })
+}
+
+/// WITH (...) of a table. Storage parameters change nothing here, but there are no OIDs.
+fn check_options(options: &[Node]) -> Result<(), SqlError> {
+    for node in options {
+        let NodeEnum::DefElem(option) = inner(node)? else { continue };
+        let off = || matches!(super::command::option_text(option).as_str(), "false" | "off" | "0" | "no");
+        if option.defname == "oids" && (option.arg.is_none() || !off()) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "tables declared WITH OIDS are not supported",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Where the first subquery of an expression stands.

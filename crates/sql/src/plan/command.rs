@@ -450,6 +450,8 @@ pub struct CreateIndex {
     pub nulls_not_distinct: bool,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
+    /// CONCURRENTLY: not in a transaction block.
+    pub concurrently: bool,
     /// Its columns.
     pub columns: Vec<IndexColumn>,
 }

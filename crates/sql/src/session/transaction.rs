@@ -486,9 +486,9 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// What must not be in a block.
+    /// What must not be in a block, nor among the statements of one text, which are one transaction.
     pub(super) fn refuse_block(&self, what: &str) -> Result<(), SqlError> {
-        if !self.block.is_explicit() {
+        if !self.block.is_explicit() && !self.block.several {
             return Ok(());
         }
         let message = format!("{what} cannot run inside a transaction block");

@@ -60,6 +60,8 @@ fn act(
                 exists(session, client, SqlState::DUPLICATE_COLUMN, &message);
                 return Ok(());
             }
+            create::check_column_name(&column.name)?;
+            create::check_column_type(&column.name, column.type_)?;
             add_column(session, table, column)
         }
         AlterAction::DropColumn { name, if_exists, cascade } => {
@@ -101,6 +103,7 @@ fn act(
         }
         AlterAction::RenameColumn { from, to } => {
             let at = table.column(from).ok_or_else(|| no_column(from))?;
+            create::check_column_name(to)?;
             if table.column(to).is_some() {
                 let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
@@ -270,6 +273,9 @@ fn set_not_null(
 ) -> Result<(), SqlError> {
     let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
     let primary = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(at as u32)));
+    if !not_null && table.columns[at].identity.is_some() {
+        return identity::refuse_default(table, at, false);
+    }
     if !not_null && primary {
         let message = format!("column \"{column}\" is in a primary key");
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));

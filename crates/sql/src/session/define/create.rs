@@ -7,12 +7,14 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::{constraint, default_name, exists, missing, owner, sequence};
-use crate::catalog::{Change, Column, DatabaseEntry, Index, IndexKey, Relation, Schema, Table, TreeAddress};
+use crate::catalog::{
+    Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Relation, Schema, Table, TreeAddress,
+};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec;
 use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
-use crate::types::Datum;
+use crate::types::{Datum, Type, TypeKind};
 
 /// Columns of a table at most, as PostgreSQL's.
 const MAX_COLUMNS: usize = 1600;
@@ -137,11 +139,20 @@ fn make_table(
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
     at_most_columns(create.columns.len())?;
+    for column in &create.columns {
+        check_column_name(&column.name)?;
+    }
     for (at, column) in create.columns.iter().enumerate() {
         if create.columns[..at].iter().any(|other| other.name == column.name) {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
+    }
+    for column in &create.columns {
+        check_column_type(&column.name, column.type_)?;
+    }
+    if schema == PG_CATALOG {
+        return Err(not_in_the_catalog(name));
     }
     let oid = session.shared.new_oid();
     session.lock_definition(oid, TableLock::AccessExclusive)?;
@@ -182,6 +193,31 @@ pub(super) fn at_most_columns(count: usize) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
+/// 42701 for the name of a system column.
+pub(super) fn check_column_name(name: &str) -> Result<(), SqlError> {
+    if !["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"].contains(&name) {
+        return Ok(());
+    }
+    let message = format!("column name \"{name}\" conflicts with a system column name");
+    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+}
+
+/// 42P16 for a type that no column can have.
+pub(super) fn check_column_type(name: &str, type_: Type) -> Result<(), SqlError> {
+    if !type_.info().is_some_and(|info| info.kind == TypeKind::Pseudo) {
+        return Ok(());
+    }
+    let message = format!("column \"{name}\" has pseudo-type {type_}");
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+}
+
+/// 42501: what pg_catalog holds is not made by users.
+pub(super) fn not_in_the_catalog(name: &str) -> SqlError {
+    let message = format!("permission denied to create \"pg_catalog.{name}\"");
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+        .with_detail("System catalog modifications are currently disallowed.")
+}
+
 /// A column from its definition.
 pub(super) fn column(definition: &ColumnDefinition) -> Column {
     Column {
@@ -200,6 +236,9 @@ pub(super) fn index(
     create: &CreateIndex,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
+    if create.concurrently {
+        session.refuse_block("CREATE INDEX CONCURRENTLY")?;
+    }
     // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same definition, the second would
     // put it back without the first one's.
     let Some(found) = session.locked_table(&create.table, TableLock::ShareRowExclusive)? else {

@@ -29,6 +29,9 @@ pub(super) fn create(
         exists(session, client, SqlState::DUPLICATE_TABLE, &message);
         return Ok("CREATE SEQUENCE");
     }
+    if schema == crate::catalog::PG_CATALOG {
+        return Err(super::create::not_in_the_catalog(&name.name));
+    }
     let sequence = defined(session, schema, name.name.clone(), options)?;
     session.define(Change::PutSequence(Arc::new(sequence)))?;
     Ok("CREATE SEQUENCE")
