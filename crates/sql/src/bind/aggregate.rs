@@ -41,8 +41,13 @@ impl Binder<'_> {
             };
             targets[target].expr = expr.clone();
             targets.truncate(visible);
-            let reads_aggregate =
-                self.level().aggregates[..aggregates].iter().any(|call| reads(&expr, call.output));
+            let level = self.level();
+            let read_below = |output: Reg| {
+                let mut sets =
+                    level.sets.iter().filter(|set| set.output.iter().any(|set| reads(&expr, *set)));
+                reads(&expr, output) || sets.any(|set| set.arguments.iter().any(|part| reads(part, output)))
+            };
+            let reads_aggregate = level.aggregates[..aggregates].iter().any(|call| read_below(call.output));
             if reads_aggregate {
                 return Err(self.error(
                     SqlState::GROUPING_ERROR,
@@ -83,16 +88,18 @@ impl Binder<'_> {
         owner
     }
 
-    /// The query in whose FROM a column's register is; None: it is computed.
+    /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is computed.
     fn level_of(&self, register: Reg) -> Option<usize> {
         self.levels.iter().rposition(|level| {
-            level.entries.iter().any(|entry| {
-                let read = |source: SourceId| self.sources[source].columns.contains(&Some(register));
-                entry.source.is_some_and(read)
+            let aggregate = level.aggregates.iter().any(|call| call.output == register);
+            aggregate
+                || level.entries.iter().any(|entry| {
+                    let read = |source: SourceId| self.sources[source].columns.contains(&Some(register));
+                    entry.source.is_some_and(read)
                     || entry.columns.iter().any(
                         |column| matches!(&column.value, ColumnValue::Value(value) if reads(value, register)),
                     )
-            })
+                })
         })
     }
 
@@ -105,6 +112,7 @@ impl Binder<'_> {
         body: &mut Select,
         _distinct: &mut DistinctTargets,
     ) -> Result<(), SqlError> {
+        self.split_grouped_sets(&groups, body);
         let mut columns: HashSet<Reg> = HashSet::new();
         let mut computed: Vec<(String, Expr)> = Vec::new();
         for group in groups {
@@ -123,7 +131,8 @@ impl Binder<'_> {
         if let Some(from) = from {
             self.add_dependent_columns(from, &mut columns, body);
         }
-        let own: HashSet<Reg> = self.level().uses.iter().map(|used| used.register).collect();
+        let mut own: HashSet<Reg> = self.level().uses.iter().map(|used| used.register).collect();
+        own.extend(body.grouped_sets.iter().flat_map(|set| &set.output));
         if let Some(used) =
             self.level().uses.iter().find(|used| used.inner && !columns.contains(&used.register))
         {
@@ -150,6 +159,10 @@ impl Binder<'_> {
         }
         match failed {
             None => Ok(()),
+            // Below the grouping it runs side by side with what is grouped, above it by itself.
+            Some(register) if body.grouped_sets.iter().any(|set| set.output.contains(&register)) => {
+                Err(SqlError::unsupported("a set-returning function both in GROUP BY and outside of it"))
+            }
             Some(register) => Err(self.ungrouped(register)),
         }
     }

@@ -5,15 +5,27 @@ use pg_query::protobuf::{FuncCall, Node, SubLink, SubLinkType, WindowDef};
 
 use super::expr::location;
 use super::order::same;
-use super::{Binder, Clause, Query, SetCall, Sublink, Window, inner, inner_of, strings};
+use super::{Binder, Clause, Query, Sublink, Window, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, Aggregate, Bound, CastContext};
-use crate::plan::{AggregateCall, SetFunction, SubqueryKind, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, SubqueryKind, WindowCall, WindowFunction};
 use crate::types::{self, Type, oid};
 
 /// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
 const FRAME_GIVEN: i32 = 1;
+
+/// What had been met in the queries being bound before a call and its arguments.
+struct Before {
+    /// Columns read above the grouping of the present query.
+    uses: usize,
+    /// Aggregates of each level.
+    aggregates: Vec<usize>,
+    /// Window functions of the present query.
+    windows: usize,
+    /// Set-returning functions of the present query.
+    sets: usize,
+}
 
 impl Binder<'_> {
     /// A function call in an expression.
@@ -23,93 +35,56 @@ impl Binder<'_> {
         if matched && self.lift {
             return self.without_lifting(|binder| binder.call(call));
         }
-        let uses = self.level().uses.len();
-        let aggregates = self.level().aggregates.len();
-        let windows = self.level().windows.iter().map(|window| window.calls.len()).sum::<usize>();
+        let before = Before {
+            uses: self.level().uses.len(),
+            aggregates: self.levels.iter().map(|level| level.aggregates.len()).collect(),
+            windows: self.window_calls(),
+            sets: self.sets_met(),
+        };
         match self.resolve_call(call)? {
             Bound::Scalar(expr) => {
                 self.refuse_aggregate_syntax(call)?;
                 Ok(expr)
             }
             Bound::Aggregate { function, arguments } => {
+                self.check_star(call)?;
                 if let Some(over) = &call.over {
                     let type_ = function.result;
                     let function = WindowFunction::Aggregate(function);
-                    return self.window_call(call, over, function, arguments, type_);
+                    return self.window_call(call, over, &before, (function, arguments, type_));
                 }
-                let nested = self.level().aggregates.len() > aggregates;
-                let inner_windows = self.level().windows.iter().map(|w| w.calls.len()).sum::<usize>();
-                if nested {
-                    return Err(self.error(
-                        SqlState::GROUPING_ERROR,
-                        "aggregate function calls cannot be nested",
-                        self.levels.last().map_or(-1, |level| level.aggregate_at),
-                    ));
-                }
-                if inner_windows > windows {
-                    return Err(self.error(
-                        SqlState::GROUPING_ERROR,
-                        "aggregate function calls cannot contain window function calls",
-                        call.location,
-                    ));
-                }
-                self.aggregate(call, function, arguments, uses)
+                self.aggregate(call, function, arguments, &before)
             }
             Bound::Window { function, arguments, type_ } => match &call.over {
-                Some(over) => self.window_call(call, over, function, arguments, type_),
-                None => Err(self.error(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("window function {} requires an OVER clause", function_name(call)),
-                    call.location,
-                )),
+                Some(over) => self.window_call(call, over, &before, (function, arguments, type_)),
+                None => Err(self.no_over(call)),
             },
             Bound::Set { function, arguments, columns } => {
                 self.refuse_aggregate_syntax(call)?;
-                if self.level().clause != Clause::Target {
-                    let clause = self.level().clause.name();
-                    return Err(self.error(
-                        SqlState::FEATURE_NOT_SUPPORTED,
-                        format!("set-returning functions are not allowed in {clause}"),
-                        call.location,
-                    ));
-                }
-                if arguments.len() > 1 && columns[0].0 == "unnest" {
-                    return Err(self.unsupported("unnest of several arrays here", call.location));
-                }
-                // Arrays side by side run as one unnest of them all.
-                if function == SetFunction::Unnest
-                    && self.level().sets.first().is_some_and(|set| set.function == SetFunction::Unnest)
-                {
-                    let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
-                    let set = &mut self.level().sets[0];
-                    set.arguments.extend(arguments);
-                    set.output.extend(&output);
-                    return Ok(self.set_value(&output, &columns));
-                }
-                if !self.level().sets.is_empty() {
-                    return Err(self.unsupported("more than one set-returning function here", call.location));
-                }
-                let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
-                let value = self.set_value(&output, &columns);
-                self.level().sets.push(SetCall { function, arguments, output, ordinality: None });
-                Ok(value)
+                self.set_call(call, function, arguments, &columns)
             }
         }
     }
 
-    /// What a set-returning function is in the target list: its column, or a row of them.
-    fn set_value(&mut self, output: &[u32], columns: &[(&'static str, Type)]) -> Expr {
-        let mut fields: Vec<Expr> = output
-            .iter()
-            .zip(columns)
-            .map(|(register, (_, type_))| Expr::column(*register, *type_))
-            .collect();
-        if fields.len() == 1 {
-            return fields.remove(0);
+    /// 42809 for a window function without a window.
+    pub(super) fn no_over(&self, call: &FuncCall) -> SqlError {
+        let message = format!("window function {} requires an OVER clause", function_name(call));
+        self.error(SqlState::WRONG_OBJECT_TYPE, message, call.location)
+    }
+
+    /// `f()` is no call of an aggregate: that of all rows is written `f(*)`.
+    fn check_star(&self, call: &FuncCall) -> Result<(), SqlError> {
+        if !call.args.is_empty() || call.agg_star || call.agg_within_group {
+            return Ok(());
         }
-        self.records
-            .insert(output[0], columns.iter().map(|(name, type_)| ((*name).to_owned(), *type_)).collect());
-        Expr::Row(fields)
+        let name = function_name(call);
+        let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+        Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, call.location))
+    }
+
+    /// How many window functions were met in the present query.
+    fn window_calls(&mut self) -> usize {
+        self.level().windows.iter().map(|window| window.calls.len()).sum()
     }
 
     /// What a call's name and arguments stand for.
@@ -160,7 +135,7 @@ impl Binder<'_> {
     }
 
     /// DISTINCT, ORDER BY, FILTER and OVER only fit aggregates.
-    fn refuse_aggregate_syntax(&self, call: &FuncCall) -> Result<(), SqlError> {
+    pub(super) fn refuse_aggregate_syntax(&self, call: &FuncCall) -> Result<(), SqlError> {
         let name = function_name(call);
         let what = if call.agg_star {
             format!("{name}(*) specified, but {name} is not an aggregate function")
@@ -183,7 +158,7 @@ impl Binder<'_> {
         call: &FuncCall,
         function: Aggregate,
         arguments: Vec<Expr>,
-        uses: usize,
+        before: &Before,
     ) -> Result<Expr, SqlError> {
         if call.agg_within_group {
             return Err(self.unsupported("WITHIN GROUP", call.location));
@@ -201,13 +176,31 @@ impl Binder<'_> {
             }
             order.push(key);
         }
+        self.no_sets_since(
+            before.sets,
+            "aggregate function calls cannot contain set-returning function calls",
+        )?;
         let filter = match call.agg_filter.as_deref() {
-            Some(filter) => Some(self.condition(Some(filter), "FILTER")?),
+            Some(filter) => {
+                Some(self.in_clause(Clause::Filter, |binder| binder.condition(Some(filter), "FILTER"))?)
+            }
             None => None,
         };
+        if self.window_calls() > before.windows {
+            return Err(self.error(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot contain window function calls",
+                self.levels.last().map_or(-1, |level| level.window_at),
+            ));
+        }
         let output = self.register();
         let parts = arguments.iter().chain(order.iter().map(|key| &key.expr)).chain(&filter);
-        let owner = self.aggregate_level(parts, uses);
+        let owner = self.aggregate_level(parts, before.uses);
+        let level = &self.levels[owner];
+        if level.aggregates.len() > before.aggregates.get(owner).copied().unwrap_or(0) {
+            let (message, at) = ("aggregate function calls cannot be nested", level.aggregate_at);
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+        }
         let clause = self.levels[owner].clause;
         if !clause.allows_aggregates() {
             let place = match clause {
@@ -237,10 +230,14 @@ impl Binder<'_> {
         &mut self,
         call: &FuncCall,
         over: &WindowDef,
-        function: WindowFunction,
-        arguments: Vec<Expr>,
-        type_: Type,
+        before: &Before,
+        (function, arguments, type_): (WindowFunction, Vec<Expr>, Type),
     ) -> Result<Expr, SqlError> {
+        self.no_sets_since(before.sets, "window function calls cannot contain set-returning function calls")?;
+        if self.window_calls() > before.windows {
+            let at = self.level().window_at;
+            return Err(self.error(SqlState::WINDOWING_ERROR, "window function calls cannot be nested", at));
+        }
         let clause = self.level().clause;
         if !matches!(clause, Clause::Target | Clause::Order) {
             return Err(self.error(
@@ -253,6 +250,12 @@ impl Binder<'_> {
             return Err(self.unsupported("DISTINCT, ORDER BY or FILTER of a window function", call.location));
         }
         let (partition, order) = self.window(over)?;
+        if self.window_calls() > before.windows {
+            let (message, at) =
+                ("window functions are not allowed in window definitions", self.level().window_at);
+            return Err(self.error(SqlState::WINDOWING_ERROR, message, at));
+        }
+        self.level().window_at = call.location;
         let output = self.register();
         let call = WindowCall { function, arguments, output };
         let same = |window: &Window| {
@@ -281,8 +284,21 @@ impl Binder<'_> {
                 ));
             };
             // The definition's own name is no reference.
+            let framed = named.frame_options & FRAME_GIVEN != 0;
             let definition = WindowDef { name: String::new(), ..named };
             (partition, order) = self.window(&definition)?;
+            let refused = if !over.partition_clause.is_empty() {
+                format!("cannot override PARTITION BY clause of window \"{reference}\"")
+            } else if !over.order_clause.is_empty() && !order.is_empty() {
+                format!("cannot override ORDER BY clause of window \"{reference}\"")
+            } else if framed && over.name.is_empty() {
+                format!("cannot copy window \"{reference}\" because it has a frame clause")
+            } else {
+                String::new()
+            };
+            if !refused.is_empty() {
+                return Err(self.error(SqlState::WINDOWING_ERROR, refused, over.location));
+            }
         }
         partition.extend(self.exprs(&over.partition_clause)?);
         for item in &over.order_clause {

@@ -60,6 +60,7 @@ impl Binder<'_> {
                 }
             }
             if let Some(found) = found {
+                self.check_joined(level, found.entry, location)?;
                 return Ok(self.use_column(&found, location));
             }
             if name == "tableoid"
@@ -74,6 +75,7 @@ impl Binder<'_> {
             if let Some(entry) =
                 self.levels[level].entries.iter().position(|e| e.name.as_deref() == Some(name))
             {
+                self.check_joined(level, entry, location)?;
                 return Ok(self.whole_row(level, entry, location));
             }
         }
@@ -110,6 +112,18 @@ impl Binder<'_> {
         }
     }
 
+    /// 42P10 where an item of FROM names one it is joined to by RIGHT or FULL.
+    fn check_joined(&self, level: usize, entry: usize, location: i32) -> Result<(), SqlError> {
+        let level = &self.levels[level];
+        if !level.barred.iter().any(|range| range.contains(&entry)) {
+            return Ok(());
+        }
+        let name = level.entries[entry].name.as_deref().unwrap_or_default();
+        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
+        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, location).with_detail(detail))
+    }
+
     /// The entry of a name, from the inside out.
     fn find_entry(
         &self,
@@ -131,6 +145,7 @@ impl Binder<'_> {
                         location,
                     ));
                 }
+                self.check_joined(level, entry, location)?;
                 return Ok(Some((level, entry)));
             }
         }

@@ -1,7 +1,7 @@
 //! WITH: common table expressions.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{RangeVar, SelectStmt, SetOperation, WithClause};
+use pg_query::protobuf::{RangeVar, SelectStmt, WithClause};
 
 use super::{
     Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
@@ -16,6 +16,8 @@ pub(crate) struct Visible {
     name: String,
     id: u32,
     columns: Vec<(String, Type)>,
+    /// Its recursive term is being bound.
+    working: bool,
 }
 
 impl Binder<'_> {
@@ -44,7 +46,7 @@ impl Binder<'_> {
             let names = strings(&common.aliascolnames);
             let id = self.next_common;
             self.next_common += 1;
-            let recursive = with.recursive && refers_to(select, &common.ctename);
+            let recursive = with.recursive && self.is_recursive(select, &common.ctename, common.location)?;
             let query = if recursive {
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
@@ -53,7 +55,7 @@ impl Binder<'_> {
             let columns =
                 self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
             self.common.retain(|visible| visible.id != id);
-            self.common.push(Visible { name: common.ctename.clone(), id, columns });
+            self.common.push(Visible { name: common.ctename.clone(), id, columns, working: false });
             tables.push(query);
         }
         Ok(tables)
@@ -102,17 +104,11 @@ impl Binder<'_> {
         location: i32,
     ) -> Result<CommonQuery, SqlError> {
         let (Some(left), Some(right)) = (&select.larg, &select.rarg) else {
-            return Err(self.no_recursion(name, location));
+            return Err(SqlError::internal("a recursive query of one term"));
         };
-        if select.op != SetOperation::SetopUnion as i32 || refers_to(left, name) {
-            return Err(self.no_recursion(name, location));
-        }
-        if !select.sort_clause.is_empty() || select.limit_count.is_some() || select.limit_offset.is_some() {
-            return Err(self.unsupported("ORDER BY or LIMIT in a recursive query", location));
-        }
         let base = self.query(left, None)?;
         let columns = self.common_columns(&base.output, names, name, location)?;
-        self.common.push(Visible { name: name.to_owned(), id, columns });
+        self.common.push(Visible { name: name.to_owned(), id, columns, working: true });
         let mut term = self.query(right, Some(false))?;
         if term.output.len() != base.output.len() {
             return Err(self.error(
@@ -144,16 +140,6 @@ impl Binder<'_> {
         Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
     }
 
-    fn no_recursion(&self, name: &str, location: i32) -> SqlError {
-        self.error(
-            SqlState::INVALID_RECURSION,
-            format!(
-                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
-            ),
-            location,
-        )
-    }
-
     /// What a plain name in FROM stands for, if it is that of a WITH query in sight.
     pub(crate) fn common_reference(
         &mut self,
@@ -163,6 +149,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let source = self.source();
+        self.level().reads_itself |= self.common[found].working;
         let visible = &self.common[found];
         let id = visible.id;
         let columns = visible.columns.iter().enumerate().map(|(column, (name, type_))| EntryColumn {
@@ -185,30 +172,6 @@ impl Binder<'_> {
             }
         }
         Ok(Some((FromItem::Source(source, Source::Common(id)), vec![entry])))
-    }
-}
-
-/// Whether a query names a relation anywhere in its FROM clauses, its set operations' included.
-fn refers_to(select: &SelectStmt, name: &str) -> bool {
-    let side = |query: &Option<Box<SelectStmt>>| query.as_ref().is_some_and(|query| refers_to(query, name));
-    side(&select.larg)
-        || side(&select.rarg)
-        || select
-            .from_clause
-            .iter()
-            .any(|item| item.node.as_ref().is_some_and(|item| item_refers_to(item, name)))
-}
-
-fn item_refers_to(item: &NodeEnum, name: &str) -> bool {
-    let part = |node: &Option<Box<pg_query::protobuf::Node>>| {
-        node.as_ref().and_then(|node| node.node.as_ref()).is_some_and(|node| item_refers_to(node, name))
-    };
-    match item {
-        NodeEnum::RangeVar(range) => range.schemaname.is_empty() && range.relname == name,
-        NodeEnum::JoinExpr(join) => part(&join.larg) || part(&join.rarg),
-        NodeEnum::RangeSubselect(subselect) => part(&subselect.subquery),
-        NodeEnum::SelectStmt(select) => refers_to(select, name),
-        _ => false,
     }
 }
 

@@ -80,9 +80,16 @@ impl Binder<'_> {
             NodeEnum::TypeCast(cast) => self.type_cast(cast),
             NodeEnum::FuncCall(call) => self.call(call),
             NodeEnum::SubLink(link) => self.sublink(link),
-            NodeEnum::CaseExpr(case) => self.case(case),
+            NodeEnum::CaseExpr(case) => {
+                let sets = self.sets_met();
+                let case = self.case(case)?;
+                self.no_sets_since(sets, "set-returning functions are not allowed in CASE")?;
+                Ok(case)
+            }
             NodeEnum::CoalesceExpr(coalesce) => {
+                let sets = self.sets_met();
                 let arguments = self.exprs(&coalesce.args)?;
+                self.no_sets_since(sets, "set-returning functions are not allowed in COALESCE")?;
                 let (arguments, type_) = self.unified("COALESCE", arguments, &locations(&coalesce.args))?;
                 Ok(Expr::Coalesce(arguments, type_))
             }
@@ -317,6 +324,10 @@ impl Binder<'_> {
                 "unequal number of entries in row expressions",
                 location,
             ));
+        }
+        if left.is_empty() {
+            let message = "cannot compare rows of zero length";
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
         }
         let compare = |binder: &mut Self, name: &str, index: usize| {
             let built = functions::operator(name, Some(left[index].clone()), right[index].clone());

@@ -1,21 +1,20 @@
-//! FROM: tables, subqueries, functions and joins, and the names they bring into sight.
+//! FROM: tables, subqueries and joins, and the names they bring into sight. Functions are in [`super::from_function`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar};
+use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeSubselect, RangeVar};
 
 use super::{
-    Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, SetCall, Source, SourceId, SourceRegisters,
-    call::function_name, inner, inner_of, strings,
+    Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, Source, SourceId, SourceRegisters, inner,
+    inner_of, strings,
 };
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::functions::{self, Bound};
+use crate::functions;
 use crate::plan::JoinKind;
-use crate::types::{Type, Value};
 
 impl Binder<'_> {
     /// A FROM list: an inner join of its items, whose names come into sight.
@@ -133,7 +132,7 @@ impl Binder<'_> {
         Ok(entry)
     }
 
-    fn apply_alias(&self, entry: &mut Entry, alias: Option<&Alias>) -> Result<(), SqlError> {
+    pub(crate) fn apply_alias(&self, entry: &mut Entry, alias: Option<&Alias>) -> Result<(), SqlError> {
         let Some(alias) = alias else { return Ok(()) };
         entry.name = Some(alias.aliasname.clone());
         let names = strings(&alias.colnames);
@@ -156,10 +155,15 @@ impl Binder<'_> {
         let NodeEnum::SelectStmt(select) = inner_of(subselect.subquery.as_deref())? else {
             return Err(SqlError::internal("subquery in FROM is no SELECT"));
         };
-        let hidden = if subselect.lateral { None } else { Some(std::mem::take(&mut self.level().entries)) };
+        let level = self.level();
+        let hidden = match subselect.lateral {
+            true => None,
+            false => Some((std::mem::take(&mut level.entries), std::mem::take(&mut level.barred))),
+        };
         let query = self.query(select, None);
-        if let Some(entries) = hidden {
-            self.level().entries = entries;
+        if let Some(hidden) = hidden {
+            let level = self.level();
+            (level.entries, level.barred) = hidden;
         }
         let query = query?;
         let columns = query.output.iter().map(|column| EntryColumn {
@@ -181,95 +185,6 @@ impl Binder<'_> {
         Ok((FromItem::Source(source, Source::Query(Box::new(query))), vec![entry]))
     }
 
-    fn range_function(&mut self, range: &RangeFunction) -> Result<(FromItem, Vec<Entry>), SqlError> {
-        let [item] = range.functions.as_slice() else {
-            return Err(self.unsupported("ROWS FROM with several functions", -1));
-        };
-        let NodeEnum::List(parts) = inner(item)? else {
-            return Err(SqlError::internal("function in FROM is no list"));
-        };
-        if !range.coldeflist.is_empty() || parts.items.get(1).is_some_and(|node| node.node.is_some()) {
-            return Err(self.unsupported("a column definition list", -1));
-        }
-        let node = parts.items.first().ok_or_else(|| SqlError::internal("no function in FROM"))?;
-        let (source, mut columns, name) = self.function_source(node, range.ordinality)?;
-        let scalar = columns.len() == 1 + usize::from(range.ordinality);
-        // A single column is named after the alias, unless the function names it.
-        if scalar
-            && let Some(alias) = &range.alias
-            && columns[0].name == name
-        {
-            columns[0].name.clone_from(&alias.aliasname);
-        }
-        let id = self.source();
-        let mut entry =
-            Entry { name: Some(name), schema: None, columns, source: Some(id), table: None, scalar };
-        self.apply_alias(&mut entry, range.alias.as_ref())?;
-        Ok((FromItem::Source(id, source), vec![entry]))
-    }
-
-    /// A function in FROM: the source, its columns and the function's name.
-    fn function_source(
-        &mut self,
-        node: &Node,
-        ordinality: bool,
-    ) -> Result<(Source, Vec<EntryColumn>, String), SqlError> {
-        let column = |name: &str, register: u32, type_: Type| EntryColumn {
-            name: name.to_owned(),
-            value: ColumnValue::Value(Expr::column(register, type_)),
-            hidden: false,
-        };
-        let call = match inner(node)? {
-            NodeEnum::FuncCall(call) => call,
-            NodeEnum::SqlvalueFunction(_) | NodeEnum::CoalesceExpr(_) => {
-                let expr = self.in_clause(Clause::From, |binder| binder.expr(node))?;
-                let register = self.register();
-                let columns = vec![column("value", register, expr.type_())];
-                return Ok((Source::Row(vec![(expr, register)]), columns, "value".to_owned()));
-            }
-            _ => return Err(self.unsupported("this function in FROM", -1)),
-        };
-        let name = function_name(call).to_owned();
-        let bound = self.in_clause(Clause::From, |binder| binder.resolve_call(call))?;
-        match bound {
-            Bound::Scalar(expr) => {
-                let register = self.register();
-                let type_ = expr.type_();
-                let mut columns = vec![column(&name, register, type_)];
-                let mut values = vec![(expr, register)];
-                if ordinality {
-                    let number = self.register();
-                    values.push((Expr::constant(Value::Int8(1), Type::INT8), number));
-                    columns.push(column("ordinality", number, Type::INT8));
-                }
-                Ok((Source::Row(values), columns, name))
-            }
-            Bound::Set { function, arguments, columns: shape } => {
-                let output: Vec<u32> = shape.iter().map(|_| self.register()).collect();
-                let mut columns: Vec<EntryColumn> = shape
-                    .iter()
-                    .zip(&output)
-                    .map(|((name, type_), reg)| column(name, *reg, *type_))
-                    .collect();
-                let ordinality = ordinality.then(|| self.register());
-                if let Some(register) = ordinality {
-                    columns.push(column("ordinality", register, Type::INT8));
-                }
-                Ok((Source::Function(SetCall { function, arguments, output, ordinality }), columns, name))
-            }
-            Bound::Aggregate { .. } => Err(self.error(
-                SqlState::GROUPING_ERROR,
-                "aggregate functions are not allowed in functions in FROM",
-                call.location,
-            )),
-            Bound::Window { .. } => Err(self.error(
-                SqlState::WINDOWING_ERROR,
-                "window functions are not allowed in functions in FROM",
-                call.location,
-            )),
-        }
-    }
-
     fn join(&mut self, join: &JoinExpr) -> Result<(FromItem, Vec<Entry>), SqlError> {
         let kind = match JoinType::try_from(join.jointype) {
             Ok(JoinType::JoinInner) => JoinKind::Inner,
@@ -281,8 +196,17 @@ impl Binder<'_> {
         let (left, left_entries) = self.item(inner_node(join.larg.as_deref())?)?;
         let before = self.level().entries.len();
         self.level().entries.extend(left_entries.iter().cloned());
+        let level = self.level();
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            level.barred.push(before..level.entries.len());
+        }
+        let barred = level.barred.len();
         let right = self.item(inner_node(join.rarg.as_deref())?);
-        self.level().entries.truncate(before);
+        let level = self.level();
+        level.entries.truncate(before);
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            level.barred.truncate(barred - 1);
+        }
         let (right, right_entries) = right?;
         for entry in &right_entries {
             self.check_new_name(entry, Some(&left_entries))?;

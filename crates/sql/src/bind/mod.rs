@@ -15,14 +15,17 @@ mod databases;
 mod define;
 mod expr;
 mod from;
+mod from_function;
 mod modify;
 mod names;
 mod order;
 mod owner;
 mod query;
+mod recursion;
 mod select;
 mod sequence;
 mod set;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -36,13 +39,14 @@ use pg_query::protobuf::Node;
 
 pub use command::bind_command;
 pub(crate) use expr::flatten as flatten_condition;
+use expr::location;
 pub use query::*;
 
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::normalize::{Literal, LiteralUse};
-use crate::plan::{AggregateCall, Reg, RowIdentity};
+use crate::plan::{AggregateCall, Reg, RowIdentity, SetCall};
 use crate::planner::{Context, Request};
 use crate::types::{Type, oid};
 
@@ -114,8 +118,17 @@ struct Level {
     window_names: Vec<pg_query::protobuf::WindowDef>,
     /// Set-returning functions met in the target list.
     sets: Vec<SetCall>,
+    /// How many calls of set-returning functions were met, and where the last one is.
+    sets_met: usize,
+    set_at: i32,
+    /// Where the last window function is.
+    window_at: i32,
     /// Columns read above the grouping and outside of aggregates.
     uses: Vec<Use>,
+    /// FROM names the recursive query whose term this is.
+    reads_itself: bool,
+    /// Entries, by place, that the item of FROM being bound may not name: it is joined to them by RIGHT or FULL.
+    barred: Vec<std::ops::Range<usize>>,
     /// The clause being bound.
     clause: Clause,
 }
@@ -146,6 +159,7 @@ pub(crate) enum Clause {
     From,
     Set,
     Returning,
+    Filter,
     Default,
     Check,
 }
@@ -165,6 +179,7 @@ impl Clause {
             Clause::From => "functions in FROM",
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
+            Clause::Filter => "FILTER",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
         }

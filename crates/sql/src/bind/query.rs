@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::catalog::Table;
 use crate::expr::Expr;
 use crate::plan::{
-    AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetFunction, SetKind, SortKey, SubqueryKind,
+    AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetCall, SetKind, SortKey, SubqueryKind,
     WindowCall,
 };
 use crate::types::Type;
@@ -96,8 +96,12 @@ pub struct Select {
     pub having: Vec<Expr>,
     /// Window functions, those of one window together.
     pub windows: Vec<Window>,
-    /// Set-returning functions of the target list.
+    /// Set-returning functions that GROUP BY reads: they run below the grouping.
+    pub grouped_sets: Vec<SetCall>,
+    /// Set-returning functions of the target list: they run side by side, above the grouping.
     pub sets: Vec<SetCall>,
+    /// Where the number of the rows of `sets` goes (functions of FROM WITH ORDINALITY).
+    pub ordinality: Option<Reg>,
     /// Computed columns of the result, hidden sort keys included.
     pub targets: Vec<(Expr, Reg)>,
     /// DISTINCT.
@@ -127,19 +131,6 @@ pub struct Window {
     pub order: Vec<SortKey>,
     /// The functions.
     pub calls: Vec<WindowCall>,
-}
-
-/// A set-returning function.
-#[derive(Debug, Clone)]
-pub struct SetCall {
-    /// Which.
-    pub function: SetFunction,
-    /// Its arguments.
-    pub arguments: Vec<Expr>,
-    /// The registers of its columns.
-    pub output: Vec<Reg>,
-    /// WITH ORDINALITY.
-    pub ordinality: Option<Reg>,
 }
 
 /// A subquery inside an expression: the expression reads `output` instead.
@@ -192,10 +183,8 @@ pub enum Source {
     Table(Arc<Table>),
     /// A subquery; its output registers are read directly.
     Query(Box<Query>),
-    /// A function.
-    Function(SetCall),
-    /// One row of expressions: a plain function in FROM.
-    Row(Vec<(Expr, Reg)>),
+    /// Functions side by side, and where the row's number goes (WITH ORDINALITY).
+    Function(Vec<SetCall>, Option<Reg>),
     /// A WITH query: its number and which register each of its columns goes to.
     Common(u32),
 }

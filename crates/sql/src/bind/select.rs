@@ -62,6 +62,10 @@ impl Binder<'_> {
     fn plain_select(&mut self, select: &SelectStmt, resolve: bool) -> Result<Query, SqlError> {
         for window in &select.window_clause {
             if let NodeEnum::WindowDef(definition) = inner(window)? {
+                if self.level().window_names.iter().any(|other| other.name == definition.name) {
+                    let message = format!("window \"{}\" is already defined", definition.name);
+                    return Err(self.error(SqlState::WINDOWING_ERROR, message, definition.location));
+                }
                 self.level().window_names.push((**definition).clone());
             }
         }
@@ -112,6 +116,12 @@ impl Binder<'_> {
         }
         let level = self.level();
         let grouped = !groups.is_empty() || !level.aggregates.is_empty() || select.having_clause.is_some();
+        if level.reads_itself && !level.aggregates.is_empty() {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            let at = level.aggregate_at;
+            return Err(self.error(SqlState::INVALID_RECURSION, message, at));
+        }
+        let level = self.level();
         let mut body = Select {
             conditions,
             grouped,

@@ -1,103 +1,67 @@
-//! Set-returning functions.
+//! Set-returning functions: each is a producer of rows, several run side by side.
 
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::functions;
-use crate::plan::{Reg, SetFunction};
+use crate::plan::{Reg, SetCall, SetFunction};
+use crate::session::SessionEnvironment;
+use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type, Value, text};
 
-/// Fills the next row; false when there is none.
-type NextRow<'s, 'k> = dyn for<'y> FnMut(&mut [Datum<'y>], &'y Arena<'s>) -> Result<bool, SqlError> + 'k;
-
-/// Where a function's rows go.
-struct Output<'s> {
-    registers: &'s [Reg],
-    ordinality: Option<Reg>,
+/// A function that has begun.
+enum Producer<'v, 's> {
+    /// It has no rows (any more).
+    Ended,
+    /// An integer series: the next value, the last one, the step, whether they are int4.
+    Integers { next: Option<i64>, last: i64, step: i64, narrow: bool },
+    /// Arrays side by side, and how many rows of the longest were given.
+    Arrays { arrays: Vec<Vec<Datum<'v>>>, at: usize },
+    /// A series of another type.
+    Series(Box<Series<'s>>),
+    /// One value.
+    Once(Datum<'v>),
 }
 
-/// Runs a function: each of its rows in a scope of its own.
+/// Runs functions side by side until the last of them ends: each row in a scope of its own.
 pub(super) fn function<'s, 'x>(
     cx: &mut Executor<'s>,
-    (function, arguments, registers, ordinality): (SetFunction, &'s [Expr], &'s [Reg], Option<Reg>),
+    (calls, ordinality): (&'s [SetCall], Option<Reg>),
     file: &File<'x>,
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let values = arena.bump.alloc_slice_fill_copy(arguments.len(), Datum::Null);
-    for (value, argument) in values.iter_mut().zip(arguments) {
-        *value = cx.eval(argument, file, arena)?;
+    let mut producers = Vec::with_capacity(calls.len());
+    for call in calls {
+        let values = arena.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
+        for (value, argument) in values.iter_mut().zip(&call.arguments) {
+            *value = cx.eval(argument, file, arena)?;
+        }
+        producers.push(begin(cx, call.function, values)?);
     }
-    let output = Output { registers, ordinality };
-    match function {
-        SetFunction::SeriesInt4 | SetFunction::SeriesInt8 => {
-            let Some((first, last, step)) = integers(values)? else { return Ok(Flow::More) };
-            let narrow = function == SetFunction::SeriesInt4;
-            let mut next = Some(first);
-            each(cx, &output, file, sink, &mut |row, _| {
-                let Some(value) = next.filter(|value| if step > 0 { *value <= last } else { *value >= last })
-                else {
-                    return Ok(false);
-                };
-                next = value.checked_add(step);
-                // Between two int4 bounds, so it is one.
-                row[0] = if narrow { Datum::Int4(value as i32) } else { Datum::Int8(value) };
-                Ok(true)
-            })
-        }
-        SetFunction::Unnest | SetFunction::ArrayElements => {
-            let arrays: Vec<Vec<Datum<'_>>> = values
-                .iter()
-                .map(|value| match value {
-                    Datum::Array(array) => array.iter().collect(),
-                    _ => Vec::new(),
-                })
-                .collect();
-            let longest = arrays.iter().map(Vec::len).max().unwrap_or(0);
-            let mut at = 0;
-            each(cx, &output, file, sink, &mut |row, own| {
-                if at >= longest {
-                    return Ok(false);
-                }
-                for (value, array) in row.iter_mut().zip(&arrays) {
-                    *value = array.get(at).copied().unwrap_or(Datum::Null).copy_in(&own.bump);
-                }
-                at += 1;
-                Ok(true)
-            })
-        }
-        SetFunction::SeriesNumeric | SetFunction::SeriesTimestamp | SetFunction::SeriesTimestamptz => {
-            series(cx, (&output, function), values, file, sink)
-        }
-    }
-}
-
-/// Calls `next` for each row until it says that there is none.
-fn each<'s>(
-    cx: &mut Executor<'s>,
-    output: &Output<'s>,
-    file: &File<'_>,
-    sink: &mut Sink<'s, '_>,
-    next: &mut NextRow<'s, '_>,
-) -> Result<Flow, SqlError> {
     cx.scoped(|cx, own| {
         let mut number = 0;
         loop {
             cx.check()?;
             number += 1;
             let flow = {
-                let row = own.bump.alloc_slice_fill_copy(output.registers.len().max(1), Datum::Null);
-                if !next(row, own)? {
+                let own = &*own;
+                let row = own.file(file);
+                let mut any = false;
+                for (call, producer) in calls.iter().zip(&mut producers) {
+                    let values = own.bump.alloc_slice_fill_copy(call.output.len().max(1), Datum::Null);
+                    any |= producer.next(values, own)?;
+                    for (register, value) in call.output.iter().zip(values) {
+                        row[*register as usize] = *value;
+                    }
+                }
+                if !any {
                     return Ok(Flow::More);
                 }
-                let file = own.file(file);
-                for (register, value) in output.registers.iter().zip(row) {
-                    file[*register as usize] = *value;
+                if let Some(register) = ordinality {
+                    row[register as usize] = Datum::Int8(number);
                 }
-                if let Some(register) = output.ordinality {
-                    file[register as usize] = Datum::Int8(number);
-                }
-                sink(cx, file, own)?
+                sink(cx, row, own)?
             };
             own.bump.reset();
             if flow == Flow::Stop {
@@ -105,6 +69,80 @@ fn each<'s>(
             }
         }
     })
+}
+
+/// Begins a function with these arguments.
+fn begin<'v, 's>(
+    cx: &Executor<'s>,
+    function: SetFunction,
+    values: &[Datum<'v>],
+) -> Result<Producer<'v, 's>, SqlError> {
+    Ok(match function {
+        SetFunction::SeriesInt4 | SetFunction::SeriesInt8 => match integers(values)? {
+            Some((first, last, step)) => {
+                let narrow = function == SetFunction::SeriesInt4;
+                Producer::Integers { next: Some(first), last, step, narrow }
+            }
+            None => Producer::Ended,
+        },
+        SetFunction::Unnest | SetFunction::ArrayElements => {
+            let elements = |value: &Datum<'v>| match value {
+                Datum::Array(array) => array.iter().collect(),
+                _ => Vec::new(),
+            };
+            Producer::Arrays { arrays: values.iter().map(elements).collect(), at: 0 }
+        }
+        SetFunction::Once => Producer::Once(values.first().copied().unwrap_or(Datum::Null)),
+        SetFunction::SeriesNumeric | SetFunction::SeriesTimestamp | SetFunction::SeriesTimestamptz => {
+            match Series::begin(cx, function, values)? {
+                Some(series) => Producer::Series(Box::new(series)),
+                None => Producer::Ended,
+            }
+        }
+    })
+}
+
+impl Producer<'_, '_> {
+    /// Fills the next row; false when there is none. A function that has ended leaves its columns NULL.
+    fn next<'y>(&mut self, row: &mut [Datum<'y>], own: &'y Arena<'_>) -> Result<bool, SqlError> {
+        match self {
+            Producer::Ended => return Ok(false),
+            Producer::Integers { next, last, step, narrow } => {
+                let within = |value: &i64| if *step > 0 { *value <= *last } else { *value >= *last };
+                if let Some(value) = next.filter(within) {
+                    *next = value.checked_add(*step);
+                    // Between two int4 bounds, so it is one.
+                    row[0] = if *narrow { Datum::Int4(value as i32) } else { Datum::Int8(value) };
+                    return Ok(true);
+                }
+            }
+            Producer::Arrays { arrays, at } => {
+                let mut any = false;
+                for (value, array) in row.iter_mut().zip(&*arrays) {
+                    if let Some(element) = array.get(*at) {
+                        *value = element.copy_in(&own.bump);
+                        any = true;
+                    }
+                }
+                if any {
+                    *at += 1;
+                    return Ok(true);
+                }
+            }
+            Producer::Series(series) => {
+                if series.next(row, own)? {
+                    return Ok(true);
+                }
+            }
+            Producer::Once(value) => {
+                row[0] = value.copy_in(&own.bump);
+                *self = Producer::Ended;
+                return Ok(true);
+            }
+        }
+        *self = Producer::Ended;
+        Ok(false)
+    }
 }
 
 /// First, last and step of an integer series; None when one of them is NULL.
@@ -123,56 +161,98 @@ fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
     Ok(Some((numbers[0], numbers[1], numbers[2])))
 }
 
-/// Series of other types, by the operators of the type over three registers: the value, the last one, the step.
-fn series<'s>(
-    cx: &mut Executor<'s>,
-    (output, function): (&Output<'s>, SetFunction),
-    values: &[Datum<'_>],
-    file: &File<'_>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    let (type_, step_type) = match function {
-        SetFunction::SeriesTimestamp => (Type::TIMESTAMP, Type::INTERVAL),
-        SetFunction::SeriesTimestamptz => (Type::TIMESTAMPTZ, Type::INTERVAL),
-        _ => (Type::NUMERIC, Type::NUMERIC),
-    };
-    let own = bumpalo::Bump::new();
-    let step = match values {
-        [_, _, step] => *step,
-        _ => text::parse("1", step_type, cx.environment, &own)?,
-    };
-    if values.iter().any(Datum::is_null) {
-        return Ok(Flow::More);
-    }
-    let (value, last, by) = (Expr::column(0, type_), Expr::column(1, type_), Expr::column(2, step_type));
-    let sum = functions::operator("+", Some(value.clone()), by)?;
-    let [above, below] =
-        [">", "<"].map(|operator| functions::operator(operator, Some(value.clone()), last.clone()));
-    let (above, below) = (above?, below?);
-    let (environment, params) = (cx.environment, cx.params);
-    let compute = |expr: &Expr, value: Datum<'_>, last: Datum<'_>| -> Result<Value, SqlError> {
-        let arena = bumpalo::Bump::new();
-        let registers = [value, last, step];
-        let mut context = EvalContext { registers: &registers, params, arena: &arena, session: environment };
-        Ok(expr.eval(&mut context)?.to_value())
-    };
-    // The step's direction is where it leads from the first value.
-    let second = compute(&sum, values[0], values[1])?;
-    let is = |expr: &Expr, a: Datum<'_>, b: Datum<'_>| Ok(matches!(compute(expr, a, b)?, Value::Bool(true)));
-    let past = match (is(&above, second.datum(), values[0])?, is(&below, second.datum(), values[0])?) {
-        (true, _) => &above,
-        (_, true) => &below,
-        _ => {
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+/// A series of another type, by the operators of the type over three registers: the value, the last one, the step.
+struct Series<'s> {
+    environment: &'s SessionEnvironment,
+    params: &'s [Datum<'s>],
+    next: Value,
+    last: Value,
+    step: Value,
+    sum: Expr,
+    /// Whether a value is past the last one.
+    past: Expr,
+}
+
+impl<'s> Series<'s> {
+    /// None: an argument is NULL.
+    fn begin(
+        cx: &Executor<'s>,
+        function: SetFunction,
+        values: &[Datum<'_>],
+    ) -> Result<Option<Series<'s>>, SqlError> {
+        let (type_, step_type) = match function {
+            SetFunction::SeriesTimestamp => (Type::TIMESTAMP, Type::INTERVAL),
+            SetFunction::SeriesTimestamptz => (Type::TIMESTAMPTZ, Type::INTERVAL),
+            _ => (Type::NUMERIC, Type::NUMERIC),
+        };
+        if values.iter().any(Datum::is_null) {
+            return Ok(None);
         }
-    };
-    let mut next = values[0].to_value();
-    each(cx, output, file, sink, &mut |row, own| {
-        if is(past, next.datum(), values[1])? {
+        check_finite(values)?;
+        let arena = bumpalo::Bump::new();
+        let step = match values {
+            [_, _, step] => *step,
+            _ => text::parse("1", step_type, cx.environment, &arena)?,
+        };
+        let (value, last, by) = (Expr::column(0, type_), Expr::column(1, type_), Expr::column(2, step_type));
+        let sum = functions::operator("+", Some(value.clone()), by)?;
+        let [above, below] =
+            [">", "<"].map(|operator| functions::operator(operator, Some(value.clone()), last.clone()));
+        // A step's sign: an interval's is that of its length, with months of 30 days.
+        let sign = match step {
+            Datum::Interval(step) => step.span().signum(),
+            Datum::Numeric(step) => {
+                let zero = Numeric::from(0).store(&arena)?;
+                step.compare(zero) as i128
+            }
+            _ => 0,
+        };
+        let past = match sign {
+            0 => {
+                let message = "step size cannot equal zero";
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            1.. => above?,
+            _ => below?,
+        };
+        let (next, last, step) = (values[0].to_value(), values[1].to_value(), step.to_value());
+        let series = Series { environment: cx.environment, params: cx.params, next, last, step, sum, past };
+        Ok(Some(series))
+    }
+
+    fn compute(&self, expr: &Expr, value: &Value, last: &Value) -> Result<Value, SqlError> {
+        let arena = bumpalo::Bump::new();
+        let registers = [value.datum(), last.datum(), self.step.datum()];
+        let mut context = EvalContext {
+            registers: &registers,
+            params: self.params,
+            arena: &arena,
+            session: self.environment,
+        };
+        Ok(expr.eval(&mut context)?.to_value())
+    }
+
+    fn next<'y>(&mut self, row: &mut [Datum<'y>], own: &'y Arena<'_>) -> Result<bool, SqlError> {
+        if matches!(self.compute(&self.past, &self.next, &self.last)?, Value::Bool(true)) {
             return Ok(false);
         }
-        row[0] = next.datum().copy_in(&own.bump);
-        next = compute(&sum, next.datum(), values[1])?;
+        row[0] = self.next.datum().copy_in(&own.bump);
+        self.next = self.compute(&self.sum, &self.next, &self.last)?;
         Ok(true)
-    })
+    }
+}
+
+/// 22023 where a number that bounds a series, or any step, is no finite one.
+fn check_finite(values: &[Datum<'_>]) -> Result<(), SqlError> {
+    for (value, name) in values.iter().zip(["start value", "stop value", "step size"]) {
+        let wrong = match value {
+            Datum::Numeric(number) if number.is_nan() => "NaN",
+            Datum::Numeric(number) if number.is_infinite() => "infinity",
+            Datum::Interval(interval) if interval.is_infinite() => "infinite",
+            _ => continue,
+        };
+        let message = format!("{name} cannot be {wrong}");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(())
 }

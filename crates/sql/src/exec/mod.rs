@@ -14,6 +14,7 @@
 
 mod again;
 mod aggregate;
+mod common;
 mod constraint;
 mod copy;
 pub(crate) mod ddl;
@@ -41,10 +42,10 @@ pub(crate) mod wide;
 mod window;
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use hashbrown::HashMap;
 use runtime::{fiber, interrupt};
 use storage::Store;
 use txn::TxnSession;
@@ -54,7 +55,7 @@ use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
-use crate::spill::{Rows, Sorter};
+use crate::spill::Sorter;
 use crate::types::Datum;
 
 pub(crate) use copy::{copy_in, copy_out};
@@ -116,8 +117,9 @@ pub(crate) struct Executor<'s> {
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
     pending: Vec<foreign::Pending>,
-    /// The kept rows of common table expressions.
-    common: HashMap<u32, Arc<Rows>>,
+    /// Common table expressions, and how many are in the making, one for the other.
+    common: Vec<Rc<common::Common<'s>>>,
+    lazy: u32,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
     steps: u32,
@@ -141,7 +143,8 @@ impl<'s> Executor<'s> {
             fresh: &[],
             affected: 0,
             pending: Vec::new(),
-            common: HashMap::new(),
+            common: Vec::new(),
+            lazy: 0,
             load: None,
             steps: 0,
         }
@@ -355,12 +358,14 @@ fn run_rest<'s, 'x>(
             set::SetOperation { kind: *kind, all: *all, left, left_registers, right, right_registers, output }
                 .run(cx, file, arena, sink)
         }
-        Plan::With { tables, body } => set::with(cx, (tables, body), file, arena, sink),
         Plan::Joined { present, .. } => match present {
             Some(register) if file[*register as usize].is_null() => Ok(Flow::More),
             _ => sink(cx, file, arena),
         },
-        Plan::CommonScan { id, output } => set::common_scan(cx, (*id, output), file, sink),
+        Plan::With { tables, body } => common::with(cx, (tables, body), file, arena, sink),
+        Plan::CommonScan { id, output, working } => {
+            common::scan(cx, (*id, output, *working), file, arena, sink)
+        }
         Plan::Values { rows, output } => cx.scoped(|cx, own| {
             for row in rows {
                 let flow = {
@@ -377,8 +382,8 @@ fn run_rest<'s, 'x>(
             }
             Ok(Flow::More)
         }),
-        Plan::Function { function, arguments, output, ordinality } => {
-            function::function(cx, (*function, arguments, output, *ordinality), file, arena, sink)
+        Plan::Function { calls, ordinality } => {
+            function::function(cx, (calls, *ordinality), file, arena, sink)
         }
         Plan::Virtual { relation, columns, filter } => {
             scan::virtual_scan(cx, (*relation, columns, filter.as_ref()), file, sink)

@@ -1,14 +1,13 @@
-//! Set operations and common table expressions.
+//! Set operations.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::firsts::{Firsts, Late};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
-use crate::plan::{CommonTable, Plan, Reg, SetKind};
-use crate::spill::{Rows, RowsReader, Sorter, pack, unpack};
-use crate::types::Datum;
+use crate::plan::{Plan, Reg, SetKind};
+use crate::spill::Sorter;
 
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {
@@ -252,127 +251,4 @@ fn take_one(count: &mut u64) -> bool {
     let any = *count > 0;
     *count = count.saturating_sub(1);
     any
-}
-
-/// WITH: the tables first, then the body.
-pub(super) fn with<'s, 'x>(
-    cx: &mut Executor<'s>,
-    (tables, body): (&'s [CommonTable], &'s Plan),
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    for table in tables {
-        let rows = match &table.recursive {
-            None => {
-                let mut rows = Rows::new(cx.work_mem());
-                let mut keep = |cx: &Executor<'s>, row: &[Datum<'_>]| {
-                    rows.push(cx.store(), |to| pack(row.iter().copied(), to))
-                };
-                each(cx, &table.plan, &table.registers, file, arena, &mut keep)?;
-                rows
-            }
-            Some(_) => recursive(cx, table, file, arena)?,
-        };
-        cx.common.insert(table.id, rows.into());
-    }
-    let result = run(cx, body, file, arena, sink);
-    for table in tables {
-        cx.common.remove(&table.id);
-    }
-    result
-}
-
-/// What takes rows.
-type Keep<'s, 'k> = dyn FnMut(&Executor<'s>, &[Datum<'_>]) -> Result<(), SqlError> + 'k;
-
-/// Hands the rows of a plan to `keep`.
-fn each<'s, 'x>(
-    cx: &mut Executor<'s>,
-    plan: &'s Plan,
-    registers: &'s [Reg],
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    keep: &mut Keep<'s, '_>,
-) -> Result<(), SqlError> {
-    run(cx, plan, file, arena, &mut |cx, file, arena| {
-        let values = registers.iter().map(|register| file[*register as usize]);
-        keep(cx, arena.bump.alloc_slice_fill_iter(values))?;
-        Ok(Flow::More)
-    })?;
-    Ok(())
-}
-
-/// WITH RECURSIVE: the recursive term over the previous round's rows until a round gives none.
-fn recursive<'s, 'x>(
-    cx: &mut Executor<'s>,
-    table: &'s CommonTable,
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-) -> Result<Rows, SqlError> {
-    let Some(term) = &table.recursive else { return Err(SqlError::internal("no recursive term")) };
-    // Every round asks for the keys of all before it, so these stay in memory.
-    let mut seen: HashSet<Box<[u8]>> = HashSet::new();
-    let mut key = Vec::new();
-    let mut all = Rows::new(cx.work_mem());
-    let (mut plan, mut registers) = (&table.plan, &table.registers);
-    loop {
-        let mut working = Rows::new(cx.work_mem());
-        let mut keep = |cx: &Executor<'s>, row: &[Datum<'_>]| {
-            if !term.all {
-                key.clear();
-                for value in row {
-                    encode_key(*value, &mut key)?;
-                }
-                if !seen.insert(key.as_slice().into()) {
-                    return Ok(());
-                }
-            }
-            all.push(cx.store(), |to| pack(row.iter().copied(), to))?;
-            working.push(cx.store(), |to| pack(row.iter().copied(), to))
-        };
-        each(cx, plan, registers, file, arena, &mut keep)?;
-        if working.count() == 0 {
-            return Ok(all);
-        }
-        cx.check()?;
-        cx.common.insert(table.id, working.into());
-        (plan, registers) = (&term.plan, &term.registers);
-    }
-}
-
-/// The kept rows of a common table.
-pub(super) fn common_scan<'s>(
-    cx: &mut Executor<'s>,
-    (id, output): (u32, &'s [Option<Reg>]),
-    file: &File<'_>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    let Some(rows) = cx.common.get(&id).cloned() else {
-        return Err(SqlError::internal("a common table that was not computed"));
-    };
-    let mut reader = RowsReader::default();
-    cx.scoped(|cx, own| {
-        while let Some(row) = reader.next(&rows)? {
-            let flow = give(
-                cx,
-                own,
-                (file, row),
-                |mut row, file, arena| {
-                    for register in output {
-                        let value = unpack(&mut row, arena)?;
-                        if let Some(register) = register {
-                            file[*register as usize] = value;
-                        }
-                    }
-                    Ok(())
-                },
-                sink,
-            )?;
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
-        }
-        Ok(Flow::More)
-    })
 }

@@ -131,14 +131,11 @@ pub enum Plan {
         /// Kept rows, or all.
         filter: Option<Expr>,
     },
-    /// Rows of a set-returning function. Runs again for every left row when it is the right side of a join.
+    /// Rows of set-returning functions side by side, those with fewer rows filled up with NULL. Runs again for every left
+    /// row when it is the right side of a join.
     Function {
-        /// The function.
-        function: SetFunction,
-        /// Its arguments.
-        arguments: Vec<Expr>,
-        /// The registers of its result columns.
-        output: Vec<Reg>,
+        /// The functions.
+        calls: Vec<SetCall>,
         /// Where the row number goes (WITH ORDINALITY).
         ordinality: Option<Reg>,
     },
@@ -275,7 +272,7 @@ pub enum Plan {
         /// The result's columns.
         output: Vec<Reg>,
     },
-    /// WITH: computes each table once, in order, when first needed, then runs the body.
+    /// WITH: the body, which reads the tables; each is computed once, as far as its rows are asked for.
     With {
         /// The common table expressions.
         tables: Vec<CommonTable>,
@@ -288,6 +285,8 @@ pub enum Plan {
         id: u32,
         /// Kept column i goes to the register, None when it isn't needed.
         output: Vec<Option<Reg>>,
+        /// It is within the recursive term of that table: it reads the last round's rows.
+        working: bool,
     },
     /// SELECT ... FOR UPDATE and its weaker kinds.
     LockRows {
@@ -451,8 +450,10 @@ pub struct CommonTable {
     pub registers: Vec<Reg>,
     /// The recursive term, whose [`Plan::CommonScan`] of the same id reads the previous round's rows.
     pub recursive: Option<RecursiveTerm>,
-    /// Changes data, so it must run even when nothing reads it.
-    pub modifies: bool,
+    /// One scan reads it, once.
+    pub single: bool,
+    /// How many common tables are in the making at once when this one is, itself included: those it reads in turn.
+    pub depth: u32,
 }
 
 /// The part of a recursive query after UNION.
@@ -464,6 +465,17 @@ pub struct RecursiveTerm {
     pub registers: Vec<Reg>,
     /// UNION ALL keeps duplicates.
     pub all: bool,
+}
+
+/// One set-returning function.
+#[derive(Debug, Clone)]
+pub struct SetCall {
+    /// Which.
+    pub function: SetFunction,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+    /// The registers of its columns.
+    pub output: Vec<Reg>,
 }
 
 /// Set-returning functions the executor runs itself.
@@ -483,6 +495,8 @@ pub enum SetFunction {
     Unnest,
     /// regexp_split_to_table and string_to_table go through an array.
     ArrayElements,
+    /// A plain function in FROM: its value is the only row.
+    Once,
 }
 
 impl Plan {

@@ -15,8 +15,8 @@ impl Plan {
                 }
             }
             Plan::Virtual { columns, .. } => registers.extend(columns.iter().map(|column| column.register)),
-            Plan::Function { output, ordinality, .. } => {
-                registers.extend(output);
+            Plan::Function { calls, ordinality } => {
+                registers.extend(calls.iter().flat_map(|call| &call.output));
                 registers.extend(ordinality);
             }
             Plan::Filter { input, .. }

@@ -115,7 +115,9 @@ macro_rules! node_exprs {
             Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
             Plan::Scan(scan) => $scan(scan, $visit),
             Plan::Virtual { filter, .. } => filter.$iter().for_each($visit),
-            Plan::Function { arguments, .. } => arguments.$iter().for_each($visit),
+            Plan::Function { calls, .. } => {
+                calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
+            }
             Plan::Filter { condition, .. } => $visit(condition),
             Plan::Project { expressions, .. } => expressions.$iter().for_each(|pair| {
                 let (expr, _) = pair;

@@ -10,11 +10,11 @@ use super::cost;
 use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
-use crate::bind::{FromItem, Query, QueryBody, SetCall, Source, SourceId};
+use crate::bind::{FromItem, Query, QueryBody, Source, SourceId};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Comparison;
-use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SortKey};
+use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SetFunction, SortKey};
 
 use std::sync::Arc;
 
@@ -498,14 +498,14 @@ impl Planner<'_, '_> {
     /// Sources without conditions of their own.
     fn computed_source(&mut self, source: SourceId, item: Source) -> Part {
         let (plan, rows) = match item {
-            Source::Function(SetCall { function, arguments, output, ordinality }) => {
-                (Plan::Function { function, arguments, output, ordinality }, 100.0)
+            Source::Function(calls, ordinality) => {
+                let single = calls.iter().all(|call| call.function == SetFunction::Once);
+                (Plan::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
             }
-            Source::Row(expressions) => (Plan::OneRow.project(expressions), 1.0),
             Source::Common(id) => {
                 let mut output = self.binder.sources[source].columns.clone();
                 output.resize(self.common_width(id).max(output.len()), None);
-                (Plan::CommonScan { id, output }, 100.0)
+                (Plan::CommonScan { id, output, working: self.working.contains(&id) }, 100.0)
             }
             Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
         };

@@ -7,7 +7,7 @@ use super::query::Planner;
 use super::registers;
 use crate::expr::{Expr, QuantifiedOver};
 use crate::functions::{self, Comparison, Volatility};
-use crate::plan::{Plan, SetFunction};
+use crate::plan::{Plan, SetCall, SetFunction};
 use crate::types::Type;
 
 impl Planner<'_, '_> {
@@ -51,7 +51,8 @@ impl Planner<'_, '_> {
             QuantifiedOver::Array(array) if constant(array) => {
                 let function = SetFunction::Unnest;
                 let arguments = vec![array.clone()];
-                (Plan::Function { function, arguments, output: vec![register], ordinality: None }, 10.0)
+                let calls = vec![SetCall { function, arguments, output: vec![register] }];
+                (Plan::Function { calls, ordinality: None }, 10.0)
             }
             _ => return None,
         };

@@ -2,6 +2,7 @@
 
 mod access;
 mod again;
+mod common;
 mod cost;
 mod fold;
 mod guard;
@@ -14,6 +15,7 @@ mod reads;
 pub(crate) mod registers;
 #[cfg(test)]
 pub(crate) mod sample;
+mod sets;
 #[cfg(test)]
 mod tests;
 

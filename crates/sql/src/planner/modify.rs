@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::again::Parts;
+use super::common::with_tables;
 use super::join::{Part, Wanted};
-use super::query::{Planned, Planner, with_tables};
+use super::query::{Planned, Planner};
 use super::registers::{self, Registers};
 use crate::bind::{Change, Insert, Returning, SourceId};
 use crate::catalog::Table;

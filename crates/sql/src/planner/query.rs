@@ -5,11 +5,13 @@
 
 use std::collections::HashMap;
 
+use super::common;
 use super::cost;
 use super::guard;
 use super::join::{Leaf, Part, Wanted, nested_loop};
 use super::reads::{item_reads, query_reads};
 use super::registers::{self, Registers};
+use super::sets::Sets;
 use crate::bind::{
     Binder, Bound, CommonQuery, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId,
     Sublink,
@@ -18,12 +20,12 @@ use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
 use crate::plan::{
-    Again, CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SortKey, SubqueryKind,
+    Again, CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SetCall, SortKey, SubqueryKind,
 };
 use crate::planner::Context;
 
 /// Rows expected of a query nothing is known of.
-const SOME_ROWS: f64 = 100.0;
+pub(super) const SOME_ROWS: f64 = 100.0;
 /// The part of its input a grouping leaves.
 const GROUPS: f64 = 0.1;
 
@@ -52,11 +54,21 @@ pub(super) struct Planner<'b, 'a> {
     pub(super) pending: Vec<Pending>,
     /// Columns of each WITH query.
     widths: HashMap<u32, usize>,
+    /// How many WITH queries are in the making at once when one is.
+    depths: HashMap<u32, u32>,
+    /// The WITH queries whose recursive terms are being planned.
+    pub(super) working: Vec<u32>,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
     pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
-        Planner { binder, pending: Vec::new(), widths: HashMap::new() }
+        Planner {
+            binder,
+            pending: Vec::new(),
+            widths: HashMap::new(),
+            depths: HashMap::new(),
+            working: Vec::new(),
+        }
     }
 
     pub(super) fn context(&self) -> &'a Context<'a> {
@@ -132,7 +144,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             Some(counts) => nested_loop(crate::plan::JoinKind::Inner, counts, part.plan, None),
             None => part.plan,
         };
-        Ok(Part { plan: with_tables(tables, plan), ..part })
+        Ok(Part { plan: common::with_tables(tables, plan), ..part })
     }
 
     pub(super) fn common_tables(
@@ -149,10 +161,21 @@ impl<'b, 'a> Planner<'b, 'a> {
                 None => None,
                 Some((term, all)) => {
                     let registers = term.output.iter().map(|column| column.register).collect();
-                    Some(RecursiveTerm { plan: self.query(term, outside)?.plan, registers, all })
+                    self.working.push(table.id);
+                    let plan = self.query(term, outside)?.plan;
+                    self.working.pop();
+                    Some(RecursiveTerm { plan, registers, all })
                 }
             };
-            planned.push(CommonTable { id: table.id, plan, registers, recursive, modifies: false });
+            let mut below = 0;
+            for plan in std::iter::once(&plan).chain(recursive.iter().map(|term| &term.plan)) {
+                common::scanned(plan, &mut |id| {
+                    below = below.max(self.depths.get(&id).copied().unwrap_or(0))
+                });
+            }
+            let depth = below + 1;
+            self.depths.insert(table.id, depth);
+            planned.push(CommonTable { id: table.id, plan, registers, recursive, single: false, depth });
         }
         Ok(planned)
     }
@@ -184,6 +207,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             }
         };
         part.ordered &= order_kept && !top.order.is_empty();
+        part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None });
         if select.grouped {
             let inputs = select.groups.iter().map(|(expr, _)| expr);
             let arguments = select.aggregates.iter().flat_map(|call| {
@@ -201,7 +225,14 @@ impl<'b, 'a> Planner<'b, 'a> {
             part = Part { plan, rows, cost, ordered: false };
             part = self.filtered(part, select.having)?;
         }
-        for window in select.windows {
+        let windows = select.windows;
+        let keys = windows.iter().flat_map(|w| w.partition.iter().chain(w.order.iter().map(|key| &key.expr)));
+        let mut read = Registers::new();
+        keys.for_each(|expr| registers::of_expr(expr, &mut read));
+        let early = |call: &SetCall| call.output.iter().any(|output| read.contains(output));
+        let (windowed, calls) = select.sets.into_iter().partition(early);
+        part = self.with_sets(part, Sets { calls: windowed, ordinality: None });
+        for window in windows {
             let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
             part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)));
             part.cost += cost::sort(part.rows);
@@ -213,23 +244,22 @@ impl<'b, 'a> Planner<'b, 'a> {
                 keep: Vec::new(),
             };
         }
-        for set in select.sets {
-            part = self.attached(part, set.arguments.iter());
-            let crate::bind::SetCall { function, arguments, output, ordinality } = set;
-            let right = Plan::Function { function, arguments, output, ordinality };
-            part.plan = nested_loop(crate::plan::JoinKind::Inner, part.plan, right, None);
-            part.rows *= SOME_ROWS;
-        }
-        let mut late = Vec::new();
+        let sets = Sets { calls, ordinality: select.ordinality };
         let mut targets = select.targets;
         part = self.attach_bare(part, &targets);
-        if matches!(select.distinct, Distinct::No) {
-            (targets, late) = targets.into_iter().partition(|target| !top.is_late(target));
-        }
-        part = self.projected(part, targets);
-        part = self.distinct(part, select.distinct, &top);
-        let mut part = self.topped(part, top, locks)?;
-        part = self.projected(part, late);
+        let part = if sets.are_late(&targets, &select.distinct, &top.order) {
+            self.with_late_sets(part, (sets, targets), select.distinct, top)?
+        } else {
+            part = self.with_sets(part, sets);
+            let mut late = Vec::new();
+            if matches!(select.distinct, Distinct::No) {
+                (targets, late) = targets.into_iter().partition(|target| !top.is_late(target));
+            }
+            part = self.projected(part, targets);
+            part = self.distinct(part, select.distinct, &top);
+            part = self.topped(part, top, locks)?;
+            self.projected(part, late)
+        };
         self.pending = before;
         Ok(part)
     }
@@ -286,7 +316,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         part
     }
 
-    fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
+    pub(super) fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
         match distinct {
             Distinct::No => part,
             Distinct::All(keys) => {
@@ -306,7 +336,12 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 
     /// ORDER BY, row locks and LIMIT.
-    fn topped(&mut self, mut part: Part, top: Top, locks: Option<RowLocks>) -> Result<Part, SqlError> {
+    pub(super) fn topped(
+        &mut self,
+        mut part: Part,
+        top: Top,
+        locks: Option<RowLocks>,
+    ) -> Result<Part, SqlError> {
         let ties: Vec<Expr> =
             if top.ties { top.order.iter().map(|key| key.expr.clone()).collect() } else { Vec::new() };
         if !top.order.is_empty() && !part.ordered {
@@ -550,11 +585,8 @@ impl<'b, 'a> Planner<'b, 'a> {
             FromItem::Source(_, Source::Query(query)) => {
                 query.output.iter().map(|column| column.register).collect()
             }
-            FromItem::Source(_, Source::Function(call)) => {
-                call.output.iter().chain(&call.ordinality).copied().collect()
-            }
-            FromItem::Source(_, Source::Row(values)) => {
-                values.iter().map(|(_, register)| *register).collect()
+            FromItem::Source(_, Source::Function(calls, ordinality)) => {
+                calls.iter().flat_map(|call| &call.output).chain(ordinality).copied().collect()
             }
         }
     }
@@ -599,12 +631,12 @@ fn keep_order(plan: &mut Plan) {
 }
 
 /// What stands above a query's rows.
-struct Top {
-    order: Vec<SortKey>,
-    limit: Option<Expr>,
-    offset: Option<Expr>,
-    ties: bool,
-    locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
+pub(super) struct Top {
+    pub(super) order: Vec<SortKey>,
+    pub(super) limit: Option<Expr>,
+    pub(super) offset: Option<Expr>,
+    pub(super) ties: bool,
+    pub(super) locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
 }
 
 impl Top {
@@ -615,7 +647,7 @@ impl Top {
 }
 
 /// What a LockRows node holds beside its input.
-struct RowLocks {
+pub(super) struct RowLocks {
     targets: Vec<LockTarget>,
     again: Option<Box<Again>>,
 }
@@ -627,10 +659,6 @@ fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {
     Plan::Sort { input: Box::new(input), keys, keep: Vec::new(), limit }
 }
 
-fn copy_key(key: &SortKey) -> SortKey {
+pub(super) fn copy_key(key: &SortKey) -> SortKey {
     SortKey { expr: key.expr.clone(), descending: key.descending, nulls_first: key.nulls_first }
-}
-
-pub(super) fn with_tables(tables: Vec<CommonTable>, body: Plan) -> Plan {
-    if tables.is_empty() { body } else { Plan::With { tables, body: Box::new(body) } }
 }

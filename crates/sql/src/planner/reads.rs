@@ -28,7 +28,7 @@ pub(super) fn query_reads(query: &Query, into: &mut Registers) {
             let calls = select.aggregates.iter().flat_map(|call| {
                 call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
             });
-            let sets = select.sets.iter().flat_map(|set| &set.arguments);
+            let sets = select.grouped_sets.iter().chain(&select.sets).flat_map(|set| &set.arguments);
             pairs.chain(conditions).chain(calls).chain(sets).for_each(|expr| registers::of_expr(expr, into));
             for window in &select.windows {
                 let keys = window.order.iter().map(|key| &key.expr);
@@ -59,11 +59,8 @@ pub(super) fn item_reads(item: &FromItem, into: &mut Registers) {
             condition.iter().for_each(|expr| registers::of_expr(expr, into));
         }
         FromItem::Source(_, Source::Query(query)) => query_reads(query, into),
-        FromItem::Source(_, Source::Function(call)) => {
-            call.arguments.iter().for_each(|expr| registers::of_expr(expr, into));
-        }
-        FromItem::Source(_, Source::Row(values)) => {
-            values.iter().for_each(|(expr, _)| registers::of_expr(expr, into));
+        FromItem::Source(_, Source::Function(calls, _)) => {
+            calls.iter().flat_map(|call| &call.arguments).for_each(|expr| registers::of_expr(expr, into));
         }
         FromItem::Source(_, Source::Table(_) | Source::Common(_)) => {}
     }

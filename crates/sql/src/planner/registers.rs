@@ -24,7 +24,7 @@ pub(crate) fn of_query(query: &crate::bind::Query, into: &mut Registers) {
 }
 
 /// The registers an expression reads.
-pub(super) fn reads(expr: &Expr) -> Registers {
+pub(crate) fn reads(expr: &Expr) -> Registers {
     let mut registers = Registers::new();
     of_expr(expr, &mut registers);
     registers

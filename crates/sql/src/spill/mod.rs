@@ -10,7 +10,7 @@ mod sorter;
 
 use runtime::{fiber, interrupt};
 
-pub(crate) use rows::{Rows, RowsReader, pack, unpack};
+pub(crate) use rows::{RowPlace, Rows, RowsReader, pack, unpack};
 pub(crate) use sorter::{Sorted, Sorter};
 
 use crate::error::{SqlError, SqlState};

@@ -53,6 +53,11 @@ impl Rows {
         self.count
     }
 
+    /// The place behind the last row.
+    pub fn end(&self) -> RowPlace {
+        RowPlace { number: self.count, at: self.spool.len() }
+    }
+
     /// Appends a row that `write` packs.
     #[inline]
     pub fn push(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
@@ -80,7 +85,15 @@ impl Rows {
     }
 }
 
-/// A place in a list of rows.
+/// Where a row of a list begins.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RowPlace {
+    /// The row's number.
+    pub number: u64,
+    at: u64,
+}
+
+/// A reader of a list of rows.
 #[derive(Default)]
 pub(crate) struct RowsReader {
     reader: SpoolReader,
@@ -90,6 +103,13 @@ pub(crate) struct RowsReader {
 }
 
 impl RowsReader {
+    /// A reader that begins at a place.
+    pub fn at(place: RowPlace) -> RowsReader {
+        let mut reader = RowsReader { given: place.number, ..RowsReader::default() };
+        reader.reader.seek(place.at);
+        reader
+    }
+
     /// The next row's packed values; None at the end. Rows may be appended meanwhile.
     #[inline]
     pub fn next<'a>(&'a mut self, rows: &'a Rows) -> Result<Option<&'a [u8]>, SqlError> {

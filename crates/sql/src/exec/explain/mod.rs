@@ -266,7 +266,10 @@ impl Explainer<'_> {
             Plan::Virtual { filter, .. } => {
                 leaf("System Relation Scan").with("Filter", self.shown(filter.as_ref()))
             }
-            Plan::Function { function, .. } => leaf(format!("Function Scan on {function:?}")),
+            Plan::Function { calls, .. } => {
+                let names: Vec<String> = calls.iter().map(|call| format!("{:?}", call.function)).collect();
+                leaf(format!("Function Scan on {}", names.join(", ")))
+            }
             // What a row passes on its way costs no node of its own, as in PostgreSQL.
             Plan::Project { input, .. } => self.node(input),
             Plan::Filter { input, condition } => {

@@ -79,9 +79,10 @@ fn collect(
                 names.insert(call.output, format!("(Window {})", at + 1));
             }
         }
-        Plan::Function { function, output, .. } => {
-            for register in output {
-                names.insert(*register, format!("{function:?}").to_lowercase());
+        Plan::Function { calls, .. } => {
+            for call in calls {
+                let name = format!("{:?}", call.function).to_lowercase();
+                names.extend(call.output.iter().map(|register| (*register, name.clone())));
             }
         }
         Plan::Values { output, .. } => {

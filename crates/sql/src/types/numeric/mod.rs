@@ -93,6 +93,11 @@ impl<'a> NumericRef<'a> {
         self.kind() == KIND_NAN
     }
 
+    /// Whether it is one of the infinities.
+    pub fn is_infinite(self) -> bool {
+        matches!(self.kind(), KIND_INFINITY | KIND_NEG_INFINITY)
+    }
+
     /// Mantissa and scale when it is finite and has at most 36 digits.
     #[inline]
     pub fn small(self) -> Option<(i128, u32)> {

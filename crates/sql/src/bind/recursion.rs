@@ -1,0 +1,156 @@
+//! Where WITH RECURSIVE may name itself: once, in the recursive term, and neither in a subquery of an expression nor in
+//! the side of an outer join or a set operation whose rows a later round could take back.
+
+use pg_query::NodeEnum;
+use pg_query::NodeRef;
+use pg_query::protobuf::{JoinType, Node, SelectStmt, SetOperation};
+
+use super::{Binder, inner, location};
+use crate::error::{SqlError, SqlState};
+
+/// Where a reference stands, as an error says it; None: where it may.
+type Place = Option<&'static str>;
+
+const SUBQUERY: Place = Some("a subquery");
+
+/// A search for references to one query.
+struct Search<'n> {
+    name: &'n str,
+    /// The references: each one's location and place.
+    found: Vec<(i32, Place)>,
+}
+
+impl Binder<'_> {
+    /// Whether a WITH query names itself; refuses it where it may not.
+    pub(super) fn is_recursive(&self, select: &SelectStmt, name: &str, at: i32) -> Result<bool, SqlError> {
+        let mut whole = Search { name, found: Vec::new() };
+        whole.select(select, None)?;
+        if whole.found.is_empty() {
+            return Ok(false);
+        }
+        let (Some(left), Some(right)) = (&select.larg, &select.rarg) else {
+            return Err(self.no_recursion(name, at));
+        };
+        if select.op != SetOperation::SetopUnion as i32 {
+            return Err(self.no_recursion(name, at));
+        }
+        let mut search = Search { name, found: Vec::new() };
+        search.select(left, Some("its non-recursive term"))?;
+        search.select(right, None)?;
+        let mut allowed = 0;
+        for (location, place) in search.found {
+            allowed += i32::from(place.is_none());
+            let wrong = match place {
+                Some(place) => format!("within {place}"),
+                None if allowed > 1 => "more than once".to_owned(),
+                None => continue,
+            };
+            let message = format!("recursive reference to query \"{name}\" must not appear {wrong}");
+            return Err(self.error(SqlState::INVALID_RECURSION, message, location));
+        }
+        let refused = [
+            ("ORDER BY", select.sort_clause.first()),
+            ("OFFSET", select.limit_offset.as_deref()),
+            ("LIMIT", select.limit_count.as_deref()),
+            ("FOR UPDATE/SHARE", select.locking_clause.first()),
+        ];
+        for (what, node) in refused {
+            let Some(node) = node else { continue };
+            let at = match &node.node {
+                Some(NodeEnum::SortBy(sort)) => sort.node.as_deref().map_or(-1, location),
+                _ => location(node),
+            };
+            let message = format!("{what} in a recursive query is not implemented");
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+        }
+        Ok(true)
+    }
+
+    fn no_recursion(&self, name: &str, at: i32) -> SqlError {
+        let form = "non-recursive-term UNION [ALL] recursive-term";
+        let message = format!("recursive query \"{name}\" does not have the form {form}");
+        self.error(SqlState::INVALID_RECURSION, message, at)
+    }
+}
+
+impl Search<'_> {
+    fn select(&mut self, select: &SelectStmt, place: Place) -> Result<(), SqlError> {
+        for node in select.with_clause.iter().flat_map(|with| &with.ctes) {
+            let NodeEnum::CommonTableExpr(common) = inner(node)? else { continue };
+            // The name is that query's from here on.
+            if common.ctename == self.name {
+                return Ok(());
+            }
+            if let Some(NodeEnum::SelectStmt(query)) =
+                common.ctequery.as_ref().and_then(|query| query.node.as_ref())
+            {
+                self.select(query, place)?;
+            }
+        }
+        if let (Some(left), Some(right)) = (&select.larg, &select.rarg) {
+            let all = select.all;
+            let (on_left, on_right) = match SetOperation::try_from(select.op) {
+                Ok(SetOperation::SetopIntersect) if all => {
+                    (place.or(Some("INTERSECT")), place.or(Some("INTERSECT")))
+                }
+                Ok(SetOperation::SetopExcept) => {
+                    (if all { place.or(Some("EXCEPT")) } else { place }, place.or(Some("EXCEPT")))
+                }
+                _ => (place, place),
+            };
+            self.select(left, on_left)?;
+            return self.select(right, on_right);
+        }
+        for item in &select.from_clause {
+            self.item(item, place)?;
+        }
+        let lists = [&select.target_list, &select.group_clause, &select.sort_clause, &select.values_lists];
+        let single = [&select.where_clause, &select.having_clause, &select.limit_count, &select.limit_offset];
+        lists.into_iter().flatten().for_each(|node| self.expression(node));
+        single.into_iter().flatten().for_each(|node| self.expression(node));
+        Ok(())
+    }
+
+    fn item(&mut self, item: &Node, place: Place) -> Result<(), SqlError> {
+        match inner(item)? {
+            NodeEnum::RangeVar(range) if range.schemaname.is_empty() && range.relname == self.name => {
+                self.found.push((range.location, place));
+            }
+            NodeEnum::RangeSubselect(subselect) => {
+                if let Some(NodeEnum::SelectStmt(query)) =
+                    subselect.subquery.as_ref().and_then(|query| query.node.as_ref())
+                {
+                    self.select(query, place)?;
+                }
+            }
+            NodeEnum::JoinExpr(join) => {
+                let outer = place.or(Some("an outer join"));
+                let (left, right) = match JoinType::try_from(join.jointype) {
+                    Ok(JoinType::JoinLeft) => (place, outer),
+                    Ok(JoinType::JoinRight) => (outer, place),
+                    Ok(JoinType::JoinFull) => (outer, outer),
+                    _ => (place, place),
+                };
+                join.larg.as_deref().map_or(Ok(()), |side| self.item(side, left))?;
+                join.rarg.as_deref().map_or(Ok(()), |side| self.item(side, right))?;
+                join.quals.iter().for_each(|node| self.expression(node));
+            }
+            NodeEnum::RangeFunction(_) => self.expression(item),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A relation named in an expression is named by a subquery.
+    fn expression(&mut self, node: &Node) {
+        let Some(node) = &node.node else { return };
+        for (part, ..) in node.nodes() {
+            if let NodeRef::RangeVar(range) = part
+                && range.schemaname.is_empty()
+                && range.relname == self.name
+            {
+                self.found.push((range.location, SUBQUERY));
+            }
+        }
+    }
+}
