@@ -14,3 +14,5 @@ mod newest_subqueries;
 mod parents;
 #[path = "interleaved/script.rs"]
 mod script;
+#[path = "interleaved/subquery_locks.rs"]
+mod subquery_locks;

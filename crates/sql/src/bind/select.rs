@@ -133,7 +133,8 @@ impl Binder<'_> {
         if grouped {
             self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, &mut distinct)?;
         }
-        let locks = self.locking_clause(select, from.as_ref(), &body, visible)?;
+        let mut from = from;
+        let locks = self.locking_clause(select, from.as_mut(), &body)?;
         body.from = from;
         let registers = self.project(&targets, &mut body.targets);
         let output = self.outputs(&targets[..visible], &registers);
@@ -304,11 +305,10 @@ impl Binder<'_> {
     fn locking_clause(
         &mut self,
         select: &SelectStmt,
-        from: Option<&FromItem>,
+        mut from: Option<&mut FromItem>,
         body: &Select,
-        _visible: usize,
-    ) -> Result<Vec<(SourceId, txn::RowLock, txn::Wait)>, SqlError> {
-        let mut locks: Vec<(SourceId, txn::RowLock, txn::Wait)> = Vec::new();
+    ) -> Result<Vec<RowLocked>, SqlError> {
+        let mut locks: Vec<RowLocked> = Vec::new();
         for node in &select.locking_clause {
             let NodeEnum::LockingClause(clause) = inner(node)? else { continue };
             let (name, lock) = match LockClauseStrength::try_from(clause.strength) {
@@ -338,12 +338,9 @@ impl Binder<'_> {
                 None
             };
             if let Some(against) = against {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("{name} is not allowed with {against}"),
-                ));
+                return Err(lock_refused(name, against));
             }
-            self.lock_sources(&clause.locked_rels, name, from, (lock, wait), &mut locks)?;
+            self.lock_sources(&clause.locked_rels, name, from.as_deref_mut(), (lock, wait), &mut locks)?;
         }
         Ok(locks)
     }
@@ -352,22 +349,14 @@ impl Binder<'_> {
         &mut self,
         named: &[Node],
         strength: &str,
-        from: Option<&FromItem>,
-        (lock, wait): (txn::RowLock, txn::Wait),
-        locks: &mut Vec<(SourceId, txn::RowLock, txn::Wait)>,
+        from: Option<&mut FromItem>,
+        mode: (txn::RowLock, txn::Wait),
+        locks: &mut Vec<RowLocked>,
     ) -> Result<(), SqlError> {
-        let mut tables = Vec::new();
-        if let Some(from) = from {
-            collect_tables(from, &mut tables);
-        }
-        let mut wanted: Vec<(SourceId, u32)> = Vec::new();
-        if named.is_empty() {
-            wanted.clone_from(&tables);
-        }
+        let mut wanted: Vec<(SourceId, i32)> = Vec::new();
         for node in named {
             let NodeEnum::RangeVar(range) = inner(node)? else { continue };
-            let entry =
-                self.level().entries.iter().find(|e| e.name.as_deref() == Some(&range.relname)).cloned();
+            let entry = self.level().entries.iter().find(|e| e.name.as_deref() == Some(&range.relname));
             let Some(entry) = entry else {
                 return Err(self.error(
                     SqlState::UNDEFINED_TABLE,
@@ -375,22 +364,87 @@ impl Binder<'_> {
                     range.location,
                 ));
             };
-            match tables.iter().find(|(source, _)| Some(*source) == entry.source) {
-                Some(table) => wanted.push(*table),
-                None => return Err(self.unsupported("locking rows of this item", range.location)),
+            match entry.source {
+                Some(source) => wanted.push((source, range.location)),
+                None => return Err(self.not_lockable(strength, "a join", range.location)),
             }
         }
-        for (source, table) in wanted {
-            self.writes = true;
-            self.lock(table, txn::TableLock::RowShare);
-            self.identify(source);
-            match locks.iter_mut().find(|(locked, _, _)| *locked == source) {
-                Some(held) if stronger(lock) > stronger(held.1) => *held = (source, lock, wait),
-                Some(_) => {}
-                None => locks.push((source, lock, wait)),
+        let wanted = (!named.is_empty()).then_some(wanted.as_slice());
+        from.map_or(Ok(()), |from| self.lock_item(from, wanted, (strength, mode), locks))
+    }
+
+    /// Locks the named sources of an item, or all. Those of a subquery are locked in it.
+    fn lock_item(
+        &mut self,
+        item: &mut FromItem,
+        wanted: Option<&[(SourceId, i32)]>,
+        (strength, mode): (&str, (txn::RowLock, txn::Wait)),
+        locks: &mut Vec<RowLocked>,
+    ) -> Result<(), SqlError> {
+        let (source, item) = match item {
+            FromItem::Join { left, right, .. } => {
+                self.lock_item(left, wanted, (strength, mode), locks)?;
+                return self.lock_item(right, wanted, (strength, mode), locks);
             }
+            FromItem::Source(source, item) => (*source, item),
+        };
+        let named = wanted.and_then(|wanted| wanted.iter().find(|(name, _)| *name == source));
+        if wanted.is_some() && named.is_none() {
+            return Ok(());
         }
-        Ok(())
+        match (item, named) {
+            (Source::Table(table), _) if !table.is_virtual() => {
+                self.writes = true;
+                self.lock(table.oid, txn::TableLock::RowShare);
+                self.identify(source);
+                let (lock, wait) = mode;
+                match locks.iter_mut().find(|(locked, _, _)| *locked == source) {
+                    Some(held) if stronger(lock) > stronger(held.1) => *held = (source, lock, wait),
+                    Some(_) => {}
+                    None => locks.push((source, lock, wait)),
+                }
+                Ok(())
+            }
+            (Source::Query(query), _) => self.lock_query(query, (strength, mode)),
+            (Source::Common(_), Some((_, at))) => Err(self.not_lockable(strength, "a WITH query", *at)),
+            (Source::Table(_), Some((_, at))) => Err(self.unsupported("locking rows of this item", *at)),
+            (_, Some((_, at))) => Err(self.not_lockable(strength, "a function", *at)),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Locks all sources of a subquery in FROM.
+    fn lock_query(
+        &mut self,
+        query: &mut Query,
+        (strength, mode): (&str, (txn::RowLock, txn::Wait)),
+    ) -> Result<(), SqlError> {
+        let select = match &mut query.body {
+            QueryBody::Select(select) => select,
+            QueryBody::Values { .. } => return Ok(()),
+            QueryBody::Set { .. } => return Err(lock_refused(strength, "UNION/INTERSECT/EXCEPT")),
+        };
+        let against = match &**select {
+            select if !matches!(select.distinct, Distinct::No) => Some("DISTINCT clause"),
+            select if !select.groups.is_empty() => Some("GROUP BY clause"),
+            select if !select.having.is_empty() => Some("HAVING clause"),
+            select if select.grouped => Some("aggregate functions"),
+            select if !select.windows.is_empty() => Some("window functions"),
+            select if !select.sets.is_empty() => Some("set-returning functions in the target list"),
+            _ => None,
+        };
+        if let Some(against) = against {
+            return Err(lock_refused(strength, against));
+        }
+        match &mut select.from {
+            Some(from) => self.lock_item(from, None, (strength, mode), &mut query.locks),
+            None => Ok(()),
+        }
+    }
+
+    fn not_lockable(&self, strength: &str, what: &str, location: i32) -> SqlError {
+        let message = format!("{strength} cannot be applied to {what}");
+        self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location)
     }
 
     /// The registers that identify a source's row.
@@ -430,18 +484,11 @@ fn stronger(lock: txn::RowLock) -> u8 {
     }
 }
 
-/// The stored tables of FROM: (source, OID).
-fn collect_tables(item: &FromItem, into: &mut Vec<(SourceId, u32)>) {
-    match item {
-        FromItem::Source(source, Source::Table(table)) if !table.is_virtual() => {
-            into.push((*source, table.oid))
-        }
-        FromItem::Source(..) => {}
-        FromItem::Join { left, right, .. } => {
-            collect_tables(left, into);
-            collect_tables(right, into);
-        }
-    }
+/// A locked source, how strongly, and what to do when somebody else holds a row of it.
+type RowLocked = (SourceId, txn::RowLock, txn::Wait);
+
+fn lock_refused(strength: &str, against: &str) -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{strength} is not allowed with {against}"))
 }
 
 /// The name PostgreSQL gives a column without an alias, and how sure it is of it (a stronger name inside wins).

@@ -24,12 +24,14 @@ pub(super) fn is_plain(query: &Query) -> bool {
         && matches!(select.distinct, Distinct::No)
 }
 
-/// Moves conditions on a subquery's output into it where that changes nothing.
+/// Moves conditions on a subquery's output into it where that changes nothing. Of a subquery that locks rows only those
+/// that pass its own conditions are locked: joins stay outside.
 pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<Expr>) {
+    let output: Registers = query.output.iter().map(|column| column.register).collect();
+    let locks = !query.locks.is_empty();
     let QueryBody::Select(select) = &mut query.body else { return (query, conditions) };
     let closed = query.limit.is_some()
         || query.offset.is_some()
-        || !query.locks.is_empty()
         || select.grouped
         || !select.windows.is_empty()
         || !select.sets.is_empty()
@@ -40,7 +42,7 @@ pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<
     let links: Registers = select.sublinks.iter().map(|link| link.output).collect();
     let mut outside = Vec::new();
     for condition in conditions {
-        let mut movable = true;
+        let mut movable = !locks || registers::reads(&condition).is_subset(&output);
         let mut inner = condition.clone();
         substitute(&mut inner, &mut |register| {
             let computed = select.targets.iter().find(|(_, target)| *target == register);
