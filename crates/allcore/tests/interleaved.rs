@@ -4,8 +4,12 @@
 mod common;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "interleaved/newest_conditions.rs"]
+mod newest_conditions;
 #[path = "interleaved/newest_joins.rs"]
 mod newest_joins;
+#[path = "interleaved/newest_keys.rs"]
+mod newest_keys;
 #[path = "interleaved/newest_rows.rs"]
 mod newest_rows;
 #[path = "interleaved/newest_subqueries.rs"]

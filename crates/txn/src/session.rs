@@ -549,7 +549,19 @@ impl TxnSession {
 
     /// Deletes the row that was read as `seen`.
     pub fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
-        self.state().delete(tree, key, seen)
+        self.state().delete(tree, key, seen, &[])
+    }
+
+    /// Deletes the row that was read as `seen`, which goes on under another key: the caller inserts it there next, within
+    /// the same command. Who waits for the row follows it ([`TxnSession::lock_version`]).
+    pub fn delete_moved(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        seen: Stamp,
+        moved_to: &[u8],
+    ) -> Result<Outcome, Error> {
+        self.state().delete(tree, key, seen, moved_to)
     }
 
     /// The payload of an entry that was written once, whoever wrote it and whether or not it is deleted: for who has its
@@ -579,6 +591,20 @@ impl TxnSession {
     /// [`TxnSession::lock_row`] refuses a row that changed after the snapshot: who refers to a row's key bears any version.
     pub fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
         self.state().hold_key(tree, key, row)
+    }
+
+    /// Locks the newest version of the row that was read as `seen` and puts its payload into `row`. A row whose key was
+    /// changed is followed: its new key is put into `moved_to`, which stays empty otherwise. A row that was deleted is gone,
+    /// also where another one has its key since.
+    pub fn lock_version(
+        &self,
+        tree: &Tree,
+        (key, seen): (&[u8], Stamp),
+        (lock, wait): (RowLock, Wait),
+        row: &mut Vec<u8>,
+        moved_to: &mut Vec<u8>,
+    ) -> Result<LockOutcome, Error> {
+        self.state().lock_version(tree, (key, seen), (lock, wait), row, moved_to)
     }
 
     /// Locks a table until the transaction ends.

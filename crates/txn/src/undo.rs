@@ -12,7 +12,8 @@
 //!
 //! ```text
 //! record: length u16 | key length u16 | tree u32 | root u32 | flags u32 | previous record u64 | previous lsn u64 | txid u64
-//!         | key | version (header and payload), when flags say that there is one
+//!         | key | version (header and payload), when flags say that there is one | the row's new key
+//! flags: 1 = there is a version; bits 16 to 31: bytes of the new key
 //! ```
 
 use std::collections::VecDeque;
@@ -28,9 +29,10 @@ use crate::version::UndoPointer;
 /// Bytes of a record before its key.
 const RECORD_HEADER: usize = 40;
 /// The largest record.
-const RECORD_MAX: usize = RECORD_HEADER + storage::btree::MAX_ENTRY + storage::btree::MAX_KEY;
+const RECORD_MAX: usize = RECORD_HEADER + storage::btree::MAX_ENTRY + 2 * storage::btree::MAX_KEY;
 const _: () = assert!(RECORD_MAX <= PAGE_SIZE - HEADER_SIZE);
 const HAS_VERSION: u32 = 1;
+const MOVED_SHIFT: u32 = 16;
 /// Pages kept for the next use though they are empty; more are given back.
 const SPARE_PAGES: usize = 4;
 
@@ -49,15 +51,18 @@ pub struct Record<'a> {
     pub previous_lsn: Lsn,
     /// The version replaced, header included; `None` when there was no entry.
     pub version: Option<&'a [u8]>,
+    /// The key under which the row goes on, when the change ended it here because its key changed. Else empty.
+    pub moved_to: &'a [u8],
 }
 
 impl<'a> Record<'a> {
     fn len(&self) -> usize {
-        RECORD_HEADER + self.key.len() + self.version.map_or(0, <[u8]>::len)
+        RECORD_HEADER + self.key.len() + self.version.map_or(0, <[u8]>::len) + self.moved_to.len()
     }
 
     fn write(&self, to: &mut [u8]) {
-        let flags = if self.version.is_some() { HAS_VERSION } else { 0 };
+        let version = if self.version.is_some() { HAS_VERSION } else { 0 };
+        let flags = version | (self.moved_to.len() as u32) << MOVED_SHIFT;
         to[0..2].copy_from_slice(&(self.len() as u16).to_le_bytes());
         to[2..4].copy_from_slice(&(self.key.len() as u16).to_le_bytes());
         to[4..8].copy_from_slice(&self.tree.id.to_le_bytes());
@@ -66,9 +71,11 @@ impl<'a> Record<'a> {
         to[16..24].copy_from_slice(&self.previous.raw().to_le_bytes());
         to[24..32].copy_from_slice(&self.previous_lsn.0.to_le_bytes());
         to[32..40].copy_from_slice(&self.txid.to_le_bytes());
-        let (key, version) = to[RECORD_HEADER..].split_at_mut(self.key.len());
+        let (key, rest) = to[RECORD_HEADER..].split_at_mut(self.key.len());
         key.copy_from_slice(self.key);
+        let (version, moved_to) = rest.split_at_mut(rest.len() - self.moved_to.len());
         version.copy_from_slice(self.version.unwrap_or_default());
+        moved_to.copy_from_slice(self.moved_to);
     }
 
     /// Reads a record's bytes; `None` when they are none.
@@ -76,14 +83,18 @@ impl<'a> Record<'a> {
         let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let key_len = usize::from(u16::from_le_bytes(bytes.get(2..4)?.try_into().ok()?));
-        let (key, version) = bytes.get(RECORD_HEADER..)?.split_at_checked(key_len)?;
+        let flags = u32_at(12)?;
+        let (key, rest) = bytes.get(RECORD_HEADER..)?.split_at_checked(key_len)?;
+        let moved_len = (flags >> MOVED_SHIFT) as usize;
+        let (version, moved_to) = rest.split_at_checked(rest.len().checked_sub(moved_len)?)?;
         Some(Record {
             tree: Tree::new(u32_at(4)?, PageNo(u32_at(8)?)),
             key,
             txid: u64_at(32)?,
             previous: UndoPointer::from_raw(u64_at(16)?),
             previous_lsn: Lsn(u64_at(24)?),
-            version: (u32_at(12)? & HAS_VERSION != 0).then_some(version),
+            version: (flags & HAS_VERSION != 0).then_some(version),
+            moved_to,
         })
     }
 }
@@ -249,14 +260,17 @@ mod tests {
             previous: UndoPointer::new(5, 600),
             previous_lsn: Lsn(123_456),
             version: Some(b"sixteen bytes ahead and more"),
+            moved_to: b"another key",
         };
-        for version in [None, Some(&b""[..]), record.version] {
-            let record = Record { version, ..record };
+        let versions = [None, Some(&b""[..]), record.version];
+        for (version, moved_to) in versions.into_iter().flat_map(|v| [(v, &b""[..]), (v, record.moved_to)]) {
+            let record = Record { version, moved_to, ..record };
             let mut bytes = vec![0; record.len()];
             record.write(&mut bytes);
             let back = Record::parse(&bytes).expect("parses");
             assert_eq!((back.tree.id, back.tree.root), (7, PageNo(99)));
             assert_eq!((back.key, back.txid, back.version), (record.key, record.txid, version));
+            assert_eq!(back.moved_to, moved_to);
             assert_eq!((back.previous, back.previous_lsn), (record.previous, record.previous_lsn));
         }
         for len in 0..RECORD_HEADER {

@@ -251,6 +251,107 @@ a: commit
 b => (1, {1,2,9}, 1) (1, {1,2,9}, 2) (2, {3,9}, 3)
 ",
     ),
+    (
+        "update from values",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2)
+a: begin
+a: update t set n = n + 10 => count 2
+b: update t set n = t.n + v.x from (values (1, 100), (2, 200)) v(id, x) where v.id = t.id and
+  t.n < v.x returning * => waits
+a: commit
+b => (1, 111, 1, 100) (2, 212, 2, 200)
+",
+    ),
+    (
+        "update from unnest",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2)
+a: begin
+a: update t set n = n + 10 where id = 1 => count 1
+b: update t set n = t.n + v from unnest('{1,2}'::int[]) v where v = t.n returning * => waits
+a: commit
+b => (2, 4, 2)
+",
+    ),
+    (
+        "three tables",
+        "
+s: create table t (id int primary key, g int, n int)
+s: create table u (id int primary key, g int)
+s: create table v (g int primary key, x int)
+s: insert into t select i, i % 10, 0 from generate_series(1, 100) i
+s: insert into u select i, i % 10 from generate_series(1, 100) i
+s: insert into v select i, i from generate_series(0, 9) i
+s: analyze
+a: begin
+a: update t set g = g + 1 where id = 5 => count 1
+a: update t set n = 5 where id = 15 => count 1
+b: update t set n = t.n + v.x + u.id from u join v on v.g = u.g where u.id = t.id and t.g = u.g
+  and t.id % 10 = 5 => waits
+a: commit
+b => count 9
+c: select * from t where id % 10 = 5 order by id => (5, 6, 0) (15, 5, 25) (25, 5, 30) (35, 5,
+  40) (45, 5, 50) (55, 5, 60) (65, 5, 70) (75, 5, 80) (85, 5, 90) (95, 5, 100)
+",
+    ),
+    (
+        "right join and using",
+        "
+s: create table t (id int primary key, g int)
+s: create table u (id int primary key, w int)
+s: insert into t values (1, 1), (2, 2), (3, 3)
+s: insert into u values (1, 10), (2, 20)
+a: begin
+a: update t set g = 2 where id = 2 => count 1
+a: update t set g = 5 where id = 1 => count 1
+b: select t.*, u.*, t.g * 10 = u.w from u right join t on u.id = t.id and u.w = t.g * 10 order
+  by t.id for update of t => waits
+a: commit
+b => (1, 5, null, null, null) (2, 2, 2, 20, t) (3, 3, null, null, null)
+",
+    ),
+    (
+        "natural join",
+        "
+s: create table t (id int primary key, g int)
+s: create table u (g int primary key, w int)
+s: insert into t values (1, 1), (2, 2), (3, 2)
+s: insert into u values (1, 10), (2, 20)
+a: begin
+a: update t set g = 2 where id = 1 => count 1
+a: update t set g = g where id = 2 => count 1
+b: select * from t natural join u order by id for update of t => waits
+a: commit
+b => (2, 2, 20) (2, 3, 20)
+",
+    ),
+    (
+        "self join, both locked, same row",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2)
+a: begin
+a: update t set n = n + 10 where id = 1 => count 1
+b: select x.n, y.n, x.n + y.n from t x, t y where x.id = y.id order by x.id for update => waits
+a: commit
+b => (11, 11, 22) (2, 2, 4)
+",
+    ),
+    (
+        "update from itself by key",
+        "
+s: create table t (id int primary key, parent int, n int)
+s: insert into t values (1, null, 1), (2, 1, 2), (3, 1, 3)
+a: begin
+a: update t set n = n + 10 => count 3
+b: update t set n = t.n + p.n from t p where p.id = t.parent returning t.* => waits
+a: commit
+b => (2, 1, 13) (3, 1, 14)
+",
+    ),
 ];
 
 #[test]

@@ -211,6 +211,59 @@ a: commit
 b => (6, 10006)
 ",
     ),
+    (
+        "order by a computed column with a limit",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2), (3, 3)
+a: begin
+a: update t set n = 100 where id = 3 => count 1
+b: select id, n, -n as m, n * 2 as d from t order by m limit 2 for update => waits
+a: commit
+b => (3, 100, -100, 200) (2, 2, -2, 4)
+",
+    ),
+    (
+        "offset",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2), (3, 3)
+a: begin
+a: update t set n = 100 where id = 1 => count 1
+b: select id, n from t where n < 50 order by id limit 1 offset 1 for update => waits
+a: commit
+b => (3, 3)
+",
+    ),
+    (
+        "nullable side locked",
+        "
+s: create table t (id int primary key, n int)
+s: create table u (id int primary key, w int)
+s: insert into t values (1, 1), (2, 2)
+s: insert into u values (1, 1)
+a: begin
+a: update u set w = 5 => count 1
+b: select t.*, u.* from t join u on u.id = t.id and u.w < 3 for update => waits
+a: commit
+b => no rows
+",
+    ),
+    (
+        "lock strength and share",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2)
+a: begin
+a: update t set n = n + 10 where id = 1 => count 1
+b: select n, (select count(*) from t x where x.n <= t.n) from t where n < 12 order by id for
+  key share => (1, 1) (2, 2)
+b: select n, (select count(*) from t x where x.n <= t.n) from t where n < 12 order by id for
+  share => waits
+a: commit
+b => (11, 2) (2, 2)
+",
+    ),
 ];
 
 #[test]

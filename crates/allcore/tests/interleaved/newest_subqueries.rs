@@ -407,6 +407,21 @@ b => (30000, 30000)
 c: select n, length(v), left(v, 1) from t => (30000, 30000, y)
 ",
     ),
+    (
+        "delete of a locked and changed row with returning of a joined one",
+        "
+s: create table t (id int primary key, n int)
+s: create table u (id int primary key, w int)
+s: insert into t values (1, 1), (2, 2)
+s: insert into u values (1, 10), (2, 20)
+a: begin
+a: update t set n = 20 where id = 1 => count 1
+b: delete from t using u left join u u2 on u2.w = u.w + 10 where u.id = t.id and (t.n > 10 or
+  u2.w is null or t.n = 1) returning t.*, u.*, u2.* => waits
+a: commit
+b => (1, 20, 1, 10, 2, 20) (2, 2, 2, 20, null, null)
+",
+    ),
 ];
 
 #[test]

@@ -41,20 +41,22 @@ type Former<'x> = Option<&'x mut File<'x>>;
 fn lock_newest<'s, 'x>(
     cx: &mut Executor<'s>,
     (target, again): (&'s RowTarget, Option<&'s Again>),
-    (key, seen): (&'x [u8], Option<Stamp>),
+    (key, seen): (&'x [u8], Stamp),
     (lock, wait): (RowLock, Wait),
     (file, former): (&mut File<'x>, &mut Former<'x>),
     arena: &'x Arena<'s>,
 ) -> Result<Option<Stamp>, SqlError> {
-    let mut buffer = cx.take_bytes();
-    let outcome = cx.txn.lock_row(&table_tree(&target.table), key, lock, wait, &mut buffer);
+    let (mut buffer, mut moved_to) = (cx.take_bytes(), Vec::new());
+    let tree = table_tree(&target.table);
+    let outcome = cx.txn.lock_version(&tree, (key, seen), (lock, wait), &mut buffer, &mut moved_to);
     let newest = match outcome {
-        Ok(LockOutcome::Locked(newest)) if Some(newest) != seen => {
+        Ok(LockOutcome::Locked(newest)) if newest != seen => {
             if former.is_none() && again.is_some_and(|again| !again.matches.is_empty()) {
                 *former = Some(arena.file(file));
             }
             let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
             wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
+            let key = if moved_to.is_empty() { key } else { arena.bump.alloc_slice_copy(&moved_to) };
             identify(target.identity, key, newest, row, file, arena);
             Some(newest)
         }
@@ -146,13 +148,13 @@ fn still_matches<'s, 'x>(
 pub(super) fn look<'s, 'x>(
     cx: &mut Executor<'s>,
     (target, again): (&'s RowTarget, Option<&'s Again>),
-    (key, lock): (&'x [u8], RowLock),
+    (key, seen, lock): (&'x [u8], Stamp, RowLock),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<bool, SqlError> {
     let mut former = None;
     let wanted = (lock, Wait::Block);
-    let locked = lock_newest(cx, (target, again), (key, None), wanted, (file, &mut former), arena)?;
+    let locked = lock_newest(cx, (target, again), (key, seen), wanted, (file, &mut former), arena)?;
     Ok(locked.is_some() && qualifies(cx, again, former, file, arena)?)
 }
 
@@ -168,7 +170,7 @@ pub(super) fn lock_rows<'s, 'x>(
         let (mut changed, mut former) = (false, None);
         for LockTarget { target, lock, wait } in targets {
             let Some((key, seen, _)) = identified(target, file)? else { continue };
-            let (row, wanted) = ((key, Some(seen)), (*lock, *wait));
+            let (row, wanted) = ((key, seen), (*lock, *wait));
             match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {
                 Some(newest) => changed |= newest != seen,
                 None => return Ok(Flow::More),

@@ -65,10 +65,11 @@ fn update_row<'s, 'x>(
                 wide::fetch_returned(cx, table, (update.new_row, &update.returned), file, arena)?;
                 return Ok(true);
             }
-            Outcome::Gone | Outcome::SelfChanged => return Ok(false),
-            Outcome::Changed => {
+            Outcome::SelfChanged => return Ok(false),
+            // A row that is gone may go on under another key.
+            Outcome::Changed | Outcome::Gone => {
                 let looked = (&update.target, update.again.as_deref());
-                if !again::look(cx, looked, (key, RowLock::NoKeyUpdate), file, arena)? {
+                if !again::look(cx, looked, (key, stamp, RowLock::NoKeyUpdate), file, arena)? {
                     return Ok(false);
                 }
             }
@@ -131,7 +132,7 @@ fn replace_row(
     let tree = table_tree(table);
     let outcome = match moved {
         false => cx.txn.update(&tree, key, stamp, &bytes),
-        true => cx.txn.delete(&tree, key, stamp),
+        true => cx.txn.delete_moved(&tree, key, stamp, &new_key),
     };
     let outcome = outcome.map_err(from_txn)?;
     if outcome == Outcome::Done {
@@ -233,10 +234,10 @@ pub(super) fn delete<'s, 'x>(
                     cx.affected += 1;
                     return sink(cx, file, arena);
                 }
-                Outcome::Gone | Outcome::SelfChanged => return Ok(Flow::More),
-                Outcome::Changed => {
+                Outcome::SelfChanged => return Ok(Flow::More),
+                Outcome::Changed | Outcome::Gone => {
                     let looked = (target, delete.again.as_deref());
-                    if !again::look(cx, looked, (key, RowLock::Update), file, arena)? {
+                    if !again::look(cx, looked, (key, stamp, RowLock::Update), file, arena)? {
                         return Ok(Flow::More);
                     }
                 }

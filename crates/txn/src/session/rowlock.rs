@@ -18,14 +18,34 @@ use crate::version::{HEADER, Stamp, UndoPointer};
 enum Finding {
     /// This version is the newest; its payload has been copied.
     Newest(Stamp),
-    /// The row is gone; by which transaction, if that is known.
-    Gone(Option<u64>),
+    /// The row is gone; by which version, if that is there.
+    Gone(Option<Stamp>),
     /// A running transaction wrote it in a way that conflicts: its number and slot.
     Conflict(u64, u32),
     /// A running transaction wrote it in a way that doesn't conflict: the newest committed version is behind this.
     Behind(u64, UndoPointer),
     /// The stored value is no version.
     Corrupt,
+}
+
+/// The version from which a row is followed to its newest one.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// The version read.
+    Seen(Stamp),
+    /// The version that this command of this transaction put under the row's new key.
+    Moved(u64, u32),
+}
+
+impl Origin {
+    fn is(&self, stamp: &Stamp) -> bool {
+        match self {
+            Origin::Seen(seen) => seen == stamp,
+            Origin::Moved(txid, command) => {
+                !stamp.deleted && stamp.txid == *txid && stamp.command == *command
+            }
+        }
+    }
 }
 
 /// Looks at a row under its leaf's latch, without changing it: a writer that came before is seen, and one that comes
@@ -71,7 +91,7 @@ impl Look<'_> {
             };
         }
         if stamp.deleted {
-            return Finding::Gone(Some(stamp.txid));
+            return Finding::Gone(Some(stamp));
         }
         self.row.clear();
         self.row.extend_from_slice(&present[HEADER..]);
@@ -88,6 +108,43 @@ impl Inner {
         wait: Wait,
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
+        self.lock_newest((tree, key), &mut None, (lock, wait), row, &mut Vec::new())
+    }
+
+    /// See [`crate::TxnSession::lock_version`].
+    pub(super) fn lock_version(
+        &self,
+        tree: &Tree,
+        (key, seen): (&[u8], Stamp),
+        (lock, wait): (RowLock, Wait),
+        row: &mut Vec<u8>,
+        moved_to: &mut Vec<u8>,
+    ) -> Result<LockOutcome, Error> {
+        moved_to.clear();
+        let mut origin = Some(Origin::Seen(seen));
+        let mut outcome = self.lock_newest((tree, key), &mut origin, (lock, wait), row, moved_to)?;
+        // Each move is newer than the one before it, so this ends.
+        while outcome == LockOutcome::Gone && origin.is_some() {
+            let key = std::mem::take(moved_to);
+            outcome = self.lock_newest((tree, &key), &mut origin, (lock, wait), row, moved_to)?;
+            if matches!(outcome, LockOutcome::Locked(_)) {
+                *moved_to = key;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Locks the newest version under a key. With an origin it must be a version of that row; else the row is gone from
+    /// this key. The origin becomes the version with which it goes on at the key put into `moved_to`, or none.
+    fn lock_newest(
+        &self,
+        (tree, key): (&Tree, &[u8]),
+        origin: &mut Option<Origin>,
+        (lock, wait): (RowLock, Wait),
+        row: &mut Vec<u8>,
+        moved_to: &mut Vec<u8>,
+    ) -> Result<LockOutcome, Error> {
+        let origin_before = origin.take();
         let tag = TagRef::Row(tree.id, key);
         if let Some(outcome) = self.own_row(tree, key, row)? {
             // The write holds off all that an update holds off. To hold off FOR KEY SHARE too, the row is locked as for a
@@ -108,7 +165,14 @@ impl Inner {
             acquired => acquired,
         };
         let looked = self.look_until_free(tree, key, lock, wait, row);
-        let outcome = looked.and_then(|(writer, outcome)| self.newest(writer, outcome));
+        let outcome = looked.and_then(|(version, outcome)| {
+            let outcome = self.newest(version.map(|version| version.txid), outcome)?;
+            let (Some(from), Some(version)) = (origin_before, version) else { return Ok(outcome) };
+            let ended = if from.is(&version) { None } else { self.ended(version, from, moved_to)? };
+            let Some(goes_on) = ended else { return Ok(outcome) };
+            *origin = goes_on;
+            Ok(LockOutcome::Gone)
+        });
         if acquired == Acquired::New && !matches!(outcome, Ok(LockOutcome::Locked(_))) {
             self.unlock_tag(tag);
         }
@@ -126,8 +190,8 @@ impl Inner {
         if acquired == Acquired::New && !matches!(looked, Ok((_, LockOutcome::Locked(_)))) {
             self.unlock_tag(tag);
         }
-        let (writer, outcome) = looked?;
-        writer.into_iter().for_each(|writer| self.depend_on(writer));
+        let (version, outcome) = looked?;
+        version.iter().for_each(|version| self.depend_on(version.txid));
         Ok(outcome)
     }
 
@@ -149,7 +213,7 @@ impl Inner {
             .map(|stamp| if stamp.deleted { LockOutcome::Gone } else { LockOutcome::Locked(stamp) }))
     }
 
-    /// With the row's lock held: waits for a writer that came before, and finds the newest version and its writer.
+    /// With the row's lock held: waits for a writer that came before, and finds the newest version.
     fn look_until_free(
         &self,
         tree: &Tree,
@@ -157,14 +221,14 @@ impl Inner {
         lock: RowLock,
         wait: Wait,
         row: &mut Vec<u8>,
-    ) -> Result<(Option<u64>, LockOutcome), Error> {
+    ) -> Result<(Option<Stamp>, LockOutcome), Error> {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(&self.engine.store, key, &mut look)?;
             match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
-                Finding::Gone(writer) => return Ok((writer, LockOutcome::Gone)),
-                Finding::Newest(stamp) => return Ok((Some(stamp.txid), LockOutcome::Locked(stamp))),
+                Finding::Gone(version) => return Ok((version, LockOutcome::Gone)),
+                Finding::Newest(stamp) => return Ok((Some(stamp), LockOutcome::Locked(stamp))),
                 Finding::Behind(writer, pointer) => return self.newest_behind(writer, pointer, row),
                 Finding::Conflict(..) if wait == Wait::Skip => return Ok((None, LockOutcome::Skipped)),
                 Finding::Conflict(..) if wait == Wait::NoWait => return Err(Error::LockNotAvailable),
@@ -187,6 +251,43 @@ impl Inner {
         Ok(outcome)
     }
 
+    /// Whether the row of `origin` ended under this key, whose newest version is `stamp`. None: it did not. Some: it was
+    /// deleted, or it goes on from another origin, at the key put into `moved_to`. The versions down to the origin are
+    /// newer than this session's snapshot, so their undo stays.
+    fn ended(
+        &self,
+        mut stamp: Stamp,
+        origin: Origin,
+        moved_to: &mut Vec<u8>,
+    ) -> Result<Option<Option<Origin>>, Error> {
+        let mut bytes = self.scratch.take();
+        let mut end = None;
+        let found = loop {
+            if origin.is(&stamp) {
+                break Ok(end);
+            }
+            if stamp.undo.is_none() {
+                break Ok(Some(None));
+            }
+            if let Err(error) = undo::read(&self.engine.store, stamp.undo, &mut bytes) {
+                break Err(error);
+            }
+            let record = Record::parse(&bytes);
+            if stamp.deleted {
+                // The oldest end after the origin is the row's own; later ones are other rows'.
+                moved_to.clear();
+                moved_to.extend_from_slice(record.map_or(&[], |record| record.moved_to));
+                end = Some((!moved_to.is_empty()).then_some(Origin::Moved(stamp.txid, stamp.command)));
+            }
+            match record.and_then(|record| record.version).and_then(Stamp::decode) {
+                Some(before) => stamp = before,
+                None => break Ok(Some(None)),
+            }
+        };
+        self.scratch.replace(bytes);
+        Ok(found?)
+    }
+
     /// The newest version not by `writer`, which runs and holds no more than this lock allows. Its undo stays: it ran
     /// after this session's snapshot was taken, so the horizon is below it.
     fn newest_behind(
@@ -194,7 +295,7 @@ impl Inner {
         writer: u64,
         mut pointer: UndoPointer,
         row: &mut Vec<u8>,
-    ) -> Result<(Option<u64>, LockOutcome), Error> {
+    ) -> Result<(Option<Stamp>, LockOutcome), Error> {
         let mut bytes = self.scratch.take();
         let found = loop {
             if pointer.is_none() {
@@ -214,8 +315,8 @@ impl Inner {
         };
         self.scratch.replace(bytes);
         Ok(match found? {
-            Some(stamp) if stamp.deleted => (Some(stamp.txid), LockOutcome::Gone),
-            Some(stamp) => (Some(stamp.txid), LockOutcome::Locked(stamp)),
+            Some(stamp) if stamp.deleted => (Some(stamp), LockOutcome::Gone),
+            Some(stamp) => (Some(stamp), LockOutcome::Locked(stamp)),
             None => (None, LockOutcome::Gone),
         })
     }

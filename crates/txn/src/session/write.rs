@@ -26,7 +26,8 @@ use crate::{Error, log_undo, purge};
 enum Kind<'a> {
     Insert(&'a [u8]),
     Update(Stamp, &'a [u8]),
-    Delete(Stamp),
+    /// With the key under which the row goes on; empty when it doesn't.
+    Delete(Stamp, &'a [u8]),
 }
 
 impl<'a> Kind<'a> {
@@ -34,7 +35,7 @@ impl<'a> Kind<'a> {
     fn lock(&self) -> RowLock {
         match self {
             Kind::Update(..) => RowLock::NoKeyUpdate,
-            Kind::Insert(_) | Kind::Delete(_) => RowLock::Update,
+            Kind::Insert(_) | Kind::Delete(..) => RowLock::Update,
         }
     }
 
@@ -42,7 +43,15 @@ impl<'a> Kind<'a> {
     fn payload(&self) -> Option<&'a [u8]> {
         match *self {
             Kind::Insert(row) | Kind::Update(_, row) => Some(row),
-            Kind::Delete(_) => None,
+            Kind::Delete(..) => None,
+        }
+    }
+
+    /// The row's new key.
+    fn moved_to(&self) -> &'a [u8] {
+        match *self {
+            Kind::Delete(_, key) => key,
+            _ => &[],
         }
     }
 }
@@ -95,7 +104,7 @@ impl RowWrite<'_> {
         let Some(present) = present else {
             return match self.kind {
                 Kind::Insert(_) => self.unless_locked(),
-                Kind::Update(..) | Kind::Delete(_) => Judgement::Gone(None),
+                Kind::Update(..) | Kind::Delete(..) => Judgement::Gone(None),
             };
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
@@ -106,8 +115,8 @@ impl RowWrite<'_> {
                 Kind::Insert(_) if stamp.deleted => Judgement::Write,
                 Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
                 Kind::Update(seen, _) if seen == stamp && !stamp.deleted => Judgement::Write,
-                Kind::Delete(seen) if seen == stamp && !stamp.deleted => self.unless_key_shared(),
-                Kind::Update(..) | Kind::Delete(_) => Judgement::SelfChanged,
+                Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => self.unless_key_shared(),
+                Kind::Update(..) | Kind::Delete(..) => Judgement::SelfChanged,
             };
         }
         let engine = &self.session.engine;
@@ -119,11 +128,11 @@ impl RowWrite<'_> {
         match self.kind {
             Kind::Insert(_) if stamp.deleted => self.unless_locked(),
             Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
-            Kind::Update(seen, _) | Kind::Delete(seen) if seen == stamp && !stamp.deleted => {
+            Kind::Update(seen, _) | Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => {
                 self.unless_locked()
             }
             _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
-            Kind::Update(..) | Kind::Delete(_) => Judgement::Changed(stamp.txid),
+            Kind::Update(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
         }
     }
 
@@ -161,8 +170,9 @@ impl RowWrite<'_> {
             previous: session.last_undo.get(),
             previous_lsn: session.last_lsn.get(),
             version: present,
+            moved_to: self.kind.moved_to(),
         };
-        self.room = self.key.len() + present.map_or(0, <[u8]>::len);
+        self.room = self.key.len() + present.map_or(0, <[u8]>::len) + record.moved_to.len();
         // Should the tree ask again before it applies, this record is left behind unused: nothing names it.
         self.undo = session.engine.undo.append(&session.engine.store, self.core, &record)?;
         Ok(())
@@ -198,7 +208,7 @@ impl EntryChange for RowWrite<'_> {
             // Nothing was there: readers that don't see this version need not look.
             undo: if present.is_some() { self.undo } else { UndoPointer::NONE },
             command: self.session.command.get(),
-            deleted: matches!(self.kind, Kind::Delete(_)),
+            deleted: matches!(self.kind, Kind::Delete(..)),
         };
         value[..HEADER].copy_from_slice(&stamp.encode());
         value[HEADER..].copy_from_slice(payload);
@@ -225,8 +235,14 @@ impl Inner {
         self.outcome(judgement)
     }
 
-    pub(super) fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
-        let judgement = self.write(tree, key, Kind::Delete(seen))?;
+    pub(super) fn delete(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        seen: Stamp,
+        moved_to: &[u8],
+    ) -> Result<Outcome, Error> {
+        let judgement = self.write(tree, key, Kind::Delete(seen, moved_to))?;
         if judgement == Judgement::Write {
             purge::count_deletion(tree.id);
         }
