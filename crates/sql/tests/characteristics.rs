@@ -139,8 +139,15 @@ fn a_lock_taken_before_set_transaction_is_kept() {
     let mut other = database.session("postgres", 1).expect("a session");
     run(&mut s, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
     run(&mut s, "BEGIN; LOCK TABLE t; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-    fails(&mut other, "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE NOWAIT", "55P03");
-    run(&mut other, "ROLLBACK");
+    let error = fails(&mut other, "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE NOWAIT", "55P03");
+    assert_eq!(error.message, "could not obtain lock on relation \"t\"");
+    run(&mut other, "ROLLBACK; SET lock_timeout = 20");
+    for waits in
+        ["SELECT * FROM t", "LOCK TABLE t; SELECT 1", "DECLARE c CURSOR FOR SELECT * FROM t; SELECT 1"]
+    {
+        assert_eq!(fails(&mut other, waits, "55P03").message, "canceling statement due to lock timeout");
+    }
+    fails(&mut other, "LOCK TABLE t", "25P01");
     run(&mut s, "ROLLBACK");
     // As is a row lock taken before BEGIN in the same query string.
     run(&mut s, "SELECT * FROM t FOR UPDATE; BEGIN");

@@ -13,8 +13,10 @@ pub enum Error {
     Serialization,
     /// This wait closed a circle of waits (40P01).
     Deadlock,
-    /// The lock was not to be had at once, or not within `lock_timeout` (55P03).
+    /// The lock was not to be had at once (55P03).
     LockNotAvailable,
+    /// The lock was not to be had within `lock_timeout` (55P03).
+    LockTimeout,
     /// The statement was cancelled, timed out or the session is being ended.
     Interrupted(Interrupted),
     /// A change in a read-only transaction (25006).
@@ -36,6 +38,7 @@ impl fmt::Display for Error {
             Error::Serialization => f.write_str("could not serialize access due to concurrent update"),
             Error::Deadlock => f.write_str("deadlock detected"),
             Error::LockNotAvailable => f.write_str("could not obtain lock"),
+            Error::LockTimeout => f.write_str("canceling statement due to lock timeout"),
             Error::Interrupted(_) => f.write_str("interrupted"),
             Error::ReadOnly => f.write_str("cannot change data in a read-only transaction"),
             Error::NoSuchSavepoint => f.write_str("savepoint does not exist"),

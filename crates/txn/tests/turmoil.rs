@@ -103,10 +103,14 @@ fn transaction(session: &TxnSession, done: &AtomicU64) {
         match (step, savepoint) {
             (Ok(true), Some(savepoint)) if below(2) == 0 => session.rollback_to(savepoint).unwrap(),
             (Ok(true), _) => {}
-            (Ok(false) | Err(Error::LockNotAvailable), Some(savepoint)) => {
+            (Ok(false) | Err(Error::LockNotAvailable | Error::LockTimeout), Some(savepoint)) => {
                 session.rollback_to(savepoint).unwrap();
             }
-            (Ok(false) | Err(Error::Deadlock | Error::Serialization | Error::LockNotAvailable), _) => {
+            (
+                Ok(false)
+                | Err(Error::Deadlock | Error::Serialization | Error::LockNotAvailable | Error::LockTimeout),
+                _,
+            ) => {
                 return session.rollback().unwrap();
             }
             (Err(error), _) => panic!("{error}"),

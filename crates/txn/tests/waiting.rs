@@ -275,7 +275,7 @@ fn waits_end_at_their_limit_and_at_an_interrupt() {
             b.rollback().unwrap();
             result
         });
-        assert_eq!(limited.wait(), Err(Error::LockNotAvailable));
+        assert_eq!(limited.wait(), Err(Error::LockTimeout));
         let interrupt = Interrupt::new();
         let own = Arc::clone(&interrupt);
         let cancelled = aside(engine, move |b| {

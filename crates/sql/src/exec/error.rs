@@ -16,7 +16,9 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         ),
         Error::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
             .with_hint("See server log for query details."),
-        Error::LockNotAvailable => SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock"),
+        Error::LockNotAvailable | Error::LockTimeout => {
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, error.to_string())
+        }
         Error::Interrupted(interrupted) => from_interrupt(interrupted.0),
         Error::ReadOnly => SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,

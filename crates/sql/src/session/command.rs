@@ -149,10 +149,13 @@ impl Session {
                 client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
             }
             Command::LockTable { tables, mode, nowait } => {
-                self.require_block("LOCK TABLE")?;
+                if !self.block.outlasts_statement() {
+                    self.require_block("LOCK TABLE")?;
+                }
                 let wait = if *nowait { txn::Wait::NoWait } else { txn::Wait::Block };
                 for table in tables {
-                    self.environment.txn.lock_table(*table, *mode, wait).map_err(from_txn)?;
+                    let locked = self.environment.txn.lock_table(*table, *mode, wait);
+                    locked.map_err(|error| self.table_lock_error(error, *table))?;
                 }
                 client.complete("LOCK TABLE");
             }
@@ -290,7 +293,7 @@ impl Session {
         values: &[Datum<'_>],
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        if !hold {
+        if !hold && !self.block.outlasts_statement() {
             self.require_block("DECLARE CURSOR")?;
         }
         if self.portals.contains_key(name) {
@@ -354,6 +357,17 @@ impl Session {
         }
         client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
         Ok(())
+    }
+
+    /// The error of LOCK TABLE, which names the table that others hold.
+    fn table_lock_error(&self, error: txn::Error, table: u32) -> SqlError {
+        match (error, self.environment.catalog.table(table)) {
+            (txn::Error::LockNotAvailable, Some(table)) => SqlError::new(
+                SqlState::LOCK_NOT_AVAILABLE,
+                format!("could not obtain lock on relation \"{}\"", table.name),
+            ),
+            (error, _) => from_txn(error),
+        }
     }
 
     fn copy(&mut self, copy: &Copy, values: &[Datum<'_>], client: &mut dyn Client) -> Result<(), SqlError> {

@@ -214,7 +214,7 @@ impl Inner {
             }
             match alarm.due.replace(Due::Nothing) {
                 Due::Nothing => {}
-                Due::Limit => break Err(Error::LockNotAvailable),
+                Due::Limit => break Err(Error::LockTimeout),
                 Due::Search => match self.engine.search_deadlock(self.number, &leave) {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
