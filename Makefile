@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead instructions conformance
+.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead instructions conformance isolation
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs .
 
 conformance: build ## PostgreSQL 18's regression files on both servers, compared (needs ../shared); ARGS="boolean int4"
 	@scripts/conformance.py $(ARGS)
+
+isolation: build ## PostgreSQL 18's isolation specs, played by its isolationtester; ARGS="--all" or names of specs
+	@scripts/isolation.py $(ARGS)
 
 instructions: build ## Instructions per prepared select and tpcb transaction; ARGS="--baseline BINARY --limit 1.01"
 	@scripts/instructions.py $(ARGS)
