@@ -6,6 +6,9 @@
 //! at once, and a session that waits gives nothing up, so the circle is real. Searches run one at a time, and a victim
 //! has left its queue before the next begins, so a circle has one victim.
 //!
+//! A session may wait for another only because it stands behind others in a queue. A circle with such a wait is resolved
+//! without a victim: the session is moved to the queue's front, and the search is made again.
+//!
 //! A deadlock seldom comes alone: for a while after one, waits search as they begin. The wait that closes a circle
 //! then finds it at once, and a load without deadlocks searches only where waits are long.
 
@@ -30,6 +33,10 @@ pub trait Graph {
     fn waiting(&self, slot: u32) -> Option<Node>;
     /// Adds the sessions that `slot` waits for.
     fn blockers(&self, slot: u32, blockers: &mut Vec<u32>);
+    /// Whether `slot` waits for `blocker` only because it stands behind others in a queue.
+    fn stands_behind(&self, slot: u32, blocker: u32) -> bool;
+    /// Moves `slot` to the front of its queue.
+    fn pass(&self, slot: u32);
 }
 
 /// So long after a deadlock the next one is expected.
@@ -54,25 +61,40 @@ impl Searches {
         now < self.expected_until.load(Ordering::Relaxed)
     }
 
-    /// Whether `start` waits for itself; then `leave` takes it out of its queue before anybody else searches. `None`:
-    /// another search is under way.
+    /// Whether `start` waits for itself and no queue's order can be changed to resolve it; then `leave` takes it out of
+    /// its queue before anybody else searches. `None`: another search is under way.
     pub fn search(&self, graph: &impl Graph, start: u32, now: u64, leave: impl FnOnce()) -> Option<bool> {
         let _current = self.current.try_lock()?;
-        let found = is_deadlocked(graph, start);
-        if found {
-            leave();
+        // Each session passes others at most once, so it ends.
+        let mut passed = HashSet::new();
+        while let Some(circle) = deadlock(graph, start) {
             self.expected_until.store(now + EXPECTED.as_nanos() as u64, Ordering::Relaxed);
+            let passes =
+                |(slot, blocker): &(u32, u32)| graph.stands_behind(*slot, *blocker) && passed.insert(*slot);
+            match edges(&circle).find(passes) {
+                Some((slot, _)) => graph.pass(slot),
+                None => {
+                    leave();
+                    return Some(true);
+                }
+            }
         }
-        Some(found)
+        Some(false)
     }
 }
 
 /// Sessions looked at before a search gives up (and is made again later): a bound on its time.
 const VISITS_MAX: usize = 10_000;
 
-/// Whether `start` waits for itself through others.
-fn is_deadlocked(graph: &impl Graph, start: u32) -> bool {
-    find_circle(graph, start).is_some_and(|circle| confirm(graph, &circle))
+/// The circle in which `start` waits for itself through others.
+fn deadlock(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
+    find_circle(graph, start).filter(|circle| confirm(graph, circle))
+}
+
+/// Who waits for whom in a circle.
+fn edges(circle: &[Node]) -> impl Iterator<Item = (u32, u32)> {
+    let next = circle.iter().cycle().skip(1);
+    circle.iter().zip(next).map(|(node, next)| (node.slot, next.slot))
 }
 
 /// A path of waits from `start` back to `start`, by depth-first search without recursion.
@@ -108,11 +130,10 @@ fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
 /// Whether every edge of the circle is still there, between the same waits.
 fn confirm(graph: &impl Graph, circle: &[Node]) -> bool {
     let mut blockers = Vec::new();
-    let edges_stand = circle.iter().enumerate().all(|(at, node)| {
-        let next = circle[(at + 1) % circle.len()];
+    let edges_stand = edges(circle).all(|(slot, next)| {
         blockers.clear();
-        graph.blockers(node.slot, &mut blockers);
-        blockers.contains(&next.slot)
+        graph.blockers(slot, &mut blockers);
+        blockers.contains(&next)
     });
     edges_stand && circle.iter().all(|node| graph.waiting(node.slot) == Some(*node))
 }
@@ -120,12 +141,15 @@ fn confirm(graph: &impl Graph, circle: &[Node]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::collections::HashMap;
 
     #[derive(Default)]
     struct Sample {
-        edges: HashMap<u32, Vec<u32>>,
+        edges: RefCell<HashMap<u32, Vec<u32>>>,
+        /// Waits that end when the session passes others.
+        behind: Vec<(u32, u32)>,
+        passed: RefCell<Vec<u32>>,
         /// After this many questions, session 2 is in another wait.
         moves_on_after: Option<u32>,
         asked: Cell<u32>,
@@ -133,9 +157,9 @@ mod tests {
 
     impl Sample {
         fn new(edges: &[(u32, u32)]) -> Sample {
-            let mut sample = Sample::default();
+            let sample = Sample::default();
             for &(from, to) in edges {
-                sample.edges.entry(from).or_default().push(to);
+                sample.edges.borrow_mut().entry(from).or_default().push(to);
             }
             sample
         }
@@ -145,11 +169,43 @@ mod tests {
         fn waiting(&self, slot: u32) -> Option<Node> {
             self.asked.set(self.asked.get() + 1);
             let moved = slot == 2 && self.moves_on_after.is_some_and(|limit| self.asked.get() > limit);
-            self.edges.contains_key(&slot).then_some(Node { slot, wait: u64::from(moved) })
+            self.edges.borrow().contains_key(&slot).then_some(Node { slot, wait: u64::from(moved) })
         }
         fn blockers(&self, slot: u32, blockers: &mut Vec<u32>) {
-            blockers.extend(self.edges.get(&slot).into_iter().flatten());
+            blockers.extend(self.edges.borrow().get(&slot).into_iter().flatten());
         }
+        fn stands_behind(&self, slot: u32, blocker: u32) -> bool {
+            self.behind.contains(&(slot, blocker))
+        }
+        fn pass(&self, slot: u32) {
+            self.passed.borrow_mut().push(slot);
+            let stays = |to: &u32| !self.behind.contains(&(slot, *to));
+            self.edges.borrow_mut().entry(slot).or_default().retain(stays);
+        }
+    }
+
+    fn is_deadlocked(sample: &Sample, start: u32) -> bool {
+        deadlock(sample, start).is_some()
+    }
+
+    /// Whether a search from 1 finds a victim, and who passed others.
+    fn resolved(edges: &[(u32, u32)], behind: &[(u32, u32)]) -> (Option<bool>, Vec<u32>) {
+        let sample = Sample { behind: behind.to_vec(), ..Sample::new(edges) };
+        let found = Searches::new().search(&sample, 1, 0, || ());
+        (found, sample.passed.into_inner())
+    }
+
+    #[test]
+    fn a_circle_with_a_place_in_a_queue_has_no_victim() {
+        assert_eq!(resolved(&[(1, 2), (2, 1)], &[]), (Some(true), vec![]));
+        assert_eq!(resolved(&[(1, 2), (2, 1)], &[(1, 2)]), (Some(false), vec![1]));
+        assert_eq!(resolved(&[(1, 2), (2, 3), (3, 1)], &[(3, 1)]), (Some(false), vec![3]));
+        // Another circle is left.
+        assert_eq!(resolved(&[(1, 3), (3, 1), (1, 2), (2, 1)], &[(1, 2)]), (Some(true), vec![1]));
+        let two = [(1, 2), (2, 1), (1, 3), (3, 1)];
+        assert_eq!(resolved(&two, &[(2, 1), (3, 1)]).0, Some(false));
+        // Somebody who waits no less after it has passed is not asked again.
+        assert_eq!(resolved(&[(1, 2), (2, 1), (1, 2)], &[(2, 9)]), (Some(true), vec![]));
     }
 
     #[test]

@@ -260,4 +260,17 @@ impl Graph for Engine {
             Some(Target::End(..)) => {}
         }
     }
+
+    fn stands_behind(&self, slot: u32, blocker: u32) -> bool {
+        match self.slots.get(slot).waiting().map(|waiting| waiting.target) {
+            Some(Target::Lock(tag, mode)) => self.locks.stands_behind(tag.as_ref(), slot, mode, blocker),
+            _ => false,
+        }
+    }
+
+    fn pass(&self, slot: u32) {
+        if let Some(Target::Lock(tag, _)) = self.slots.get(slot).waiting().map(|waiting| waiting.target) {
+            self.locks.pass(tag.as_ref(), slot, &self.slots);
+        }
+    }
 }

@@ -4,9 +4,11 @@
 //! lock is asked for explicitly or when somebody has to wait, and goes when nobody holds or awaits it.
 //!
 //! 1. Entries lie in partitions by hash; a partition's lock is held for a few dozen instructions and counts as a latch.
-//! 2. Waiters queue first in, first out. A request waits when it conflicts with another holder or with somebody who waits
-//!    already; a holder that wants more goes to the front. A release grants from the front until one can't be granted, so
-//!    handing an exclusive lock over costs the same whatever the queue's length.
+//! 2. Waiters queue first in, first out. A request waits when it conflicts with another holder. A table or advisory lock
+//!    also stands back for those who wait already and conflict; a row lock does not, as in PostgreSQL. A holder that wants
+//!    more goes to the front, and so does a waiter whose standing back closes a circle of waits ([`LockTable::pass`]). A
+//!    release grants from the front until one can't be granted, so handing an exclusive lock over costs the same whatever
+//!    the queue's length.
 //! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
 //! 4. Locks never touch rows or undo.
 //! 5. Hand-over: a commit gives its locks up before its number is published. Each partition therefore keeps the highest
@@ -67,7 +69,12 @@ impl TagRef<'_> {
         }
     }
 
-    /// Whether a request doesn't stand back for those who wait already: they wait for the one who asks.
+    /// Whether a newcomer waits for those who wait already and conflict with it.
+    fn stands_back(&self) -> bool {
+        !matches!(self, TagRef::Row(..))
+    }
+
+    /// Whether those who wait already wait for the one who asks: it must not queue behind them.
     fn goes_first(&self, mode: u8) -> bool {
         matches!(self, TagRef::Row(..)) && mode == OWN_DELETE
     }
@@ -147,6 +154,10 @@ struct Entry {
 impl Entry {
     fn conflicts_with_holders(&self, slot: u32, mask: u8) -> bool {
         self.holders.iter().any(|holder| holder.slot != slot && holder.modes & mask != 0)
+    }
+
+    fn is_queued(&self, slot: u32) -> bool {
+        self.queue.iter().any(|waiting| waiting.slot == slot)
     }
 
     fn conflicts_with_waiters(&self, mask: u8) -> bool {
@@ -258,7 +269,7 @@ impl LockTable {
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
         let mask = tag.conflicts(mode);
-        let stands_back = entry.holds(slot).is_none() && !tag.goes_first(mode);
+        let stands_back = entry.holds(slot).is_none() && tag.stands_back();
         entry.conflicts_with_holders(slot, mask) || stands_back && entry.conflicts_with_waiters(mask)
     }
 
@@ -279,13 +290,12 @@ impl LockTable {
             Place::Occupied(mut place) => {
                 let entry = place.get_mut();
                 let first = entry.holds(slot).is_none();
-                let stands_back = first && !tag.goes_first(mode);
                 if entry.conflicts_with_holders(slot, mask)
-                    || stands_back && entry.conflicts_with_waiters(mask)
+                    || first && tag.stands_back() && entry.conflicts_with_waiters(mask)
                 {
                     let Some(waker) = waker else { return Request::Refused };
                     let waiting = Waiting { slot, mode, waker };
-                    match stands_back {
+                    match first && !tag.goes_first(mode) {
                         true => entry.queue.push_back(waiting),
                         false => entry.queue.push_front(waiting),
                     }
@@ -322,6 +332,24 @@ impl LockTable {
     /// Leaves the queue, if it is still there; what was granted meanwhile stays granted.
     pub fn leave(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
         self.change(tag, Lsn::ZERO, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
+    }
+
+    /// Lets `slot` go before all others in the queue, and grants what that makes free.
+    pub fn pass(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
+        self.change(tag, Lsn::ZERO, grants, |entry| {
+            let at = entry.queue.iter().position(|waiting| waiting.slot == slot);
+            if let Some(waiting) = at.and_then(|at| entry.queue.remove(at)) {
+                entry.queue.push_front(waiting);
+            }
+        });
+    }
+
+    /// Whether `slot`, queued for `mode`, waits for `blocker` only because it stands behind others in the queue.
+    pub fn stands_behind(&self, tag: TagRef<'_>, slot: u32, mode: u8, blocker: u32) -> bool {
+        let hash = tag.hash();
+        let table = self.partition(hash).table.lock();
+        let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
+        entry.is_queued(slot) && entry.holds(blocker).is_none_or(|modes| modes & tag.conflicts(mode) == 0)
     }
 
     /// Adds a holder without asking: moves a lock here that is held already (a table lock of the fast path). `held` is
@@ -384,6 +412,10 @@ impl LockTable {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return };
+        if !entry.is_queued(slot) {
+            // Granted, and on its way.
+            return;
+        }
         let before = || entry.queue.iter().take_while(|waiting| waiting.slot != slot);
         let mask = before().fold(tag.conflicts(mode), |mask, waiting| mask | tag.conflicts(waiting.mode));
         let holding = entry.holders.iter().filter(|holder| holder.slot != slot && holder.modes & mask != 0);

@@ -69,7 +69,7 @@ fn exclusive_locks_go_over_in_order_of_arrival() {
 }
 
 #[test]
-fn shared_locks_are_granted_together_and_newcomers_queue_behind_writers() {
+fn shared_locks_are_granted_together_and_a_rows_newcomers_pass_those_who_wait() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     ask(&locks, 0, UPDATE);
     for slot in 1..4 {
@@ -78,14 +78,42 @@ fn shared_locks_are_granted_together_and_newcomers_queue_behind_writers() {
     assert!(is_queued(&ask(&locks, 4, NO_KEY_UPDATE)));
     locks.release(ROW, 0, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [1, 2, 3]);
-    assert!(is_queued(&ask(&locks, 5, SHARE)), "the writer that waits goes first");
+    assert!(!locks.must_wait(ROW, ROW.hash(), 5, SHARE));
+    assert!(matches!(ask(&locks, 5, SHARE), Request::Granted(_)), "the writer that waits is passed");
     assert!(matches!(ask(&locks, 6, KEY_SHARE), Request::Granted(_)), "key share bothers nobody here");
-    for slot in 1..4 {
-        locks.release(ROW, slot, Lsn::ZERO, &granted);
+    for slot in 1..5 {
+        assert!(granted.take().is_empty());
+        locks.release(ROW, if slot == 4 { 5 } else { slot }, Lsn::ZERO, &granted);
     }
     assert_eq!(granted.take(), [4]);
-    locks.release(ROW, 4, Lsn::ZERO, &granted);
-    assert_eq!(granted.take(), [5]);
+    assert!(is_queued(&ask(&locks, 7, SHARE)), "who holds it is not passed");
+}
+
+#[test]
+fn a_tables_newcomers_stand_back_unless_they_are_let_pass() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    let table = TagRef::Table(1);
+    let (access_share, access_exclusive) = (0, 7);
+    let ask = |slot, mode| locks.request(table, table.hash(), slot, mode, Some(Waker::noop().clone()));
+    ask(0, access_share);
+    assert!(is_queued(&ask(1, access_exclusive)));
+    assert!(is_queued(&ask(2, access_share)) && is_queued(&ask(3, access_exclusive)));
+    let mut blockers = Vec::new();
+    locks.blockers(table, 2, access_share, &mut blockers);
+    assert_eq!(blockers, [0]);
+    assert!(locks.stands_behind(table, 2, access_share, 0));
+    assert!(!locks.stands_behind(table, 1, access_exclusive, 0), "it conflicts itself");
+    assert!(!locks.stands_behind(table, 9, access_share, 0), "it does not wait");
+    locks.pass(table, 3, &granted);
+    assert!(granted.take().is_empty(), "the first in the queue still conflicts");
+    locks.pass(table, 2, &granted);
+    assert_eq!(granted.take(), [2]);
+    blockers.clear();
+    locks.blockers(table, 2, access_share, &mut blockers);
+    assert!(blockers.is_empty(), "granted, it waits for nobody");
+    locks.release(table, 0, Lsn::ZERO, &granted);
+    locks.release(table, 2, Lsn::ZERO, &granted);
+    assert_eq!(granted.take(), [3]);
 }
 
 #[test]
@@ -134,15 +162,20 @@ fn who_deletes_its_own_version_waits_for_key_share_alone_and_before_all_others()
 #[test]
 fn leaving_the_queue_lets_those_behind_through() {
     let (locks, granted) = (LockTable::new(), Granted::default());
-    ask(&locks, 0, SHARE);
-    ask(&locks, 1, UPDATE);
-    ask(&locks, 2, SHARE);
-    locks.leave(ROW, 1, &granted);
+    let table = TagRef::Table(1);
+    let (share, exclusive) = (4, 7);
+    let request = |slot, mode, waker| locks.request(table, table.hash(), slot, mode, waker);
+    let ask = |slot, mode| request(slot, mode, Some(Waker::noop().clone()));
+    ask(0, share);
+    ask(1, exclusive);
+    ask(2, share);
+    locks.leave(table, 1, &granted);
     assert_eq!(granted.take(), [2]);
-    locks.leave(ROW, 1, &granted);
+    locks.leave(table, 1, &granted);
     assert!(granted.take().is_empty());
-    assert_eq!(locks.request(ROW, ROW.hash(), 3, UPDATE, None), Request::Refused);
-    assert!(locks.must_wait(ROW, ROW.hash(), 3, UPDATE) && !locks.must_wait(ROW, ROW.hash(), 3, SHARE));
+    assert_eq!(request(3, exclusive, None), Request::Refused);
+    let must_wait = |mode| locks.must_wait(table, table.hash(), 3, mode);
+    assert!(must_wait(exclusive) && !must_wait(share));
 }
 
 #[test]
