@@ -4,6 +4,8 @@
 mod common;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "interleaved/locks.rs"]
+mod locks;
 #[path = "interleaved/newest_conditions.rs"]
 mod newest_conditions;
 #[path = "interleaved/newest_joins.rs"]

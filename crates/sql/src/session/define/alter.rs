@@ -11,7 +11,7 @@ use super::{constraint, exists, identity, missing, owner, quoted, retype, sequen
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
-use crate::plan::{AlterAction, Body, QualifiedName};
+use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use crate::planner::{self, Request};
 
 /// ALTER TABLE.
@@ -28,7 +28,8 @@ pub(super) fn table(
         Some(Relation::Index(table, index)) => return rename_index(session, table.oid, index, actions),
         _ => {}
     }
-    let Some(found) = session.locked_table(name, TableLock::AccessExclusive)? else {
+    let lock = actions.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive);
+    let Some(found) = session.locked_table(name, lock)? else {
         if if_exists {
             skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
             return Ok("ALTER TABLE");
@@ -41,6 +42,20 @@ pub(super) fn table(
         session.define(Change::PutTable(Arc::new(table)))?;
     }
     Ok("ALTER TABLE")
+}
+
+/// The lock that an action needs. All of them hold off other changes of the definition; the weaker ones let those pass
+/// who read the table, and the weakest also those who write it.
+fn lock_of(action: &AlterAction) -> TableLock {
+    match action {
+        AlterAction::Validate(_) => TableLock::ShareUpdateExclusive,
+        AlterAction::AddConstraint(definition)
+            if matches!(definition.kind, ConstraintKind::ForeignKey { .. }) =>
+        {
+            TableLock::ShareRowExclusive
+        }
+        _ => TableLock::AccessExclusive,
+    }
 }
 
 fn act(

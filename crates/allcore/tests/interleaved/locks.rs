@@ -1,0 +1,202 @@
+//! Who waits for whose lock: rows, tables, and circles of waits.
+
+use super::script::Stage;
+
+/// A lock on a row passes those who wait, unless it conflicts with a holder.
+const ROWS_ARE_PASSED: &str = "
+s: create table t (id int primary key, v int); insert into t values (1, 1)
+a: begin
+a: select * from t for share => (1, 1)
+b: begin
+b: select * from t for update => waits
+c: begin
+c: select * from t for share => (1, 1)
+d: begin
+d: select * from t for key share => (1, 1)
+e: select * from t for no key update nowait => error 55P03
+a: commit
+b => waits
+c: commit
+b => waits
+e: update t set v = 2 => count 1
+d: commit
+b => (1, 2)
+a: begin
+a: select * from t for key share => waits
+b: commit
+a => (1, 2)
+b: begin
+b: delete from t => waits
+c: update t set v = 3 => count 1
+a: commit
+b => count 1
+b: rollback
+";
+
+/// PostgreSQL's upgrades of row locks without a deadlock.
+const ROWS_ARE_UPGRADED: &str = "
+s: create table t (id int primary key, v int); insert into t values (1, 1)
+a: begin
+a: select * from t for share => (1, 1)
+b: begin
+b: select * from t for share => (1, 1)
+c: update t set v = 5 => waits
+a: select * from t for update => waits
+b: rollback
+a => (1, 1)
+a: commit
+c => count 1
+a: begin
+a: select * from t for no key update => (1, 5)
+b: begin
+b: select * from t for key share => (1, 5)
+c: delete from t => waits
+a: update t set v = 6 => count 1
+b: update t set v = 7 => waits
+a: commit
+b => count 1
+b: commit
+c => count 1
+";
+
+/// A session stands behind one that waits for its own blocker: it passes.
+const A_QUEUE_IS_REORDERED: &str = "
+s: create table one (i int); create table two (i int)
+a: begin
+a: lock table one in access share mode
+b: begin
+b: lock table two in access share mode
+c: begin
+c: lock table one in access exclusive mode => waits
+b: lock table one in access share mode => waits
+a: lock table two in access exclusive mode => waits
+b => count 0
+b: commit
+a => count 0
+a: commit
+c => count 0
+c: commit
+";
+
+/// The one who passes stands behind several.
+const SEVERAL_ARE_PASSED: &str = "
+s: create table one (i int); create table two (i int)
+a: begin
+a: lock table one in share update exclusive mode
+b: begin
+b: lock table two in access share mode
+b: lock table one in share update exclusive mode => waits
+c: begin
+c: lock table two in access exclusive mode => waits
+d: begin
+d: lock table two in access exclusive mode => waits
+a: lock table two in share update exclusive mode
+a: commit
+b => count 0
+b: commit
+c => count 0
+c: commit
+d => count 0
+d: commit
+";
+
+/// ADD FOREIGN KEY lets readers and row lockers of both tables pass.
+const A_KEY_IS_ADDED: &str = "
+s: create table parent (i int primary key); create table child (i int, p int)
+s: insert into parent values (1), (2); insert into child values (1, 1)
+a: begin
+a: alter table child add foreign key (p) references parent
+b: select * from child => (1, 1)
+b: select * from parent order by i for update => (1) (2)
+b: select * from child for update => (1, 1)
+b: insert into child values (3, 3) => waits
+c: delete from parent where i = 1 => waits
+d: create index on parent (i) => waits
+a: commit
+b => error 23503
+c => error 23503
+d => count 0
+b: insert into child values (2, 2)
+";
+
+/// VALIDATE CONSTRAINT lets writers pass too.
+const A_KEY_IS_VALIDATED: &str = "
+s: create table parent (i int primary key); create table child (i int, p int)
+s: insert into parent values (1), (2); insert into child values (1, 1)
+s: alter table child add constraint k foreign key (p) references parent not valid
+s: alter table child add constraint c check (i > 0) not valid
+b: begin
+b: insert into child values (5, 2)
+a: begin
+a: alter table child validate constraint k
+b: insert into child values (2, 2)
+b: commit
+b: insert into child values (3, 3) => error 23503
+b: update child set i = 4 where i = 2 => count 1
+b: delete from parent where i = 1 => error 23503
+b: insert into parent values (4)
+b: create index on child (p) => waits
+a: commit
+b => count 0
+a: begin
+a: alter table child validate constraint c
+b: insert into child values (6, 4) => count 1
+b: insert into child values (0, 4) => error 23514
+b: alter table child validate constraint k => waits
+a: commit
+b => count 0
+c: select count(*) from pg_constraint where conname in ('k', 'c') and convalidated => (2)
+a: begin
+a: insert into parent values (9)
+b: begin
+b: alter table child add constraint j foreign key (p) references parent not valid => waits
+a: commit
+b => count 0
+c: insert into child values (9, 9) => waits
+b: commit
+c => count 1
+";
+
+/// Of a key that present rows break neither the definition nor the validation stays.
+const A_BROKEN_KEY: &str = "
+s: create table parent (i int primary key); create table child (p int)
+s: insert into child values (1)
+a: alter table child add foreign key (p) references parent => error 23503
+a: alter table child add constraint k foreign key (p) references parent not valid
+b: begin
+b: delete from child
+a: alter table child validate constraint k => error 23503
+b: commit
+a: alter table child validate constraint k
+";
+
+/// CREATE INDEX lets readers and row lockers pass.
+const AN_INDEX_IS_MADE: &str = "
+s: create table t (i int primary key); insert into t values (1)
+a: begin
+a: create index on t (i)
+b: select * from t for update => (1)
+b: update t set i = 2 => waits
+a: commit
+b => count 1
+";
+
+#[test]
+fn rows_are_locked_in_postgresqls_order() {
+    Stage::open().play(&[("passed", ROWS_ARE_PASSED), ("upgraded", ROWS_ARE_UPGRADED)]);
+}
+
+#[test]
+fn a_circle_that_a_queues_order_closes_has_no_victim() {
+    Stage::open().play(&[("one", A_QUEUE_IS_REORDERED), ("several", SEVERAL_ARE_PASSED)]);
+}
+
+#[test]
+fn definitions_let_pass_what_they_bear() {
+    Stage::open().play(&[
+        ("added", A_KEY_IS_ADDED),
+        ("validated", A_KEY_IS_VALIDATED),
+        ("broken", A_BROKEN_KEY),
+        ("index", AN_INDEX_IS_MADE),
+    ]);
+}
