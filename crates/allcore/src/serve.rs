@@ -226,7 +226,7 @@ fn cores(settings: &ServeSettings) -> Result<usize, String> {
 
 /// Bytes of the buffer pool: what was said, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
-    let memory = runtime::memory::available_bytes()
+    let memory = runtime::account::available_bytes()
         .map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
     let (wanted, most) = (settings.buffers.unwrap_or(Bytes(memory / 4)), Bytes(memory / 10 * 9));
     if wanted > most {

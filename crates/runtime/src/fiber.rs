@@ -19,6 +19,7 @@ use sync::atomic::{AtomicU32, Ordering};
 use sync::held;
 use sync::park::ParkHook;
 
+use crate::account;
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
@@ -176,8 +177,10 @@ impl Fiber {
     /// Gives control back to the worker's loop. Only on the fiber itself.
     fn suspend(&self) {
         self.local.suspended.set(true);
+        let account = account::leave();
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
+        account::enter(account);
     }
 
     /// Parks until notified.
@@ -256,6 +259,7 @@ fn run(fiber: &Fiber, yielder: &Yielder<(), ()>) {
             // The panic hook has logged it. What the job held is dropped; the fiber itself is as good as new.
             fiber.local.on_worker_stack.set(false);
         }
+        account::leave();
         fiber.local.interrupt.set(ptr::null());
         fiber.local.interrupt_owner.take();
         fiber.local.masked.set(0);

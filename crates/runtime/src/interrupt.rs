@@ -12,8 +12,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use sync::SpinLock;
-use sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 
+use crate::account;
 use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
@@ -39,10 +40,12 @@ pub enum Reason {
     TransactionTimeout = 6,
     /// The transaction holds back too much of the log.
     RetainedLog = 7,
+    /// The session holds more memory than it may, or the most while the process is short of it.
+    Memory = 8,
 }
 
 impl Reason {
-    const ALL: [Reason; 8] = [
+    const ALL: [Reason; 9] = [
         Reason::Shutdown,
         Reason::Terminate,
         Reason::RetainedLog,
@@ -51,6 +54,7 @@ impl Reason {
         Reason::StatementTimeout,
         Reason::LockTimeout,
         Reason::IdleTimeout,
+        Reason::Memory,
     ];
 
     const fn bit(self) -> u32 {
@@ -77,7 +81,7 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 /// What one session is interrupted by.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Interrupt {
     pending: AtomicU32,
     parked: SpinLock<Option<Waker>>,
@@ -85,6 +89,23 @@ pub struct Interrupt {
     awaited: AtomicU8,
     /// Wakes the session when no fiber serves it.
     session: OnceLock<WakeHandle>,
+    /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own core.
+    held: AtomicI64,
+    /// Bytes it may hold.
+    memory_limit: AtomicI64,
+}
+
+impl Default for Interrupt {
+    fn default() -> Interrupt {
+        Interrupt {
+            pending: AtomicU32::default(),
+            parked: SpinLock::default(),
+            awaited: AtomicU8::default(),
+            session: OnceLock::new(),
+            held: AtomicI64::new(0),
+            memory_limit: AtomicI64::new(i64::MAX),
+        }
+    }
 }
 
 impl Interrupt {
@@ -149,6 +170,35 @@ impl Interrupt {
         before
     }
 
+    /// Bytes of memory the session holds; those of the turn that runs come in as it takes leases.
+    #[inline]
+    pub fn held(&self) -> i64 {
+        // Relaxed: a number that orders nothing. Its own core reads what it wrote, others what was true a moment ago.
+        self.held.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_held(&self, bytes: i64) {
+        self.held.store(bytes, Ordering::Relaxed); // Relaxed: as above
+    }
+
+    #[inline]
+    pub(crate) fn memory_limit(&self) -> i64 {
+        self.memory_limit.load(Ordering::Relaxed) // Relaxed: as above
+    }
+
+    /// Bounds the memory the session may hold, in bytes.
+    pub fn set_memory_limit(&self, bytes: i64) {
+        self.memory_limit.store(bytes, Ordering::Relaxed); // Relaxed: as above
+    }
+
+    /// Asks the statement that runs to give up for its memory. It runs, so nobody has to be woken. Called inside the
+    /// allocator.
+    pub(crate) fn overdraw(&self) {
+        // Release: as in `raise`.
+        self.pending.fetch_or(Reason::Memory.bit(), Ordering::Release);
+    }
+
     /// Whether a reason is pending that ends the session.
     pub(crate) fn is_ending(&self) -> bool {
         // Relaxed: as above.
@@ -182,6 +232,8 @@ impl Drop for Unregister<'_> {
 /// Says whose interrupts the running fiber obeys from now on. Does nothing outside a fiber.
 pub fn set_current(interrupt: Option<Arc<Interrupt>>) {
     if let Some((_, fiber)) = fiber::current() {
+        account::leave();
+        account::enter(interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr));
         fiber.local.interrupt.set(interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr));
         let previous = fiber.local.interrupt_owner.replace(interrupt);
         drop(previous);

@@ -7,6 +7,7 @@
 //! 2. A core sleeps only when nothing on it can run, and whoever gives it work then wakes it.
 //! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness from elsewhere.
 
+pub mod account;
 pub mod aside;
 pub mod awaited;
 pub mod fiber;

@@ -303,21 +303,6 @@ impl<T: ZeroAtomic> Drop for AtomicArray<T> {
     }
 }
 
-/// Bytes of memory this process can have: the machine's, or what its control group allows.
-pub fn available_bytes() -> io::Result<u64> {
-    let information = std::fs::read_to_string("/proc/meminfo")?;
-    let total = information
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-        })
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/meminfo has no line MemTotal"))?;
-    // No such file, or "max", where nothing is limited.
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
-    Ok(limit.min(total << 10))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -194,7 +194,7 @@ impl Connection {
     fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
         while let Some(reason) = io.interrupt().take() {
             let (code, message) = match reason {
-                Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
+                Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout | Reason::Memory => continue,
                 // Its transaction has ended meanwhile.
                 Reason::TransactionTimeout | Reason::RetainedLog if !self.in_transaction() => continue,
                 Reason::Shutdown | Reason::Terminate | Reason::TransactionTimeout | Reason::RetainedLog => {

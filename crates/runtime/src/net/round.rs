@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::batch;
 use super::session::Session;
 use super::{Net, Next, Peer, Serve, WakeHandle};
+use crate::account;
 use crate::awaited::{self, Awaited};
 use crate::fiber::{self, Fiber};
 use crate::interrupt::Interrupt;
@@ -183,12 +184,15 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
         return finish_closed(worker, session);
     };
     session.busy.set(true);
+    account::enter(Arc::as_ptr(&session.interrupt));
     let next = serve_input(worker, fiber, session, &mut *handler, buffers);
     if next == Next::Close {
         close(worker, fiber, session, handler, &mut buffers.output);
+        account::leave();
         return;
     }
     session.partial.set(buffers.input.unload());
+    account::leave();
     session.handler.set(Some(handler));
     session.busy.set(false);
     if !buffers.output.is_empty() {

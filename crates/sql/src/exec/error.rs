@@ -92,6 +92,7 @@ pub(crate) fn from_interrupt(reason: Reason) -> SqlError {
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             "terminating connection due to idle-in-transaction timeout",
         ),
+        Reason::Memory => (SqlState::OUT_OF_MEMORY, "out of memory"),
     };
     SqlError::new(code, message)
 }

@@ -1,0 +1,312 @@
+//! Memory, counted where it is allocated: by thread, by session, and for the whole process.
+//!
+//! The executable makes [`Counting`] its global allocator. An allocation adds its size to a plain cell of its thread.
+//! Only when the thread has used up its lease (1 MiB) does it write the counter that all threads share.
+//!
+//! A session's account is its [`Interrupt`]. While a fiber serves a session, what the thread allocates less what it
+//! frees is the session's: `enter` notes the thread's sum, `leave` adds the difference. Infallible allocations can't
+//! fail, so a session beyond its limit is interrupted ([`Reason::Memory`]) and its statement gives up at the next safe
+//! point. Code that builds one large value asks first ([`ask`]). What must hold:
+//!
+//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out.
+//! 2. Nothing here allocates, takes a lock or parks: it runs inside the allocator.
+//! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is entered for.
+//!
+//! Where another allocator is installed (an embedding program's) nothing is counted and nobody is refused.
+
+mod groups;
+mod watch;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr;
+
+use sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::interrupt::{Interrupt, Interrupted, Reason};
+
+pub use groups::available_bytes;
+pub use watch::watch;
+
+/// What a thread takes from the process's counter at a time, in bytes.
+const LEASE: i64 = 1 << 20;
+/// What a thread may have taken or given back and not counted for the process, in bytes.
+const SLACK: i64 = 3 * LEASE;
+/// A value smaller than this is not asked for: its statement is stopped at its next safe point.
+const ASKED: usize = 64 << 10;
+/// After a thread has freed this much since its peak, free memory goes back to the system.
+const TRIMMED: i64 = 32 << 20;
+/// A session that holds less goes on while memory is short, so that the large ones are stopped first.
+const SMALL: i64 = 4 << 20;
+/// Blocks of this size and more are mappings of their own, which go back to the system when they are freed.
+const MAPPED: libc::c_int = 1 << 20;
+/// Free memory at the heap's end that is kept.
+const HEAP_END: libc::c_int = 4 << 20;
+
+/// One thread's count, and whose account it works for.
+struct Cells {
+    /// Bytes allocated less bytes freed by this thread.
+    sum: Cell<i64>,
+    /// Beyond this the thread needs another lease.
+    limit: Cell<i64>,
+    /// Below this the thread gives leases back.
+    floor: Cell<i64>,
+    /// The sum when the account was entered.
+    base: Cell<i64>,
+    account: Cell<*const Interrupt>,
+    /// The highest sum since memory was last given back to the system, by leases.
+    peak: Cell<i64>,
+}
+
+thread_local! {
+    static CELLS: Cells = const {
+        Cells {
+            sum: Cell::new(0),
+            limit: Cell::new(0),
+            floor: Cell::new(-SLACK),
+            base: Cell::new(0),
+            account: Cell::new(ptr::null()),
+            peak: Cell::new(0),
+        }
+    };
+}
+
+/// Bytes that threads hold as leases: the process's sum, [`SLACK`] a thread too high or too low at most.
+static TAKEN: AtomicI64 = AtomicI64::new(0);
+/// What the process's sessions may take together; no limit until it is set.
+static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
+
+/// The system's allocator, counting.
+#[derive(Debug, Clone, Copy)]
+pub struct Counting;
+
+// SAFETY: every call is the system allocator's, with the layout given; counting touches plain cells and atomics only.
+unsafe impl GlobalAlloc for Counting {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as i64);
+        // SAFETY: the caller's contract is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as i64);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        subtract(layout.size() as i64);
+        // SAFETY: as above.
+        unsafe { System.dealloc(start, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let more = size as i64 - layout.size() as i64;
+        if more >= 0 {
+            add(more)
+        } else {
+            subtract(-more)
+        }
+        // SAFETY: as above.
+        unsafe { System.realloc(start, layout, size) }
+    }
+}
+
+// A failed allocation ends the process, so what was added for it is not taken back.
+#[inline(always)]
+fn add(bytes: i64) {
+    CELLS.with(|cells| {
+        let sum = cells.sum.get() + bytes;
+        cells.sum.set(sum);
+        if sum > cells.limit.get() {
+            take(cells);
+        }
+    });
+}
+
+#[inline(always)]
+fn subtract(bytes: i64) {
+    CELLS.with(|cells| {
+        let sum = cells.sum.get() - bytes;
+        cells.sum.set(sum);
+        if sum < cells.floor.get() {
+            give_back(cells);
+        }
+    });
+}
+
+/// Moves the thread's lease to its sum; the process's sum.
+fn lease(cells: &Cells) -> i64 {
+    let (before, now) = (cells.limit.get(), cells.sum.get() + LEASE);
+    cells.limit.set(now);
+    cells.floor.set(now - SLACK);
+    // Relaxed: a sum, which orders nothing.
+    TAKEN.fetch_add(now - before, Ordering::Relaxed) + now - before
+}
+
+/// Takes a lease; refuses the session that runs when it has passed its limit, or holds much while the process is short.
+#[cold]
+#[inline(never)]
+fn take(cells: &Cells) {
+    let taken = lease(cells);
+    let sum = cells.sum.get();
+    cells.peak.set(cells.peak.get().max(sum));
+    let short = taken > limit();
+    // SAFETY: an entered account outlives the time it is entered for.
+    if let Some(account) = unsafe { cells.account.get().as_ref() } {
+        let held = account.held() + sum - cells.base.get();
+        // Seen by the watch while the statement still runs.
+        account.set_held(held);
+        cells.base.set(sum);
+        if held > account.memory_limit() || short && held > SMALL {
+            account.overdraw();
+        }
+    }
+    if short {
+        watch::pressure();
+    }
+}
+
+/// Gives leases back, and asks for a trim when the thread has freed much.
+#[cold]
+#[inline(never)]
+fn give_back(cells: &Cells) {
+    lease(cells);
+    if cells.peak.get() - cells.sum.get() > TRIMMED {
+        cells.peak.set(cells.sum.get());
+        watch::freed();
+    }
+}
+
+/// What the thread allocates from now on is this account's, which must outlive the matching [`leave`]; null for nobody's.
+#[inline(always)]
+pub(crate) fn enter(account: *const Interrupt) {
+    CELLS.with(|cells| {
+        cells.account.set(account);
+        cells.base.set(cells.sum.get());
+    });
+}
+
+/// The thread works for nobody any more; the account it worked for.
+#[inline(always)]
+pub(crate) fn leave() -> *const Interrupt {
+    CELLS.with(|cells| {
+        let entered = cells.account.replace(ptr::null());
+        // SAFETY: an entered account outlives the time it is entered for.
+        if let Some(account) = unsafe { entered.as_ref() } {
+            account.set_held(account.held() + cells.sum.get() - cells.base.get());
+        }
+        entered
+    })
+}
+
+/// Bytes the session that runs holds; 0 where none does.
+pub fn held() -> i64 {
+    CELLS.with(|cells| {
+        // SAFETY: an entered account outlives the time it is entered for.
+        let account = unsafe { cells.account.get().as_ref() };
+        account.map_or(0, |account| account.held() + cells.sum.get() - cells.base.get())
+    })
+}
+
+/// Says what the session that runs holds. Memory that it allocated and others free, or the other way round (shared plans
+/// and definitions), would add up in its account otherwise.
+#[inline]
+pub fn settle(bytes: i64) {
+    CELLS.with(|cells| {
+        // SAFETY: an entered account outlives the time it is entered for.
+        if let Some(account) = unsafe { cells.account.get().as_ref() } {
+            account.set_held(bytes);
+            cells.base.set(cells.sum.get());
+        }
+    });
+}
+
+/// Runs `body`; its result, and by how many bytes it made the memory grow that the running session holds.
+pub fn measure<R>(body: impl FnOnce() -> R) -> (R, usize) {
+    let before = held();
+    let done = body();
+    (done, usize::try_from(held() - before).unwrap_or(0))
+}
+
+/// Asks for the memory of a value before it is built: whether the session and the process may have so much more.
+///
+/// # Errors
+/// [`Reason::Memory`] where they may not. Values below 64 KiB are always granted, and a session that holds little may have
+/// a little while the process is short, so that the large ones are stopped first.
+#[inline]
+pub fn ask(bytes: usize) -> Result<(), Interrupted> {
+    if bytes < ASKED { Ok(()) } else { ask_now(bytes) }
+}
+
+#[cold]
+fn ask_now(bytes: usize) -> Result<(), Interrupted> {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let granted = room().is_none_or(|room| {
+        let small = room.held.saturating_add(bytes) <= SMALL;
+        bytes <= room.own && (small || bytes <= room.whole)
+    });
+    if granted { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
+}
+
+/// Bytes a session holds, and what it and the process may still have.
+struct Room {
+    held: i64,
+    own: i64,
+    whole: i64,
+}
+
+/// None where nobody counts for a session.
+fn room() -> Option<Room> {
+    CELLS.with(|cells| {
+        // SAFETY: an entered account outlives the time it is entered for.
+        let account = unsafe { cells.account.get().as_ref() }?;
+        let held = account.held() + cells.sum.get() - cells.base.get();
+        // Relaxed: a sum, which orders nothing.
+        let whole = limit().saturating_sub(TAKEN.load(Ordering::Relaxed));
+        Some(Room { held, own: account.memory_limit().saturating_sub(held), whole })
+    })
+}
+
+/// Bytes the running session may still have; None where nobody counts for it.
+pub fn left() -> Option<u64> {
+    room().map(|room| u64::try_from(room.own.min(room.whole)).unwrap_or(0))
+}
+
+/// Bytes that all threads have allocated and not freed, [`SLACK`] a thread more or less.
+pub fn taken() -> u64 {
+    // Relaxed: a sum, which orders nothing.
+    u64::try_from(TAKEN.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Bounds what all sessions take together, and has the system's allocator give freed memory back.
+pub fn set_limit(bytes: u64) {
+    // Relaxed: set before there are sessions; a number that orders nothing.
+    LIMIT.store(bytes.min(i64::MAX as u64), Ordering::Relaxed);
+    // SAFETY: plain calls, that set parameters of the allocator under its own lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_END);
+    }
+}
+
+/// What all sessions may take together, in bytes.
+pub fn limit() -> i64 {
+    // Relaxed: a number that orders nothing.
+    LIMIT.load(Ordering::Relaxed) as i64
+}
+
+/// Whether more is taken than the limit.
+pub fn is_short() -> bool {
+    // Relaxed: a sum, which orders nothing.
+    TAKEN.load(Ordering::Relaxed) > limit()
+}
+
+/// Whether a session that holds so much is one to be stopped while memory is short.
+pub fn is_large(held: i64) -> bool {
+    held > SMALL
+}

@@ -1,0 +1,68 @@
+//! A thread that acts while memory is short, and gives freed memory back to the system.
+//!
+//! The allocator only unparks it. It runs beside the cores, so no statement can keep it from its work.
+
+use std::io;
+use std::sync::OnceLock;
+use std::thread::{Builder, Thread, park, park_timeout};
+use std::time::Duration;
+
+use sync::atomic::{AtomicBool, Ordering};
+
+/// Between two looks while memory is short.
+const ROUND: Duration = Duration::from_millis(20);
+/// After giving memory back, before it is done again.
+const REST: Duration = Duration::from_millis(200);
+
+/// The thread to unpark.
+static THREAD: OnceLock<Thread> = OnceLock::new();
+static SHORT: AtomicBool = AtomicBool::new(false);
+static FREED: AtomicBool = AtomicBool::new(false);
+
+/// Starts the watch, one for the process. While more memory is taken than the limit, it calls `relieve` every 20 ms.
+///
+/// # Errors
+/// When no thread can be had.
+pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let work = move || {
+        loop {
+            // AcqRel: a `tell` that finds the flag taken back here also finds the thread, which was set before.
+            if SHORT.swap(false, Ordering::AcqRel) {
+                while super::is_short() {
+                    relieve();
+                    park_timeout(ROUND);
+                }
+            }
+            if FREED.swap(false, Ordering::AcqRel) {
+                // SAFETY: a plain call; it takes the allocator's own locks.
+                unsafe { libc::malloc_trim(0) };
+                park_timeout(REST);
+            } else {
+                park();
+            }
+        }
+    };
+    let thread = Builder::new().name("memory".to_owned()).spawn(work)?.thread().clone();
+    // What was told before is seen now.
+    THREAD.get_or_init(|| thread).unpark();
+    Ok(())
+}
+
+/// Memory is short. Called inside the allocator.
+pub(super) fn pressure() {
+    tell(&SHORT);
+}
+
+/// Much was freed. Called inside the allocator.
+pub(super) fn freed() {
+    tell(&FREED);
+}
+
+fn tell(flag: &AtomicBool) {
+    // AcqRel: as above.
+    if !flag.swap(true, Ordering::AcqRel)
+        && let Some(thread) = THREAD.get()
+    {
+        thread.unpark();
+    }
+}

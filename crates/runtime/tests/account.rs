@@ -1,0 +1,120 @@
+//! What a session allocates is its own, and it is told when that is too much.
+#![allow(missing_docs, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::account::{self, Counting};
+use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
+use runtime::{Options, Runtime, fiber};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const MIB: i64 = 1 << 20;
+
+fn start() -> Arc<Runtime> {
+    let options = Options { cores: Some(1), pin: false, grace: Duration::from_secs(3), ..Options::default() };
+    Runtime::start(options).unwrap()
+}
+
+/// Runs `body` on a fiber of the only core, as the session of this interrupt.
+fn as_session<R: Send>(runtime: &Runtime, own: &Arc<Interrupt>, body: impl FnOnce() -> R + Send) -> R {
+    let own = Arc::clone(own);
+    runtime.call(0, move || {
+        interrupt::set_current(Some(own));
+        let done = body();
+        interrupt::set_current(None);
+        done
+    })
+}
+
+/// Whether it is so many MiB, some KiB more or less.
+#[track_caller]
+fn assert_about(bytes: i64, mebibytes: i64) {
+    let off = (bytes - mebibytes * MIB).abs();
+    assert!(off < MIB / 4, "{bytes} bytes are not about {mebibytes} MiB");
+}
+
+#[test]
+fn each_session_pays_for_what_it_allocates_and_gets_it_back() {
+    let runtime = start();
+    let (one, other) = (Interrupt::new(), Interrupt::new());
+    let mut kept = as_session(&runtime, &one, || {
+        let mut kept: Vec<Vec<u8>> = (0..10).map(|_| vec![1; 1 << 20]).collect();
+        assert_about(account::held(), 10);
+        // Another session of the core works while this one waits: that is not this one's.
+        let over = Arc::new(sync::atomic::AtomicBool::new(false));
+        let (tell, other) = (Arc::clone(&over), Arc::clone(&other));
+        fiber::spawn_local(move || {
+            interrupt::set_current(Some(other));
+            let grown = vec![1_u8; 5 << 20];
+            fiber::yield_now();
+            assert_about(account::held(), 5);
+            drop(grown);
+            assert_about(account::held(), 0);
+            tell.store(true, sync::atomic::Ordering::Relaxed);
+        });
+        while !over.load(sync::atomic::Ordering::Relaxed) {
+            fiber::yield_now();
+        }
+        assert_about(account::held(), 10);
+        kept.truncate(3);
+        // What grows in place counts too.
+        kept[0].resize(4 << 20, 1);
+        assert_about(account::held(), 6);
+        kept
+    });
+    assert_about(one.held(), 6);
+    assert_about(other.held(), 0);
+    as_session(&runtime, &one, || {
+        kept.clear();
+        assert_about(account::held(), 0);
+        let (_, bytes) = account::measure(|| kept.push(vec![1; 2 << 20]));
+        assert_about(bytes as i64, 2);
+        account::settle(7 * MIB);
+        assert_about(account::held(), 7);
+    });
+    assert_about(one.held(), 7);
+    runtime.shutdown();
+}
+
+#[test]
+fn a_session_past_its_limit_is_interrupted_and_large_values_are_refused_before() {
+    let runtime = start();
+    let own = Interrupt::new();
+    own.set_memory_limit(8 * MIB);
+    as_session(&runtime, &own, || {
+        let mut kept = Vec::new();
+        let told = loop {
+            kept.push(vec![1_u8; 64 << 10]);
+            if let Err(by) = interrupt::check() {
+                break by;
+            }
+            assert!(kept.len() < 1000, "nobody was told");
+        };
+        assert_eq!(told, Interrupted(Reason::Memory));
+        let held = account::held();
+        assert!((8 * MIB..12 * MIB).contains(&held), "{held}");
+        drop(kept);
+        assert_eq!(interrupt::check(), Ok(()));
+        assert_eq!(account::ask(4 << 20), Ok(()));
+        assert_eq!(account::ask(9 << 20), Err(Interrupted(Reason::Memory)));
+        // Small values are not asked for.
+        let _nearly_all = vec![1_u8; (8 << 20) - 1000];
+        assert_eq!(account::ask(60 << 10), Ok(()));
+        assert_eq!(account::ask(64 << 10), Err(Interrupted(Reason::Memory)));
+        own_is_asked_elsewhere();
+    });
+    runtime.shutdown();
+}
+
+/// A thread without a session may have what it wants.
+fn own_is_asked_elsewhere() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(account::left(), None);
+            assert_eq!(account::ask(usize::MAX), Ok(()));
+        });
+    });
+}
