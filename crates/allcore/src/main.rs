@@ -11,6 +11,10 @@ mod serve;
 mod settings;
 mod units;
 
+/// Counts what each session holds.
+#[global_allocator]
+static ALLOCATOR: runtime::account::Counting = runtime::account::Counting;
+
 use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

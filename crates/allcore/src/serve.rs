@@ -22,6 +22,8 @@ const OWN_DESCRIPTORS: u64 = 128;
 const LEAST_LOGINS: usize = 16;
 /// The least default of `--max-retained-log`: four times the distance between checkpoints.
 const LEAST_RETAINED: u64 = 1 << 30;
+/// Sessions can do something useful with so much.
+const LEAST_MEMORY: Bytes = Bytes(32 << 20);
 /// The port in the Unix socket's name where no TCP address says another.
 const DEFAULT_PORT: u16 = 5432;
 
@@ -47,10 +49,12 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     let addresses = addresses(&settings)?;
     access::check_trust(&settings, &addresses)?;
     let room = room(&settings)?;
+    let buffers = buffers(&settings)?;
+    let memory = memory(&settings, buffers as u64)?;
     let options = sql::database::Options {
         cores: Some(cores(&settings)?),
         pin: true,
-        memory: Some(buffers(&settings)?),
+        memory: Some(buffers),
         file_io: match settings.file_io.unwrap_or(FileIoKind::Auto) {
             FileIoKind::Auto => runtime::FileIo::Auto,
             FileIoKind::IoUring => runtime::FileIo::IoUring,
@@ -67,6 +71,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
     let database = Database::open(&data, options).map_err(|fault| open_fault(&data, &fault))?;
+    database.bound_memory(memory.0).map_err(|e| format!("the memory watch did not start: {e}"))?;
+    log::info!("sessions may take {memory} of memory beside the buffers");
     for fact in database.facts() {
         log::info!("{fact}");
     }
@@ -226,8 +232,7 @@ fn cores(settings: &ServeSettings) -> Result<usize, String> {
 
 /// Bytes of the buffer pool: what was said, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
-    let memory = runtime::account::available_bytes()
-        .map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
+    let memory = available_bytes()?;
     let (wanted, most) = (settings.buffers.unwrap_or(Bytes(memory / 4)), Bytes(memory / 10 * 9));
     if wanted > most {
         return Err(format!(
@@ -241,6 +246,27 @@ fn buffers(settings: &ServeSettings) -> Result<usize, String> {
         return Err(format!("--buffers {wanted} is too little for {cores} cores: at least {least}"));
     }
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
+}
+
+/// Bytes that sessions may take together: what was said, or three quarters of what the buffers leave. The last quarter is
+/// for stacks, the kernel's buffers, and memory that is free and not given back.
+fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
+    let all = available_bytes()?;
+    let wanted = settings.memory.unwrap_or(Bytes((all.saturating_sub(buffers) / 4 * 3).max(LEAST_MEMORY.0)));
+    if wanted < LEAST_MEMORY {
+        return Err(format!("--memory {wanted} is too little: at least {LEAST_MEMORY}"));
+    }
+    if settings.memory.is_some() && wanted.0.saturating_add(buffers) > all {
+        let (buffers, all) = (Bytes(buffers), Bytes(all));
+        return Err(format!(
+            "--memory {wanted} and buffers of {buffers} do not fit this machine's memory of {all}"
+        ));
+    }
+    Ok(wanted)
+}
+
+fn available_bytes() -> Result<u64, String> {
+    runtime::account::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))
 }
 
 /// Connections at one time: what was said, or the defaults, as far as open descriptors allow them. Raises their limit as

@@ -76,6 +76,10 @@ pub struct ServeSettings {
     /// Memory for the buffer pool, as in 2GiB [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_BUFFERS")]
     pub buffers: Option<Bytes>,
+    /// Memory that all sessions may take together beside the buffers, as in 4GiB; past it statements fail with 53200
+    /// [default: three quarters of what the buffers leave]
+    #[arg(long, value_name = "SIZE", env = "ALLCORE_MEMORY")]
+    pub memory: Option<Bytes>,
     /// How clients prove who they are [default: trust]
     #[arg(long, value_name = "KIND", env = "ALLCORE_AUTH")]
     pub auth: Option<AuthKind>,
@@ -149,6 +153,7 @@ impl ServeSettings {
             ("socket-dir", self.socket_dir != other.socket_dir),
             ("cores", self.cores != other.cores),
             ("buffers", self.buffers != other.buffers),
+            ("memory", self.memory != other.memory),
             ("file-io", self.file_io != other.file_io),
             ("max-connections", self.max_connections != other.max_connections),
             (
@@ -168,6 +173,7 @@ impl ServeSettings {
         self.socket_dir = other.socket_dir;
         self.cores = other.cores;
         self.buffers = other.buffers;
+        self.memory = other.memory;
         self.file_io = other.file_io;
         self.max_connections = other.max_connections;
         self.superuser_reserved_connections = other.superuser_reserved_connections;

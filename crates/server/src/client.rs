@@ -139,6 +139,7 @@ impl Client for WireClient<'_, '_, '_> {
                     Some(head) => 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize,
                     None => 5,
                 };
+                runtime::account::ask(wanted).map_err(SqlError::interrupted)?;
                 self.wire.fill(wanted).map_err(|fault| self.no_data(&fault))?;
                 continue;
             };

@@ -7,6 +7,7 @@
 //! - what the session holds is given back when the connection goes, however it goes.
 
 mod door;
+mod room;
 
 use crate::client::WireClient;
 use crate::decode::{self, Fields, Frame, Violation};
@@ -115,6 +116,8 @@ struct Live {
     session: Session,
     /// An extended-protocol message failed: skip to the next Sync.
     skipping: bool,
+    /// The type of a message there is no memory for, and its bytes still to come, which are thrown away.
+    refused: Option<(u8, usize)>,
     /// The statement text being run, kept apart from the receive buffer, which a COPY goes on reading.
     text: String,
 }
@@ -194,7 +197,14 @@ impl Connection {
     fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
         while let Some(reason) = io.interrupt().take() {
             let (code, message) = match reason {
-                Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout | Reason::Memory => continue,
+                Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
+                // `Live::refuses` looks at a message that has not come whole. Cursors and prepared statements go with
+                // their session alone.
+                Reason::Memory if !self.holds_much_idle(io) => continue,
+                Reason::Memory => (
+                    SqlState::OUT_OF_MEMORY,
+                    "terminating idle connection, which holds memory the server needs",
+                ),
                 // Its transaction has ended meanwhile.
                 Reason::TransactionTimeout | Reason::RetainedLog if !self.in_transaction() => continue,
                 Reason::Shutdown | Reason::Terminate | Reason::TransactionTimeout | Reason::RetainedLog => {
@@ -273,8 +283,16 @@ impl Serve for Connection {
 impl Live {
     fn serve(&mut self, wire: &mut Wire<'_, '_>) -> Result<Flow, Fault> {
         loop {
+            if self.refused.is_some() && !self.pass_refused(wire) {
+                return Ok(Flow::Continue);
+            }
             let frame = decode::frame(wire.input()).map_err(|v| Fault::Fatal(violation(&v)))?;
-            let Frame::Message { kind, total } = frame else { return Ok(Flow::Continue) };
+            let Frame::Message { kind, total } = frame else {
+                if wire.input().len() < 5 || !self.refuses(wire) {
+                    return Ok(Flow::Continue);
+                }
+                continue;
+            };
             let done = match kind {
                 b'X' => return Ok(Flow::Close),
                 b'S' => self.sync(wire, total),
@@ -313,13 +331,19 @@ impl Live {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let mut fields = Fields::new(&wire.input()[5..total]);
-        let read = fields.string().and_then(|sql| fields.end().map(|()| text.push_str(sql)));
+        // The text is kept apart from the message.
+        let read = room::ask(total).and_then(|()| {
+            let sql = fields.string()?;
+            fields.end()?;
+            text.push_str(sql);
+            Ok(())
+        });
         wire.consume(total);
         let outcome = match read {
             Ok(()) => self.run_query(wire, &text),
             Err(fault) => {
                 self.session.fail();
-                Err(fault.into())
+                Err(fault)
             }
         };
         if text.capacity() <= KEPT_TEXT {
@@ -408,6 +432,8 @@ impl Live {
 
     fn bind(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let outcome = (|| {
+            // The parameters are kept apart from the message, and read into values.
+            room::ask(2 * total)?;
             let mut fields = Fields::new(&wire.input()[5..total]);
             let (portal, statement) = (fields.string()?, fields.string()?);
             let formats = read_formats(&mut fields)?;

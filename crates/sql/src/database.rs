@@ -284,6 +284,19 @@ impl Database {
         &self.shared.runtime
     }
 
+    /// Bounds the memory that this process's sessions take together (`limit` bytes), where the allocator is
+    /// [`runtime::account::Counting`]. Past it a session that asks for much gets 53200, and the statement of the session
+    /// that holds most is stopped. Once in a process.
+    ///
+    /// # Errors
+    /// When no thread can be had to watch it.
+    pub fn bound_memory(&self, limit: u64) -> std::io::Result<()> {
+        let mut relief = crate::memory::Relief::new(&self.shared.board);
+        runtime::account::watch(move || relief.round())?;
+        runtime::account::set_limit(limit);
+        Ok(())
+    }
+
     /// The store below, for tools that look inside.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {

@@ -15,6 +15,7 @@ pub mod exec;
 pub mod expr;
 pub mod functions;
 pub mod key;
+mod memory;
 pub mod normalize;
 pub mod parse;
 pub mod plan;

@@ -178,5 +178,5 @@ fn open(
     }
     encode::key_data(out, session.id(), place.secret());
     encode::ready(out, session.status());
-    Ok(Live { _place: place, session, skipping: false, text: String::new() })
+    Ok(Live { _place: place, session, skipping: false, refused: None, text: String::new() })
 }

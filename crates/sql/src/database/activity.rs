@@ -176,6 +176,12 @@ impl Board {
         found.inspect(|interrupt| interrupt.raise(reason)).is_some()
     }
 
+    /// The session that holds most memory, and how much; None without sessions.
+    pub fn largest(&self) -> Option<(u32, i64)> {
+        let numbers = self.numbers.lock();
+        numbers.interrupts.iter().map(|(session, one)| (*session, one.held())).max_by_key(|(_, held)| *held)
+    }
+
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
         let awaited: HashMap<u32, Awaited> = {

@@ -91,6 +91,7 @@ impl<'s> Aggregation<'s> {
             return Ok(found);
         }
         let mut by_key: HashMap<&[u8], usize> = HashMap::new();
+        let before = runtime::account::held();
         let (mut key, mut packed) = (Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
@@ -114,7 +115,9 @@ impl<'s> Aggregation<'s> {
                 by_key.insert(memory.bump.alloc_slice_copy(&key), found.len() - 1);
                 let each = size_of::<Group<'_>>() + self.calls.len() * size_of::<Accumulator>();
                 let table = by_key.capacity() * size_of::<(&[u8], usize)>();
-                if used(&memory.bump) + found.len() * each + table > cx.work_mem() {
+                // States grow (array_agg), and so may what lies below: that is why it may be twice as much.
+                let grown = runtime::account::held() - before > 2 * cx.work_mem() as i64;
+                if grown || used(&memory.bump) + found.len() * each + table > cx.work_mem() {
                     *late = Some(cx.sorter());
                 }
                 found.len() - 1

@@ -69,6 +69,18 @@ impl SqlError {
     }
 }
 
+/// 53200, with what the session may hold.
+#[cold]
+fn out_of_memory() -> SqlError {
+    let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
+    match runtime::account::is_short() {
+        true => error.with_detail("The server's sessions hold all the memory it may use (--memory)."),
+        false => error
+            .with_detail("The session would hold more memory than it may.")
+            .with_hint("Its limit is the setting \"statement_memory\"."),
+    }
+}
+
 /// The client's error for an interrupted statement.
 #[cold]
 pub(crate) fn from_interrupt(reason: Reason) -> SqlError {
@@ -92,7 +104,7 @@ pub(crate) fn from_interrupt(reason: Reason) -> SqlError {
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             "terminating connection due to idle-in-transaction timeout",
         ),
-        Reason::Memory => (SqlState::OUT_OF_MEMORY, "out of memory"),
+        Reason::Memory => return out_of_memory(),
     };
     SqlError::new(code, message)
 }

@@ -20,6 +20,7 @@ use super::{Arena, Executor, File, constraint, from_txn, tree};
 use crate::catalog::{Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::memory;
 use crate::plan::{Check, ColumnRead, Reg};
 use crate::row::{self, POINTER};
 use crate::types::{Datum, WidePointer};
@@ -92,6 +93,7 @@ pub(crate) fn fetch<'x>(
     if length > LONGEST {
         return Err(lost(pointer));
     }
+    memory::ask(length)?;
     let bytes = bump.try_alloc_slice_fill_copy(length, 0).map_err(|_| {
         SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail(format!("Failed on request of size {length}."))

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::error::{SqlError, SqlState};
 use crate::functions::{Comparison, Fast, Function};
+use crate::memory;
 use crate::types::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, compare, length, registry, text};
 
 /// Arguments kept on the stack; longer lists go to the arena.
@@ -116,6 +117,7 @@ impl Call {
         if function.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
+        memory::ask_for_call(function, arguments)?;
         (function.code)(context, arguments)
     }
 

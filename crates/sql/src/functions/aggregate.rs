@@ -10,6 +10,7 @@ use super::strings::bounded;
 use super::{Bound, CastContext, bad_argument};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::memory;
 use crate::types::numeric::{Numeric, Operation, combine_small, store_small};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, Interval, Type, Value, compare, oid, registry};
 
@@ -407,9 +408,18 @@ impl Accumulator {
                 oid::INT4 => Datum::Int4(*bits as i32),
                 _ => Datum::Int8(*bits),
             }),
-            State::Text(text) => Ok(Datum::Text(arena.alloc_str(text))),
-            State::Bytes(bytes) => Ok(Datum::Bytea(arena.alloc_slice_copy(bytes))),
-            State::Array(builder) => Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish())))),
+            State::Text(text) => {
+                memory::ask(text.len())?;
+                Ok(Datum::Text(arena.alloc_str(text)))
+            }
+            State::Bytes(bytes) => {
+                memory::ask(bytes.len())?;
+                Ok(Datum::Bytea(arena.alloc_slice_copy(bytes)))
+            }
+            State::Array(builder) => {
+                memory::ask(2 * builder.size())?;
+                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
 use super::{Function, func};
 use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
+use crate::memory;
 use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
 use crate::work;
@@ -23,6 +24,12 @@ pub(super) fn bounded(length: usize) -> Result<()> {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
     }
     Ok(())
+}
+
+/// Asks for the memory of a text before it is made: the text, and its copy in the arena.
+fn room(length: usize) -> Result<()> {
+    bounded(length)?;
+    memory::ask(2 * length)
 }
 
 /// Where a part ends that begins at `start` and has this length.
@@ -76,6 +83,7 @@ fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) ->
     if wanted > LENGTH_MAX / 4 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
     }
+    room(wanted + input.len())?;
     let (mut padding, mut missing) = (String::new(), wanted - present);
     let whole = work::count_characters(fill)?;
     while missing >= whole {
@@ -166,7 +174,7 @@ fn replace(input: &str, from: &str, to: &str) -> Result<String> {
 
 fn repeat<'a>(input: &str, count: usize, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     let length = input.len().saturating_mul(count);
-    bounded(length)?;
+    room(length)?;
     if length <= runtime::work::STRIDE {
         return Ok(give_text(&input.repeat(count), arena));
     }
@@ -479,7 +487,7 @@ fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &st
 
 /// `||`; where one side is no text, the binder has cast it.
 fn concatenate<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    bounded(text(a[0])?.len() + text(a[1])?.len())?;
+    room(text(a[0])?.len() + text(a[1])?.len())?;
     Ok(concat_text(cx, text(a[0])?, text(a[1])?))
 }
 

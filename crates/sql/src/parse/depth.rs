@@ -19,18 +19,20 @@ struct Level {
     relations: u32,
 }
 
-/// Checks a text.
+/// Checks a text; how many tokens it has.
 ///
 /// # Errors
 /// 54001 when it nests too deeply.
-pub(super) fn check(text: &str) -> Result<(), SqlError> {
+pub(super) fn check(text: &str) -> Result<usize, SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;
     let mut deepest = 0_u32;
     let mut seen = 0;
+    let mut tokens = 0;
     let is_whole = crate::normalize::for_each_token(text, |start, end| {
         let token = &text.as_bytes()[start..end];
         seen = end;
+        tokens += 1;
         match token {
             [b'(' | b'['] => {
                 depth += 1;
@@ -80,7 +82,7 @@ pub(super) fn check(text: &str) -> Result<(), SqlError> {
         return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
             .with_hint(format!("The statement nests more than {MAX_DEPTH} levels deep.")));
     }
-    Ok(())
+    Ok(tokens)
 }
 
 /// How deep comments nest in a comment, or in what has no end.

@@ -19,6 +19,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
 
 use crate::error::{SqlError, SqlState};
+use crate::memory;
 
 /// One statement of a text.
 #[derive(Debug)]
@@ -33,12 +34,18 @@ pub struct Parsed {
 /// statements that miss every plan cache come here.
 static PARSER: Mutex<()> = Mutex::new(());
 
+/// Bytes of memory a token may take at most until its statement is planned, and a byte of a token. The parser is C code,
+/// whose memory nobody counts, and neither it nor the binder can be stopped: so all of it is asked for before.
+const TOKEN: usize = 700;
+const BYTE: usize = 8;
+
 /// Parses all statements of a text.
 ///
 /// # Errors
-/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply.
+/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when its tree may be too large.
 pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
-    depth::check(text)?;
+    let tokens = depth::check(text)?;
+    memory::ask(tokens.saturating_mul(TOKEN).saturating_add(text.len().saturating_mul(BYTE)))?;
     let tree = run(text).map_err(|message| describe(text, &message))?;
     let mut statements = Vec::with_capacity(tree.stmts.len());
     for raw in tree.stmts {

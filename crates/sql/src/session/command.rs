@@ -12,6 +12,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::expr::EvalContext;
 use crate::functions;
+use crate::memory;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Statement};
 use crate::types::Datum;
 use runtime::fiber;
@@ -108,7 +109,7 @@ impl Session {
                     error.position = error.position.map(|position| position + before);
                     error
                 })?;
-                self.prepared.insert(name.clone(), planned);
+                self.keep_prepared(name, planned);
                 client.complete("PREPARE");
             }
             Command::Execute { name, arguments, places } => {
@@ -116,10 +117,10 @@ impl Session {
             }
             Command::Deallocate(name) => {
                 match name {
-                    None => self.prepared.clear(),
+                    None => self.forget_prepared(),
                     Some(name) => {
                         self.find_prepared(name)?;
-                        self.prepared.remove(name);
+                        self.close_statement(name);
                     }
                 }
                 client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
@@ -128,7 +129,7 @@ impl Session {
                 if *all {
                     self.refuse_block("DISCARD ALL")?;
                     self.portals.clear();
-                    self.prepared.clear();
+                    self.forget_prepared();
                     self.environment.discard();
                     self.environment.table.reset_all()?;
                 }
@@ -301,7 +302,7 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
         self.lock_tables(query)?;
-        let mut kept = KeptRows::new(self.environment.table.work_mem);
+        let mut kept = KeptRows::new(memory::for_kept(self.environment.table.work_mem));
         let store = Arc::clone(self.shared.engine.store());
         let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
         self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
@@ -311,7 +312,7 @@ impl Session {
             uses: Vec::new(),
             first_parameter: None,
         };
-        let planned = Planned::new("", &[], Some(compiled));
+        let planned = Planned::new("", &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);

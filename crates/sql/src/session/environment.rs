@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use runtime::awaited::Awaited;
+use runtime::interrupt::Interrupt;
 use txn::{TableLock, TxnSession, Wait};
 
 use super::characteristics::Characteristics;
@@ -61,13 +62,13 @@ impl SessionEnvironment {
         definitions: Arc<Definitions>,
         txn: TxnSession,
         user: &str,
-        session: u32,
+        (session, interrupt): (u32, &Arc<Interrupt>),
     ) -> SessionEnvironment {
         SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
-            table: SettingsTable::new(user, &shared.given, txn.wait_limits()),
+            table: SettingsTable::new(user, &shared.given, (txn.wait_limits(), interrupt)),
             txn,
             characteristics: Characteristics::PLAIN,
             user: user.to_owned(),

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::interrupt::Interrupt;
+use runtime::interrupt::{Interrupt, Reason};
 
 pub use client::{Client, Notice, Severity};
 pub(crate) use environment::{SessionEnvironment, clock};
@@ -57,6 +57,8 @@ pub struct Session {
     environment: SessionEnvironment,
     block: Block,
     prepared: HashMap<String, Arc<Planned>>,
+    /// Bytes of their plans.
+    prepared_bytes: usize,
     /// The unnamed statement.
     unnamed: Option<Arc<Planned>>,
     portals: HashMap<String, Portal>,
@@ -83,10 +85,11 @@ impl Session {
         let txn = shared.engine.session().map_err(from_txn)?;
         txn.set_label(seat.session);
         Ok(Session {
-            environment: SessionEnvironment::new(shared, definitions, txn, user, seat.session),
+            environment: SessionEnvironment::new(shared, definitions, txn, user, (seat.session, interrupt)),
             shared: Arc::clone(shared),
             block: Block::default(),
             prepared: HashMap::new(),
+            prepared_bytes: 0,
             unnamed: None,
             portals: HashMap::new(),
             current: Portal::default(),
@@ -131,11 +134,19 @@ impl Session {
         self.check_allowed(&planned)?;
         match name {
             "" => self.unnamed = Some(planned),
-            _ => {
-                self.prepared.insert(name.to_owned(), planned);
-            }
+            _ => self.keep_prepared(name, planned),
         }
         Ok(())
+    }
+
+    fn keep_prepared(&mut self, name: &str, planned: Arc<Planned>) {
+        self.prepared_bytes += planned.bytes;
+        self.prepared.insert(name.to_owned(), planned);
+    }
+
+    fn forget_prepared(&mut self) {
+        self.prepared.clear();
+        self.prepared_bytes = 0;
     }
 
     /// Makes a portal of a prepared statement and its parameters.
@@ -266,7 +277,8 @@ impl Session {
         match name {
             "" => self.unnamed = None,
             _ => {
-                self.prepared.remove(name);
+                let gone = self.prepared.remove(name);
+                self.prepared_bytes -= gone.map_or(0, |planned| planned.bytes);
             }
         }
     }
@@ -408,6 +420,13 @@ impl Session {
             b'T' => State::InTransaction,
             _ => State::Failed,
         });
+        if self.interrupt.is_pending() {
+            // It came too late for its statement, which has given back what it held.
+            self.interrupt.clear(Reason::Memory);
+        }
+        if self.status() == b'I' && self.portals.is_empty() {
+            runtime::account::settle(self.prepared_bytes as i64);
+        }
     }
 }
 

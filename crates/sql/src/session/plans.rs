@@ -3,11 +3,15 @@
 //! Two ways in: a text whose literals are lifted out (simple protocol), and a text as it is with its declared parameter
 //! types (extended protocol). Entries are found by hash and then compared whole. A plan is good while its database's
 //! generation is; a stale one is replaced when it is met.
+//!
+//! A core keeps at most [`KEPT`] plans of each kind and a bounded number of bytes; beyond that it begins anew. A large
+//! plan is kept when its statement comes a second time, so that large statements run once leave nothing behind.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use runtime::account;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::normalize::{Normalized, Template};
@@ -34,15 +38,19 @@ pub(super) struct Planned {
     pub types: Arc<[u32]>,
     /// The plan; None for an empty text.
     pub compiled: Option<Compiled>,
+    /// Bytes of memory it takes: what making it left allocated.
+    pub bytes: usize,
 }
 
 impl Planned {
-    /// A plan, under a number of its own.
-    pub fn new(text: &str, types: &[u32], compiled: Option<Compiled>) -> Planned {
+    /// A plan that took so many bytes to make, under a number of its own.
+    pub fn new(text: &str, types: &[u32], compiled: Option<Compiled>, bytes: usize) -> Planned {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         // Relaxed: numbers differ, that is all. Taken where a plan is made, which costs far more.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Planned { number, text: text.into(), types: types.into(), compiled }
+        // Twice its text: here and as a template.
+        let bytes = bytes + size_of::<Planned>() + 2 * text.len();
+        Planned { number, text: text.into(), types: types.into(), compiled, bytes }
     }
 
     /// The generation the plan was made against.
@@ -51,18 +59,73 @@ impl Planned {
     }
 }
 
-#[derive(Default)]
 struct Cache {
     by_template: HashMap<(Scope, u64), (Template, Arc<Planned>)>,
     by_text: HashMap<(Scope, u64), Arc<Planned>>,
     normalized: Option<Normalized>,
+    /// Bytes of the plans in both maps.
+    bytes: usize,
+    /// Hashes of the large statements that came last.
+    large: [u64; 64],
+    next_large: usize,
+}
+
+impl Cache {
+    /// Whether a plan is to be kept; makes room for it.
+    fn admits(&mut self, hash: u64, bytes: usize) -> bool {
+        let most = most_bytes();
+        if bytes > most / 8 || bytes > LARGE && !self.was_seen(hash) {
+            return false;
+        }
+        if self.bytes + bytes > most || self.by_template.len() >= KEPT || self.by_text.len() >= KEPT {
+            self.by_template.clear();
+            self.by_text.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        // The core's from now on, not the session's.
+        account::settle(account::held() - bytes as i64);
+        true
+    }
+
+    /// Whether a large statement came before; remembers it.
+    fn was_seen(&mut self, hash: u64) -> bool {
+        let seen = self.large.contains(&hash);
+        if !seen {
+            self.large[self.next_large] = hash;
+            self.next_large = (self.next_large + 1) % self.large.len();
+        }
+        seen
+    }
+
+    fn replaced(&mut self, plan: Option<&Planned>) {
+        self.bytes -= plan.map_or(0, |plan| plan.bytes);
+    }
+}
+
+/// Bytes of plans a core keeps.
+fn most_bytes() -> usize {
+    let share = account::limit() / SHARE / runtime::core_count() as i64;
+    usize::try_from(share).unwrap_or(0).min(MOST_BYTES)
 }
 
 /// Plans of each kind a core keeps; beyond that it begins anew, which costs less than remembering who was used when.
 const KEPT: usize = 4096;
+/// Bytes of plans a core keeps at most, and the share of the server's memory that all cores' plans may take.
+const MOST_BYTES: usize = 64 << 20;
+const SHARE: i64 = 8;
+/// A plan of more bytes is not kept the first time.
+const LARGE: usize = 64 << 10;
 
 thread_local! {
-    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+    static CACHE: RefCell<Cache> = RefCell::new(Cache {
+        by_template: HashMap::new(),
+        by_text: HashMap::new(),
+        normalized: None,
+        bytes: 0,
+        large: [0; 64],
+        next_large: 0,
+    });
 }
 
 /// A reusable reader of texts. It is given back with [`give_normalized`].
@@ -88,10 +151,10 @@ pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned
     let Some(compiled) = &planned.compiled else { return };
     let template = Template::new(text, &read.literals, compiled.uses.clone());
     CACHE.with_borrow_mut(|cache| {
-        if cache.by_template.len() >= KEPT {
-            cache.by_template.clear();
+        if cache.admits(read.hash, planned.bytes) {
+            let before = cache.by_template.insert((scope, read.hash), (template, Arc::clone(planned)));
+            cache.replaced(before.as_ref().map(|(_, plan)| &**plan));
         }
-        cache.by_template.insert((scope, read.hash), (template, Arc::clone(planned)));
     });
 }
 
@@ -113,9 +176,10 @@ pub(super) fn by_text(scope: Scope, text: &str, types: &[u32]) -> Option<Arc<Pla
 /// Keeps a plan for its text and types.
 pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
     CACHE.with_borrow_mut(|cache| {
-        if cache.by_text.len() >= KEPT {
-            cache.by_text.clear();
+        let hash = text_hash(&planned.text, &planned.types);
+        if cache.admits(hash, planned.bytes) {
+            let before = cache.by_text.insert((scope, hash), Arc::clone(planned));
+            cache.replaced(before.as_deref());
         }
-        cache.by_text.insert((scope, text_hash(&planned.text, &planned.types)), Arc::clone(planned));
     });
 }

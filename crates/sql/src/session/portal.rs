@@ -12,6 +12,9 @@ use crate::error::SqlError;
 use crate::expr::Environment;
 use crate::types::{Datum, Type, binary, text};
 
+/// Larger parameters' buffer is not kept.
+const KEPT_BYTES: usize = 16 << 10;
+
 /// A portal. Parameters are kept as they came and read when it runs, into the statement's own arena.
 #[derive(Default)]
 pub(super) struct Portal {
@@ -60,6 +63,9 @@ impl Portal {
 
     /// Forgets everything but the buffers.
     pub fn close(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = SmallVec::new();
+        }
         self.planned = None;
         self.kept = None;
         self.done = false;

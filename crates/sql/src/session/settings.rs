@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use runtime::interrupt::Interrupt;
 use txn::WaitLimits;
 
 use super::characteristics::{self, Characteristics};
 use super::client::Severity;
 use crate::database::Given;
 use crate::error::{SqlError, SqlState};
+use crate::memory;
 use crate::plan::{Isolation, TransactionModes};
 use crate::types::Settings;
 use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
@@ -136,6 +138,7 @@ const KNOWN: &[Known] = &[
     known("shared_buffers", Kind::Given(Change::AtStart), "", false),
     known("ssl", Kind::Given(Change::ByFile), "", false),
     known("standard_conforming_strings", Kind::Bool, "on", true),
+    known("statement_memory", Kind::Memory, "", false),
     known("statement_timeout", Kind::Time, "0", false),
     known("superuser_reserved_connections", Kind::Given(Change::AtStart), "", false),
     known(
@@ -195,9 +198,21 @@ pub(crate) struct SettingsTable {
     pub work_mem: usize,
     /// As `work_mem`, for keys and indexes being built.
     pub maintenance_work_mem: usize,
+    /// Bytes of memory the session may hold: its statement, cursors and prepared statements.
+    statement_memory: u64,
+    /// `work_mem` and `maintenance_work_mem` as they were set; what is in effect is bounded by `statement_memory`.
+    wanted: (usize, usize),
+    /// Bounded by `statement_memory`.
+    interrupt: Arc<Interrupt>,
     user: String,
     /// The least loud of the messages the client is told (`client_min_messages`); None: errors only.
     least: Option<Severity>,
+}
+
+/// Half of what all sessions may hold together, in whole kilobytes; the most the setting takes where nothing bounds it.
+fn default_statement_memory() -> u64 {
+    let half = u64::try_from(runtime::account::limit() / 2).unwrap_or(0);
+    half.clamp(64 << 10, (i32::MAX as u64) << 10) & !1023
 }
 
 fn position(name: &str) -> Option<usize> {
@@ -242,7 +257,7 @@ pub(super) fn transaction_modes(
 
 /// Checks a value that sessions are to begin with.
 pub fn check_setting(name: &str, value: &str) -> Result<(), SqlError> {
-    SettingsTable::new("", &Arc::default(), &Arc::default()).set(name, Some(value), false)
+    SettingsTable::new("", &Arc::default(), (&Arc::default(), &Arc::default())).set(name, Some(value), false)
 }
 
 fn no_boolean(name: &str) -> SqlError {
@@ -257,9 +272,14 @@ fn invalid(name: &str, value: &str) -> SqlError {
 
 impl SettingsTable {
     /// The defaults, for a user of a server of which this is given.
-    pub fn new(user: &str, given: &Arc<Given>, limits: &Arc<WaitLimits>) -> SettingsTable {
+    pub fn new(
+        user: &str,
+        given: &Arc<Given>,
+        (limits, interrupt): (&Arc<WaitLimits>, &Arc<Interrupt>),
+    ) -> SettingsTable {
         let own = |known: &Known| match known.name {
             "session_authorization" => user.to_owned(),
+            "statement_memory" => show_memory(default_statement_memory() >> 10),
             _ => known.default.to_owned(),
         };
         let values: Vec<String> = KNOWN.iter().map(own).collect();
@@ -283,9 +303,13 @@ impl SettingsTable {
             defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
+            statement_memory: default_statement_memory(),
+            wanted: (4 << 20, 64 << 20),
+            interrupt: Arc::clone(interrupt),
             user: user.to_owned(),
         };
         table.set_search_path("\"$user\", public");
+        table.bound_memory();
         table
     }
 
@@ -456,14 +480,14 @@ impl SettingsTable {
             "log_min_duration_statement" => {
                 self.log_min_duration = parse_time(&proper).map(Duration::from_millis);
             }
-            "work_mem" | "maintenance_work_mem" => {
-                let bytes = usize::try_from(parse_memory(known.name, value)? << 10).unwrap_or(usize::MAX);
-                let kept = if known.name == "work_mem" {
-                    &mut self.work_mem
-                } else {
-                    &mut self.maintenance_work_mem
-                };
-                *kept = bytes;
+            "work_mem" | "maintenance_work_mem" | "statement_memory" => {
+                let bytes = parse_memory(known.name, value)? << 10;
+                match known.name {
+                    "work_mem" => self.wanted.0 = bytes as usize,
+                    "maintenance_work_mem" => self.wanted.1 = bytes as usize,
+                    _ => self.statement_memory = bytes,
+                }
+                self.bound_memory();
             }
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {
@@ -498,6 +522,14 @@ impl SettingsTable {
             _ => {}
         }
         Ok(proper)
+    }
+
+    /// Puts `statement_memory` into effect. Operators keep no more than a share of it, however much `work_mem` allows.
+    fn bound_memory(&mut self) {
+        self.interrupt.set_memory_limit(i64::try_from(self.statement_memory).unwrap_or(i64::MAX));
+        let most = self.statement_memory.min(default_statement_memory());
+        self.work_mem = memory::within(self.wanted.0, most);
+        self.maintenance_work_mem = memory::within(self.wanted.1, most);
     }
 
     fn set_search_path(&mut self, value: &str) {

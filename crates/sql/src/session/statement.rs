@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use runtime::{fiber, interrupt};
+use runtime::{account, fiber, interrupt};
 
 use super::characteristics::read_only_error;
 use super::client::Client;
@@ -13,6 +13,7 @@ use super::rows::KeptRows;
 use super::{Executed, Session, clock};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
+use crate::memory;
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
 use crate::plan::{Body, Command, CopyRelation, Plan, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
@@ -292,7 +293,7 @@ impl Session {
         let mut given = 0_u64;
         let mut rest = None;
         let work_mem = self.environment.table.work_mem;
-        let keep = || KeptRows::new(work_mem);
+        let keep = || KeptRows::new(memory::for_kept(work_mem));
         let environment = &self.environment;
         let store = self.shared.engine.store();
         let mut cx =
@@ -492,7 +493,8 @@ impl Session {
         let rows = |table: u32| catalog.statistics(table).map(|statistics| statistics.rows);
         let context = Context { catalog, search_path: &self.environment.table.search_path, rows: &rows };
         let text = &request.text[request.start..request.end];
-        let compiled = planner::compile(&context, request).map_err(|error| {
+        let (compiled, bytes) = account::measure(|| planner::compile(&context, request));
+        let compiled = compiled.map_err(|error| {
             // What PostgreSQL's grammar refuses is told there too.
             match self.block.status() == b'E' && crate::parse::parse(text).is_ok() {
                 true => SqlError::new(
@@ -502,7 +504,7 @@ impl Session {
                 false => error,
             }
         })?;
-        Ok(Arc::new(Planned::new(text, request.parameters, compiled)))
+        Ok(Arc::new(Planned::new(text, request.parameters, compiled, bytes)))
     }
 
     /// Starts the statement's time limit, if there is one.

@@ -1,0 +1,338 @@
+//! One session's hunger for memory fails its own statement (53200): the server stays below its bound, another session goes
+//! on, and what was used is given back.
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::Server;
+use postgres::{Client, SimpleQueryMessage};
+
+/// What the server is told it may use, in MiB; one session may hold half of it.
+const MEMORY: u64 = 128;
+const BUFFERS: u64 = 32;
+/// The program itself, stacks, the page table, and memory that is free and not given back yet.
+const BESIDE: u64 = 110;
+/// Conditions come true within this, or the test fails.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn start() -> Server {
+    let (memory, buffers) = (format!("{MEMORY}MiB"), format!("{BUFFERS}MiB"));
+    Server::start(&["--memory", &memory, "--buffers", &buffers, "--cores", "2"])
+}
+
+/// A line of the process's status, in MiB.
+fn status(server: &Server, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[track_caller]
+fn assert_bounded(server: &Server, what: &str) {
+    let peak = status(server, "VmHWM:");
+    let most = MEMORY + BUFFERS + BESIDE;
+    assert!(peak <= most, "{what}: {peak} MiB were resident, at most {most} may be\n{}", server.log());
+}
+
+/// The SQLSTATE a text fails with, or the first column of its last row.
+fn run(client: &mut Client, text: &str) -> Result<String, String> {
+    match client.simple_query(text) {
+        Ok(messages) => {
+            let last = messages.iter().rev().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("null").to_owned()),
+                _ => None,
+            });
+            Ok(last.unwrap_or_default())
+        }
+        Err(fault) => Err(fault.code().map_or_else(|| fault.to_string(), |code| code.code().to_owned())),
+    }
+}
+
+/// Runs `body` while another session inserts row after row and is never disturbed.
+fn beside(server: &Server, body: impl FnOnce()) {
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let mut other = server.connect();
+    other.batch_execute("create table if not exists beside (i int primary key); truncate beside").unwrap();
+    let over = AtomicBool::new(false);
+    let rows = std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let mut rows = 0;
+            loop {
+                other.execute("insert into beside values ($1)", &[&rows]).unwrap();
+                rows += 1;
+                if over.load(Ordering::Relaxed) {
+                    return (rows, other);
+                }
+            }
+        });
+        {
+            let _over = Over(&over);
+            body();
+        }
+        let (rows, mut other) = work.join().unwrap();
+        let found: i64 = other.query_one("select count(*) from beside", &[]).unwrap().get(0);
+        assert_eq!(found, i64::from(rows));
+        rows
+    });
+    assert!(rows > 0);
+}
+
+/// What a statement past its memory is answered.
+const REFUSED: Result<&str, &str> = Err("53200");
+
+/// Runs each text in a session, which is of use afterwards.
+fn try_all(cases: &[(&str, Result<&str, &str>)]) {
+    let server = start();
+    beside(&server, || {
+        let mut client = server.connect();
+        for (text, expected) in cases {
+            let shown: String = text.chars().take(200).collect();
+            let done = run(&mut client, text);
+            assert_eq!(done.as_deref().map_err(String::as_str), *expected, "{shown}");
+            assert_bounded(&server, &shown);
+            assert_eq!(run(&mut client, "rollback; select 1"), Ok("1".to_owned()), "{shown}");
+        }
+    });
+    assert_bounded(&server, "all of them");
+}
+
+#[test]
+fn a_value_too_large_for_memory_is_refused_before_it_is_built() {
+    let numbers: String = (0..60_000).map(|n| format!("({n}),")).collect();
+    let values = format!("select count(*) from (values {}(0)) v", numbers);
+    try_all(&[
+        ("select array_length(string_to_array(repeat('a,', 20000000), ','), 1)", REFUSED),
+        ("select length(encode(repeat('a', 40000000)::bytea, 'hex'))", REFUSED),
+        ("select length(repeat('a', 1000000000))", REFUSED),
+        ("select length(lpad('a', 200000000))", REFUSED),
+        ("select length(replace(repeat('a', 10000000), 'a', 'bcdefghi'))", REFUSED),
+        ("select length(upper(repeat('a', 25000000)))", REFUSED),
+        ("select length(repeat('a', 30000000) || repeat('b', 30000000))", REFUSED),
+        ("select length(repeat('a', 10000000))", Ok("10000000")),
+        (&values, REFUSED),
+        ("select sum(n) from (values (1), (2), (3)) v (n)", Ok("6")),
+    ]);
+}
+
+#[test]
+fn states_that_grow_row_by_row_end_their_statement_alone() {
+    try_all(&[
+        (
+            "select count(*) from (select array_agg(repeat('x', 1000) || n) from generate_series(1, 200000) n \
+             group by n % 1000) s",
+            REFUSED,
+        ),
+        ("select length(string_agg(repeat('x', 10000), '')) from generate_series(1, 20000)", REFUSED),
+        (
+            "with recursive r (n, t) as (select 1, 'x' union select n + 1, t || t from r where n < 40) \
+             select max(n) from r",
+            REFUSED,
+        ),
+        // These go to temporary pages, whatever the setting asks for.
+        ("set work_mem = '1000GB'", Ok("")),
+        (
+            "select count(*) from (select md5(n::text) as m from generate_series(1, 300000) n order by m) s",
+            Ok("300000"),
+        ),
+        (
+            "with recursive r (n) as (select 1 union select n + 1 from r where n < 100000) select count(*) from r",
+            Ok("100000"),
+        ),
+    ]);
+}
+
+#[test]
+fn open_cursors_count_and_go_to_temporary_pages() {
+    let server = start();
+    beside(&server, || {
+        let mut client = server.connect();
+        client.batch_execute("begin").unwrap();
+        for number in 0..60 {
+            let text = format!(
+                "declare c{number} cursor with hold for select n, repeat('x', 1000) from generate_series(1, 3000) n"
+            );
+            client.batch_execute(&text).unwrap();
+        }
+        client.batch_execute("commit").unwrap();
+        for number in 0..60 {
+            assert_eq!(
+                run(&mut client, &format!("move 2999 c{number}; fetch c{number}")),
+                Ok("3000".to_owned())
+            );
+        }
+        assert_bounded(&server, "60 cursors of 3 MB");
+    });
+}
+
+/// A session that speaks bytes, past its login.
+fn raw(server: &Server) -> TcpStream {
+    let mut socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    let body = b"\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+    socket.write_all(&(body.len() as u32 + 4).to_be_bytes()).unwrap();
+    socket.write_all(body).unwrap();
+    while answer(&mut socket).0 != b'Z' {}
+    socket
+}
+
+/// The server's next message.
+fn answer(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 5];
+    socket.read_exact(&mut head).unwrap();
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let mut body = vec![0; length - 4];
+    socket.read_exact(&mut body).unwrap();
+    (head[0], body)
+}
+
+#[test]
+fn unfinished_messages_are_bounded_together() {
+    const MESSAGE: usize = 20 << 20;
+    let server = start();
+    beside(&server, || {
+        let part = vec![b'x'; 16 << 20];
+        let mut sockets: Vec<TcpStream> = (0..16).map(|_| raw(&server)).collect();
+        for socket in &mut sockets {
+            socket.write_all(b"Q").unwrap();
+            socket.write_all(&(MESSAGE as u32 + 4).to_be_bytes()).unwrap();
+            // What the server has no memory for it throws away, so that this does not wait for ever.
+            socket.write_all(&part).unwrap();
+        }
+        assert_bounded(&server, "16 messages of 20 MiB");
+        // Every client is answered when its message is whole: that there is no memory, or what is wrong with it.
+        let mut refused = 0;
+        for socket in &mut sockets {
+            socket.write_all(&vec![b'x'; MESSAGE - part.len() - 1]).unwrap();
+            socket.write_all(b"\0").unwrap();
+            let (kind, body) = answer(socket);
+            let said = String::from_utf8_lossy(&body).into_owned();
+            assert_eq!(kind, b'E', "{said}");
+            refused += u32::from(said.contains("C53200"));
+            assert!(said.contains("C53200") || said.contains("C42601"), "{said}");
+            if !said.starts_with("SFATAL") {
+                assert_eq!(answer(socket).0, b'Z');
+            }
+        }
+        assert!(refused > 0, "16 messages of 20 MiB fit {MEMORY} MiB");
+        let mut client = server.connect();
+        assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+    });
+    assert_bounded(&server, "16 messages of 20 MiB, whole");
+}
+
+#[test]
+fn plans_are_bounded_by_their_bytes_and_large_ones_run_once_are_not_kept() {
+    let server = start();
+    let mut client = server.connect();
+    client.batch_execute("create table t (i int, v text)").unwrap();
+    let before = status(&server, "VmRSS:");
+    for round in 0..60 {
+        let rows: Vec<String> = (0..2000).map(|n| format!("({n}, lower('v{round}'))")).collect();
+        // A text that differs by more than its literals.
+        let text = format!("insert into t as t{round} (i, v) values {}", rows.join(","));
+        assert_eq!(run(&mut client, &text), Ok(String::new()));
+    }
+    given_back(&server, before + 40, "60 inserts of 2,000 rows");
+    assert_bounded(&server, "60 inserts of 2,000 rows");
+}
+
+/// Waits until no more is resident.
+#[track_caller]
+fn given_back(server: &Server, most: u64, what: &str) {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let now = status(server, "VmRSS:");
+        if now <= most {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {now} MiB stay, not {most}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn memory_is_given_back_after_the_statement() {
+    let server = start();
+    let mut client = server.connect();
+    assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+    let before = status(&server, "VmRSS:");
+    // Many small pieces, which an allocator likes to keep.
+    let text = "select count(*) from (select array_agg(n) from generate_series(1, 100000) n group by n) s";
+    run(&mut client, "set work_mem = '16MB'").unwrap();
+    let done = run(&mut client, text);
+    assert!(done == Ok("100000".to_owned()) || done == Err("53200".to_owned()), "{done:?}");
+    let rows: Vec<String> = (0..8000).map(|n| format!("({n}, 'v')")).collect();
+    let text = format!("select count(*) from (values {}) v", rows.join(","));
+    assert_eq!(run(&mut client, &text), Ok("8000".to_owned()));
+    given_back(&server, before + 40, "small pieces");
+}
+
+#[test]
+fn the_limit_is_a_setting_of_the_session() {
+    let server = start();
+    let mut client = server.connect();
+    assert_eq!(run(&mut client, "show statement_memory"), Ok("64MB".to_owned()));
+    let text = "select length(repeat('a', 4000000))";
+    assert_eq!(run(&mut client, text), Ok("4000000".to_owned()));
+    run(&mut client, "set statement_memory = '4MB'").unwrap();
+    assert_eq!(run(&mut client, text), Err("53200".to_owned()));
+    run(&mut client, "reset statement_memory").unwrap();
+    assert_eq!(run(&mut client, text), Ok("4000000".to_owned()));
+    assert_eq!(run(&mut client, "set statement_memory = '1kB'"), Err("22023".to_owned()));
+}
+
+#[test]
+fn the_largest_of_many_is_stopped_and_the_others_go_on() {
+    let server = start();
+    beside(&server, || {
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut client = server.connect();
+                    for _ in 0..10 {
+                        let text = "select length(string_agg(repeat('x', 10000), '')) \
+                                    from generate_series(1, 4000)";
+                        let done = run(&mut client, text);
+                        assert!(
+                            done == Ok("40000000".to_owned()) || done == Err("53200".to_owned()),
+                            "{done:?}"
+                        );
+                    }
+                });
+            }
+        });
+    });
+    assert_bounded(&server, "8 sessions of 40 MB");
+}
+
+#[test]
+fn the_issue_s_bombs_are_refused() {
+    let rows: String = (0..1_000_000).map(|n| format!("({n}),")).collect();
+    let values = format!("select count(*) from (values {rows}(0)) v");
+    try_all(&[
+        ("select array_length(string_to_array(repeat('a,', 200000000), ','), 1)", REFUSED),
+        ("select length(encode(repeat('a', 400000000)::bytea, 'hex'))", REFUSED),
+        (&values, REFUSED),
+        (
+            "select count(*) from (select array_agg(repeat('x', 10000)) from generate_series(1, 1000000) n \
+             group by n % 100000) s",
+            REFUSED,
+        ),
+        (
+            "with recursive r (n, t) as (select 1, repeat('x', 1000) union select n + 1, t || n from r) \
+             select length(string_agg(t, '')) from r",
+            REFUSED,
+        ),
+    ]);
+}

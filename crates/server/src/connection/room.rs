@@ -1,0 +1,70 @@
+//! Room in memory for a session's messages.
+//!
+//! A message whose length there is no memory for is thrown away as it comes, and answered with 53200 when it has come
+//! whole: the session goes on behind it.
+
+use super::{Connection, Fault, Live};
+use crate::encode::{self, Severity};
+use crate::wire::Wire;
+use runtime::account;
+use runtime::net::SessionIo;
+use sql::{SqlError, SqlState};
+
+/// An unfinished message of more bytes is taken for what its session holds.
+const LARGE_INPUT: usize = 1024 * 1024;
+
+/// Asks for so many bytes before they are used.
+#[inline]
+pub(super) fn ask(bytes: usize) -> Result<(), Fault> {
+    account::ask(bytes).map_err(|by| SqlError::interrupted(by).into())
+}
+
+impl Connection {
+    /// Whether an idle session holds much memory, other than for a message that has not come whole.
+    pub(super) fn holds_much_idle(&self, io: &SessionIo<'_>) -> bool {
+        let input = self.tls.as_ref().map_or(io.input(), |tls| tls.input());
+        input.len() <= LARGE_INPUT && account::is_large(io.interrupt().held())
+    }
+}
+
+impl Live {
+    /// Whether there is no memory for the rest of a message that has begun to come.
+    pub(super) fn refuses(&mut self, wire: &Wire<'_, '_>) -> bool {
+        let input = wire.input();
+        let Some(head) = input.first_chunk::<5>() else { return false };
+        let total = 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        // What is here will be copied, too.
+        let refused = account::ask(total.saturating_sub(input.len()).max(input.len())).is_err();
+        if refused {
+            self.refused = Some((head[0], total));
+        }
+        refused
+    }
+
+    /// Throws away what has come of a refused message. When that was all of it, tells the client; false before.
+    #[cold]
+    pub(super) fn pass_refused(&mut self, wire: &mut Wire<'_, '_>) -> bool {
+        let Some((kind, left)) = self.refused else { return true };
+        let here = wire.input().len().min(left);
+        wire.consume(here);
+        if here < left {
+            self.refused = Some((kind, left - here));
+            return false;
+        }
+        self.refused = None;
+        // Left over from a COPY that failed, or from an extended query, as in `serve`.
+        if self.skipping || matches!(kind, b'd' | b'c' | b'f') {
+            return true;
+        }
+        self.session.fail();
+        let fault = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail("There is no memory for a message of this length.");
+        encode::error(wire.output(), Severity::Error, &fault);
+        if kind == b'Q' {
+            self.ready(wire);
+        } else {
+            self.skipping = true;
+        }
+        true
+    }
+}
