@@ -19,20 +19,34 @@ struct Level {
     relations: u32,
 }
 
+/// How many tokens a text has.
+#[derive(Default)]
+pub(super) struct Tokens {
+    /// Names and keywords.
+    pub words: usize,
+    /// Literals, operators and signs.
+    pub others: usize,
+}
+
 /// Checks a text; how many tokens it has.
 ///
 /// # Errors
 /// 54001 when it nests too deeply.
-pub(super) fn check(text: &str) -> Result<usize, SqlError> {
+pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;
     let mut deepest = 0_u32;
     let mut seen = 0;
-    let mut tokens = 0;
+    let mut tokens = Tokens::default();
     let is_whole = crate::normalize::for_each_token(text, |start, end| {
         let token = &text.as_bytes()[start..end];
         seen = end;
-        tokens += 1;
+        match token {
+            [first, ..] if first.is_ascii_alphabetic() || matches!(*first, b'_' | b'"' | 128..) => {
+                tokens.words += 1;
+            }
+            _ => tokens.others += 1,
+        }
         match token {
             [b'(' | b'['] => {
                 depth += 1;
