@@ -6,8 +6,8 @@ mod common;
 
 use common::{Server, allcore, text};
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -139,6 +139,8 @@ fn no_damage_goes_unnoticed() {
     let restore = || {
         for (path, (_, bytes)) in &good {
             fs::write(path, bytes).unwrap();
+            // One that was removed is made anew, and a start refuses files that others may read.
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
         }
     };
     for (with_file, row) in [(true, 60), (true, 59), (true, 2), (false, 58), (false, 30)] {
