@@ -8,8 +8,8 @@ mod common;
 use common::{Server, SmallDisk, allcore, skip, succeed, text};
 use postgres::error::SqlState;
 use sql::database::{Database, Options};
-use std::fs;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -165,6 +165,8 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     let file = fs::File::create(&ballast).unwrap();
     std::io::copy(&mut std::io::Read::take(std::io::repeat(b'b'), 100 << 20), &mut &file).unwrap();
     file.sync_all().unwrap();
+    // A start refuses files that others may read.
+    file.set_permissions(Permissions::from_mode(0o600)).unwrap();
     // Held open it would keep its room.
     drop(file);
     let mut client = server.connect();
