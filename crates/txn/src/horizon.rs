@@ -26,6 +26,8 @@ const IDLE_TICK: Duration = Duration::from_millis(100);
 /// Time between looks at who keeps the log, and how many times the checkpoint distance it may be.
 const LOOK: Duration = Duration::from_secs(1);
 const KEPT_DISTANCES: u64 = 4;
+/// A horizon that has not moved for this long is told of.
+const HELD: Duration = Duration::from_secs(60);
 /// Transactions between two chances for others to run.
 const STEPS: u64 = 4096;
 
@@ -41,6 +43,10 @@ struct Progress {
     told: u64,
     /// The transaction that was last ended for the log it keeps.
     ended: u64,
+    /// Where the horizon stood at the last look, since when, and whether it has been said who holds it there.
+    stood: u64,
+    since: u64,
+    holder_told: bool,
 }
 
 /// What open transactions may keep of the log, and what is done about those that keep more.
@@ -119,6 +125,7 @@ impl Engine {
             return;
         }
         progress.next_look = now + LOOK.as_nanos() as u64;
+        self.tell_of_held_horizon(progress, now);
         let Some(kept) = self.kept_log() else { return };
         if kept.txid != progress.told
             && kept.bytes > KEPT_DISTANCES * self.store.wal.options().checkpoint_bytes
@@ -130,6 +137,40 @@ impl Engine {
         if kept.bytes > self.retained.bytes.load(Ordering::Relaxed) {
             self.end_for_kept_log(&kept, progress);
         }
+    }
+
+    /// Says once who has held the horizon where it stands.
+    fn tell_of_held_horizon(&self, progress: &mut Progress, now: u64) {
+        let horizon = self.horizon();
+        if std::mem::replace(&mut progress.stood, horizon) != horizon {
+            progress.since = now;
+            progress.holder_told = false;
+        }
+        let stood = Duration::from_nanos(now.saturating_sub(progress.since));
+        if stood < HELD || std::mem::replace(&mut progress.holder_told, true) {
+            return;
+        }
+        if let Some(session) = self.horizon_holder() {
+            log::warn!(
+                "session {session} has held back the horizon for {} s: what was deleted or replaced since then \
+                 cannot be removed before its transaction ends",
+                stood.as_secs()
+            );
+        }
+    }
+
+    /// The session that holds back the horizon: whose transaction is the oldest that runs, else whose snapshot is the
+    /// oldest in use. None where nobody does.
+    pub fn horizon_holder(&self) -> Option<u32> {
+        let horizon = self.horizon();
+        let oldest_writer =
+            self.slots.iter().map(|(_, slot)| slot).find(|slot| slot.txid() == horizon && horizon != 0);
+        let oldest_reader = || {
+            let readers = self.slots.iter().filter_map(|(_, slot)| Some((slot.floor.get()?, slot)));
+            readers.min_by_key(|(floor, _)| *floor).map(|(_, slot)| slot)
+        };
+        // Relaxed: information only.
+        oldest_writer.or_else(oldest_reader).map(|slot| slot.label.load(Ordering::Relaxed))
     }
 
     /// Has the session of a transaction ended that keeps more log than it may. Asks again at each look: a session that

@@ -352,3 +352,34 @@ fn the_transaction_that_keeps_the_log_is_known() {
         assert!(engine.store().checkpoint().unwrap() >= before);
     });
 }
+
+/// Who holds back the horizon is known: the oldest writer, else the oldest reader.
+#[test]
+fn the_session_that_holds_the_horizon_is_known() {
+    Bench::new("horizon-holder").run(|engine| {
+        let [writer, reader, other] = [7, 8, 9].map(|label| {
+            let session = engine.session().unwrap();
+            session.set_label(label);
+            session
+        });
+        // The horizon moves up to what holds it.
+        let held_by = |label: u32| {
+            for _ in 0..3000 {
+                if engine.horizon_holder() == Some(label) {
+                    return;
+                }
+                other.alone(|| other.put(&format!("{}", runtime::time::precise()), "1"));
+                fiber::sleep(Duration::from_millis(20));
+            }
+            panic!("held by {:?}, not {label}", engine.horizon_holder());
+        };
+        reader.start(RepeatableRead);
+        let _ = reader.all();
+        held_by(8);
+        writer.start(ReadCommitted);
+        writer.put("w", "1");
+        reader.commit(true).unwrap();
+        held_by(7);
+        writer.rollback().unwrap();
+    });
+}
