@@ -93,6 +93,18 @@ pub fn set(format: LogFormat, level: LogLevel) {
     });
 }
 
+/// Says why the command failed: one line, in the log's format where that is JSON.
+pub fn last_line(fault: &str) {
+    let fault = fault.trim().replace('\n', "; ");
+    match JSON.load(Ordering::Relaxed) {
+        true => log::error!("{fault}"),
+        false => {
+            flush();
+            eprintln!("allcore: {fault}");
+        }
+    }
+}
+
 /// Waits until what was logged is written, but not for long where nobody reads the log.
 pub fn flush() {
     let Some(queue) = QUEUE.get() else { return };

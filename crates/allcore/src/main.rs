@@ -125,15 +125,11 @@ fn main() -> ExitCode {
         Verb::Check { data } => check::run(&data),
         Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
     };
-    logger::flush();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            // One line, whatever the fault's own text holds.
-            eprintln!("allcore: {}", fault.trim().replace('\n', "; "));
-            ExitCode::FAILURE
-        }
+    if let Err(fault) = &outcome {
+        logger::last_line(fault);
     }
+    logger::flush();
+    if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// That `data` was served once; only `serve` makes a data folder.

@@ -11,9 +11,34 @@ use sync::atomic::{AtomicU64, Ordering};
 
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
-/// When a failed statement was last said, and how many were not since.
-static SAID: AtomicU64 = AtomicU64::new(0);
-static UNSAID: AtomicU64 = AtomicU64::new(0);
+
+/// Lines of a kind that may come in floods: one a second is logged, the others are counted.
+struct Flood {
+    said: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+static FAILURES: Flood = Flood::new();
+static TURNED_AWAY: Flood = Flood::new();
+
+impl Flood {
+    const fn new() -> Self {
+        Self { said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
+    }
+
+    /// Whether one more is to be logged: how many were not since the last one.
+    fn admit(&self) -> Option<u64> {
+        // Relaxed, all of them: a line more or less in a second does no harm.
+        let now = runtime::time::precise();
+        let last = self.said.load(Ordering::Relaxed);
+        if last != 0 && now.saturating_sub(last) < SECOND {
+            self.unsaid.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.said.store(now, Ordering::Relaxed);
+        Some(self.unsaid.swap(0, Ordering::Relaxed))
+    }
+}
 
 /// Text on one line, whatever it holds.
 pub struct OneLine<'a>(pub &'a str);
@@ -77,15 +102,7 @@ pub fn fatal(client: &Client<'_>, fault: &SqlError) {
 /// at most one in a second, and how many it left out.
 #[cold]
 pub fn failure(peer: &Peer, session: u32, fault: &SqlError) {
-    // Relaxed, all three: a line more or less in a second does no harm.
-    let now = runtime::time::precise();
-    let last = SAID.load(Ordering::Relaxed);
-    if last != 0 && now.saturating_sub(last) < SECOND {
-        UNSAID.fetch_add(1, Ordering::Relaxed);
-        return;
-    }
-    SAID.store(now, Ordering::Relaxed);
-    let unsaid = UNSAID.swap(0, Ordering::Relaxed);
+    let Some(unsaid) = FAILURES.admit() else { return };
     if unsaid > 0 {
         log::error!("{unsaid} further statements have failed since the last such line");
     }
@@ -104,5 +121,9 @@ pub fn concerns_operator(code: SqlState) -> bool {
 /// A connection that was closed without a word: too many are being refused already.
 #[cold]
 pub fn turned_away(peer: &Peer) {
-    log::warn!(client:% = Origin(peer); "too many connections are on their way in: one more is closed");
+    let Some(unsaid) = TURNED_AWAY.admit() else { return };
+    log::warn!(
+        client:% = Origin(peer), unsaid = unsaid;
+        "too many connections are on their way in: one more is closed"
+    );
 }
