@@ -232,6 +232,7 @@ impl Connection {
             Phase::Live(live) => live.session.id(),
             _ => 0,
         };
+        io.linger();
         record::fatal(&Client { peer: io.peer(), request: self.request.as_deref(), session }, fault);
         if let Ok(mut wire) = Wire::new(io, self.tls.as_deref_mut()) {
             encode::error(wire.output(), Severity::Fatal, fault);

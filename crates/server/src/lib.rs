@@ -58,7 +58,7 @@ impl Server {
         let mut listeners = Vec::new();
         for address in addresses {
             let door = Arc::clone(&shared);
-            let accept = move |accepted: &Accepted| match door.arrive(&accepted.peer) {
+            let accept = move |accepted: &Accepted| match door.arrive(accepted) {
                 Some(place) => {
                     let connection = Connection::new(Arc::clone(&door), place);
                     Some(Box::new(connection) as Box<dyn runtime::net::Serve>)

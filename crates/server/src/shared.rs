@@ -6,7 +6,7 @@ use crate::scram::{Verifier, random_bytes};
 use crate::throttle::{Throttle, TooMany};
 use crate::tls::Offer;
 use runtime::interrupt::Reason;
-use runtime::net::Peer;
+use runtime::net::{Accepted, Peer};
 use sql::database::Database;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -207,8 +207,14 @@ impl Shared {
     /// A place for a connection that has just come: among those on their way in, else among the refused; None where even
     /// these are too many. One address of another machine gets at most half of the places, so that a stranger who takes
     /// them all leaves some to others.
-    pub fn arrive(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
+    pub fn arrive(self: &Arc<Self>, accepted: &Accepted) -> Option<Place> {
+        let peer = &accepted.peer;
         let most = self.policy().max_logins;
+        // Connections that have had their last words are still there for a moment, and hold descriptors.
+        let all = self.database.max_connections().saturating_add(most);
+        if accepted.sessions > all.saturating_add(LOCAL_MORE + REFUSED_MOST) {
+            return None;
+        }
         let (most, from) = match peer {
             Peer::Unix { .. } => (most.saturating_add(LOCAL_MORE), None),
             Peer::Tcp(_) => (most, remote(peer)),

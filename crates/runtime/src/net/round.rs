@@ -29,6 +29,8 @@ const COPIED_MAX: usize = 16 * 1024;
 const KEPT_MAX: usize = 512 * 1024;
 /// A closed session whose peer does not take the last reply is dropped after this.
 const LINGER: Duration = Duration::from_secs(5);
+/// A closed session whose peer has got the last reply, and does not close, is dropped after this.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A fiber's receive and send buffers, kept from round to round.
 #[derive(Default)]
@@ -181,7 +183,9 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
     }
     let Some(mut handler) = session.handler.take() else {
         session.keep_arrival(worker);
-        return finish_closed(worker, session);
+        drop(session.partial.take());
+        finish_closed(worker, session);
+        return;
     };
     session.busy.set(true);
     account::enter(Arc::as_ptr(&session.interrupt));
@@ -276,10 +280,10 @@ fn close(
     leave(fiber);
     drop(closed); // a panic has been logged by the hook
     session.busy.set(false);
-    finish_closed(worker, session);
-    if !session.unsent.borrow().is_empty() && !session.dead.get() {
+    let waits = !session.unsent.borrow().is_empty();
+    if !finish_closed(worker, session) {
         let key = session.key;
-        timer::after(LINGER, move || {
+        timer::after(if waits { LINGER } else { FAREWELL }, move || {
             let worker = worker::here();
             if let Some(session) = worker.net.find(key) {
                 worker.net.detach(worker, &session);
@@ -288,11 +292,16 @@ fn close(
     }
 }
 
-/// Forgets a closed session once nothing is left to send; at shutdown it isn't waited for.
-fn finish_closed(worker: &Worker, session: &Rc<Session>) {
-    if session.unsent.borrow().is_empty() || session.dead.get() || worker.net.draining.get() {
-        worker.net.detach(worker, session);
+/// Forgets a closed session once nothing is left to send and its client has heard it; at shutdown it isn't waited for. Whether
+/// it is forgotten.
+fn finish_closed(worker: &Worker, session: &Rc<Session>) -> bool {
+    let unsent = !session.unsent.borrow().is_empty();
+    let waits = unsent || session.lingers_on();
+    if waits && !session.dead.get() && !worker.net.draining.get() {
+        return false;
     }
+    worker.net.detach(worker, session);
+    true
 }
 
 /// A session's bytes in and out, while it is served.
@@ -396,6 +405,12 @@ impl SessionIo<'_> {
             }
         }
         Ok(())
+    }
+
+    /// When the session is closed, its client gets up to a second to read what was said last: what it sends meanwhile is
+    /// read and dropped. For the server's side of the end; a client that asked for it needs no such care.
+    pub fn linger(&self) {
+        self.session.lingers.set(true);
     }
 
     /// The session's interrupt.

@@ -18,6 +18,11 @@ use crate::reactor::Watch;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 
+/// What a client sends after its connection's last words is dropped in pieces of this many bytes, so many at most in one go:
+/// who sends more is not waited for.
+const DROPPED_AT_ONCE: usize = 16 * 1024;
+const DROPPED_TURNS: usize = 64;
+
 /// A session; touched by its core's thread alone, so its fields are plain cells.
 pub(super) struct Session {
     socket: OwnedFd,
@@ -36,6 +41,10 @@ pub(super) struct Session {
     pub(super) at_end: Cell<bool>,
     /// The connection failed: nothing more can be sent.
     pub(super) dead: Cell<bool>,
+    /// When it is closed, its client is given time to read the last words.
+    pub(super) lingers: Cell<bool>,
+    /// It has said that nothing follows.
+    said_end: Cell<bool>,
     /// To be served although no bytes have come.
     pub(super) woken: Cell<bool>,
     /// What has come for it, received before its turn.
@@ -83,6 +92,8 @@ impl Session {
             hung_up: Cell::new(false),
             at_end: Cell::new(false),
             dead: Cell::new(false),
+            lingers: Cell::new(false),
+            said_end: Cell::new(false),
             woken: Cell::new(false),
             arrived: Cell::new(None),
             replied: Cell::new(false),
@@ -203,6 +214,29 @@ impl Session {
         // SAFETY: the kernel has written that many bytes behind the old length.
         unsafe { bytes.set_len(bytes.len() + received) };
         Ok(received)
+    }
+
+    /// Says that nothing follows, and drops what the client still sends. Whether there is reason to wait for more of it: a
+    /// socket that is closed with bytes nobody has read answers with a reset, at which the client's kernel throws away the
+    /// last words that were sent before.
+    pub(super) fn lingers_on(&self) -> bool {
+        if !self.lingers.get() || self.at_end.get() {
+            return false;
+        }
+        if !self.said_end.replace(true) {
+            // SAFETY: a plain system call on our socket. One that is broken already will be found so by the receive.
+            unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
+        }
+        let mut dropped = Vec::with_capacity(DROPPED_AT_ONCE);
+        for _ in 0..DROPPED_TURNS {
+            dropped.clear();
+            match self.receive(&mut dropped) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return is_transient(&error),
+            }
+        }
+        false
     }
 
     /// Notes what a receive of `asked` bytes says of the socket.

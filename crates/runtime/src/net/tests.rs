@@ -71,6 +71,11 @@ impl Serve for Echo {
                     while interrupt::park().is_ok() {}
                     return Next::Close;
                 }
+                b'g' => {
+                    io.linger();
+                    io.output().extend_from_slice(LAST_WORDS);
+                    return Next::Close;
+                }
                 _ => {}
             }
             let (input, output) = io.both();
@@ -128,6 +133,7 @@ both_ways! {
     backpressure_holds_back_and_loses_nothing,
     a_thousand_sessions_at_once,
     endings_of_every_kind,
+    last_words_reach_a_client_that_still_sends,
     an_idle_session_is_woken_by_its_interrupt,
     unix_sockets_permissions_stale_files_and_refusal,
     shutdown_ends_idle_waiting_and_blocked_sessions,
@@ -151,7 +157,7 @@ impl Server {
     /// Waits until `count` sessions were told of their end and `left` live. A session is counted out after it is told.
     fn wait_closed(&self, count: usize, left: usize) {
         let now = || (self.closed.load(Ordering::Relaxed), self.runtime.session_count());
-        for _ in 0..5000 {
+        for _ in 0..60_000 {
             if now() == (count, left) {
                 return;
             }
@@ -345,6 +351,32 @@ fn a_session_that_is_always_ready_starves_nobody(way: FileIo) {
     exchange(&mut server.connect(), &message(b'e', 1));
     assert_eq!(server.runtime.call(0, || 1), 1);
     exchange(&mut first, &message(b'e', 5));
+}
+
+const LAST_WORDS: &[u8] = b"the server ends this";
+
+fn last_words_reach_a_client_that_still_sends(way: FileIo) {
+    let server = serve(way, 1, tcp());
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    let mut sent = message(b'g', 10);
+    // More than is received at once: the rest is there, unread, when the connection is closed.
+    sent.resize(256 * 1024, b'x');
+    for client in &mut clients {
+        client.write_all(&sent).unwrap();
+    }
+    for mut client in clients {
+        let mut said = Vec::new();
+        client.read_to_end(&mut said).unwrap();
+        assert_eq!(said, LAST_WORDS);
+    }
+    server.wait_closed(4, 0);
+    // A client that does not close is not waited for.
+    let mut silent = server.connect();
+    silent.write_all(&message(b'g', 10)).unwrap();
+    expect(&mut silent, LAST_WORDS);
+    server.wait_closed(5, 0);
+    drop(silent);
+    server.runtime.shutdown();
 }
 
 fn an_idle_session_is_woken_by_its_interrupt(way: FileIo) {
