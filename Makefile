@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bench results loom fuzz setup fmt overhead instructions conformance isolation
+.PHONY: help build drivers test demo soak bombs bench results loom fuzz setup fmt overhead instructions conformance isolation
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ loom: ## Model checks of the concurrent structures
 
 soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories
 	@scripts/soak.sh
+
+bombs: setup ## Some 300 statements with long calls, each cancelled within 100 ms beside select 1 within 20 ms
+	ALLCORE_BOMBS=1 cargo test --release --locked -p allcore --test bombs -- --nocapture
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
 	@scripts/fuzz.py $(ARGS)

@@ -37,10 +37,14 @@ pub enum Awaited {
     ClientWrite = 13,
     /// A time to pass.
     Sleep = 14,
+    /// Its turn on the core: its time slice is used up.
+    Turn = 15,
+    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. Said by whoever looks.
+    Held = 16,
 }
 
 impl Awaited {
-    const ALL: [Awaited; 14] = [
+    const ALL: [Awaited; 16] = [
         Awaited::TransactionId,
         Awaited::Tuple,
         Awaited::Relation,
@@ -55,6 +59,8 @@ impl Awaited {
         Awaited::ClientRead,
         Awaited::ClientWrite,
         Awaited::Sleep,
+        Awaited::Turn,
+        Awaited::Held,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Awaited> {
@@ -78,6 +84,8 @@ impl Awaited {
             Awaited::ClientRead => ("Client", "ClientRead"),
             Awaited::ClientWrite => ("Client", "ClientWrite"),
             Awaited::Sleep => ("Timeout", "PgSleep"),
+            Awaited::Turn => ("Core", "Turn"),
+            Awaited::Held => ("Core", "Held"),
         }
     }
 }

@@ -20,6 +20,7 @@ use sync::held;
 use sync::park::ParkHook;
 
 use crate::account;
+use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
@@ -200,7 +201,7 @@ impl Fiber {
         self.assert_may_suspend();
         worker.net.send_replies();
         worker.make_ready(self);
-        self.suspend();
+        awaited::during(Awaited::Turn, || self.suspend());
     }
 
     /// Wakes the fiber, from any thread.

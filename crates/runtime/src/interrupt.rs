@@ -114,6 +114,11 @@ impl Interrupt {
         Arc::default()
     }
 
+    /// The core its session is served on.
+    pub fn core(&self) -> Option<usize> {
+        self.session.get().map(WakeHandle::core)
+    }
+
     /// Ties the interrupt to a session, which it then wakes too.
     pub(crate) fn attach(&self, session: WakeHandle) {
         // Set once, when the session is made.

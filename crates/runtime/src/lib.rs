@@ -18,6 +18,7 @@ pub mod net;
 pub mod random;
 pub mod time;
 pub mod timer;
+pub mod watchdog;
 pub mod work;
 
 mod mailbox;

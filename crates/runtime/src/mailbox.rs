@@ -107,6 +107,12 @@ impl Mailbox {
         self.sleeping.store(false, Ordering::Relaxed);
     }
 
+    /// Whether the core sleeps.
+    pub(crate) fn is_asleep(&self) -> bool {
+        // Relaxed: a look from outside.
+        self.sleeping.load(Ordering::Relaxed)
+    }
+
     /// Whether there is mail.
     pub(crate) fn has_mail(&self) -> bool {
         // Relaxed: a hint; `deliver_all` acquires.

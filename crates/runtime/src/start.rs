@@ -14,7 +14,7 @@ use crate::fiber::Job;
 use crate::file::{Disk, Pool};
 use crate::mailbox::{self, Link, Mailbox};
 use crate::worker::{self, Worker};
-use crate::{os, time};
+use crate::{os, time, watchdog};
 
 /// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
 const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -79,8 +79,13 @@ pub struct Facts {
 
 /// What all workers of a runtime share.
 pub(crate) struct Shared {
+    /// One for each core, and the service worker's behind them.
     mailboxes: Box<[Mailbox]>,
-    /// Sessions placed on each core.
+    /// Turns of each worker's loop, for the watchdog.
+    pub(crate) turns: PerCore<AtomicU64>,
+    /// Since when each core has been held by one fiber, where it is longer than usual; 0 where it isn't.
+    pub(crate) held: PerCore<AtomicU64>,
+    /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
     /// Sessions are told to end and new ones are refused.
     pub(crate) draining: AtomicBool,
@@ -103,7 +108,23 @@ impl Shared {
     }
 
     pub(crate) fn core_count(&self) -> usize {
-        self.mailboxes.len()
+        self.service()
+    }
+
+    /// The worker that accepts connections and lets clients in: it is behind the cores, not pinned, and runs no SQL.
+    pub(crate) fn service(&self) -> usize {
+        self.mailboxes.len() - 1
+    }
+
+    /// The core that has the fewest sessions, of those that nothing holds if there are any; it gets one more.
+    pub(crate) fn place(&self) -> usize {
+        // Relaxed: counts that place; an exact tie or a moment's error does no harm.
+        let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;
+        let count = |core: usize| self.sessions.get(core).load(Ordering::Relaxed);
+        let core =
+            (0..self.core_count()).min_by_key(|&core| (held(core), count(core))).expect("there is a core");
+        self.sessions.get(core).fetch_add(1, Ordering::Relaxed);
+        core
     }
 
     /// Sessions on all cores.
@@ -151,15 +172,18 @@ impl Runtime {
         install_panic_hook();
         let processors = os::processors();
         let cores = options.cores.unwrap_or(processors.len()).max(1);
-        let (disks, refused) = Disk::for_cores(cores, options.file_io)?;
+        let (mut disks, refused) = Disk::for_cores(cores, options.file_io)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
+        disks.push(Disk::without_ring()); // the service worker's
         let shared = Arc::new(Shared {
-            mailboxes: (0..cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
-            sessions: PerCore::new(cores, |_| AtomicUsize::new(0)),
+            mailboxes: (0..=cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
+            turns: PerCore::new(cores + 1, |_| AtomicU64::new(0)),
+            held: PerCore::new(cores, |_| AtomicU64::new(0)),
+            sessions: PerCore::new(cores + 1, |_| AtomicUsize::new(0)),
             draining: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
             exit_deadline: AtomicU64::new(u64::MAX),
-            working: AtomicUsize::new(cores),
+            working: AtomicUsize::new(cores + 1),
             pool: Pool::new(),
             aside: Threads::new(processors.clone()),
             poll_nanos: options.poll.as_nanos() as u64,
@@ -179,10 +203,10 @@ impl Runtime {
         let (started, answers) = std::sync::mpsc::channel();
         // One for each worker that is counted, whether or not its thread will start.
         let ends: Vec<Ended> =
-            (0..cores).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
+            (0..=cores).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
         for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
             let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
-            let processor = pin.then(|| processors[core]);
+            let processor = (pin && core < cores).then(|| processors[core]);
             let body = move || {
                 let _ended = ended;
                 let pinned = processor.is_some_and(os::pin);
@@ -196,8 +220,8 @@ impl Runtime {
                     Err(error) => drop(started.send(Err(error))),
                 }
             };
-            let builder =
-                std::thread::Builder::new().name(format!("core-{core}")).stack_size(WORKER_STACK_BYTES);
+            let name = if core < cores { format!("core-{core}") } else { "service".to_owned() };
+            let builder = std::thread::Builder::new().name(name).stack_size(WORKER_STACK_BYTES);
             stop::fault("runtime.start.thread")?;
             let thread = builder.spawn(body)?;
             runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
@@ -209,6 +233,16 @@ impl Runtime {
             runtime.facts.batched += usize::from(batched);
         }
         Ok(Arc::new(runtime))
+    }
+
+    /// Starts the watchdog, which calls `report` once for each time that a fiber holds a core for longer than
+    /// [`watchdog::LIMIT`].
+    pub fn watch(&self, report: Box<watchdog::Report>) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let builder = std::thread::Builder::new().name("watchdog".to_owned());
+        let thread = builder.spawn(move || watchdog::watch(&shared, &*report))?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
     }
 
     /// Runs `body` on a new fiber of `core`. It is dropped when the workers have ended, or end before its turn.
@@ -284,8 +318,8 @@ impl Runtime {
         assert!(worker::current().is_none(), "a worker can't wait for its own end");
         // SeqCst: a session that is attached after it is seen by the worker's message below, or sees it.
         self.shared.draining.store(true, Ordering::SeqCst);
-        for core in 0..self.core_count() {
-            mailbox::send(self.shared.mailbox(core), |worker| worker.net.drain(worker));
+        for worker in 0..=self.shared.service() {
+            mailbox::send(self.shared.mailbox(worker), |worker| worker.net.drain(worker));
         }
         let deadline = time::precise() + self.grace.as_nanos() as u64;
         while self.session_count() > 0 && time::precise() < deadline {
@@ -303,6 +337,8 @@ impl Runtime {
         self.drain();
         self.tell_to_exit();
         for thread in threads {
+            // The watchdog sleeps between its looks.
+            thread.thread().unpark();
             if thread.join().is_err() {
                 crate::last_words(format_args!("a worker's loop panicked"));
             }
@@ -321,8 +357,8 @@ impl Runtime {
         self.shared.exit_deadline.store(deadline, Ordering::Relaxed);
         // Release: the deadline is seen with it.
         self.shared.exiting.store(true, Ordering::Release);
-        for core in 0..self.core_count() {
-            mailbox::send(self.shared.mailbox(core), |_| {});
+        for worker in 0..=self.shared.service() {
+            mailbox::send(self.shared.mailbox(worker), |_| {});
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One core's loop.
+//! One worker's loop: a core's, or the service worker's, which accepts connections and lets clients in.
 //!
 //! A turn: poll events, deliver mail, fire timers, run the fibers that can run, serve the sessions that have input, send
 //! their replies.
@@ -101,8 +101,13 @@ impl Worker {
         WORKER.with(|worker| worker.set(self));
         sync::park::install(&Hook);
         sync::slot::set(self.core);
+        let turns = self.shared.turns.get(self.core);
+        let mut turn = 0;
         while !self.may_exit() {
             self.poll();
+            turn += 1;
+            // Relaxed: the watchdog only asks whether it changes.
+            turns.store(turn, Ordering::Relaxed);
             self.shared.mailbox(self.core).deliver_all(self);
             self.fire_timers();
             self.run_ready();

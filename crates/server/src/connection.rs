@@ -1,5 +1,8 @@
 //! One session's connection: from its first byte to its last, message by message.
 //!
+//! The runtime's service worker serves it until its client is let in ([`Next::Enter`]), then a core does: a client can
+//! connect and cancel whatever the cores are busy with.
+//!
 //! What must hold:
 //! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
 //! - after an error in the extended protocol everything up to the next Sync is skipped;
@@ -51,6 +54,8 @@ pub fn violation(fault: &Violation) -> SqlError {
 enum Flow {
     /// On to the next message.
     Continue,
+    /// The client is let in: its session is opened on a core.
+    Enter,
     /// The session ends; what was said is still sent.
     Close,
 }
@@ -104,6 +109,8 @@ enum Phase {
     Fresh,
     /// The client is proving who it is.
     Proving(Sasl),
+    /// The client is who it says it is. Its session is opened when the connection is served next, on a core.
+    Admitted,
     /// Statements are served. Not boxed: a session in one piece is fetched ahead in one go ([`Serve::prefetch`]).
     Live(Live),
     /// Nothing more is served.
@@ -163,8 +170,12 @@ impl Connection {
                 wire.finish()?;
                 return flow;
             }
+            let was_admitted = matches!(self.phase, Phase::Admitted);
             if !self.log_in(io)? {
                 return Ok(if matches!(self.phase, Phase::Over) { Flow::Close } else { Flow::Continue });
+            }
+            if !was_admitted && matches!(self.phase, Phase::Admitted) {
+                return Ok(Flow::Enter);
             }
         }
     }
@@ -173,7 +184,7 @@ impl Connection {
     fn start_limit(&mut self, io: &SessionIo<'_>) {
         let limit = match &self.phase {
             // One limit for all of it: whoever sends a byte now and then gets no more time.
-            Phase::Fresh | Phase::Proving(_) => {
+            Phase::Fresh | Phase::Proving(_) | Phase::Admitted => {
                 let now = runtime::time::now();
                 let whole = self.policy.login_limit.as_nanos() as u64;
                 let ends = *self.login_ends.get_or_insert(now + whole);
@@ -256,6 +267,7 @@ impl Serve for Connection {
                 self.start_limit(io);
                 return Next::Wait;
             }
+            Ok(Flow::Enter) => return Next::Enter,
             Ok(Flow::Close) | Err(Fault::Broken) => {}
             Err(Fault::Sql(fault) | Fault::Fatal(fault)) => self.say_last(io, &fault),
         }
@@ -263,6 +275,10 @@ impl Serve for Connection {
             tls.end(io.output());
         }
         Next::Close
+    }
+
+    fn is_entering(&self) -> bool {
+        true
     }
 
     fn prefetch(&self) {

@@ -441,6 +441,11 @@ fn open_shared(
     });
     shared.load()?;
     garbage::collect_in_background(&shared);
+    let board = Arc::clone(&shared.board);
+    let watched = shared.runtime.watch(Box::new(move |core, lasted| board.report_held(core, lasted)));
+    if let Err(error) = watched {
+        log::warn!("no thread watches the cores: {error}");
+    }
     Ok(shared)
 }
 

@@ -78,6 +78,15 @@ pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
     pieces(text).try_for_each(|piece| piece.map(|piece| out.push_str(piece)))
 }
 
+/// Appends many bytes. Gives way, but leaves an interrupt to the next safe point.
+pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(bytes.len());
+    for piece in bytes.chunks(STRIDE) {
+        out.extend_from_slice(piece);
+        work::give_way(piece.len());
+    }
+}
+
 /// A text of one character for each of another's.
 pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<String> {
     let mut out = String::with_capacity(text.len());

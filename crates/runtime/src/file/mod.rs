@@ -245,6 +245,11 @@ impl Disk {
         }
     }
 
+    /// For a worker whose operations are few: they go to the pool of threads.
+    pub(crate) fn without_ring() -> Disk {
+        Disk { ring: None }
+    }
+
     /// What to poll for completions.
     pub(crate) fn event(&self) -> Option<BorrowedFd<'_>> {
         self.ring.as_ref().map(Ring::event)

@@ -1,4 +1,5 @@
-//! Listening: connections are accepted on core 0 and placed on the core that has the fewest.
+//! Listening: the service worker accepts connections. Sessions that let their client in stay there until they ask to
+//! enter ([`Serve::is_entering`]); all others are placed on the core that has the fewest.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
+use super::session::Moved;
 use super::{Peer, Serve};
 use crate::os::{check, set_option};
 use crate::worker::{self, Worker};
@@ -24,9 +26,6 @@ const BACKLOG: i32 = 4096;
 const ACCEPTED_PER_TURN: usize = 128;
 /// How long accepting rests when descriptors or memory have run out.
 const REST: Duration = Duration::from_millis(50);
-/// The core whose reactor watches the listeners.
-const HOME: usize = 0;
-
 /// Where to listen.
 #[derive(Debug, Clone)]
 pub enum Address {
@@ -59,7 +58,7 @@ pub struct Accepted {
     pub sessions: usize,
 }
 
-/// Makes the session of an accepted connection; `None` refuses it. Runs on a core's loop: it must not park.
+/// Makes the session of an accepted connection; `None` refuses it. Runs on a worker's loop: it must not park.
 pub type Accept = dyn Fn(&Accepted) -> Option<Box<dyn Serve>> + Send + Sync;
 
 /// A place being listened at; closed when dropped.
@@ -70,7 +69,7 @@ pub struct Listener {
     token: u64,
 }
 
-/// A listener on its core.
+/// A listener on the service worker.
 pub(super) struct Listening {
     socket: OwnedFd,
     accept: Arc<Accept>,
@@ -82,7 +81,7 @@ pub fn listen(runtime: &Arc<Runtime>, address: Address, accept: Arc<Accept>) -> 
         Address::Tcp(at) => bind_tcp(at)?,
         Address::Unix { path, mode } => bind_unix(path, mode)?,
     };
-    let token = runtime.call(HOME, move || {
+    let token = runtime.call(runtime.shared.service(), move || {
         let worker = worker::here();
         let mut listeners = worker.net.listeners.borrow_mut();
         let token = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
@@ -162,8 +161,10 @@ impl Drop for Listener {
         if !self.runtime.shared.draining.load(Ordering::Relaxed) {
             match worker::current() {
                 // A thread waits, so that the address is free afterwards; a worker must not wait in a drop.
-                None => self.runtime.call(HOME, || remove(worker::here())),
-                Some(_) => mailbox::send(self.runtime.shared.mailbox(HOME), remove),
+                None => self.runtime.call(self.runtime.shared.service(), || remove(worker::here())),
+                Some(_) => {
+                    mailbox::send(self.runtime.shared.mailbox(self.runtime.shared.service()), remove);
+                }
             }
         }
         if let Address::Unix { path, .. } = &self.address {
@@ -229,7 +230,7 @@ impl Listening {
         });
     }
 
-    /// Asks who serves it, and gives it to the core with the fewest sessions.
+    /// Asks who serves it; keeps it here to let its client in, or gives it to the core with the fewest sessions.
     fn place(&self, worker: &Worker, socket: OwnedFd, peer: Peer) {
         let shared = &worker.shared;
         // Relaxed: a flag; a session that slips in is told to end when it is attached.
@@ -240,17 +241,14 @@ impl Listening {
         let mut handler = None;
         worker::contain("accepting a connection", || handler = (self.accept)(&accepted));
         let Some(handler) = handler else { return };
-        // Relaxed: counts that place; an exact tie or a moment's error does no harm.
-        let count = |core: usize| shared.sessions.get(core).load(Ordering::Relaxed);
-        let core = (0..shared.core_count()).min_by_key(|&core| count(core)).expect("there is a core");
-        shared.sessions.get(core).fetch_add(1, Ordering::Relaxed);
-        let peer = accepted.peer;
-        if core == worker.core {
-            worker.net.attach(worker, socket, peer, handler);
+        let moved = Moved::new(socket, accepted.peer, handler);
+        if moved.handler.is_entering() {
+            // Relaxed: a count orders nothing else.
+            shared.sessions.get(worker.core).fetch_add(1, Ordering::Relaxed);
+            worker.net.attach(worker, moved);
         } else {
-            mailbox::send(shared.mailbox(core), move |worker| {
-                worker.net.attach(worker, socket, peer, handler)
-            });
+            let core = shared.place();
+            mailbox::send(shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
         }
     }
 }

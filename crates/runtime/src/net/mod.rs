@@ -7,7 +7,7 @@
 //! all its sessions on one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were
 //! sent is received, by one system call (`batch.rs`). What must hold:
 //!
-//! 1. A session is served by one fiber at a time, and stays on its core.
+//! 1. A session is served by one fiber at a time, and stays on its core once it has entered one.
 //! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
 //! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its time gives way.
 //! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed.
@@ -27,30 +27,38 @@ pub use session::WakeHandle;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use sync::atomic::Ordering;
 
 use crate::interrupt::Reason;
+use crate::mailbox;
 use crate::worker::{self, Worker};
 use listener::Listening;
-use session::Session;
+use session::{Moved, Session};
 
 /// What a session wants after it has served what had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// More bytes of its client.
     Wait,
+    /// To be served on a core from now on, at once: its client has been let in. On a core it goes on there.
+    Enter,
     /// To end: what is in the output is sent as far as the socket takes it.
     Close,
 }
 
 /// One client's side of a connection, as a state machine that owns no fiber while it waits.
 pub trait Serve: Send + 'static {
-    /// Called on a pooled fiber of the session's core when bytes have come, or the session was woken, or interrupted,
+    /// Called on a pooled fiber of the session's worker when bytes have come, or the session was woken, or interrupted,
     /// or the peer has closed ([`SessionIo::at_end`]). Handles every whole message there is; may park.
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
+
+    /// Whether it is to be served on the service worker until it returns [`Next::Enter`]: that worker lets clients in
+    /// whatever the cores do, and runs no SQL.
+    fn is_entering(&self) -> bool {
+        false
+    }
 
     /// Called shortly before `serve`, when `self` is in the cache: asks (`sync::prefetch`) for the memory beside it that
     /// `serve` will need. Between two turns of a session many others have had the cache.
@@ -111,8 +119,8 @@ impl Net {
         }
     }
 
-    /// Takes over a connection placed on this core.
-    fn attach(&self, worker: &Worker, socket: OwnedFd, peer: Peer, handler: Box<dyn Serve>) {
+    /// Takes over a connection placed on this worker.
+    fn attach(&self, worker: &Worker, moved: Moved) {
         let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut slots = self.slots.borrow_mut();
             slots.push(Slot::default());
@@ -121,7 +129,7 @@ impl Net {
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[index as usize];
         let key = (u64::from(slot.generation) << 32) | u64::from(index);
-        let session = Rc::new(Session::new(worker, socket, key, peer, handler));
+        let session = Rc::new(Session::new(worker, key, moved));
         slot.session = Some(session.clone());
         drop(slots);
         if session.watch_first(worker).is_err() {
@@ -133,6 +141,23 @@ impl Net {
         } else {
             // Before its first byte, so that the handler can bound the wait for it.
             self.woken(key);
+        }
+    }
+
+    /// Gives a session whose client has been let in to the core that has the fewest.
+    fn enter(&self, worker: &Worker, session: &Session, handler: Box<dyn Serve>, partial: Vec<u8>) {
+        let moved = session.depart(handler, partial);
+        self.detach(worker, session);
+        match moved {
+            Ok(moved) => {
+                let core = worker.shared.place();
+                mailbox::send(worker.shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
+            }
+            // No descriptor is left; the client sees its connection closed.
+            Err((error, mut handler)) => {
+                log::warn!("a connection is closed since it cannot be handed to a core: {error}");
+                handler.closed();
+            }
         }
     }
 

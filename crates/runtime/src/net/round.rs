@@ -15,6 +15,7 @@ use crate::awaited::{self, Awaited};
 use crate::fiber::{self, Fiber};
 use crate::interrupt::Interrupt;
 use crate::timer;
+use crate::work;
 use crate::worker::{self, Worker};
 
 /// Room for receiving; also where a round's replies are sent.
@@ -23,6 +24,8 @@ const BUFFER: usize = 64 * 1024;
 const REPLIES_MAX: usize = 2 * batch::MOST;
 /// A reply longer than this is sent by itself instead of being collected.
 const COLLECTED_MAX: usize = 8 * 1024;
+/// A large reply is sent in such pieces: what a socket does not take is copied, and others get their turn.
+const PIECE: usize = 256 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
 const COPIED_MAX: usize = 16 * 1024;
 /// Buffers that grew beyond this are not kept.
@@ -190,8 +193,8 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
     session.busy.set(true);
     account::enter(Arc::as_ptr(&session.interrupt));
     let next = serve_input(worker, fiber, session, &mut *handler, buffers);
-    if next == Next::Close {
-        close(worker, fiber, session, handler, &mut buffers.output);
+    if next != Next::Wait {
+        leave_round(worker, fiber, session, handler, buffers, next);
         account::leave();
         return;
     }
@@ -203,6 +206,35 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
         reply(worker, session, &mut buffers.output);
     }
     if session.readable.get() || session.woken.get() || session.dead.get() {
+        worker.net.make_ready(session);
+    }
+}
+
+/// The session ends, or goes on where it can run SQL.
+#[cold]
+fn leave_round(
+    worker: &Worker,
+    fiber: &Fiber,
+    session: &Rc<Session>,
+    handler: Box<dyn Serve>,
+    buffers: &mut Buffers,
+    next: Next,
+) {
+    if next == Next::Close {
+        return close(worker, fiber, session, handler, &mut buffers.output);
+    }
+    // Sent before it leaves, so that what the core sends comes behind it.
+    worker.net.send_replies();
+    session.send_or_keep(worker, &buffers.output);
+    buffers.output.clear();
+    let partial = buffers.input.unload();
+    if worker.core == worker.shared.service() {
+        worker.net.enter(worker, session, handler, partial);
+    } else {
+        session.partial.set(partial);
+        session.handler.set(Some(handler));
+        session.busy.set(false);
+        session.woken.set(true);
         worker.net.make_ready(session);
     }
 }
@@ -379,12 +411,17 @@ impl SessionIo<'_> {
     pub fn flush(&mut self) -> io::Result<()> {
         let worker = worker::here();
         worker.net.send_replies();
-        self.session.send_or_keep(worker, self.output);
-        self.output.clear();
-        while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
-            let sent = |session: &Session| session.unsent.borrow().is_empty();
-            awaited::during(Awaited::ClientWrite, || self.wait_for_socket(Interrupt::is_ending, sent))?;
+        let output = std::mem::take(self.output);
+        for piece in output.chunks(PIECE) {
+            self.session.send_or_keep(worker, piece);
+            while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
+                let sent = |session: &Session| session.unsent.borrow().is_empty();
+                awaited::during(Awaited::ClientWrite, || self.wait_for_socket(Interrupt::is_ending, sent))?;
+            }
+            work::give_way(piece.len());
         }
+        *self.output = output;
+        self.output.clear();
         if self.session.dead.get() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 

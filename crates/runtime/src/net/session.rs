@@ -63,14 +63,27 @@ pub(super) struct Session {
     pub(super) waiter: Cell<Option<Arc<Fiber>>>,
 }
 
+/// A connection on its way to a worker.
+pub(super) struct Moved {
+    socket: OwnedFd,
+    peer: Peer,
+    pub(super) handler: Box<dyn Serve>,
+    /// What its client has sent and nobody has read.
+    partial: Vec<u8>,
+    /// Replies that its socket has not taken.
+    unsent: Vec<u8>,
+}
+
+impl Moved {
+    /// A connection of which nothing has been read.
+    pub(super) fn new(socket: OwnedFd, peer: Peer, handler: Box<dyn Serve>) -> Self {
+        Self { socket, peer, handler, partial: Vec::new(), unsent: Vec::new() }
+    }
+}
+
 impl Session {
-    pub(super) fn new(
-        worker: &Worker,
-        socket: OwnedFd,
-        key: u64,
-        peer: Peer,
-        handler: Box<dyn Serve>,
-    ) -> Self {
+    pub(super) fn new(worker: &Worker, key: u64, moved: Moved) -> Self {
+        let Moved { socket, peer, handler, partial, unsent } = moved;
         let remote = Remote {
             link: Link::new(deliver),
             queued: AtomicBool::new(false),
@@ -99,8 +112,8 @@ impl Session {
             replied: Cell::new(false),
             queued: Cell::new(false),
             busy: Cell::new(false),
-            partial: Cell::default(),
-            unsent: RefCell::default(),
+            partial: Cell::new(partial),
+            unsent: RefCell::new(unsent),
             waiter: Cell::new(None),
         }
     }
@@ -110,7 +123,27 @@ impl Session {
     }
 
     pub(super) fn watch_first(&self, worker: &Worker) -> io::Result<()> {
-        worker.reactor.add_session(self.socket(), self.key)
+        worker.reactor.add_session(self.socket(), self.key)?;
+        if !self.unsent.borrow().is_empty() {
+            worker.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
+        }
+        Ok(())
+    }
+
+    /// What goes with it to another worker. The socket is another descriptor of the same connection: this one may still be
+    /// named by events on their way.
+    pub(super) fn depart(
+        &self,
+        handler: Box<dyn Serve>,
+        partial: Vec<u8>,
+    ) -> Result<Moved, (io::Error, Box<dyn Serve>)> {
+        match self.socket.try_clone() {
+            Ok(socket) => {
+                let (peer, unsent) = (self.peer.clone(), self.unsent.take());
+                Ok(Moved { socket, peer, handler, partial, unsent })
+            }
+            Err(error) => Err((error, handler)),
+        }
     }
 
     /// Asks for the memory of its handler and interrupt.
@@ -346,6 +379,11 @@ unsafe impl Send for Remote {}
 unsafe impl Sync for Remote {}
 
 impl WakeHandle {
+    /// The worker that serves the session.
+    pub(crate) fn core(&self) -> usize {
+        self.0.core
+    }
+
     /// Calls the session's `serve` soon, even if no bytes have come. From any core or thread; nothing happens when the
     /// session has ended.
     pub fn wake(&self) {

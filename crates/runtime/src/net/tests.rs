@@ -132,6 +132,7 @@ both_ways! {
     messages_whole_in_parts_in_rows_and_large,
     backpressure_holds_back_and_loses_nothing,
     a_thousand_sessions_at_once,
+    a_session_is_let_in_by_the_service_worker_and_served_by_a_core,
     endings_of_every_kind,
     last_words_reach_a_client_that_still_sends,
     an_idle_session_is_woken_by_its_interrupt,
@@ -298,9 +299,73 @@ fn a_thousand_sessions_at_once(way: FileIo) {
     }
     let counts: Vec<_> =
         server.runtime.shared.sessions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    assert_eq!(counts, [500, 500]);
+    // The service worker keeps none.
+    assert_eq!(counts, [500, 500, 0]);
     drop(clients);
     server.wait_closed(1000, 0);
+}
+
+/// Answers each byte with the number of the worker that serves it, and enters a core after the byte `e`.
+struct Entering;
+
+impl Serve for Entering {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        while let Some(&byte) = io.input().first() {
+            io.consume(1);
+            let worker = crate::core() as u8;
+            io.output().push(worker);
+            if byte == b'e' {
+                return Next::Enter;
+            }
+        }
+        Next::Wait
+    }
+
+    fn is_entering(&self) -> bool {
+        true
+    }
+
+    fn closed(&mut self) {}
+}
+
+fn a_session_is_let_in_by_the_service_worker_and_served_by_a_core(way: FileIo) {
+    let runtime = start_with(2, way);
+    let accept = |_: &Accepted| Some(Box::new(Entering) as Box<dyn Serve>);
+    let listener = listen(&runtime, tcp(), Arc::new(accept)).unwrap();
+    // Cores that are held for as long as the clients come in.
+    let (begun, held) = std::sync::mpsc::channel();
+    let free: Vec<_> = (0..2)
+        .map(|core| {
+            let (free, wait) = std::sync::mpsc::channel::<()>();
+            let begun = begun.clone();
+            runtime.spawn(core, move || {
+                begun.send(()).unwrap();
+                let _ = wait.recv();
+            });
+            held.recv().unwrap();
+            free
+        })
+        .collect();
+    let Address::Tcp(at) = *listener.address() else { panic!("not over TCP") };
+    let mut clients: Vec<_> = (0..6).map(|_| TcpStream::connect(at).unwrap()).collect();
+    for client in &mut clients {
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client.write_all(b"a").unwrap();
+        expect(client, &[2]);
+        // What comes with the last byte is for the core.
+        client.write_all(b"exy").unwrap();
+        expect(client, &[2]);
+    }
+    drop(free);
+    for (index, client) in clients.iter_mut().enumerate() {
+        let core = index as u8 % 2;
+        expect(client, &[core, core]);
+        client.write_all(b"eaz").unwrap();
+        expect(client, &[core, core, core]);
+    }
+    drop(clients);
+    drop(listener);
+    runtime.shutdown();
 }
 
 fn endings_of_every_kind(way: FileIo) {

@@ -57,6 +57,10 @@ impl Connection {
                 wire.finish()?;
                 self.prove(io, &peer, sasl, &body)?;
             }
+            Phase::Admitted => {
+                wire.finish()?;
+                self.enter(io)?;
+            }
             other => self.phase = other,
         }
         Ok(true)
@@ -99,7 +103,8 @@ impl Connection {
         }
         let Some(passwords) = &policy.passwords else {
             wire.finish()?;
-            return self.enter(io);
+            self.phase = Phase::Admitted;
+            return Ok(());
         };
         let verifier = passwords(&request.user);
         login::offer(wire.output(), can_bind);
@@ -134,7 +139,10 @@ impl Connection {
                 self.phase = Phase::Proving(sasl);
                 Ok(())
             }
-            Ok(Step::Proved) => self.enter(io),
+            Ok(Step::Proved) => {
+                self.phase = Phase::Admitted;
+                Ok(())
+            }
             Err(fault) => {
                 if is_proof {
                     self.shared.failed(peer);
@@ -144,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Opens the session of a client that is who it says it is.
+    /// Opens the session of a client that is who it says it is, on the core that it stays on.
     fn enter(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
         let (Some(request), Some(place)) = (&self.request, self.place.take()) else {
             return Err(Fault::Broken);

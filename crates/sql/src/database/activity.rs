@@ -5,9 +5,10 @@
 use runtime::awaited::Awaited;
 use runtime::interrupt::{Interrupt, Reason};
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, Caption, SpinLock};
 
@@ -182,11 +183,45 @@ impl Board {
         numbers.interrupts.iter().map(|(session, one)| (*session, one.held())).max_by_key(|(_, held)| *held)
     }
 
+    /// The sessions that run on a core now, with their statements: a fiber that has given the core away waits for
+    /// something, if only for its turn.
+    pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
+        let here: HashSet<u32> = {
+            let numbers = self.numbers.lock();
+            let runs = |one: &Interrupt| one.core() == Some(core) && one.awaited().is_none();
+            numbers.interrupts.iter().filter(|(_, one)| runs(one)).map(|(session, _)| *session).collect()
+        };
+        let active = |slot: &CachePadded<Slot>| {
+            // Relaxed: a moment old is good enough.
+            let (session, state) = (slot.session.load(Ordering::Relaxed), slot.state.load(Ordering::Relaxed));
+            let runs = state == State::Active as u32 && here.contains(&session);
+            let texts = slot.texts.get().filter(|_| runs)?;
+            Some((session, texts.query.read()))
+        };
+        self.slots.iter().filter_map(active).collect()
+    }
+
+    /// Writes to the log which statement holds a core.
+    pub fn report_held(&self, core: usize, lasted: Duration) {
+        let seconds = lasted.as_secs_f64();
+        let running = self.running_on(core);
+        for (session, query) in &running {
+            log::warn!("core {core} has been held for {seconds:.1} s by session {session}: {query}");
+        }
+        if running.is_empty() {
+            log::warn!("core {core} has been held for {seconds:.1} s by no statement");
+        }
+    }
+
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
         let awaited: HashMap<u32, Awaited> = {
             let numbers = self.numbers.lock();
-            numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, one.awaited()?))).collect()
+            let waits = |one: &Interrupt| match one.awaited() {
+                None if one.core().is_some_and(runtime::watchdog::is_held) => Some(Awaited::Held),
+                awaited => awaited,
+            };
+            numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, waits(one)?))).collect()
         };
         let (wall, now) = (crate::session::clock(), runtime::time::precise());
         let seen = |slot: &CachePadded<Slot>| {

@@ -124,7 +124,7 @@ impl ArrayBuilder {
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(&lower.to_le_bytes());
         }
-        bytes.extend_from_slice(&self.elements);
+        crate::work::append(&self.elements, &mut bytes);
         bytes
     }
 }

@@ -2,6 +2,7 @@
 
 use super::text::invalid_syntax;
 use crate::error::{SqlError, SqlState};
+use runtime::work::{STRIDE, give_way};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -15,10 +16,14 @@ pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) {
     if !escape {
         out.reserve(2 + value.len() * 2);
         out.extend_from_slice(b"\\x");
-        value.iter().for_each(|byte| push_hex(*byte, out));
+        for piece in value.chunks(STRIDE) {
+            piece.iter().for_each(|byte| push_hex(*byte, out));
+            give_way(piece.len());
+        }
         return;
     }
     for &byte in value {
+        give_way(1);
         match byte {
             b'\\' => out.extend_from_slice(b"\\\\"),
             0x20..=0x7e => out.push(byte),

@@ -17,6 +17,9 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
         Datum::Null => {}
         Datum::Int4(v) => write_i64(v.into(), out),
         Datum::Int8(v) => write_i64(v, out),
+        Datum::Text(v) | Datum::Padded(v) if v.len() > runtime::work::STRIDE => {
+            crate::work::append(v.as_bytes(), out);
+        }
         Datum::Text(v) | Datum::Padded(v) => out.extend_from_slice(v.as_bytes()),
         Datum::Bool(v) => out.push(if v { b't' } else { b'f' }),
         Datum::Char(v) => bytes::write_char(v, out),

@@ -158,6 +158,7 @@ impl<'s> Reader<'_, 's> {
             if length == 0 && found.is_none() {
                 break;
             }
+            crate::work::tick(length)?;
             let whole = &input.rest()[..length];
             seen = Seen::default();
             self.line += 1;
@@ -275,6 +276,7 @@ impl<'s> Reader<'_, 's> {
         given: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
+        runtime::work::give_way(line.len());
         let encoding = |error| self.with_line(error, None);
         let whole = if plain { binary::utf8(line) } else { binary::valid_text(line) };
         let whole = whole.map_err(encoding)?;

@@ -1,0 +1,262 @@
+//! Statements whose calls take long: each is cancelled, and another session of the same core is served meanwhile.
+//!
+//! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself. `make test` runs a tenth of
+//! them and holds no figure against them: the machine may be busy. `make bombs` sets `ALLCORE_BOMBS`, runs all of them on
+//! a release build, and holds them to 100 ms for a cancel and 20 ms for the 99th percentile of the other session.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Server, pid};
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What takes longer than this never happens.
+const LONG: Duration = Duration::from_secs(120);
+const CANCEL_LIMIT: Duration = Duration::from_millis(100);
+const SELECT_LIMIT: Duration = Duration::from_millis(20);
+
+/// Calls over a long text `T`.
+const OVER_TEXT: &[&str] = &[
+    "T like '%' || repeat('a', 2500000) || 'b'",
+    "T like '%' || repeat('ab', 1000000) || 'c%'",
+    "T like '%a%b%c'",
+    "T like '%a_a_a_a_a_a_a_b'",
+    "T not like '%' || repeat('a', 2500000) || 'b%'",
+    "T ilike '%' || repeat('A', 2500000) || 'B'",
+    "T not ilike '%x_y%'",
+    "T ~ '(a|b)*c$'",
+    "T ~* '(A|B)+x'",
+    "T !~ 'a.{250}x'",
+    "T similar to '(a|b)*c'",
+    "regexp_like(T, 'b+c')",
+    "regexp_count(T, 'a')",
+    "regexp_replace(T, 'a', 'xy', 'g')",
+    "regexp_replace(T, '(a)(b)', '\\2\\1', 'g')",
+    "regexp_match(T, '(a+)(c)')",
+    "regexp_split_to_array(T, 'a')",
+    "regexp_substr(T, 'b+c')",
+    "regexp_instr(T, 'b+c')",
+    "substring(T from 'b+c')",
+    "upper(T)",
+    "lower(T)",
+    "initcap(T)",
+    "reverse(T)",
+    "md5(T)",
+    "md5(T::bytea)",
+    "length(T || '\u{e9}')",
+    "repeat(T, 4)",
+    "replace(T, 'a', 'bb')",
+    "replace(T, repeat('ab', 3000), 'x')",
+    "replace(T, 'abc', 'x')",
+    "translate(T, 'ab', 'xy')",
+    "split_part(T, 'a', 3000000)",
+    "split_part(T, 'b', -3000000)",
+    "string_to_array(T, 'a')",
+    "string_to_array(T, null)",
+    "array_length(string_to_array(T, 'b'), 1)",
+    "array_to_string(string_to_array(T, 'a'), ',')",
+    "array_append(string_to_array(T, 'a'), 'x')",
+    "array_position(string_to_array(T, 'a'), 'x')",
+    "array_remove(string_to_array(T, 'a'), 'b')",
+    "string_to_array(T, 'a') @> array['x']",
+    "string_to_array(T, 'a') && array['x']",
+    "string_to_array(T, 'a')::text",
+    "lpad(T, 9000000, 'xyz')",
+    "rpad(T, 9000000, 'xyz')",
+    "lpad('', 9000000, left(T, 100))",
+    "overlay(T placing 'xyz' from 2000000)",
+    "substr(T || '\u{e9}', 3000000)",
+    "left(T || '\u{e9}', -1000)",
+    "right(T || '\u{e9}', 3000000)",
+    "position('bc' in T)",
+    "strpos(T, repeat('ab', 10000) || 'c')",
+    "btrim(T, 'ab')",
+    "ltrim(T, 'ba')",
+    "rtrim(T, 'ba')",
+    "encode(T::bytea, 'hex')",
+    "encode(T::bytea, 'base64')",
+    "encode(T::bytea, 'escape')",
+    "decode(encode(T::bytea, 'hex'), 'hex')",
+    "decode(encode(T::bytea, 'base64'), 'base64')",
+    "concat(T, T, T)",
+    "concat_ws(', ', T, T)",
+    "format('%s and %L', T, T)",
+    "T || T || T",
+    "T::bytea || T::bytea",
+    "quote_literal(T || '''')",
+    "to_json(T)",
+    "json_build_object('key', T)",
+    "T || 'x' = T || 'y'",
+    "T::varchar(3000000)",
+    "('{' || replace(left(T, 1000000), 'a', '1,') || '1}')::text[]",
+];
+
+/// Calls over a long number `N`.
+const OVER_NUMBER: &[&str] = &[
+    "N * N",
+    "N / (N / 3 + 1)",
+    "N % (N / 7 + 13)",
+    "div(N, sqrt(N))",
+    "mod(N, 12345678901234567891234567890)",
+    "sqrt(N)",
+    "ln(N)",
+    "log(N)",
+    "log(3, N)",
+    "exp(ln(left(N::text, 500)::numeric / 10::numeric ^ 500))",
+    "exp(5000.123456789 + sign(N))",
+    "power(1.0000000123456789, 1000000000 * sign(N))",
+    "power(9.87654321, 100000 * sign(N))",
+    "9.9 ^ (120000 * sign(N))",
+    "factorial((30000 * sign(N))::bigint)",
+    "gcd(N, N / 3)",
+    "lcm(N, N - 1)",
+    "trim_scale(N / 10::numeric ^ 1000)",
+    "round(N / 7, 1000)",
+    "trunc(N / 7, -1000)",
+    "ceil(N / 7)",
+    "N::text",
+    "N::text::numeric",
+    "-N + N",
+    "N = N + 1",
+];
+
+/// How a call gets its long value: from constants, from a stored row, or from the row at hand.
+const SOURCES: &[(&str, &str)] = &[
+    ("repeat('ab', 2000000)", "repeat('98', 20000)::numeric"),
+    ("t", "n"),
+    ("repeat(chr((97 + g % 2)::int), 4000000)", "(repeat('98', 20000) || g)::numeric"),
+];
+
+/// Statements of other shapes.
+const OTHERS: &[&str] = &[
+    "select repeat('a', 5000000) like '%' || repeat('a', 2500000) || '_b'",
+    "with recursive r(s, n) as (select repeat('a', 1000000), 0 union all select s || 'b', n + 1 from r)
+     select max(length(s)) from r",
+    "with recursive r(s) as (select 'a' union select reverse(s) || 'b' from r) select count(*) from r",
+    "select count(*) from (select g from generate_series(1, 100000000) g order by md5(repeat('a', 100000) || g)) s",
+    "select count(distinct md5(repeat('a', 100000) || g)) from generate_series(1, 100000000) g",
+    "select string_agg(repeat('a', 100) || g, ',') from generate_series(1, 100000000) g",
+];
+
+fn bombs() -> Vec<String> {
+    let mut bombs = Vec::new();
+    for (text, number) in SOURCES {
+        for (calls, name, value) in [(OVER_TEXT, 'T', text), (OVER_NUMBER, 'N', number)] {
+            for call in calls {
+                let call = call.replace(name, value);
+                bombs.push(format!("select count({call}) from bombs, generate_series(1, 1000000000) g"));
+            }
+        }
+    }
+    bombs.extend(OTHERS.iter().map(|&other| other.to_owned()));
+    bombs
+}
+
+/// What a bomb did to others and how it ended.
+struct Outcome {
+    bomb: String,
+    cancelled: Duration,
+    selects: Vec<Duration>,
+}
+
+/// Runs a bomb beside a session that looks at it and asks `select 1`, then cancels it.
+fn explode(server: &Server, beside: &mut Client, bomb: &str, selects: usize) -> Outcome {
+    let mut client = server.connect();
+    let (session, token) = (pid(&mut client), client.cancel_token());
+    let (answered, answer) = mpsc::channel();
+    let statement = bomb.to_owned();
+    let running = thread::spawn(move || {
+        let result = client.simple_query(&statement);
+        answered.send(Instant::now()).unwrap();
+        result.map(|rows| rows.len())
+    });
+    let begun = Instant::now();
+    let looks = "select 1 from pg_stat_activity
+                 where pid = $1 and state = 'active' and query not like '%pg_backend_pid%'";
+    while beside.query(looks, &[&session]).unwrap().is_empty() {
+        assert!(begun.elapsed() < LONG && !running.is_finished(), "it does not run: {bomb}");
+    }
+    let mut times = Vec::new();
+    for _ in 0..selects {
+        let asked = Instant::now();
+        beside.simple_query("select 1").unwrap();
+        times.push(asked.elapsed());
+        thread::sleep(Duration::from_millis(1));
+    }
+    let told = Instant::now();
+    let ended = loop {
+        token.cancel_query(NoTls).unwrap();
+        match answer.recv_timeout(Duration::from_secs(1)) {
+            Ok(ended) => break ended,
+            Err(_) => assert!(told.elapsed() < LONG, "it is not cancelled: {bomb}"),
+        }
+    };
+    let fault = running.join().unwrap().expect_err(bomb);
+    assert_eq!(fault.code(), Some(&SqlState::QUERY_CANCELED), "{bomb}\n{fault}");
+    Outcome { bomb: bomb.to_owned(), cancelled: ended - told, selects: times }
+}
+
+/// The value below which a share of the sorted times lies.
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_bomb_is_cancelled_and_its_core_serves_others() {
+    let strict = std::env::var_os("ALLCORE_BOMBS").is_some();
+    let server = Server::start(&["--cores", "1"]);
+    server.psql(
+        "create table bombs (t text, n numeric);
+         insert into bombs values (repeat('ab', 2000000), repeat('98', 20000)::numeric)",
+    );
+    let mut beside = server.connect();
+    let bombs = bombs();
+    let (step, selects) = if strict { (1, 200) } else { (10, 10) };
+    let mut outcomes: Vec<Outcome> =
+        bombs.iter().rev().step_by(step).map(|bomb| explode(&server, &mut beside, bomb, selects)).collect();
+    let mut cancels: Vec<Duration> = outcomes.iter().map(|outcome| outcome.cancelled).collect();
+    let mut all: Vec<Duration> = outcomes.iter().flat_map(|outcome| outcome.selects.clone()).collect();
+    println!(
+        "{} bombs: cancelled after {:?} (median), {:?} (most); select 1 beside them: {:?} (median), {:?} (p99)",
+        outcomes.len(),
+        percentile(&mut cancels, 50),
+        percentile(&mut cancels, 100),
+        percentile(&mut all, 50),
+        percentile(&mut all, 99),
+    );
+    let mut slow = Vec::new();
+    for outcome in &mut outcomes {
+        let p99 = percentile(&mut outcome.selects, 99);
+        if outcome.cancelled > CANCEL_LIMIT || p99 > SELECT_LIMIT {
+            slow.push(format!("cancel {:?}, select 1 {p99:?}: {}", outcome.cancelled, outcome.bomb));
+        }
+    }
+    slow.iter().for_each(|line| println!("{line}"));
+    assert!(!strict || slow.is_empty(), "{} bombs of {} are too slow", slow.len(), outcomes.len());
+    assert_eq!(server.psql("select 1"), "1");
+}
+
+#[test]
+fn numbers_of_absurd_length_are_refused() {
+    let server = Server::start(&["--cores", "1"]);
+    let mut client = server.connect();
+    for statement in [
+        "select repeat('9', 131073)::numeric",
+        "select repeat('9', 5000000)::numeric",
+        "select ('1e' || 131072)::numeric",
+        "select ('1e' || repeat('9', 100000))::numeric",
+        "select 10::numeric ^ 131072",
+        "select 9.9 ^ 10000000",
+        "select exp(1000000.5)",
+        "select factorial(32178)",
+        "select repeat('9', 100000)::numeric * repeat('9', 100000)::numeric",
+    ] {
+        let fault = client.simple_query(statement).expect_err(statement);
+        assert_eq!(fault.code(), Some(&SqlState::NUMERIC_VALUE_OUT_OF_RANGE), "{statement}\n{fault}");
+    }
+}

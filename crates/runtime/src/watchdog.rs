@@ -1,0 +1,93 @@
+//! The watchdog: a thread of its own that notices a core held by one fiber.
+//!
+//! Each worker stores the number of its loop's turns, a plain store a turn. A core whose number stands for longer than
+//! [`LIMIT`] while it is not asleep runs one piece of code without a safe point, and everything else on that core waits.
+//! The watchdog only reads; the cores pay nothing else for it. It may take a core that the system gives no time to for a
+//! held one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sync::atomic::Ordering;
+
+use crate::start::Shared;
+use crate::{time, worker};
+
+/// How long a core is held before it is reported.
+pub const LIMIT: Duration = Duration::from_secs(1);
+/// How often the watchdog looks.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Called with the number of a core that has been held for this long. Runs on the watchdog's thread.
+pub type Report = dyn Fn(usize, Duration) + Send;
+
+/// What was last seen of a core.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    turn: u64,
+    since: u64,
+}
+
+/// The thread's life: until the runtime exits.
+pub(crate) fn watch(shared: &Arc<Shared>, report: &Report) {
+    let mut seen = vec![Seen::default(); shared.core_count()];
+    // Relaxed: a flag that is looked at again.
+    while !shared.exiting.load(Ordering::Relaxed) {
+        std::thread::park_timeout(INTERVAL);
+        let now = time::precise();
+        for (core, seen) in seen.iter_mut().enumerate() {
+            look(shared, core, seen, now, report);
+        }
+    }
+}
+
+fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report) {
+    // Relaxed: only whether it changes; `held` is information for whoever asks.
+    let turn = shared.turns.get(core).load(Ordering::Relaxed);
+    let held = shared.held.get(core);
+    let was_held = held.load(Ordering::Relaxed) != 0;
+    if turn != seen.turn || shared.mailbox(core).is_asleep() {
+        if was_held {
+            held.store(0, Ordering::Relaxed);
+            let lasted = Duration::from_nanos(now.saturating_sub(seen.since));
+            log::info!("core {core} goes on; it was held for {:.1} s", lasted.as_secs_f64());
+        }
+        *seen = Seen { turn, since: now };
+        return;
+    }
+    let lasted = Duration::from_nanos(now.saturating_sub(seen.since));
+    if lasted >= LIMIT && !was_held {
+        held.store(seen.since, Ordering::Relaxed);
+        report(core, lasted);
+    }
+}
+
+/// Whether the watchdog has noticed that this core of the runtime this code runs in is held.
+pub fn is_held(core: usize) -> bool {
+    // Relaxed: information only.
+    worker::current().is_some_and(|worker| {
+        core < worker.shared.core_count() && worker.shared.held.get(core).load(Ordering::Relaxed) != 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileIo;
+    use crate::tests::start_with;
+
+    #[test]
+    fn a_held_core_is_reported_once_and_an_idle_one_never() {
+        let runtime = start_with(2, FileIo::Threads);
+        let (told, hear) = std::sync::mpsc::channel();
+        runtime.watch(Box::new(move |core, lasted| told.send((core, lasted)).unwrap())).unwrap();
+        // It is held until the report has come, so a slow machine only makes the test longer.
+        let (core, lasted) = runtime.call(1, move || {
+            let first = hear.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert!(hear.try_recv().is_err());
+            first
+        });
+        assert!((core, lasted) >= (1, LIMIT));
+        runtime.shutdown();
+    }
+}
