@@ -161,6 +161,20 @@ a: commit
 b => (2, 2, 2) (3, 1, 2)
 ",
     ),
+    (
+        "in below a sort",
+        "
+s: create table t (id int primary key, a int, b int)
+s: create table u (id int primary key, k int, w int)
+s: insert into t values (1, 1, 4), (2, 0, 1), (3, 1, 1)
+s: insert into u values (1, 1, 1), (2, 1, 1), (3, 0, 3), (4, 1, 0)
+a: begin
+a: update t set b = 7 where id = 2 => count 1
+b: select t.* from t where t.a in (select k from u) order by id for no key update => waits
+a: commit
+b => (1, 1, 4) (2, 0, 7) (3, 1, 1)
+",
+    ),
 ];
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::guard;
 use super::join::{Part, nested_loop};
-use super::query::{Pending, Planner};
+use super::query::Planner;
 use super::reads;
 use super::registers::{self, Registers};
 use crate::bind::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
@@ -331,17 +331,18 @@ impl Planner<'_, '_> {
     }
 
     /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join compares with the
-    /// row that was joined.
-    fn touched(&self, conditions: &[Expr], stale: &Stale) -> Vec<Expr> {
+    /// row that was joined: the subquery does not run again, and its registers are not this plan's own.
+    fn touched(&mut self, conditions: &[Expr], stale: &Stale) -> Vec<Expr> {
         let mut touched = Vec::new();
         for condition in conditions.iter().filter(|condition| stale.touches(condition)) {
-            match self.semi_join(condition).map(|found| &self.pending[found]) {
-                Some(Pending { kind: SubqueryKind::Quantified { hash: Some(pairs), .. }, .. }) => {
-                    touched.extend(pairs.iter().filter_map(|(left, right)| {
-                        functions::operator("=", Some(left.clone()), right.clone()).ok()
-                    }));
-                }
-                _ => touched.push(condition.clone()),
+            let Some(found) = self.semi_join(condition) else {
+                touched.push(condition.clone());
+                continue;
+            };
+            if let SubqueryKind::Quantified { hash: Some(pairs), .. } = self.pending.remove(found).kind {
+                let equal =
+                    pairs.into_iter().map(|(left, right)| functions::operator("=", Some(left), right).ok());
+                touched.extend(equal.flatten());
             }
         }
         touched
