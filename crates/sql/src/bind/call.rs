@@ -165,7 +165,17 @@ impl Binder<'_> {
         }
         let mut order = Vec::with_capacity(call.agg_order.len());
         for item in &call.agg_order {
-            let key = self.plain_sort_key(item)?;
+            let mut key = self.plain_sort_key(item)?;
+            if call.agg_distinct {
+                // An argument may have been cast to the type the function takes.
+                let cast = |argument: &&Expr| {
+                    functions::cast(key.expr.clone(), argument.type_(), CastContext::Implicit)
+                        .is_ok_and(|cast| same(argument, &cast))
+                };
+                if let Some(argument) = arguments.iter().find(cast) {
+                    key.expr = argument.clone();
+                }
+            }
             if call.agg_distinct && !arguments.iter().any(|argument| same(argument, &key.expr)) {
                 let NodeEnum::SortBy(sort) = inner(item)? else { continue };
                 return Err(self.error(

@@ -13,7 +13,7 @@ use super::modify::relation;
 use super::{Binder, inner, inner_of, strings};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{ColumnDesc, Command, Explain, Isolation, Reindex, Statement, TransactionModes};
+use crate::plan::{ColumnDesc, Command, Discard, Explain, Isolation, Reindex, Statement, TransactionModes};
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
 use crate::types::Type;
@@ -89,7 +89,12 @@ impl Binder<'_> {
                 Ok(Command::Deallocate((!deallocate.isall).then(|| deallocate.name.clone())))
             }
             NodeEnum::DiscardStmt(discard) => {
-                Ok(Command::Discard { all: discard.target == DiscardMode::DiscardAll as i32 })
+                Ok(Command::Discard(match DiscardMode::try_from(discard.target) {
+                    Ok(DiscardMode::DiscardAll) => Discard::All,
+                    Ok(DiscardMode::DiscardSequences) => Discard::Sequences,
+                    Ok(DiscardMode::DiscardPlans) => Discard::Plans,
+                    _ => Discard::Temporary,
+                }))
             }
             NodeEnum::DeclareCursorStmt(declare) => {
                 if declare.options & CURSOR_SCROLL != 0 {

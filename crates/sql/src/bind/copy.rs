@@ -155,6 +155,10 @@ impl Binder<'_> {
                 ));
             }
         }
+        if from && find("force_quote").is_some() {
+            let message = "COPY FORCE_QUOTE cannot be used with COPY FROM";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let quote = single("quote", b'"')?;
         Ok(CopyFormat {
             kind,

@@ -332,6 +332,9 @@ impl Binder<'_> {
         if range.relpersistence == "t" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
+        if let Some(NodeEnum::ExecuteStmt(_)) = create.query.as_ref().and_then(|query| query.node.as_ref()) {
+            return Err(self.unsupported("CREATE TABLE AS EXECUTE", range.location));
+        }
         check_options(&into.options)?;
         let query = self.compiled(create.query.as_deref())?;
         let names = strings(&into.col_names);

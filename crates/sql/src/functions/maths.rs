@@ -1,11 +1,15 @@
 //! Mathematical functions.
 
+use std::cmp::Ordering;
+
+use num_bigint::BigInt;
+
 use super::arguments::{float, give_numeric, int, invalid, numeric, out_of_range};
 use super::numbers::checked_float;
 use super::{Function, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::numeric::Numeric;
+use crate::types::numeric::{Decimal, Numeric};
 use crate::types::{Datum, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -108,24 +112,85 @@ fn scale_argument(value: Datum<'_>) -> Result<i32> {
     Ok(int(value)? as i32)
 }
 
+fn bucket_error(message: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message)
+}
+
+/// What neither kind of width_bucket() takes.
+fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
+    if count <= 0 {
+        return Err(bucket_error("count must be greater than zero"));
+    }
+    if nan {
+        return Err(bucket_error("operand, lower bound, and upper bound cannot be NaN"));
+    }
+    if infinite_bound {
+        return Err(bucket_error("lower and upper bounds must be finite"));
+    }
+    Ok(())
+}
+
+/// The number of a bucket from 0 (below all) to `count` + 1; None: within the bounds, to be computed.
+fn outer_bucket(
+    from_low: Ordering,
+    from_high: Ordering,
+    bounds: Ordering,
+    count: i64,
+) -> Result<Option<i64>> {
+    let (before, behind) = match bounds {
+        Ordering::Less => (from_low.is_lt(), from_high.is_ge()),
+        Ordering::Greater => (from_low.is_gt(), from_high.is_le()),
+        Ordering::Equal => return Err(bucket_error("lower bound cannot equal upper bound")),
+    };
+    Ok(if before { Some(0) } else { behind.then_some(count + 1) })
+}
+
 fn width_bucket<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let (value, low, high, count) = (float(a[0])?, float(a[1])?, float(a[2])?, int(a[3])?);
-    let error = |message| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message));
-    if count <= 0 {
-        return error("count must be greater than zero");
-    }
-    if low == high {
-        return error("lower bound cannot equal upper bound");
-    }
-    let (start, end, value) = if low < high { (low, high, value) } else { (-low, -high, -value) };
-    let bucket = if value < start {
-        0
-    } else if value >= end {
-        count + 1
-    } else {
-        ((value - start) / (end - start) * count as f64).floor() as i64 + 1
+    check_buckets(
+        count,
+        value.is_nan() || low.is_nan() || high.is_nan(),
+        low.is_infinite() || high.is_infinite(),
+    )?;
+    let order = |x: f64, y: f64| x.partial_cmp(&y).unwrap_or(Ordering::Equal);
+    let bucket = match outer_bucket(order(value, low), order(value, high), order(low, high), count)? {
+        Some(outer) => outer,
+        None => {
+            // The difference of the bounds may be too large for a float.
+            let half = if (high - low).is_infinite() { 0.5 } else { 1.0 };
+            let part = (value * half - low * half) / (high * half - low * half);
+            // Rounded up to 1 it would be past the end.
+            ((part * count as f64) as i64).min(count - 1) + 1
+        }
     };
-    bucket.try_into().map(Datum::Int4).map_err(|_| out_of_range("integer"))
+    give_int4(bucket.into())
+}
+
+/// The same for numerics, exact.
+fn numeric_width_bucket<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let (Datum::Numeric(value), Datum::Numeric(low), Datum::Numeric(high)) = (a[0], a[1], a[2]) else {
+        return Err(super::bad_argument("width_bucket"));
+    };
+    let count = int(a[3])?;
+    check_buckets(
+        count,
+        value.is_nan() || low.is_nan() || high.is_nan(),
+        low.is_infinite() || high.is_infinite(),
+    )?;
+    if let Some(outer) = outer_bucket(value.compare(low), value.compare(high), low.compare(high), count)? {
+        return give_int4(outer.into());
+    }
+    let (Numeric::Finite(value), Numeric::Finite(low), Numeric::Finite(high)) =
+        (value.load(), low.load(), high.load())
+    else {
+        return Err(super::bad_argument("width_bucket"));
+    };
+    let scale = value.scale.max(low.scale).max(high.scale);
+    let at_scale = |number: Decimal| number.mantissa * BigInt::from(10).pow(scale - number.scale);
+    let (value, low, high) = (at_scale(value), at_scale(low), at_scale(high));
+    // Both differences have the sign of the bounds' order, so this rounds down.
+    let bucket = (value - &low) * BigInt::from(count) / (high - low) + BigInt::from(1);
+    give_int4(i128::try_from(bucket).unwrap_or(i128::MAX))
 }
 
 /// A random integer of a range, both ends included.
@@ -246,7 +311,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("factorial", &[I8], NUM, |cx, a| give_numeric(&Numeric::factorial(int(a[0])?)?, cx.arena)),
     func("width_bucket", &[F8, F8, F8, I4], I4, |_, a| width_bucket(a)),
-    func("width_bucket", &[NUM, NUM, NUM, I4], I4, |_, a| width_bucket(a)),
+    func("width_bucket", &[NUM, NUM, NUM, I4], I4, |_, a| numeric_width_bucket(a)),
     func("random", &[], F8, |cx, _| {
         Ok(Datum::Float8((cx.session.random() >> 11) as f64 / (1u64 << 53) as f64))
     })

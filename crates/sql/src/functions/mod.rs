@@ -17,6 +17,7 @@ mod casts;
 mod catalog;
 mod convert;
 mod datetimes;
+mod format;
 mod json;
 mod maths;
 mod numbers;

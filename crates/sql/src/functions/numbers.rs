@@ -293,7 +293,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     absolute("abs", "", &[F4], F4),
     absolute("abs", "", &[F8], F8),
     absolute("abs", "", &[NUM], NUM),
+    absolute("int2abs", "@", &[I2], I2),
     absolute("int4abs", "@", &[I4], I4),
+    absolute("int8abs", "@", &[I8], I8),
+    absolute("float4abs", "@", &[F4], F4),
     absolute("float8abs", "@", &[F8], F8),
     absolute("numeric_abs", "@", &[NUM], NUM),
 ];

@@ -1,6 +1,7 @@
 //! Strings and byte strings.
 
 use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
+use super::format::format_text;
 use super::{Function, func};
 use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
@@ -223,7 +224,7 @@ fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str
     Ok(if passed == wanted { &input[start..end] } else { "" })
 }
 
-fn quote_literal(input: &str) -> Result<String> {
+pub(super) fn quote_literal(input: &str) -> Result<String> {
     let quoted = replace(input, "'", "''")?;
     let (mut out, escaped) = match quoted.contains('\\') {
         true => ("E'".to_owned(), replace(&quoted, "\\", "\\\\")?),
@@ -231,51 +232,6 @@ fn quote_literal(input: &str) -> Result<String> {
     };
     work::push(&mut out, &escaped)?;
     out.push('\'');
-    Ok(out)
-}
-
-/// format(): %s, %I, %L with positions and widths left to later.
-fn format_text(a: &[Datum<'_>]) -> Result<String> {
-    let mut out = String::new();
-    let mut characters = text(a[0])?.chars().peekable();
-    let mut next = 1;
-    while let Some(c) = characters.next() {
-        work::tick(1)?;
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        let mut position = String::new();
-        while let Some(digit) = characters.next_if(char::is_ascii_digit) {
-            position.push(digit);
-        }
-        if !position.is_empty() && characters.next_if_eq(&'$').is_none() {
-            return Err(SqlError::unsupported("a width in format()"));
-        }
-        let kind = characters.next().ok_or_else(|| invalid("unterminated format() type specifier"))?;
-        if kind == '%' {
-            out.push('%');
-            continue;
-        }
-        let at = if position.is_empty() { next } else { position.parse().unwrap_or(0) };
-        next = at + 1;
-        let argument =
-            a.get(at).filter(|_| at > 0).ok_or_else(|| invalid("too few arguments for format()"))?;
-        match (kind, *argument) {
-            ('s', Datum::Null) => {}
-            ('s', value) => work::push(&mut out, text(value)?)?,
-            ('I', Datum::Null) => {
-                return Err(SqlError::new(
-                    SqlState::NULL_VALUE_NOT_ALLOWED,
-                    "null values cannot be formatted as an SQL identifier",
-                ));
-            }
-            ('I', value) => out.push_str(&quoted(text(value)?)),
-            ('L', Datum::Null) => out.push_str("NULL"),
-            ('L', value) => work::push(&mut out, &quote_literal(text(value)?)?)?,
-            (other, _) => return Err(invalid(format!("unrecognized format() type specifier \"{other}\""))),
-        }
-    }
     Ok(out)
 }
 

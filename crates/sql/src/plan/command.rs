@@ -85,11 +85,8 @@ pub enum Command {
     },
     /// DEALLOCATE name; None = ALL.
     Deallocate(Option<String>),
-    /// DISCARD ALL, or only a part of it that needs no action here.
-    Discard {
-        /// ALL.
-        all: bool,
-    },
+    /// DISCARD.
+    Discard(Discard),
     /// DECLARE name CURSOR FOR query.
     DeclareCursor {
         /// Its name.
@@ -435,6 +432,19 @@ pub enum ReferentialAction {
     SetNull,
     /// Their columns become their defaults.
     SetDefault,
+}
+
+/// What DISCARD takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    /// Everything of the session.
+    All,
+    /// What currval() and lastval() know.
+    Sequences,
+    /// Cached plans: nothing to do, since plans are made anew when they are stale.
+    Plans,
+    /// Temporary tables: there are none.
+    Temporary,
 }
 
 /// CREATE INDEX.

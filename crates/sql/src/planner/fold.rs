@@ -3,10 +3,11 @@
 use bumpalo::Bump;
 
 use crate::expr::{EvalContext, Expr, NoSession};
+use crate::functions::Volatility;
 use crate::plan::{
     AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
-use crate::types::oid;
+use crate::types::{Value, oid};
 
 /// Replaces the constant parts of an expression by their values. What fails keeps failing when it runs.
 pub(super) fn expr(target: &mut Expr) {
@@ -27,6 +28,25 @@ pub(super) fn expr(target: &mut Expr) {
         return;
     }
     target.for_each_child_mut(&mut |child| expr(child));
+    if is_null(target) {
+        *target = Expr::null(target.type_());
+    }
+}
+
+/// Whether it is the call of a strict function with a NULL constant: NULL, and its other arguments are not evaluated. An
+/// argument that reads no row keeps failing, as PostgreSQL's does when it is folded.
+fn is_null(target: &Expr) -> bool {
+    let Expr::Call(call) = target else { return false };
+    let mut null = false;
+    for argument in &call.arguments {
+        null |= matches!(argument, Expr::Const(Value::Null, _));
+        if !matches!(argument, Expr::Const(..) | Expr::Param { .. }) && argument.is_row_free() {
+            return false;
+        }
+    }
+    null && target.type_().oid != oid::RECORD
+        && call.function.strict
+        && call.function.volatility < Volatility::Volatile
 }
 
 /// Folds every expression of a plan.

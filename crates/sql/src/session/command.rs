@@ -13,7 +13,7 @@ use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::expr::EvalContext;
 use crate::functions;
 use crate::memory;
-use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Statement};
+use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use crate::types::Datum;
 use runtime::fiber;
 
@@ -125,15 +125,24 @@ impl Session {
                 }
                 client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
             }
-            Command::Discard { all } => {
-                if *all {
-                    self.refuse_block("DISCARD ALL")?;
-                    self.portals.clear();
-                    self.forget_prepared();
-                    self.environment.discard();
-                    self.environment.table.reset_all()?;
+            Command::Discard(what) => {
+                match what {
+                    Discard::All => {
+                        self.refuse_block("DISCARD ALL")?;
+                        self.portals.clear();
+                        self.forget_prepared();
+                        self.environment.discard();
+                        self.environment.table.reset_all()?;
+                    }
+                    Discard::Sequences => self.environment.discard_sequences(),
+                    Discard::Plans | Discard::Temporary => {}
                 }
-                client.complete(if *all { "DISCARD ALL" } else { "DISCARD" });
+                client.complete(match what {
+                    Discard::All => "DISCARD ALL",
+                    Discard::Sequences => "DISCARD SEQUENCES",
+                    Discard::Plans => "DISCARD PLANS",
+                    Discard::Temporary => "DISCARD TEMP",
+                });
             }
             Command::DeclareCursor { name, query, hold } => {
                 self.declare(name, query, *hold, values, client)?;

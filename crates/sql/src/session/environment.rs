@@ -88,9 +88,14 @@ impl SessionEnvironment {
         if self.table.synchronous { self.txn.wait_seen().map_err(from_txn) } else { Ok(()) }
     }
 
+    /// DISCARD SEQUENCES: forgets currval and lastval, and numbers taken ahead.
+    pub fn discard_sequences(&self) {
+        *self.sequences.borrow_mut() = Sequences::default();
+    }
+
     /// DISCARD ALL: forgets currval and a seed.
     pub fn discard(&mut self) {
-        *self.sequences.borrow_mut() = Sequences::default();
+        self.discard_sequences();
         self.seed.set(None);
     }
 

@@ -171,7 +171,11 @@ fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &
         "doy" => whole(days - days_of(civil.year, 1, 1) + 1),
         "quarter" => whole((civil.month - 1) / 3 + 1),
         "week" => whole(iso_week(days, civil.year).0),
-        "isoyear" => whole(iso_week(days, civil.year).1),
+        "isoyear" => whole(match iso_week(days, civil.year).1 {
+            year if year > 0 => year,
+            // There is no year 0: 1 BC is -1.
+            year => year - 1,
+        }),
         "decade" => whole(civil.year.div_euclid(10)),
         "century" => {
             whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) })
@@ -219,6 +223,7 @@ fn finite_interval_field(unit: &str, span: Interval) -> Result<Numeric> {
         "second" => Ok(scaled(span.micros % MINUTE, 6)),
         "milliseconds" => Ok(scaled(span.micros % MINUTE, 3)),
         "microseconds" => whole(span.micros % MINUTE),
+        "quarter" if span.months < 0 => whole(months / 3 - 1),
         "quarter" => whole(months / 3 + 1),
         "week" => whole(i64::from(span.days / 7)),
         "decade" => whole(years / 10),

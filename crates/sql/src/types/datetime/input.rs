@@ -325,8 +325,12 @@ impl Parts {
             "yesterday" => Some(Special::Yesterday),
             "epoch" => Some(Special::Epoch),
             "infinity" => Some(Special::Infinity),
+            // Midnight UTC, so no other zone may follow.
             "allballs" => {
-                self.time = Some(0);
+                if self.time.is_some() || self.offset || self.zone.is_some() {
+                    return Err(Problem::Syntax);
+                }
+                (self.time, self.offset, self.zone) = (Some(0), true, super::fixed(0));
                 return Ok(letters);
             }
             _ => None,
@@ -371,6 +375,9 @@ impl Parts {
 
     fn zone_word(&mut self, rest: &str) -> Result<usize, Problem> {
         if self.date.is_none() && self.time.is_none() && self.special.is_none() && self.numbers.is_empty() {
+            return Err(Problem::Syntax);
+        }
+        if self.offset {
             return Err(Problem::Syntax);
         }
         let length = rest.find([' ', ',']).unwrap_or(rest.len());

@@ -222,6 +222,10 @@ pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     if let Some(seconds) = abbreviation(trimmed) {
         return fixed(seconds);
     }
+    // Moscow's offset from UTC has changed under this name.
+    if trimmed.eq_ignore_ascii_case("msk") {
+        return TimeZone::get("Europe/Moscow").ok();
+    }
     if let Ok(zone) = TimeZone::get(trimmed) {
         return Some(zone);
     }
@@ -242,7 +246,8 @@ fn abbreviation(name: &str) -> Option<i64> {
         "GMT" | "UT" | "UCT" | "WET" => 0.0,
         "BST" | "CET" | "MET" | "WAT" | "WEST" => 1.0,
         "CEST" | "EET" | "MEST" | "SAST" | "METDST" => 2.0,
-        "EEST" | "MSK" | "EAT" => 3.0,
+        "EEST" | "EAT" => 3.0,
+        "MSD" => 4.0,
         "IST" => 2.0,
         "JST" | "KST" => 9.0,
         "AEST" => 10.0,
