@@ -54,7 +54,7 @@ select * from generate_series(1::numeric, 2, 'nan');
 select * from generate_series(1::numeric, 2, 'inf');
 select * from generate_series('nan'::numeric, null, 'inf');
 select * from generate_series(1::numeric, 2, 0.0);
-select * from generate_series(1.0, 2, 0.4), generate_series(2, 1.5, -0.3) as y;
+select * from generate_series(1.0, 2, 0.4) as x, generate_series(2, 1.5, -0.3) as y order by 1, 2;
 select * from generate_series('2020-01-01'::timestamp, '2020-01-02', 'infinity'::interval);
 select * from generate_series('2020-01-01'::timestamptz, '2020-01-02', '-infinity'::interval);
 select generate_series('2020-01-01'::timestamp, 'infinity', '1 day') limit 2;
