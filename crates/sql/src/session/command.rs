@@ -126,23 +126,8 @@ impl Session {
                 client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
             }
             Command::Discard(what) => {
-                match what {
-                    Discard::All => {
-                        self.refuse_block("DISCARD ALL")?;
-                        self.portals.clear();
-                        self.forget_prepared();
-                        self.environment.discard();
-                        self.environment.table.reset_all()?;
-                    }
-                    Discard::Sequences => self.environment.discard_sequences(),
-                    Discard::Plans | Discard::Temporary => {}
-                }
-                client.complete(match what {
-                    Discard::All => "DISCARD ALL",
-                    Discard::Sequences => "DISCARD SEQUENCES",
-                    Discard::Plans => "DISCARD PLANS",
-                    Discard::Temporary => "DISCARD TEMP",
-                });
+                let tag = self.discard(*what)?;
+                client.complete(tag);
             }
             Command::DeclareCursor { name, query, hold } => {
                 self.declare(name, query, *hold, values, client)?;
@@ -187,6 +172,26 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// DISCARD; its tag.
+    fn discard(&mut self, what: Discard) -> Result<&'static str, SqlError> {
+        Ok(match what {
+            Discard::All => {
+                self.refuse_block("DISCARD ALL")?;
+                self.portals.clear();
+                self.forget_prepared();
+                self.environment.discard();
+                self.environment.table.reset_all()?;
+                "DISCARD ALL"
+            }
+            Discard::Sequences => {
+                self.environment.discard_sequences();
+                "DISCARD SEQUENCES"
+            }
+            Discard::Plans => "DISCARD PLANS",
+            Discard::Temporary => "DISCARD TEMP",
+        })
     }
 
     pub(super) fn set(
