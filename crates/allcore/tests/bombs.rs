@@ -260,3 +260,36 @@ fn numbers_of_absurd_length_are_refused() {
         assert_eq!(fault.code(), Some(&SqlState::NUMERIC_VALUE_OUT_OF_RANGE), "{statement}\n{fault}");
     }
 }
+
+#[test]
+fn the_watchdog_names_the_statement_that_holds_a_core() {
+    let mut server = Server::start(&["--cores", "2"]);
+    server.stop();
+    server.environment("ALLCORE_STOP", Some("sql.tree.made=sleep:3600000"));
+    server.launch();
+    let mut holder = server.connect();
+    let session = pid(&mut holder);
+    // It ends with the server.
+    let holding = thread::spawn(move || holder.simple_query("create table holds_its_core (i int)").is_err());
+    let begun = Instant::now();
+    let said = format!("s by session {session}: create table holds_its_core");
+    while !server.log().contains(&said) {
+        assert!(begun.elapsed() < LONG, "no word of it:\n{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    // New sessions avoid the core, see who holds it, and come and go.
+    for _ in 0..4 {
+        let mut other = server.connect();
+        let shown = other
+            .query_one(
+                "select wait_event_type, wait_event, query from pg_stat_activity where pid = $1",
+                &[&session],
+            )
+            .unwrap();
+        assert_eq!(shown.get::<_, &str>(0), "Core");
+        assert_eq!(shown.get::<_, &str>(1), "Held");
+        assert_eq!(shown.get::<_, &str>(2), "create table holds_its_core (i int)");
+    }
+    server.crash();
+    assert!(holding.join().unwrap());
+}
