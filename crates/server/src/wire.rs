@@ -23,6 +23,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         Ok(wire)
     }
 
+    #[inline]
     fn decrypt(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             let used = tls.decrypt(self.io.input())?;
@@ -31,6 +32,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         Ok(())
     }
 
+    #[inline]
     fn encrypt(&mut self) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.encrypt(self.io.output()),
@@ -39,6 +41,7 @@ impl<'a, 'io> Wire<'a, 'io> {
     }
 
     /// Bytes received and not consumed.
+    #[inline]
     pub fn input(&self) -> &[u8] {
         match &self.tls {
             Some(tls) => tls.input(),
@@ -47,6 +50,7 @@ impl<'a, 'io> Wire<'a, 'io> {
     }
 
     /// Drops the first `n` bytes of the input.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         match &mut self.tls {
             Some(tls) => tls.consume(n),
@@ -80,6 +84,7 @@ impl<'a, 'io> Wire<'a, 'io> {
     }
 
     /// Where the reply is appended.
+    #[inline]
     pub fn output(&mut self) -> &mut Vec<u8> {
         match &mut self.tls {
             Some(tls) => &mut tls.reply,
@@ -88,6 +93,7 @@ impl<'a, 'io> Wire<'a, 'io> {
     }
 
     /// Sends a reply that has grown large; parks while the client does not take it.
+    #[inline]
     pub fn flush_if_large(&mut self) -> io::Result<()> {
         if self.output().len() < FLUSH_AT { Ok(()) } else { self.flush() }
     }

@@ -194,9 +194,9 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
     account::enter(Arc::as_ptr(&session.interrupt));
     let next = serve_input(worker, fiber, session, &mut *handler, buffers);
     if next != Next::Wait {
-        leave_round(worker, fiber, session, handler, buffers, next);
+        // Before another core may enter it.
         account::leave();
-        return;
+        return leave_round(worker, fiber, session, handler, buffers, next);
     }
     session.partial.set(buffers.input.unload());
     account::leave();
