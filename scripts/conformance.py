@@ -68,6 +68,18 @@ def words(text):
     return {quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in NAME.findall(text)}
 
 
+def opened(path, database, limit=60):
+    """A connection; a server that restarts after a crash of another session's is waited for."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return Connection(path, database, limit)
+        except (Lost, OSError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
 class Pair:
     """A session on each server, in databases of the same name."""
 
@@ -75,7 +87,7 @@ class Pair:
         self.sockets, self.name, self.limit = sockets, name, limit
         self.sides = []
         for path in sockets:
-            other = Connection(path, "postgres")
+            other = opened(path, "postgres")
             other.query(f"drop database if exists {name}")
             other.query(f"create database {name}")
             other.close()
@@ -84,7 +96,7 @@ class Pair:
     def connect(self):
         for side in self.sides:
             side.close()
-        self.sides = [Connection(path, self.name, self.limit) for path in self.sockets]
+        self.sides = [opened(path, self.name, self.limit) for path in self.sockets]
         self.sides[0].query("set datestyle = 'Postgres, MDY'; set timezone = 'America/Los_Angeles'; set intervalstyle = 'postgres_verbose'")
         self.sides[1].query("set datestyle = 'Postgres, MDY'")
         self.sides[1].query("set timezone = 'America/Los_Angeles'")
@@ -94,7 +106,7 @@ class Pair:
         for side in self.sides:
             side.close()
         for path in self.sockets:
-            other = Connection(path, "postgres")
+            other = opened(path, "postgres")
             other.query(f"drop database {self.name}")
             other.close()
 

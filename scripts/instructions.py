@@ -11,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,10 +31,13 @@ class Counted:
         self.folder = folder
         self.socket = os.path.join(folder, "socket")
         os.makedirs(self.socket, mode=0o700)
-        self.port = "5432"
+        # The port names the socket's file too, and psql takes none of 0.
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/counts"]
         command += ["--fair-sched=try", binary, "serve", "--data", f"{folder}/data", "--cores", "1"]
-        command += ["--buffers", "64MiB", "--file-io", "threads", "--listen", "127.0.0.1:0", "--socket-dir", self.socket]
+        command += ["--buffers", "64MiB", "--file-io", "threads", "--listen", f"127.0.0.1:{self.port}", "--socket-dir", self.socket]
         self.log = open(f"{folder}/log", "w+", encoding="utf8")
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         until = time.monotonic() + START_LIMIT
@@ -45,10 +49,8 @@ class Counted:
             time.sleep(0.2)
 
     def ready(self):
-        names = [name for name in os.listdir(self.socket) if name.startswith(".s.PGSQL.")]
-        self.port = names[0].rsplit(".", 1)[1] if names else self.port
         asked = ["psql", "-qAt", *self.address(), "-c", "select 1"]
-        return bool(names) and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def address(self):
         return ["-h", self.socket, "-p", self.port, "-U", "postgres", "-d", "postgres"]

@@ -3,6 +3,9 @@
 import socket
 import struct
 
+# Rows of one result that are kept; more are only counted, since some statements give gigabytes.
+KEPT_ROWS = 50_000
+
 
 class Lost(Exception):
     """The server closed the connection."""
@@ -35,11 +38,13 @@ class Connection:
 
     def results(self, data=None):
         """Every result up to ReadyForQuery, as (names and types of columns, rows, tag, error). `data` answers COPY FROM STDIN."""
-        results, columns, rows = [], [], []
+        results, columns, rows, more = [], [], [], 0
         while True:
             kind, body = self.message()
             if kind == "T":
                 columns = described(body)
+            elif kind in "Dd" and len(rows) >= KEPT_ROWS:
+                more += 1
             elif kind == "D":
                 rows.append(fields(body))
             elif kind == "d":
@@ -52,6 +57,9 @@ class Connection:
                         self.send(b"d", data)
                     self.send(b"c", b"")
             elif kind in "CI":
+                if more:
+                    rows.append((f"and {more} more",))
+                    more = 0
                 results.append((columns, rows, body[:-1].decode() if kind == "C" else "", None))
                 columns, rows = [], []
             elif kind == "E":
