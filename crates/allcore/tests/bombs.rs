@@ -156,7 +156,7 @@ fn bombs() -> Vec<String> {
     bombs
 }
 
-/// What a bomb did to others and how it ended.
+/// The effect of a bomb on other sessions, and its end.
 struct Outcome {
     bomb: String,
     cancelled: Duration,

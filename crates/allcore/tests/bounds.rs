@@ -88,7 +88,7 @@ fn beside(server: &Server, body: impl FnOnce()) {
     assert!(rows > 0);
 }
 
-/// What a statement past its memory is answered.
+/// The answer to a statement past its memory.
 const REFUSED: Result<&str, &str> = Err("53200");
 
 /// Runs each text in a session, which is of use afterwards.

@@ -25,7 +25,7 @@ fn seconds() -> u64 {
     std::env::var("ALLCORE_HISTORY_SECONDS").map_or(3, |text| text.parse().unwrap())
 }
 
-/// What all clients share.
+/// The state that all clients share.
 struct Shared<'a> {
     server: &'a RwLock<Server>,
     level: Level,

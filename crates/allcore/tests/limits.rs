@@ -1,4 +1,4 @@
-//! What a session may not do for ever: be idle, keep a transaction open, keep the log; and what the log says of it.
+//! The limits of what a session may do for ever: be idle, keep a transaction open, keep the log; and what the log says of it.
 #![allow(missing_docs)]
 
 mod common;

@@ -2,7 +2,7 @@
 
 use super::script::Stage;
 
-/// What a foreign key does, with the outcome of the parent's change and what is left of the child.
+/// The action of a foreign key, with the outcome of the parent's change and what is left of the child.
 struct Action {
     clause: &'static str,
     outcome: &'static str,

@@ -243,7 +243,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// What is locked, for a message.
+    /// Names the locked object in a message.
     fn blockers(&mut self) -> String {
         let query =
             "select pid::text, locktype, mode, granted::text from pg_locks where locktype <> 'virtualxid'";
