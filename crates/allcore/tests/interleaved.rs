@@ -1,6 +1,8 @@
 //! Scripts of several sessions, statement by statement, with PostgreSQL 18's outcomes.
 #![allow(missing_docs, reason = "a test")]
 
+#[path = "interleaved/advisory.rs"]
+mod advisory;
 mod common;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;

@@ -11,7 +11,7 @@ use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::announce::CoreFloors;
 use crate::deadlock::{Graph, Node, Searches};
-use crate::locks::{LockTable, Tag};
+use crate::locks::{AdvisoryKey, LockTable, Tag};
 use crate::restore::Undo;
 use crate::session::Inner;
 use crate::slots::{Slots, Target};
@@ -54,8 +54,8 @@ pub enum LockedObject {
     Row(u32, Arc<[u8]>),
     /// The end of a transaction.
     Transaction(u64),
-    /// An advisory lock: key and class.
-    Advisory(u64, u16),
+    /// An advisory lock.
+    Advisory(AdvisoryKey),
 }
 
 /// A lock held or awaited, for `pg_locks`.
@@ -233,7 +233,7 @@ fn object(tag: &Tag) -> LockedObject {
     match tag {
         Tag::Row(tree, key) => LockedObject::Row(*tree, Arc::clone(key)),
         Tag::Table(table) => LockedObject::Table(*table),
-        Tag::Advisory(key, class) => LockedObject::Advisory(*key, *class),
+        Tag::Advisory(key) => LockedObject::Advisory(*key),
     }
 }
 

@@ -36,10 +36,11 @@ mod visibility;
 pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
 pub use horizon::KeptLog;
+pub use locks::AdvisoryKey;
 pub use purge::{Vacuum, take_deletions};
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
-    InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId, Snapshot, TableLock,
-    TxnSession, Wait, WaitLimits,
+    AdvisoryLock, InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId,
+    Snapshot, TableLock, TxnSession, Wait, WaitLimits,
 };
 pub use version::Stamp;

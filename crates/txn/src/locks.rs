@@ -25,6 +25,17 @@ use storage::Lsn;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
+/// What an advisory lock is on: a number that sessions of one database agree on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AdvisoryKey {
+    /// The database's OID.
+    pub database: u32,
+    /// The number.
+    pub key: u64,
+    /// Numbers of different classes differ: 1 for one number of 64 bits, 2 for two of 32 bits.
+    pub class: u16,
+}
+
 /// What a lock is on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tag {
@@ -33,7 +44,7 @@ pub enum Tag {
     /// A table.
     Table(u32),
     /// Whatever two sessions agree on.
-    Advisory(u64, u16),
+    Advisory(AdvisoryKey),
 }
 
 /// A tag whose key is borrowed.
@@ -44,7 +55,7 @@ pub enum TagRef<'a> {
     /// See [`Tag::Table`].
     Table(u32),
     /// See [`Tag::Advisory`].
-    Advisory(u64, u16),
+    Advisory(AdvisoryKey),
 }
 
 /// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update, own delete.
@@ -65,7 +76,7 @@ impl TagRef<'_> {
         match self {
             TagRef::Row(..) => ROW_CONFLICTS[usize::from(mode)],
             TagRef::Table(_) => TABLE_CONFLICTS[usize::from(mode)],
-            TagRef::Advisory(..) => ADVISORY_CONFLICTS[usize::from(mode)],
+            TagRef::Advisory(_) => ADVISORY_CONFLICTS[usize::from(mode)],
         }
     }
 
@@ -85,7 +96,9 @@ impl TagRef<'_> {
         match *self {
             TagRef::Row(tree, key) => hash_bytes(u64::from(tree), key),
             TagRef::Table(table) => mix(u64::from(table), 0x2545_f491_4f6c_dd1d),
-            TagRef::Advisory(key, class) => mix(key ^ u64::from(class) << 48, 0x9e6c_63d0_876a_9a35),
+            TagRef::Advisory(AdvisoryKey { database, key, class }) => {
+                mix(key, 0x9e6c_63d0_876a_9a35 ^ u64::from(database) << 16 ^ u64::from(class))
+            }
         }
     }
 
@@ -94,7 +107,7 @@ impl TagRef<'_> {
         match self {
             TagRef::Row(tree, key) => Tag::Row(tree, key.into()),
             TagRef::Table(table) => Tag::Table(table),
-            TagRef::Advisory(key, class) => Tag::Advisory(key, class),
+            TagRef::Advisory(key) => Tag::Advisory(key),
         }
     }
 }
@@ -106,7 +119,7 @@ impl Tag {
         match self {
             Tag::Row(tree, key) => TagRef::Row(*tree, key),
             Tag::Table(table) => TagRef::Table(*table),
-            Tag::Advisory(key, class) => TagRef::Advisory(*key, *class),
+            Tag::Advisory(key) => TagRef::Advisory(*key),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A session is used on its own core, by one fiber at a time, so its own state is plain cells. What others may ask is in
 //! its slot ([`crate::slots`]).
 
+mod advisory;
 mod end;
 mod limits;
 mod load;
@@ -14,18 +15,20 @@ mod wait;
 mod write;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use storage::Lsn;
 use storage::btree::Tree;
 use sync::atomic::Ordering;
 
-use crate::locks::Tag;
+use crate::locks::{AdvisoryKey, Tag};
 use crate::slots::Slot;
 use crate::status::Status;
 use crate::version::{MAX_COMMAND, UndoPointer};
 use crate::{Engine, Error, Stamp};
 
+pub use advisory::AdvisoryLock;
 pub use limits::WaitLimits;
 pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
@@ -176,6 +179,8 @@ pub(crate) struct Inner {
     /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
+    /// How often it holds advisory locks.
+    advisory: RefCell<HashMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
     limits: Arc<WaitLimits>,
@@ -208,6 +213,7 @@ impl Inner {
             heard: Cell::new(Lsn::ZERO),
             held: RefCell::new(Vec::new()),
             tables: RefCell::new(Vec::new()),
+            advisory: RefCell::default(),
             savepoints: RefCell::new(Vec::new()),
             savepoints_made: Cell::new(0),
             limits: Arc::default(),
@@ -617,15 +623,27 @@ impl TxnSession {
         self.state().holds_table(table, lock)
     }
 
-    /// Takes an advisory lock, which lasts until [`TxnSession::unlock_advisory`]: counting how often, and giving it up at
-    /// the end of a transaction or session, is the caller's. False when it was refused and `wait` said to go on.
-    pub fn lock_advisory(&self, key: u64, class: u16, exclusive: bool, wait: Wait) -> Result<bool, Error> {
-        self.state().lock_advisory(key, class, exclusive, wait)
+    /// Takes an advisory lock: for the session, which gives it up as often as it took it or when it ends; else for the
+    /// transaction, which holds it until it ends or goes back to a savepoint before. False when it was refused and `wait`
+    /// said to go on.
+    pub fn lock_advisory(
+        &self,
+        key: AdvisoryKey,
+        lock: AdvisoryLock,
+        for_session: bool,
+        wait: Wait,
+    ) -> Result<bool, Error> {
+        self.state().lock_advisory(key, lock, for_session, wait)
     }
 
-    /// Gives an advisory lock up, in all its modes.
-    pub fn unlock_advisory(&self, key: u64, class: u16) {
-        self.state().unlock_advisory(key, class);
+    /// Gives one of the session's holds of an advisory lock up; false when the session has none in this mode.
+    pub fn unlock_advisory(&self, key: AdvisoryKey, lock: AdvisoryLock) -> bool {
+        self.state().unlock_advisory(key, lock)
+    }
+
+    /// Gives all of the session's holds of advisory locks up.
+    pub fn unlock_all_advisory(&self) {
+        self.state().unlock_all_advisory();
     }
 }
 

@@ -11,11 +11,14 @@ use common::{Bench, Short, table, text, until};
 use runtime::fiber;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
 use txn::{
-    Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome, RowLock, TableLock,
-    TxnSession, Wait,
+    AdvisoryKey, AdvisoryLock, Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome,
+    RowLock, TableLock, TxnSession, Wait,
 };
 
+use AdvisoryLock::{Exclusive, Share};
 use Isolation::{ReadCommitted, RepeatableRead};
+
+const KEY: AdvisoryKey = AdvisoryKey { database: 1, key: 1, class: 1 };
 
 /// A fiber's result, once it has one.
 struct Later<T>(Rc<RefCell<Option<T>>>);
@@ -490,12 +493,106 @@ fn more_table_locks_than_fit_the_slot() {
 fn advisory_locks_outlive_transactions() {
     Bench::new("advisory").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        assert_eq!(a.lock_advisory(1, 0, false, Wait::Block), Ok(true));
-        assert_eq!(b.lock_advisory(1, 0, false, Wait::Skip), Ok(true));
-        assert_eq!(b.lock_advisory(1, 0, true, Wait::Skip), Ok(false));
-        a.unlock_advisory(1, 0);
-        assert_eq!(b.lock_advisory(1, 0, true, Wait::Skip), Ok(true));
-        b.unlock_advisory(1, 0);
+        a.begin(ReadCommitted, false);
+        assert_eq!(a.lock_advisory(KEY, Share, true, Wait::Block), Ok(true));
+        a.rollback().unwrap();
+        assert_eq!(b.lock_advisory(KEY, Share, true, Wait::Skip), Ok(true));
+        assert_eq!(b.lock_advisory(KEY, Exclusive, true, Wait::Skip), Ok(false));
+        assert!(!a.unlock_advisory(KEY, Exclusive));
+        assert!(a.unlock_advisory(KEY, Share));
+        assert!(!a.unlock_advisory(KEY, Share));
+        assert_eq!(b.lock_advisory(KEY, Exclusive, true, Wait::Skip), Ok(true));
+        assert!(b.unlock_advisory(KEY, Exclusive));
+        assert_eq!(a.lock_advisory(KEY, Share, true, Wait::Skip), Ok(true));
+        a.unlock_all_advisory();
+        b.unlock_all_advisory();
+        assert!(engine.locks().is_empty());
+        for class in [1, 2] {
+            let other = AdvisoryKey { database: 2, ..KEY };
+            assert_eq!(a.lock_advisory(AdvisoryKey { class, ..KEY }, Exclusive, true, Wait::Skip), Ok(true));
+            assert_eq!(
+                b.lock_advisory(AdvisoryKey { class, ..other }, Exclusive, true, Wait::Skip),
+                Ok(true)
+            );
+        }
+        drop((a, b));
+        until(|| engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn advisory_locks_are_counted() {
+    Bench::new("counted").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        let is_free = || {
+            let free = b.lock_advisory(KEY, Exclusive, true, Wait::Skip) == Ok(true);
+            free && b.unlock_advisory(KEY, Exclusive)
+        };
+        let take = |for_session| a.lock_advisory(KEY, Exclusive, for_session, Wait::Block).unwrap();
+        a.begin(ReadCommitted, false);
+        take(false);
+        take(true);
+        take(true);
+        take(false);
+        a.commit(true).unwrap();
+        assert!(!is_free());
+        assert!(a.unlock_advisory(KEY, Exclusive) && !is_free());
+        assert!(a.unlock_advisory(KEY, Exclusive) && is_free());
+        // Whatever a savepoint takes back, it leaves what was taken before.
+        a.begin(ReadCommitted, false);
+        take(false);
+        let first = a.savepoint();
+        take(false);
+        take(true);
+        take(false);
+        let second = a.savepoint();
+        take(false);
+        a.rollback_to(second).unwrap();
+        assert!(!a.unlock_advisory(KEY, Share) && a.unlock_advisory(KEY, Exclusive) && !is_free());
+        take(false);
+        a.rollback_to(first).unwrap();
+        assert!(!a.unlock_advisory(KEY, Exclusive) && !is_free());
+        a.rollback().unwrap();
+        assert!(is_free());
+        a.begin(ReadCommitted, false);
+        let only = a.savepoint();
+        take(false);
+        a.rollback_to(only).unwrap();
+        assert!(is_free());
+        take(false);
+        a.unlock_all_advisory();
+        assert!(!is_free());
+        a.commit(true).unwrap();
+        assert!(is_free());
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn advisory_locks_and_rows_make_deadlocks() {
+    Bench::new("advisory_deadlock").run(|engine| {
+        let a = engine.session().unwrap();
+        a.begin(ReadCommitted, false);
+        assert_eq!(a.lock_advisory(KEY, Exclusive, true, Wait::Block), Ok(true));
+        let key = "row";
+        assert_eq!(a.insert(&table(), key.as_bytes(), b"x"), Ok(InsertOutcome::Done));
+        a.commit(true).unwrap();
+        let other = aside(engine, move |b| {
+            b.begin(ReadCommitted, false);
+            b.statement_start().unwrap();
+            lock(b, key, RowLock::Update, Wait::Block).unwrap();
+            let taken = b.lock_advisory(KEY, Share, false, Wait::Block);
+            b.rollback().unwrap();
+            taken
+        });
+        until(|| waiters(engine) == 1);
+        a.begin(ReadCommitted, false);
+        a.statement_start().unwrap();
+        let locked = lock(&a, key, RowLock::Update, Wait::Block);
+        a.rollback().unwrap();
+        a.unlock_all_advisory();
+        // Either may be the victim, and one is.
+        assert_eq!(u32::from(locked.is_err()) + u32::from(other.wait().is_err()), 1);
         assert!(engine.locks().is_empty());
     });
 }

@@ -135,10 +135,4 @@ pub(super) static FUNCTIONS: &[Function] = &[
     asked!("pg_sleep", &[oid::FLOAT8], oid::VOID).volatile(),
     asked!("pg_cancel_backend", &[I4], oid::BOOL).volatile(),
     asked!("pg_terminate_backend", &[I4], oid::BOOL).volatile(),
-    asked!("pg_advisory_unlock_all", &[], oid::VOID).volatile(),
-    asked!("pg_advisory_lock", &[I8], oid::VOID).volatile(),
-    asked!("pg_advisory_unlock", &[I8], oid::BOOL).volatile(),
-    asked!("pg_try_advisory_lock", &[I8], oid::BOOL).volatile(),
-    asked!("pg_advisory_xact_lock", &[I8], oid::VOID).volatile(),
-    asked!("pg_try_advisory_xact_lock", &[I8], oid::BOOL).volatile(),
 ];

@@ -9,6 +9,7 @@ use crate::expr::{EvalContext, Expr};
 use crate::plan::{SetFunction, WindowFunction};
 use crate::types::{Datum, Type};
 
+mod advisory;
 pub mod aggregate;
 mod arguments;
 mod arrays;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Function, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, regexes, strings, system,
+    Function, advisory, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, regexes,
+    strings, system,
 };
 
 /// Everything by name and by operator.
@@ -16,7 +17,7 @@ struct Registry {
 /// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
 const FIRST_OID: u32 = 9000;
 
-static LISTS: [&[Function]; 10] = [
+static LISTS: [&[Function]; 11] = [
     arrays::FUNCTIONS,
     catalog::FUNCTIONS,
     datetimes::FUNCTIONS,
@@ -27,6 +28,7 @@ static LISTS: [&[Function]; 10] = [
     strings::FUNCTIONS,
     system::FUNCTIONS,
     json::FUNCTIONS,
+    advisory::FUNCTIONS,
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {

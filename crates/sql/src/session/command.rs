@@ -66,7 +66,11 @@ impl Session {
                 client.complete("SET CONSTRAINTS");
             }
             Command::NoEffect(tag) => client.complete(tag),
-            _ => return self.run_in_transaction(statement, command, values, client),
+            _ => {
+                let done = self.run_in_transaction(statement, command, values, client);
+                self.apply_deferred(done.is_ok(), client)?;
+                return done;
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use runtime::interrupt::Interrupt;
 use txn::{TableLock, TxnSession, Wait};
 
 use super::characteristics::Characteristics;
+use super::client::Notice;
 use super::settings::SettingsTable;
 use crate::catalog::pg_catalog::{Activity, Lock, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
@@ -27,6 +28,21 @@ pub(crate) fn clock() -> i64 {
     runtime::time::wall() - EPOCH
 }
 
+/// What a function leaves for after its statement.
+pub(crate) enum Deferred {
+    /// set_config(): settings don't change while the statement reads them. Dropped when the statement fails.
+    Setting {
+        /// Its name.
+        name: String,
+        /// Its new value.
+        value: String,
+        /// Until the transaction ends.
+        local: bool,
+    },
+    /// A notice for the client.
+    Notice(Notice),
+}
+
 /// What expressions may ask of their session.
 pub(crate) struct SessionEnvironment {
     pub shared: Arc<Shared>,
@@ -42,8 +58,8 @@ pub(crate) struct SessionEnvironment {
     pub session: u32,
     /// When the statement came.
     pub statement_time: i64,
-    /// What set_config() set, to be put into effect after the statement: settings don't change under its values' feet.
-    pub pending: RefCell<Vec<(String, String, bool)>>,
+    /// What functions left for after the statement.
+    pub deferred: RefCell<Vec<Deferred>>,
     /// State of a seeded random().
     seed: Cell<Option<u64>>,
     sequences: RefCell<Sequences>,
@@ -74,7 +90,7 @@ impl SessionEnvironment {
             user: user.to_owned(),
             session,
             statement_time: 0,
-            pending: RefCell::new(Vec::new()),
+            deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
         }
@@ -93,10 +109,28 @@ impl SessionEnvironment {
         *self.sequences.borrow_mut() = Sequences::default();
     }
 
-    /// DISCARD ALL: forgets currval and a seed.
+    /// DISCARD ALL: forgets currval and a seed, and gives advisory locks up.
     pub fn discard(&mut self) {
+        self.txn.unlock_all_advisory();
         self.discard_sequences();
         self.seed.set(None);
+    }
+
+    /// Leaves something for after the statement.
+    pub fn defer(&self, what: Deferred) {
+        self.deferred.borrow_mut().push(what);
+    }
+
+    /// Runs a function of the session's own, if there is one of this name.
+    fn own_function<'a>(
+        &self,
+        name: &str,
+        arguments: &[Datum<'a>],
+        arena: &'a Bump,
+    ) -> Option<Result<Datum<'a>, SqlError>> {
+        self.administer(name, arguments, arena)
+            .or_else(|| self.advisory(name, arguments))
+            .or_else(|| self.size(name, arguments))
     }
 
     fn sequence(&self, oid: u32) -> Result<&Arc<Sequence>, SqlError> {
@@ -167,7 +201,8 @@ impl Environment for SessionEnvironment {
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String, SqlError> {
         self.table.get(name)?;
-        self.pending.borrow_mut().push((name.to_owned(), value.to_owned(), local));
+        let (name, set) = (name.to_owned(), value.to_owned());
+        self.defer(Deferred::Setting { name, value: set, local });
         Ok(value.to_owned())
     }
 
@@ -282,7 +317,7 @@ impl Environment for SessionEnvironment {
         arguments: &[Datum<'a>],
         arena: &'a Bump,
     ) -> Result<Datum<'a>, SqlError> {
-        if let Some(done) = self.administer(name, arguments, arena).or_else(|| self.size(name, arguments)) {
+        if let Some(done) = self.own_function(name, arguments, arena) {
             return done;
         }
         crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)

@@ -27,7 +27,7 @@ const TABLE_MODES: [&str; 8] = [
 const ROW_MODES: [&str; 5] =
     ["AccessShareLock", "RowShareLock", "ExclusiveLock", "AccessExclusiveLock", "AccessExclusiveLock"];
 /// The same of advisory locks.
-const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
+pub(super) const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
 /// The OID of `pg_namespace`.
 const PG_NAMESPACE: u32 = 2615;
 
@@ -67,7 +67,7 @@ fn described(
             (Locked::Row(rows_of.get(tree).copied().unwrap_or_default()), &ROW_MODES)
         }
         LockedObject::Transaction(txid) => (Locked::Transaction(*txid), &TABLE_MODES),
-        LockedObject::Advisory(key, class) => (Locked::Advisory(*key, *class), &ADVISORY_MODES),
+        LockedObject::Advisory(key) => (Locked::Advisory(*key), &ADVISORY_MODES),
     }
 }
 

@@ -9,6 +9,7 @@
 //! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current.
 
 mod administer;
+mod advisory;
 mod characteristics;
 mod client;
 mod command;

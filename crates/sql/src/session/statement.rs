@@ -7,6 +7,7 @@ use runtime::{account, fiber, interrupt};
 
 use super::characteristics::read_only_error;
 use super::client::Client;
+use super::environment::Deferred;
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
 use super::rows::KeptRows;
@@ -314,15 +315,15 @@ impl Session {
         let affected = cx.affected;
         self.environment.txn.statement_end();
         if run.is_err() {
-            self.environment.pending.get_mut().clear();
+            self.apply_deferred(false, client)?;
         }
         run?;
         if gives {
             // That there are no more rows is shown, too.
             self.environment.before_showing()?;
         }
-        if !self.environment.pending.get_mut().is_empty() {
-            self.apply_pending(client)?;
+        if !self.environment.deferred.get_mut().is_empty() {
+            self.apply_deferred(true, client)?;
         }
         if let Some(kept) = kept
             && given == limit
@@ -394,10 +395,16 @@ impl Session {
         }
     }
 
-    /// What set_config() asked for.
-    fn apply_pending(&mut self, client: &mut dyn Client) -> Result<(), SqlError> {
-        for (name, value, local) in self.environment.pending.take() {
-            self.set(&name, Some(&value), local, client)?;
+    /// Tells the client what functions had to say, and does what set_config() asked for if the statement was `done`.
+    pub(super) fn apply_deferred(&mut self, done: bool, client: &mut dyn Client) -> Result<(), SqlError> {
+        for deferred in self.environment.deferred.take() {
+            match deferred {
+                Deferred::Notice(notice) => self.tell(client, &notice),
+                Deferred::Setting { name, value, local } if done => {
+                    self.set(&name, Some(&value), local, client)?;
+                }
+                Deferred::Setting { .. } => {}
+            }
         }
         Ok(())
     }

@@ -34,11 +34,11 @@ fn is_queued(request: &Request) -> bool {
 
 #[test]
 fn conflicts_are_symmetric_and_as_documented() {
-    for tag in [ROW, TagRef::Table(1), TagRef::Advisory(1, 0)] {
+    for tag in [ROW, TagRef::Table(1), TagRef::Advisory(AdvisoryKey { database: 1, key: 1, class: 1 })] {
         let modes = match tag {
             TagRef::Row(..) => 5,
             TagRef::Table(_) => 8,
-            TagRef::Advisory(..) => 2,
+            TagRef::Advisory(_) => 2,
         };
         for a in 0..modes {
             for b in 0..modes {

@@ -114,8 +114,10 @@ impl Inner {
     fn release_rows_after(&self, keep: usize) {
         let mut held = self.held.borrow_mut();
         for (tag, mode) in held.drain(keep..) {
-            let modes = (self.number, 1 << mode);
-            self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
+            if self.ends_hold(&tag, mode) {
+                let modes = (self.number, 1 << mode);
+                self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
+            }
         }
     }
 
@@ -253,6 +255,7 @@ impl Inner {
     /// slot stays taken: nobody else shall come to the transaction that is left in it.
     fn leave(self) {
         if self.rollback().is_ok() {
+            self.unlock_all_advisory();
             self.engine.slots.free(self.number);
             self.say_farewell();
         }

@@ -1,4 +1,4 @@
-//! Table locks, and advisory locks.
+//! Table locks.
 //!
 //! The three weak modes, which every statement takes, don't conflict with each other. They are taken in the session's own
 //! slot: store the lock (sequentially consistent), then look whether anybody holds or wants a strong lock on a table of
@@ -195,22 +195,5 @@ impl Inner {
             // Release: the lock is given up before.
             self.strong_counter(held.table).fetch_sub(held.strong, Ordering::Release);
         }
-    }
-
-    /// Takes an advisory lock for the session; it is counted by the caller and outlives the transaction.
-    pub(super) fn lock_advisory(
-        &self,
-        key: u64,
-        class: u16,
-        exclusive: bool,
-        wait: Wait,
-    ) -> Result<bool, Error> {
-        let acquired = self.lock_tag_unlisted(TagRef::Advisory(key, class), u8::from(exclusive), wait)?;
-        Ok(acquired != Acquired::Refused)
-    }
-
-    pub(super) fn unlock_advisory(&self, key: u64, class: u16) {
-        let tag = TagRef::Advisory(key, class);
-        self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
     }
 }

@@ -90,7 +90,7 @@ fn kind(tag: TagRef<'_>) -> Awaited {
     match tag {
         TagRef::Row(..) => Awaited::Tuple,
         TagRef::Table(_) => Awaited::Relation,
-        TagRef::Advisory(..) => Awaited::Advisory,
+        TagRef::Advisory(_) => Awaited::Advisory,
     }
 }
 

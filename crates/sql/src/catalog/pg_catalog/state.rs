@@ -1,5 +1,7 @@
 //! What system relations show of the running system, beyond the catalog.
 
+use txn::AdvisoryKey;
+
 /// The running system, as far as system relations show it. Everything has an empty default.
 pub trait System {
     /// Rows of a table now.
@@ -75,8 +77,8 @@ pub enum Locked {
     Object(u32, u32),
     /// The end of a transaction.
     Transaction(u64),
-    /// An advisory lock: key and class.
-    Advisory(u64, u16),
+    /// An advisory lock.
+    Advisory(AdvisoryKey),
 }
 
 /// A row of pg_locks.

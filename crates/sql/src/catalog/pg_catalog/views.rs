@@ -1,5 +1,7 @@
 //! Rows of the views of `pg_catalog`: definitions in readable form, and the running system.
 
+use txn::AdvisoryKey;
+
 use super::super::{BOOTSTRAP_ROLE, Catalog};
 use super::relations::indexes_of;
 use super::{Locked, Rows, System, int2, oid, text, yes};
@@ -87,10 +89,10 @@ pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) {
             Locked::Transaction(txid) => {
                 ("transactionid", Value::Null, vec![("transactionid", oid(txid as u32))])
             }
-            Locked::Advisory(key, class) => {
+            Locked::Advisory(AdvisoryKey { database, key, class }) => {
                 let (high, low) = (oid((key >> 32) as u32), oid(key as u32));
                 let keys = vec![("classid", high), ("objid", low), ("objsubid", int2(usize::from(class)))];
-                ("advisory", own, keys)
+                ("advisory", oid(database), keys)
             }
         };
         let mut row = vec![
