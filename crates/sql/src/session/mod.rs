@@ -63,8 +63,10 @@ pub struct Session {
     /// The unnamed statement.
     unnamed: Option<Arc<Planned>>,
     portals: HashMap<String, Portal>,
-    /// The unnamed portal, whose buffers are used again.
-    current: Portal,
+    /// The unnamed portal, whose buffers are used again. None while it runs: moving the box costs no copy of it.
+    current: Option<Box<Portal>>,
+    /// The last tag of a query, whose buffer is used again.
+    tag: String,
     interrupt: Arc<Interrupt>,
     seat: Seat,
 }
@@ -93,7 +95,8 @@ impl Session {
             prepared_bytes: 0,
             unnamed: None,
             portals: HashMap::new(),
-            current: Portal::default(),
+            current: Some(Box::default()),
+            tag: String::new(),
             interrupt: Arc::clone(interrupt),
             seat,
         })
@@ -107,7 +110,7 @@ impl Session {
         let begun = self.begin_duration();
         // The simple protocol's statement replaces the unnamed ones of the extended protocol.
         self.unnamed = None;
-        self.current.close();
+        self.close_portal("");
         let done = self.simple_statements(text, client);
         let ended = match &done {
             Ok(()) => self.end_implicit(true),
@@ -191,7 +194,7 @@ impl Session {
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
         let target = match portal {
-            "" => &mut self.current,
+            "" => self.current.get_or_insert_default(),
             _ if self.portals.contains_key(portal) => {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
@@ -230,9 +233,10 @@ impl Session {
     /// The result formats of a portal as given to `bind`: empty = all text, one = for all columns, else one each.
     pub fn portal_formats(&self, name: &str) -> &[i16] {
         match name {
-            "" => &self.current.formats,
-            _ => self.portals.get(name).map_or(&[], |portal| &portal.formats),
+            "" => self.current.as_deref(),
+            _ => self.portals.get(name),
         }
+        .map_or(&[], |portal| &portal.formats)
     }
 
     /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all). A statement that changes rows runs
@@ -246,8 +250,8 @@ impl Session {
         self.seat.state(State::Active);
         let begun = self.begin_duration();
         let mut taken = match portal {
-            "" => std::mem::take(&mut self.current),
-            _ => std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?),
+            "" => self.current.take().ok_or_else(|| no_portal(portal))?,
+            _ => Box::new(std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?)),
         };
         let done = match &taken.planned {
             Some(_) if taken.failed => Err(not_runnable(portal)),
@@ -262,11 +266,11 @@ impl Session {
             self.end_duration(begun, &planned.text);
         }
         match portal {
-            "" => self.current = taken,
+            "" => self.current = Some(taken),
             // The statement itself may have closed all portals, at the end of its transaction.
             _ => {
                 if let Some(place) = self.portals.get_mut(portal) {
-                    *place = taken;
+                    *place = *taken;
                 }
             }
         }
@@ -287,7 +291,11 @@ impl Session {
     /// Forgets a portal; no error when there is none.
     pub fn close_portal(&mut self, name: &str) {
         match name {
-            "" => self.current.close(),
+            "" => {
+                if let Some(current) = &mut self.current {
+                    current.close();
+                }
+            }
             _ => {
                 self.portals.remove(name);
             }
@@ -375,7 +383,7 @@ impl Session {
     }
 
     fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {
-        let portal = if name.is_empty() { Some(&self.current) } else { self.portals.get(name) };
+        let portal = if name.is_empty() { self.current.as_deref() } else { self.portals.get(name) };
         portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
     }
 

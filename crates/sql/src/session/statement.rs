@@ -1,6 +1,5 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use runtime::{account, fiber, interrupt};
@@ -417,12 +416,10 @@ impl Session {
             QueryTag::Update => "UPDATE ",
             QueryTag::Delete => "DELETE ",
         };
-        let mut tag = [0; 32];
-        let mut rest = &mut tag[..];
-        // A word and twenty digits fit.
-        let _ = write!(rest, "{word}{count}");
-        let length = 32 - rest.len();
-        client.complete(std::str::from_utf8(&tag[..length]).unwrap_or(word));
+        self.tag.clear();
+        self.tag.push_str(word);
+        self.tag.push_str(itoa::Buffer::new().format(count));
+        client.complete(&self.tag);
     }
 
     pub(super) fn scope(&self) -> Scope {

@@ -295,7 +295,9 @@ impl Session {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
         self.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
-        self.current.kept = None;
+        if let Some(current) = &mut self.current {
+            current.kept = None;
+        }
         let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
@@ -382,7 +384,7 @@ impl Session {
             Stage::Explicit => self.block.stage = Stage::Failed,
             Stage::Idle | Stage::Implicit | Stage::Failed => return self.take_back_implicit(),
         }
-        self.current.close();
+        self.close_portal("");
         // What cannot be taken back now is when the block ends; an error then is told.
         let _ = match self.block.savepoints.len() {
             0 => {

@@ -91,7 +91,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
 /// Text as the server has it: UTF-8 without zeros.
 pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
     let text = utf8(bytes)?;
-    if text.contains('\0') {
+    if text.as_bytes().contains(&0) {
         return Err(SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
             "invalid byte sequence for encoding \"UTF8\": 0x00",

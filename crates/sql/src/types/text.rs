@@ -52,21 +52,7 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
 /// Appends an integer's digits.
 #[inline]
 pub fn write_i64(value: i64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 fn write_oid(value: u32, type_oid: u32, session: &dyn Environment, out: &mut Vec<u8>) {
