@@ -23,8 +23,13 @@ pub fn bare(out: &mut Vec<u8>, kind: u8) {
 }
 
 fn string(out: &mut Vec<u8>, text: &str) {
-    // A zero byte would end the field early and desynchronise the client.
-    out.extend(text.bytes().filter(|&b| b != 0));
+    let bytes = text.as_bytes();
+    if bytes.contains(&0) {
+        // A zero byte would end the field early and desynchronise the client.
+        out.extend(bytes.iter().filter(|&&byte| byte != 0));
+    } else {
+        out.extend_from_slice(bytes);
+    }
     out.push(0);
 }
 
@@ -89,12 +94,15 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16
     out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(u16::MAX).to_be_bytes());
     for (index, column) in columns.iter().enumerate() {
         string(out, &column.name);
-        out.extend_from_slice(&column.table.to_be_bytes());
-        out.extend_from_slice(&column.attribute.to_be_bytes());
-        out.extend_from_slice(&column.type_.oid.to_be_bytes());
-        out.extend_from_slice(&column.type_.info().map_or(-1, |info| info.length).to_be_bytes());
-        out.extend_from_slice(&column.type_.modifier.to_be_bytes());
-        out.extend_from_slice(&format_of(formats, index).to_be_bytes());
+        // One piece, so that the buffer's room is asked for once.
+        let mut fields = [0; 18];
+        fields[..4].copy_from_slice(&column.table.to_be_bytes());
+        fields[4..6].copy_from_slice(&column.attribute.to_be_bytes());
+        fields[6..10].copy_from_slice(&column.type_.oid.to_be_bytes());
+        fields[10..12].copy_from_slice(&column.type_.info().map_or(-1, |info| info.length).to_be_bytes());
+        fields[12..16].copy_from_slice(&column.type_.modifier.to_be_bytes());
+        fields[16..].copy_from_slice(&format_of(formats, index).to_be_bytes());
+        out.extend_from_slice(&fields);
     }
     end(out, start);
 }
