@@ -56,16 +56,24 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Tools {
-    copy: AlignedBuf,
+    copy: Copied,
     woken: Vec<Waker>,
     segment: Option<(u64, Arc<File>)>,
     /// The end of a record that was filled and not yet durable after the last write (`Durable::publish`).
     boundary: u64,
 }
 
+/// The private copy of what is written.
+#[derive(Debug)]
+struct Copied {
+    bytes: AlignedBuf,
+    /// `bytes` holds zeros from here on, so that a longer group leaves nothing to clear.
+    used: usize,
+}
+
 impl Flush {
     pub(super) fn new(cores: usize) -> Flush {
-        let copy = AlignedBuf::new((COPIED + BLOCK) as usize);
+        let copy = Copied { bytes: AlignedBuf::new((COPIED + BLOCK) as usize), used: 0 };
         Flush {
             active: CachePadded::new(AtomicBool::new(false)),
             tools: SpinLock::new(Some(Tools { copy, woken: Vec::new(), segment: None, boundary: 0 })),
@@ -230,7 +238,7 @@ impl Wal {
         let (written, end) = if end - block <= COPIED {
             let length = self.copy_from_ring(&mut tools.copy, block, end);
             let fault = sync::stop::fault("log.flush.write");
-            (fault.and_then(|()| file.write_at_durable(&tools.copy[..length], at)), end)
+            (fault.and_then(|()| file.write_at_durable(&tools.copy.bytes[..length], at)), end)
         } else {
             let whole = end & !(BLOCK - 1);
             // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
@@ -245,16 +253,19 @@ impl Wal {
     }
 
     /// Copies the ring's bytes into whole blocks with zeros after them; returns how many bytes the blocks are.
-    fn copy_from_ring(&self, copy: &mut AlignedBuf, start: u64, end: u64) -> usize {
+    fn copy_from_ring(&self, copy: &mut Copied, start: u64, end: u64) -> usize {
         let length = (end - start) as usize;
         let blocks = length.next_multiple_of(BLOCK as usize);
         // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
         let first = unsafe { self.ring.read(start, length) };
         // SAFETY: as above.
         let second = unsafe { self.ring.read(start + first.len() as u64, length - first.len()) };
-        copy[..first.len()].copy_from_slice(first);
-        copy[first.len()..length].copy_from_slice(second);
-        copy[length..blocks].fill(0);
+        copy.bytes[..first.len()].copy_from_slice(first);
+        copy.bytes[first.len()..length].copy_from_slice(second);
+        if length < copy.used {
+            copy.bytes[length..copy.used].fill(0);
+        }
+        copy.used = length;
         blocks
     }
 
