@@ -64,7 +64,7 @@ class Connection:
                 columns, rows = [], []
             elif kind == "E":
                 parts = {chr(part[0]): part[1:].decode(errors="replace") for part in body.split(b"\0") if part}
-                results.append((columns, rows, None, (parts["C"], parts["M"], parts.get("P"))))
+                results.append((columns, rows, None, (parts["C"], parts["M"], parts.get("P"), parts.get("D"))))
                 columns, rows = [], []
             elif kind == "K":
                 self.key = body

@@ -1,0 +1,143 @@
+"""What a statement that one server alone carried out leaves behind: the names whose later use is not comparable."""
+
+import re
+
+NAME = re.compile(r'"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$]*)', re.I)
+WORD = r'(?:"(?:[^"]|"")+"|[\w$]+)'
+QUALIFIED = rf"{WORD}(?:\s*\.\s*{WORD})*"
+CHANGES = re.compile(
+    rf"""\s*(?:create(?:\s+or\s+replace)?(?:\s+(?:unique|temp|temporary|unlogged|global|local|trusted|constraint|recursive|default))*
+    \s+(?P<kind>[a-z]+(?:\s+(?:view|class|family|wrapper|mapping|trigger|method|search\s+\w+|table|data\s+wrapper))?)
+    (?:\s+concurrently)?(?:\s+if\s+not\s+exists)?
+    |alter\s+(?P<altered>[a-z]+(?:\s+(?:view|class|family|search\s+\w+))?)(?:\s+if\s+exists)?(?:\s+only)?
+    |drop\s+(?P<dropped>[a-z]+(?:\s+(?:view|class|family|search\s+\w+))?)(?:\s+concurrently)?(?:\s+if\s+exists)?
+    |insert\s+into|update(?:\s+only)?|delete\s+from(?:\s+only)?|merge\s+into(?:\s+only)?|truncate(?:\s+table)?(?:\s+only)?
+    |copy|refresh\s+materialized\s+view(?:\s+concurrently)?|reindex\s+\w+|prepare|declare|grant\s.*?\son|revoke\s.*?\son|comment\s+on\s+\w+
+    |cluster|vacuum|analyze|execute|deallocate)\s+(?P<name>{QUALIFIED})(?P<more>(?:\s*,\s*{QUALIFIED})*)""",
+    re.I | re.X | re.S)
+INTO = re.compile(r"\binto\s+(?:temp\s+|temporary\s+|table\s+|unlogged\s+)*([\w$\".]+)", re.I)
+SETS = re.compile(r"\s*(?:re)?set\s+(?:session\s+|local\s+)?(?P<name>[\w.]+)", re.I)
+ROLE = re.compile(r"\s*(?P<re>re)?set\s+(?:session\s+|local\s+)*(?:role|authorization)\b\s*(?:to\s+|=\s*)?(?P<to>\S*)", re.I)
+DEFINES = re.compile(r"\s*(?:create|alter|drop)\b", re.I)
+# Other objects that a definition names: the new name, the parents and children of a table, its constraints.
+OTHERS = re.compile(
+    rf"\b(?:partition\s+of|attach\s+partition|detach\s+partition|on|rename\s+to|inherit|(?<!drop )constraint)\s+(?:if\s+not\s+exists\s+)?(?P<name>{QUALIFIED})",
+    re.I)
+PARENTS = re.compile(r"\binherits\s*\(([^)]*)\)", re.I)
+RULE = re.compile(rf"\s*create\s+(?:or\s+replace\s+)?rule\b.*?\bto\s+(?P<name>{QUALIFIED})", re.I | re.S)
+VIEW = re.compile(rf"\s*create\b[^(']*?\bview\s+(?P<name>{QUALIFIED})", re.I)
+READS = re.compile(r"\s*(?:select|table|values|explain|declare)\b", re.I)
+# Bodies of functions, rules and DO blocks hold statements anywhere.
+BODY = re.compile(r"\s*(?:do\b|create\s+(?:or\s+replace\s+)?(?:function|procedure|rule)\b)", re.I)
+BEGINS = re.compile(r"(?:^|;|\bas\s*\(|\bwith\b.*?\()\s*(?=\w)", re.I | re.S)
+ANYWHERE = re.compile(r"\b(?=(?:create|alter|drop|insert|update|delete|truncate)\s)", re.I)
+# Names that servers make from a table's: keys, indexes, checks, sequences, statistics.
+MADE = re.compile(r"_(?:pkey|key|idx|fkey|excl|check|seq|not_null|stat|index)\d*$")
+LITERAL = re.compile(r"'((?:[^']|'')*)'")
+PATTERN = re.compile(r"\^?((?:\w|\\_)+?)(?:%|\.\*|\\d|_$|$)")
+KEYWORDS = frozenset(
+    "all and as by cascade concurrently conflict constraint default delete distinct do each exists false for from if in insert "
+    "is not null of on only or order replace select session set table tables temp temporary to true update using values verbose view where with"
+    .split())
+KIND = re.compile(
+    r"\s*(?:create(?:\s+or\s+replace)?|alter|drop)\s+(operator\s+(?:class|family)|foreign\s+data\s+wrapper|access\s+method|event\s+trigger|\w+)",
+    re.I)
+# The relations of the catalog that list objects of a kind, where Allcore has none of the kind.
+LISTS = {
+    "function": ("pg_proc",), "procedure": ("pg_proc",), "aggregate": ("pg_proc", "pg_aggregate"), "operator": ("pg_operator",),
+    "operator class": ("pg_opclass",), "operator family": ("pg_opfamily",), "conversion": ("pg_conversion",),
+    "language": ("pg_language",), "foreign data wrapper": ("pg_foreign_data_wrapper",), "server": ("pg_foreign_server",),
+    "statistics": ("pg_statistic_ext",), "publication": ("pg_publication",), "subscription": ("pg_subscription",),
+    "access method": ("pg_am",), "role": ("pg_authid", "pg_roles"), "user": ("pg_authid", "pg_roles"),
+    "rule": ("pg_rules",), "trigger": ("pg_trigger",),
+    "policy": ("pg_policy", "pg_policies"), "view": ("pg_views", "views"), "event trigger": ("pg_event_trigger",), "cast": ("pg_cast",),
+}
+
+
+def words(text):
+    """The names of a text, as the catalog would hold them."""
+    return {quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in NAME.findall(text)}
+
+
+def bare(name):
+    """A qualified name without its schema."""
+    return name.split(".")[-1].strip().strip('"').lower()
+
+
+class Taint:
+    """The names that are not comparable any more, and whether one server alone changed its role."""
+
+    def __init__(self, names=()):
+        self.names, self.role = set(names), False
+        # What stands behind a view: changing it should have changed that.
+        self.behind = {}
+
+    def add(self, name):
+        name = bare(name)
+        if name and name not in KEYWORDS:
+            self.names.add(name)
+
+    def statement(self, text):
+        """What the statement should have changed."""
+        role = ROLE.match(text)
+        if role:
+            self.role = True
+        for begin in (ANYWHERE if BODY.match(text) else BEGINS).finditer(text):
+            changed = CHANGES.match(text, begin.end())
+            if changed:
+                for name in (changed["name"] + changed["more"]).split(","):
+                    self.add(name)
+            setting = SETS.match(text, begin.end())
+            if setting:
+                self.add(setting["name"])
+        view = VIEW.match(text)
+        if view:
+            self.behind[bare(view["name"])] = words(text[view.end():]) - KEYWORDS
+        for name in self.names & self.behind.keys():
+            if not DEFINES.match(text) and not READS.match(text) and name in words(text):
+                self.names |= self.behind[name]
+        for found in INTO.finditer(text):
+            self.add(found[1])
+        kind = KIND.match(text)
+        if kind:
+            self.names.update(LISTS.get(" ".join(kind[1].lower().split()), ()))
+        if DEFINES.match(text):
+            for found in (*OTHERS.finditer(text), *RULE.finditer(text)):
+                self.add(found["name"])
+            for found in PARENTS.finditer(text):
+                for name in found[1].split(","):
+                    self.add(name)
+
+    def same(self, text):
+        """A statement that both carried out alike ends a difference of roles."""
+        role = ROLE.match(text)
+        if role and (role["re"] or role["to"].lower() in ("none", "default")):
+            self.role = False
+
+    def explains(self, text, expected):
+        """Whether the statement, or PostgreSQL's answer where it is an error, uses what is not comparable."""
+        errors = [error for _, _, _, error in expected if error]
+        if self.role and (any(error[0] == "42501" for error in errors) or words(text) & {"current_user", "session_user"}):
+            return True
+        # RAISE stands in functions alone.
+        if "pg_proc" in self.names and any(error[0] == "P0001" for error in errors):
+            return True
+        used = words(text)
+        for error in errors:
+            used |= words(" ".join(part for part in (error[1], *error[3:]) if part))
+        return bool(used & self.names) or any(map(self.made, used)) or any(map(self.pattern, LITERAL.findall(text)))
+
+    def made(self, word):
+        """Whether the name was made from the name of a table that is not comparable."""
+        if not MADE.search(word):
+            return False
+        parts = word.split("_")
+        return any("_".join(parts[:count]) in self.names for count in range(1, len(parts)))
+
+    def pattern(self, literal):
+        """Whether a pattern of LIKE or of a regular expression looks for a name that is not comparable."""
+        found = PATTERN.match(literal)
+        if not found or found.end() == len(literal) and not literal.startswith("^") and "%" not in literal:
+            return False
+        prefix = found[1].replace("\\_", "_").lower()
+        return any(name.startswith(prefix) for name in self.names)
