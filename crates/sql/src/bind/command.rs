@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    DefElem, DiscardMode, ExplainStmt, FetchDirection, FetchStmt, LockStmt, Node, PrepareStmt,
-    ReindexObjectType, ReindexStmt, TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt,
-    VariableSetKind, VariableSetStmt, a_const,
+    DefElem, DiscardMode, ExplainStmt, LockStmt, Node, PrepareStmt, ReindexObjectType, ReindexStmt,
+    TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt,
+    a_const,
 };
 
 use super::modify::relation;
@@ -18,8 +18,6 @@ use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
 use crate::types::Type;
 
-/// PostgreSQL's CURSOR_OPT_HOLD.
-const CURSOR_HOLD: i32 = 0x20;
 /// The options of VACUUM and of ANALYZE; those about the layout of PostgreSQL's files change nothing here.
 const VACUUM_OPTIONS: [&str; 14] = [
     "analyze",
@@ -38,11 +36,6 @@ const VACUUM_OPTIONS: [&str; 14] = [
     "verbose",
 ];
 const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
-/// PostgreSQL's BINARY and SCROLL.
-const CURSOR_BINARY: i32 = 0x1;
-const CURSOR_SCROLL: i32 = 0x2;
-/// PostgreSQL's FETCH_ALL.
-const FETCH_ALL: i64 = i64::MAX;
 
 /// Binds a statement that is no query: the command and the columns of its result.
 ///
@@ -96,18 +89,8 @@ impl Binder<'_> {
                     _ => Discard::Temporary,
                 }))
             }
-            NodeEnum::DeclareCursorStmt(declare) => {
-                if declare.options & CURSOR_SCROLL != 0 {
-                    return Err(self.unsupported("a SCROLL cursor", -1));
-                }
-                if declare.options & CURSOR_BINARY != 0 {
-                    return Err(self.unsupported("a BINARY cursor", -1));
-                }
-                let query = self.compiled(declare.query.as_deref())?;
-                let hold = declare.options & CURSOR_HOLD != 0;
-                Ok(Command::DeclareCursor { name: declare.portalname.clone(), query, hold })
-            }
-            NodeEnum::FetchStmt(fetch) => Self::fetch(fetch),
+            NodeEnum::DeclareCursorStmt(declare) => self.declare(declare),
+            NodeEnum::FetchStmt(fetch) => Ok(super::cursor::fetch(fetch)),
             NodeEnum::ClosePortalStmt(close) => {
                 Ok(Command::CloseCursor((!close.portalname.is_empty()).then(|| close.portalname.clone())))
             }
@@ -263,21 +246,6 @@ impl Binder<'_> {
         let before = self.request.text.get(..before).map_or(0, |text| text.chars().count());
         let (text, before) = (rest.trim_end().to_owned(), u32::try_from(before).unwrap_or(0));
         Ok(Command::Prepare { name: prepare.name.clone(), types, text, before })
-    }
-
-    fn fetch(fetch: &FetchStmt) -> Result<Command, SqlError> {
-        let forward = fetch.direction == FetchDirection::FetchForward as i32;
-        let relative = fetch.direction == FetchDirection::FetchRelative as i32 && fetch.how_many == 1;
-        // None is the row the cursor stands at, again.
-        if !(forward || relative) || fetch.how_many < 1 {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "cursor can only scan forward",
-            )
-            .with_hint("Declare it with SCROLL option to enable backward scan."));
-        }
-        let count = (fetch.how_many != FETCH_ALL).then_some(fetch.how_many.unsigned_abs());
-        Ok(Command::Fetch { name: fetch.portalname.clone(), count, skip: fetch.ismove })
     }
 
     fn lock_table(&self, lock: &LockStmt) -> Result<Command, SqlError> {

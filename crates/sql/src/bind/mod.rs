@@ -11,6 +11,7 @@ mod command;
 mod common;
 mod constant;
 mod copy;
+mod cursor;
 mod databases;
 mod define;
 mod expr;

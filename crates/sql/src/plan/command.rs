@@ -88,20 +88,13 @@ pub enum Command {
     /// DISCARD.
     Discard(Discard),
     /// DECLARE name CURSOR FOR query.
-    DeclareCursor {
-        /// Its name.
-        name: String,
-        /// The query.
-        query: Arc<Statement>,
-        /// WITH HOLD.
-        hold: bool,
-    },
-    /// FETCH or MOVE count FROM name; only forward.
+    DeclareCursor(DeclareCursor),
+    /// FETCH or MOVE FROM name.
     Fetch {
         /// The cursor.
         name: String,
-        /// How many rows; None = ALL.
-        count: Option<u64>,
+        /// Where to go.
+        way: Way,
         /// MOVE: the rows are skipped.
         skip: bool,
     },
@@ -590,4 +583,30 @@ pub enum Reindex {
     Schema(String),
     /// All indexes of this database, whose name may be left out.
     Database(String),
+}
+
+/// DECLARE CURSOR.
+#[derive(Debug)]
+pub struct DeclareCursor {
+    /// Its name.
+    pub name: String,
+    /// The query.
+    pub query: Arc<Statement>,
+    /// WITH HOLD.
+    pub hold: bool,
+    /// FETCH may go backward: SCROLL, or neither SCROLL nor NO SCROLL and a plan that PostgreSQL runs backward.
+    pub scroll: bool,
+}
+
+/// Where FETCH and MOVE go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// So many rows forward; None = ALL.
+    Forward(Option<u64>),
+    /// So many rows backward; None = ALL.
+    Backward(Option<u64>),
+    /// To the row of this number; negative numbers count from the end.
+    Absolute(i64),
+    /// To the row this far away; not beyond the ends.
+    Relative(i64),
 }

@@ -6,13 +6,11 @@ use super::characteristics::settles;
 use super::client::{Client, Notice, Severity};
 use super::plans::Planned;
 use super::portal::Portal;
-use super::rows::KeptRows;
 use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::expr::EvalContext;
 use crate::functions;
-use crate::memory;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use crate::types::Datum;
 use runtime::fiber;
@@ -133,16 +131,16 @@ impl Session {
                 let tag = self.discard(*what)?;
                 client.complete(tag);
             }
-            Command::DeclareCursor { name, query, hold } => {
-                self.declare(name, query, *hold, values, client)?;
+            Command::DeclareCursor(declare) => {
+                self.declare(declare, values, client)?;
                 client.complete("DECLARE CURSOR");
             }
-            Command::Fetch { name, count, skip } => self.fetch(name, *count, *skip, client)?,
+            Command::Fetch { name, way, skip } => self.fetch(name, *way, *skip, client)?,
             Command::CloseCursor(name) => {
                 match name {
                     None => self.portals.clear(),
                     Some(name) => {
-                        self.portals.remove(name).ok_or_else(|| no_cursor(name))?;
+                        self.portals.remove(name).ok_or_else(|| super::cursor::no_cursor(name))?;
                     }
                 }
                 client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
@@ -303,81 +301,6 @@ impl Session {
         Ok(())
     }
 
-    /// DECLARE CURSOR: the rows are computed now and kept.
-    fn declare(
-        &mut self,
-        name: &str,
-        query: &Arc<Statement>,
-        hold: bool,
-        values: &[Datum<'_>],
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        if !hold && !self.block.outlasts_statement() {
-            self.require_block("DECLARE CURSOR")?;
-        }
-        if self.portals.contains_key(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
-        }
-        self.lock_tables(query)?;
-        let mut kept = KeptRows::new(memory::for_kept(self.environment.table.work_mem));
-        let store = Arc::clone(self.shared.engine.store());
-        let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
-        self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
-        let compiled = crate::planner::Compiled {
-            statement: Arc::clone(query),
-            declared: 0,
-            uses: Vec::new(),
-            first_parameter: None,
-        };
-        let planned = Planned::new("", &[], Some(compiled), 0);
-        let mut portal = Portal::default();
-        portal.open(Arc::new(planned), &[], &[], &[]);
-        portal.kept = Some(kept);
-        portal.held = hold;
-        portal.number = self.block.number_portal();
-        self.portals.insert(name.to_owned(), portal);
-        Ok(())
-    }
-
-    fn fetch(
-        &mut self,
-        name: &str,
-        count: Option<u64>,
-        skip: bool,
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        // A portal of the extended protocol may be one that was not executed yet.
-        let mut portal = std::mem::take(self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
-        let filled = match portal.failed {
-            true => Err(super::not_runnable(name)),
-            false => self.fill_portal(&mut portal, client),
-        };
-        let portal = self.portals.entry(name.to_owned()).insert_entry(portal).into_mut();
-        filled?;
-        let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
-        if !skip {
-            client.columns(&columns, &[]);
-        }
-        self.environment.before_showing()?;
-        let mut given = 0;
-        while count.is_none_or(|count| given < count) {
-            let Some(kept) = &mut portal.kept else { break };
-            let row = |row: &[Datum<'_>]| match skip {
-                true => Ok(()),
-                false => client.row(row, &columns, &self.environment),
-            };
-            if kept.pop(row)?.is_none() {
-                break;
-            }
-            given += 1;
-            runtime::fiber::safe_point();
-            runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-        }
-        client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
-        Ok(())
-    }
-
     /// The error of LOCK TABLE, which names the table that others hold.
     fn table_lock_error(&self, error: txn::Error, table: u32) -> SqlError {
         match (error, self.environment.catalog.table(table)) {
@@ -501,14 +424,10 @@ impl Session {
     }
 }
 
-fn no_cursor(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
-}
-
 /// Takes rows instead of sending them; what is not of the result goes to the client.
-struct RowSink<'c> {
-    row: &'c mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
-    client: &'c mut dyn Client,
+pub(super) struct RowSink<'c> {
+    pub row: &'c mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
+    pub client: &'c mut dyn Client,
 }
 
 impl Client for RowSink<'_> {

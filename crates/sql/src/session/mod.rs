@@ -13,6 +13,7 @@ mod advisory;
 mod characteristics;
 mod client;
 mod command;
+mod cursor;
 mod define;
 mod environment;
 mod locks;

@@ -1,24 +1,33 @@
 //! Rows kept for later: of a portal stopped at its row limit, of a cursor.
+//!
+//! The place among n rows is 0 before the first one, i on row i, and n + 1 behind the last one.
 
 use std::sync::Arc;
 
 use bumpalo::Bump;
 use storage::Store;
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::spill::{Rows, RowsReader, pack, unpack};
 use crate::types::Datum;
 
-/// Rows taken from the front; what was taken is forgotten.
+/// Kept rows and a place among them. Rows that only go forward are forgotten as they are passed.
 pub(super) struct KeptRows {
     rows: Rows,
     reader: RowsReader,
+    scroll: bool,
+    place: u64,
 }
 
 impl KeptRows {
-    /// No rows yet; `memory` bytes of them will be kept before they go to temporary pages.
+    /// No rows yet, to be read forward; `memory` bytes of them will be kept before they go to temporary pages.
     pub fn new(memory: usize) -> KeptRows {
-        KeptRows { rows: Rows::new(memory), reader: RowsReader::default() }
+        KeptRows { rows: Rows::new(memory), reader: RowsReader::default(), scroll: false, place: 0 }
+    }
+
+    /// As [`KeptRows::new`], to be read in both directions.
+    pub fn scrollable(memory: usize) -> KeptRows {
+        KeptRows { rows: Rows::numbered(memory), scroll: true, ..KeptRows::new(0) }
     }
 
     /// Keeps a copy of a row.
@@ -26,17 +35,87 @@ impl KeptRows {
         self.rows.push(store, |to| pack(row.iter().copied(), to))
     }
 
+    /// Whether rows that were passed can be read again.
+    pub fn scrolls(&self) -> bool {
+        self.scroll
+    }
+
+    /// The place.
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// How many rows were passed, the one it stands on included.
+    pub fn passed(&self) -> u64 {
+        self.place.min(self.rows.count())
+    }
+
+    /// Whether it stands on a row.
+    pub fn on_row(&self) -> bool {
+        (1..=self.rows.count()).contains(&self.place)
+    }
+
+    /// 55000 where rows only go forward.
+    pub fn require_scroll(&self) -> Result<(), SqlError> {
+        if self.scroll {
+            return Ok(());
+        }
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        Err(SqlError::new(state, "cursor can only scan forward")
+            .with_hint("Declare it with SCROLL option to enable backward scan."))
+    }
+
+    /// Goes before the first row.
+    pub fn rewind(&mut self) -> Result<(), SqlError> {
+        if self.place > 0 {
+            self.require_scroll()?;
+            self.place = 0;
+        }
+        Ok(())
+    }
+
     /// Hands the next row to `with`; None at the end.
     pub fn pop<R>(
         &mut self,
         with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>,
     ) -> Result<Option<R>, SqlError> {
-        let Some(mut packed) = self.reader.take(&mut self.rows)? else { return Ok(None) };
-        let arena = Bump::new();
-        let mut values = Vec::new();
-        while !packed.is_empty() {
-            values.push(unpack(&mut packed, &arena)?);
+        if self.place >= self.rows.count() {
+            self.place = self.rows.count() + 1;
+            return Ok(None);
         }
-        with(&values).map(Some)
+        self.place += 1;
+        if self.scroll {
+            return self.show(with);
+        }
+        self.reader.take(&mut self.rows)?.map(|packed| unpacked(packed, with)).transpose()
     }
+
+    /// Hands the row before to `with`; None at the start. The rows must scroll.
+    pub fn back<R>(
+        &mut self,
+        with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>,
+    ) -> Result<Option<R>, SqlError> {
+        self.place = self.place.saturating_sub(1);
+        if self.place == 0 {
+            return Ok(None);
+        }
+        self.show(with)
+    }
+
+    /// The row at the place.
+    fn show<R>(
+        &mut self,
+        with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>,
+    ) -> Result<Option<R>, SqlError> {
+        unpacked(self.reader.row(&self.rows, self.place - 1)?, with).map(Some)
+    }
+}
+
+fn unpacked<R>(packed: &[u8], with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>) -> Result<R, SqlError> {
+    let arena = Bump::new();
+    let (mut packed, mut values) = (packed, Vec::new());
+    while !packed.is_empty() {
+        values.push(unpack(&mut packed, &arena)?);
+    }
+    with(&values)
 }

@@ -270,7 +270,9 @@ impl Session {
                 return Ok(Executed::Suspended);
             }
         }
-        portal.kept = None;
+        if portal.kept.as_ref().is_some_and(|kept| !kept.scrolls()) {
+            portal.kept = None;
+        }
         self.complete(statement, given, client);
         Ok(Executed::Complete)
     }
@@ -357,9 +359,8 @@ impl Session {
                 }
             },
             Command::Explain(explain) if explain.analyze => self.lock_tables(&explain.statement),
-            Command::DeclareCursor { query, .. } | Command::CreateTableAs { query, .. } => {
-                self.lock_tables(query)
-            }
+            Command::DeclareCursor(declare) => self.lock_tables(&declare.query),
+            Command::CreateTableAs { query, .. } => self.lock_tables(query),
             _ => Ok(true),
         }
     }
@@ -446,7 +447,7 @@ impl Session {
                 Command::Copy(_)
                     | Command::Explain(_)
                     | Command::CreateTableAs { .. }
-                    | Command::DeclareCursor { .. }
+                    | Command::DeclareCursor(_)
                     | Command::LockTable { .. }
                     | Command::Truncate { .. }
                     | Command::Vacuum { .. }

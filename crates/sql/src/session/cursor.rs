@@ -1,0 +1,176 @@
+//! Cursors: DECLARE, FETCH and MOVE.
+//!
+//! DECLARE computes the rows and keeps them all; FETCH moves over them. A cursor stands before the first row, on a row,
+//! or behind the last one. One that only goes forward forgets the rows it has passed.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::client::Client;
+use super::command::RowSink;
+use super::plans::Planned;
+use super::portal::Portal;
+use super::rows::KeptRows;
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
+use crate::memory;
+use crate::plan::{DeclareCursor, Way};
+use crate::types::Datum;
+
+impl Session {
+    /// DECLARE CURSOR: computes the rows and keeps them.
+    pub(super) fn declare(
+        &mut self,
+        declare: &DeclareCursor,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let DeclareCursor { name, query, hold, scroll } = declare;
+        if !hold && !self.block.outlasts_statement() {
+            self.require_block("DECLARE CURSOR")?;
+        }
+        if self.portals.contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        self.lock_tables(query)?;
+        let memory = memory::for_kept(self.environment.table.work_mem);
+        let mut kept = if *scroll { KeptRows::scrollable(memory) } else { KeptRows::new(memory) };
+        let store = Arc::clone(self.shared.engine.store());
+        let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
+        self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
+        let compiled = crate::planner::Compiled {
+            statement: Arc::clone(query),
+            declared: 0,
+            uses: Vec::new(),
+            first_parameter: None,
+        };
+        let planned = Planned::new("", &[], Some(compiled), 0);
+        let mut portal = Portal::default();
+        portal.open(Arc::new(planned), &[], &[], &[]);
+        portal.kept = Some(kept);
+        portal.held = *hold;
+        portal.number = self.block.number_portal();
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    /// FETCH and, with `skip`, MOVE.
+    pub(super) fn fetch(
+        &mut self,
+        name: &str,
+        way: Way,
+        skip: bool,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        // A portal of the extended protocol may be one that was not executed yet.
+        let mut portal = std::mem::take(self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
+        let filled = match portal.failed {
+            true => Err(super::not_runnable(name)),
+            false => self.fill_portal(&mut portal, client),
+        };
+        let portal = self.portals.entry(name.to_owned()).insert_entry(portal).into_mut();
+        filled?;
+        let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
+        if !skip {
+            client.columns(&columns, &[]);
+        }
+        self.environment.before_showing()?;
+        let gone = match &mut portal.kept {
+            Some(kept) if skip => go(kept, way, None),
+            Some(kept) => {
+                let mut show = |row: &[Datum<'_>]| client.row(row, &columns, &self.environment);
+                go(kept, way, Some(&mut show))
+            }
+            None => Ok(0),
+        };
+        // A cursor that failed stays so, even when the transaction goes back to a savepoint.
+        portal.failed |= gone.is_err();
+        let given = gone?;
+        client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
+        Ok(())
+    }
+}
+
+/// 34000.
+pub(super) fn no_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
+
+/// What takes the rows that are fetched.
+type Show<'s> = &'s mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>;
+
+/// Moves a cursor; shows the rows FETCH gives and returns their number, or that of the rows MOVE passes.
+fn go(kept: &mut KeptRows, way: Way, show: Option<Show<'_>>) -> Result<u64, SqlError> {
+    match way {
+        // The row the cursor stands on, again.
+        Way::Forward(Some(0)) | Way::Backward(Some(0)) | Way::Relative(0) => match show {
+            None => Ok(kept.on_row().into()),
+            show if kept.on_row() => {
+                run(kept, false, Some(1), None)?;
+                run(kept, true, Some(1), show)
+            }
+            _ => Ok(0),
+        },
+        // MOVE BACKWARD ALL is a rewind, which a cursor that has not moved allows.
+        Way::Backward(None) if show.is_none() => {
+            let passed = kept.place().saturating_sub(1);
+            kept.rewind()?;
+            Ok(passed)
+        }
+        Way::Forward(count) => run(kept, true, count, show),
+        Way::Backward(count) => run(kept, false, count, show),
+        Way::Relative(count) => {
+            run(kept, count > 0, Some(count.unsigned_abs() - 1), None)?;
+            run(kept, count > 0, Some(1), show)
+        }
+        Way::Absolute(0) => {
+            kept.rewind()?;
+            Ok(0)
+        }
+        Way::Absolute(count @ 1..) => {
+            let (target, place) = (count.unsigned_abs(), kept.place());
+            // From the start where that is nearer, else from here.
+            if target - 1 <= kept.passed() / 2 {
+                kept.rewind()?;
+                run(kept, true, Some(target - 1), None)?;
+            } else if target <= place {
+                run(kept, false, Some(place - target + 1), None)?;
+            } else {
+                run(kept, true, Some(target - place - 1), None)?;
+            }
+            run(kept, true, Some(1), show)
+        }
+        Way::Absolute(count) => {
+            run(kept, true, None, None)?;
+            if count < -1 {
+                run(kept, false, Some(count.unsigned_abs() - 1), None)?;
+            }
+            run(kept, false, Some(1), show)
+        }
+    }
+}
+
+/// Goes over at most `count` rows, all by default; the number of rows.
+fn run(
+    kept: &mut KeptRows,
+    forward: bool,
+    count: Option<u64>,
+    mut show: Option<Show<'_>>,
+) -> Result<u64, SqlError> {
+    if !forward {
+        kept.require_scroll()?;
+    }
+    let mut given = 0;
+    while count.is_none_or(|count| given < count) {
+        let row = |row: &[Datum<'_>]| show.as_mut().map_or(Ok(()), |show| show(row));
+        let moved = if forward { kept.pop(row)? } else { kept.back(row)? };
+        if moved.is_none() {
+            break;
+        }
+        given += 1;
+        runtime::fiber::safe_point();
+        runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+    }
+    Ok(given)
+}
