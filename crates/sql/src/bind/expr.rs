@@ -11,6 +11,7 @@ use super::{Binder, MAX_EXPRESSION_DEPTH, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Extreme};
 use crate::functions::{self, Bound, CastContext};
+use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{self, Type, oid};
 
 /// Where an expression begins, as PostgreSQL's error positions count it.
@@ -376,6 +377,10 @@ impl Binder<'_> {
         if let Some(NodeEnum::AArrayExpr(array)) = cast.arg.as_ref().and_then(|arg| arg.node.as_ref())
             && types::element_of(type_.oid).is_some()
         {
+            if matches!(type_.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
+                let message = format!("array is not a valid {type_}");
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            }
             let expr = self.array(&array.elements, Some(type_), array.location)?;
             return self.built(functions::cast(expr, type_, CastContext::Explicit), cast.location);
         }
@@ -452,13 +457,14 @@ impl Binder<'_> {
                 .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
         let (elements, element) = self.unified("ARRAY", elements, &locations(nodes))?;
-        let array = if types::is_array(element.oid) {
-            element
-        } else {
-            Type::new(types::array_of(element.oid).ok_or_else(|| {
+        // The vectors have array types of their own; other arrays become sub-arrays.
+        let array = match types::array_of(element.oid) {
+            Some(array) => Type::new(array),
+            None if types::is_array(element.oid) => element,
+            None => {
                 let message = format!("could not find array type for data type {element}");
-                self.error(SqlState::UNDEFINED_OBJECT, message, location)
-            })?)
+                return Err(self.error(SqlState::UNDEFINED_OBJECT, message, location));
+            }
         };
         Ok(Expr::Array { elements, type_: array })
     }
@@ -525,18 +531,14 @@ impl Binder<'_> {
                     let index = self.expr_of(index.uidx.as_deref())?;
                     let index =
                         self.built(functions::cast(index, Type::INT4, CastContext::Assignment), start)?;
-                    // The vectors of the catalog count from 0.
-                    indexes.push(match array.type_().oid {
-                        oid::INT2VECTOR | oid::OIDVECTOR => {
-                            let one = Expr::constant(types::Value::Int4(1), Type::INT4);
-                            functions::operator("+", Some(index), one)?
-                        }
-                        _ => index,
-                    });
+                    indexes.push(index);
                 }
                 NodeEnum::AIndices(_) => return Err(self.unsupported("an array slice", start)),
                 _ => return Err(self.unsupported("selecting a field of a row value", start)),
             }
+        }
+        if indexes.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(indexes.len()));
         }
         let Some(element) = types::element_of(array.type_().oid) else {
             return Err(self.error(

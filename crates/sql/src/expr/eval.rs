@@ -9,6 +9,7 @@ use super::{
 use crate::error::{SqlError, SqlState};
 use crate::functions::{Comparison, Fast, Function};
 use crate::memory;
+use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, compare, length, registry, text};
 
 /// Arguments kept on the stack; longer lists go to the arena.
@@ -260,10 +261,8 @@ pub fn convert<'a>(
                     convert(element, item, from_element, to_element, explicit, context)?
                 });
             }
-            let dimensions: Vec<_> =
-                (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
             return Ok(Datum::Array(ArrayRef(
-                context.arena.alloc_slice_copy(&builder.finish_with(&dimensions)),
+                context.arena.alloc_slice_copy(&builder.finish_with(&array.shape())),
             )));
         }
     };
@@ -331,31 +330,42 @@ fn eval_array<'a>(
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
     let mut builder = ArrayBuilder::new(registry::element_of(ty.oid).unwrap_or(0));
-    let nested = elements.first().is_some_and(|element| registry::is_array(element.type_().oid));
+    // Elements of the array's own type are its sub-arrays.
+    let nested = elements.first().is_some_and(|element| element.type_().oid == ty.oid);
+    if !nested {
+        for element in elements {
+            builder.push(element.eval(context)?);
+        }
+        return Ok(Datum::Array(ArrayRef(context.arena.alloc_slice_copy(&builder.finish()))));
+    }
+    // The shape of each sub-array; NULL counts as an empty one.
     let mut inner: Option<Vec<(i32, i32)>> = None;
     for element in elements {
-        match element.eval(context)? {
-            Datum::Array(array) if nested => {
-                let dimensions: Vec<_> =
-                    (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
-                if inner.get_or_insert_with(|| dimensions.clone()) != &dimensions {
-                    return Err(SqlError::new(
-                        SqlState::ARRAY_SUBSCRIPT_ERROR,
-                        "multidimensional arrays must have array expressions with matching dimensions",
-                    ));
-                }
-                array.iter().for_each(|value| builder.push(value));
-            }
-            value => builder.push(value),
+        let array = match element.eval(context)? {
+            Datum::Array(array) => Some(array),
+            _ => None,
+        };
+        let shape = array.map_or_else(Vec::new, ArrayRef::shape);
+        if inner.get_or_insert_with(|| shape.clone()) != &shape {
+            return Err(SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "multidimensional arrays must have array expressions with matching dimensions",
+            ));
+        }
+        if let Some(array) = array {
+            array.iter().for_each(|value| builder.push(value));
         }
     }
-    let bytes = match inner {
-        Some(inner) if !builder.is_empty() => {
-            let mut dimensions = vec![(elements.len() as i32, 1)];
-            dimensions.extend(inner);
-            builder.finish_with(&dimensions)
+    let inner = inner.unwrap_or_default();
+    let bytes = if inner.is_empty() {
+        builder.finish()
+    } else {
+        if inner.len() >= MAX_DIMENSIONS {
+            return Err(too_many_dimensions(inner.len() + 1));
         }
-        _ => builder.finish(),
+        let mut dimensions = vec![(elements.len() as i32, 1)];
+        dimensions.extend(inner);
+        builder.finish_with(&dimensions)
     };
     Ok(Datum::Array(ArrayRef(context.arena.alloc_slice_copy(&bytes))))
 }

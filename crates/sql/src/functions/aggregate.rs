@@ -11,6 +11,7 @@ use super::{Bound, CastContext, bad_argument};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::memory;
+use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::numeric::{Numeric, Operation, combine_small, store_small};
 use crate::types::{ArrayBuilder, ArrayRef, Datum, Interval, Type, Value, compare, oid, registry};
 
@@ -221,6 +222,8 @@ enum State {
     Text(String),
     Bytes(Vec<u8>),
     Array(ArrayBuilder),
+    /// The elements of arrays, all of this shape.
+    Arrays(ArrayBuilder, Vec<(i32, i32)>),
 }
 
 impl Aggregate {
@@ -236,6 +239,11 @@ impl Aggregate {
             (Kind::BitOr | Kind::BitXor, _) => State::Bits(0),
             (Kind::StringAgg, oid::BYTEA) => State::Bytes(Vec::new()),
             (Kind::StringAgg, _) => State::Text(String::new()),
+            // Arrays become sub-arrays.
+            (Kind::ArrayAgg, array) if array == self.result.oid => {
+                let element = registry::element_of(array).unwrap_or(oid::TEXT);
+                State::Arrays(ArrayBuilder::new(element), Vec::new())
+            }
             (Kind::ArrayAgg, element) => State::Array(ArrayBuilder::new(element)),
             (_, oid::INT2 | oid::INT4 | oid::INT8) => State::Integer { sum: 0, squares: BigInt::ZERO },
             (_, oid::NUMERIC) if !variance => State::Small { sum: 0, scale: 0 },
@@ -359,6 +367,10 @@ impl Accumulator {
                 builder.push(value);
                 bounded(builder.size())?;
             }
+            State::Arrays(builder, shape) => {
+                add_array(builder, shape, value, self.count == 1)?;
+                bounded(builder.size())?;
+            }
         }
         Ok(())
     }
@@ -419,6 +431,12 @@ impl Accumulator {
             State::Array(builder) => {
                 memory::ask(2 * builder.size())?;
                 Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+            }
+            State::Arrays(builder, shape) => {
+                memory::ask(2 * builder.size())?;
+                let count = i32::try_from(self.count).map_err(|_| out_of_range("integer"))?;
+                let shape: Vec<(i32, i32)> = [(count, 1)].into_iter().chain(shape.iter().copied()).collect();
+                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&shape)))))
             }
         }
     }

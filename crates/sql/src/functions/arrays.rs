@@ -2,7 +2,7 @@
 
 use super::arguments::{array, give_text, int, text};
 use super::{Function, bad_argument, func};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, compare, oid, text as type_text};
 use crate::work;
@@ -61,14 +61,76 @@ fn type_of(value: Datum<'_>) -> u32 {
     }
 }
 
+/// The array with its elements, and these lengths and lower bounds.
+fn shaped<'a>(builder: &ArrayBuilder, shape: &[(i32, i32)], cx: &EvalContext<'a, '_>) -> Result<Datum<'a>> {
+    if let Some((_, lower)) = shape.iter().find(|(length, lower)| lower.checked_add(*length).is_none()) {
+        let message = format!("array lower bound is too large: {lower}");
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    let bytes = if builder.is_empty() { builder.finish() } else { builder.finish_with(shape) };
+    Ok(Datum::Array(ArrayRef(work::bytes_in(&bytes, cx.arena))))
+}
+
+fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Datum<'a>>) -> Result<()> {
+    for value in values {
+        let before = builder.size();
+        builder.push(value);
+        work::tick(builder.size() - before + 16)?;
+    }
+    Ok(())
+}
+
+/// Where there are as many elements as an array may have.
+fn too_many(what: &str) -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"))
+}
+
 fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front: bool) -> Result<Datum<'a>> {
-    let item_first = front.then_some(item).into_iter();
-    let item_last = (!front).then_some(item).into_iter();
     if list.is_null() {
         return rebuilt(type_of(item), std::iter::once(item), cx);
     }
     let list = array(list)?;
-    rebuilt(list.element_type(), item_first.chain(list.iter()).chain(item_last), cx)
+    let (length, lower) = match list.dimensions() {
+        0 => (0, 1),
+        1 => list.dimension(0).unwrap_or((0, 1)),
+        _ => {
+            let message = "argument must be empty or one-dimensional array";
+            return Err(SqlError::new(SqlState::DATA_EXCEPTION, message));
+        }
+    };
+    let fits = if front { lower.checked_sub(1) } else { lower.checked_add(length) };
+    fits.ok_or_else(|| too_many("integer"))?;
+    let mut builder = ArrayBuilder::new(list.element_type());
+    push_all(&mut builder, front.then_some(item).into_iter())?;
+    push_all(&mut builder, list.iter())?;
+    push_all(&mut builder, (!front).then_some(item).into_iter())?;
+    shaped(&builder, &[(length + 1, lower)], cx)
+}
+
+/// The shape of two arrays, neither empty, one behind the other: of equal dimensions they share the outermost one; one of
+/// a dimension less is an element of the other.
+fn joined(left: &[(i32, i32)], right: &[(i32, i32)]) -> Result<Vec<(i32, i32)>> {
+    let refused = |detail: String| {
+        let message = "cannot concatenate incompatible arrays";
+        Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message).with_detail(detail))
+    };
+    let (mut shape, added, inner, kind) = match left.len() as i64 - right.len() as i64 {
+        0 => (left.to_vec(), right[0].0, &right[1..], "element dimensions"),
+        -1 => (right.to_vec(), 1, left, "dimensions"),
+        1 => (left.to_vec(), 1, right, "dimensions"),
+        _ => {
+            return refused(format!(
+                "Arrays of {} and {} dimensions are not compatible for concatenation.",
+                left.len(),
+                right.len()
+            ));
+        }
+    };
+    if shape[1..] != *inner {
+        return refused(format!("Arrays with differing {kind} are not compatible for concatenation."));
+    }
+    shape[0].0 = shape[0].0.checked_add(added).ok_or_else(|| too_many("array size"))?;
+    Ok(shape)
 }
 
 fn concatenate<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -76,7 +138,109 @@ fn concatenate<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datu
         return Ok(if a[0].is_null() { a[1] } else { a[0] });
     }
     let (left, right) = (array(a[0])?, array(a[1])?);
-    rebuilt(left.element_type(), left.iter().chain(right.iter()), cx)
+    if left.dimensions() == 0 || right.dimensions() == 0 {
+        return Ok(if right.dimensions() == 0 { a[0] } else { a[1] });
+    }
+    let shape = joined(&left.shape(), &right.shape())?;
+    let mut builder = ArrayBuilder::new(left.element_type());
+    push_all(&mut builder, left.iter())?;
+    push_all(&mut builder, right.iter())?;
+    shaped(&builder, &shape, cx)
+}
+
+/// 0A000 for an array of several dimensions.
+fn one_dimension(list: ArrayRef<'_>, what: &str) -> Result<()> {
+    if list.dimensions() <= 1 {
+        return Ok(());
+    }
+    let message = format!("{what} multidimensional arrays is not supported");
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// The subscript of the first element that equals the item, at or behind a subscript.
+fn position<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let list = array(a[0])?;
+    one_dimension(list, "searching for elements in")?;
+    let first = match a.get(2) {
+        Some(first) if first.is_null() => {
+            let message = "initial position must not be null";
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        }
+        Some(first) => int(*first)?,
+        None => i64::from(i32::MIN),
+    };
+    let lower = list.dimension(0).map_or(1, |(_, lower)| i64::from(lower));
+    for (at, value) in (lower..).zip(list.iter()) {
+        work::tick(16)?;
+        if at >= first && compare(value, a[1]).is_eq() {
+            return Ok(Datum::Int4(at as i32));
+        }
+    }
+    Ok(Datum::Null)
+}
+
+/// All subscripts of elements that equal the item.
+fn positions<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let list = array(a[0])?;
+    one_dimension(list, "searching for elements in")?;
+    let lower = list.dimension(0).map_or(1, |(_, lower)| lower);
+    let mut builder = ArrayBuilder::new(oid::INT4);
+    for (at, value) in (lower..).zip(list.iter()) {
+        work::tick(16)?;
+        if compare(value, a[1]).is_eq() {
+            builder.push(Datum::Int4(at));
+        }
+    }
+    shaped(&builder, &[(builder.len() as i32, 1)], cx)
+}
+
+fn remove<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let list = array(a[0])?;
+    one_dimension(list, "removing elements from")?;
+    let lower = list.dimension(0).map_or(1, |(_, lower)| lower);
+    let mut builder = ArrayBuilder::new(list.element_type());
+    push_all(&mut builder, list.iter().filter(|value| compare(*value, a[1]).is_ne()))?;
+    shaped(&builder, &[(builder.len() as i32, lower)], cx)
+}
+
+fn replace<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let list = array(a[0])?;
+    let mut builder = ArrayBuilder::new(list.element_type());
+    let replaced = list.iter().map(|value| if compare(value, a[1]).is_eq() { a[2] } else { value });
+    push_all(&mut builder, replaced)?;
+    shaped(&builder, &list.shape(), cx)
+}
+
+/// The bounds as text.
+fn bounds<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let shape = array(a[0])?.shape();
+    if shape.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let shown: String =
+        shape.iter().map(|(length, lower)| format!("[{lower}:{}]", lower + (length - 1))).collect();
+    Ok(give_text(&shown, cx.arena))
+}
+
+/// The subscripts of a dimension.
+fn subscripts<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let mut builder = ArrayBuilder::new(oid::INT4);
+    if let Some((length, lower)) = dimension(a)? {
+        push_all(&mut builder, (lower..).take(length as usize).map(Datum::Int4))?;
+    }
+    shaped(&builder, &[(builder.len() as i32, 1)], cx)
 }
 
 fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -137,17 +301,12 @@ fn give<'a>(value: Option<i32>) -> Result<Datum<'a>> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    // Subscripts of a dimension, the first one given.
-    func("generate_subscripts", &[oid::ANYARRAY, oid::INT4, oid::INT4], oid::INT4_ARRAY, |cx, a| {
-        let (count, first) = (array(a[0])?.iter().count(), int(a[2])? as i32);
+    func("generate_subscripts", &[ANY, I4], oid::INT4_ARRAY, subscripts),
+    // Numbers from 1, one for each element.
+    func("element numbers", &[ANY], oid::INT4_ARRAY, |cx, a| {
         let mut builder = ArrayBuilder::new(oid::INT4);
-        if int(a[1])? == 1 {
-            for number in (first..).take(count) {
-                builder.push(Datum::Int4(number));
-                work::tick(16)?;
-            }
-        }
-        Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), cx.arena))))
+        push_all(&mut builder, (1..).take(array(a[0])?.len()).map(Datum::Int4))?;
+        shaped(&builder, &[(builder.len() as i32, 1)], cx)
     }),
     // What a field selection becomes; its result has the field's type.
     func("record_field", &[oid::RECORD, oid::INT4], oid::ANY, |_, a| match a[0] {
@@ -169,7 +328,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .any_number(),
     func("array_length", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, _)| length))),
     func("array_lower", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(_, lower)| lower))),
-    func("array_upper", &[ANY, I4], I4, |_, a| give(dimension(a)?.map(|(length, lower)| lower + length - 1))),
+    func("array_upper", &[ANY, I4], I4, |_, a| {
+        give(dimension(a)?.map(|(length, lower)| lower + (length - 1)))
+    }),
     func("array_ndims", &[ANY], I4, |_, a| {
         give(Some(array(a[0])?.dimensions() as i32).filter(|count| *count > 0))
     }),
@@ -182,13 +343,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("array_cat_operator", &[ANY, ANY], ANY, concatenate).lax().op("||"),
     func("array_to_string", &[ANY, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
     func("array_to_string", &[ANY, oid::TEXT, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
-    func("array_position", &[ANY, ITEM], I4, |_, a| give(place(array(a[0])?, a[1])?.map(|at| at as i32 + 1)))
-        .lax(),
-    func("array_remove", &[ANY, ITEM], ANY, |cx, a| {
-        let (list, item) = (array(a[0])?, a[1]);
-        rebuilt(list.element_type(), list.iter().filter(move |value| compare(*value, item).is_ne()), cx)
-    })
-    .lax(),
+    func("array_dims", &[ANY], oid::TEXT, bounds),
+    func("array_position", &[ANY, ITEM], I4, |_, a| position(a)).lax(),
+    func("array_position", &[ANY, ITEM, I4], I4, |_, a| position(a)).lax(),
+    func("array_positions", &[ANY, ITEM], oid::INT4_ARRAY, positions).lax(),
+    func("array_remove", &[ANY, ITEM], ANY, remove).lax(),
+    func("array_replace", &[ANY, ITEM, ITEM], ANY, replace).lax(),
     func("arraycontains", &[ANY, ANY], oid::BOOL, |_, a| {
         Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)?))
     })

@@ -171,7 +171,8 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
         let mut alike = fits
             .iter()
             .copied()
-            .filter(|function| (0..bases.len()).all(|at| accepts(declared(function, at), first)));
+            .filter(|function| (0..bases.len()).all(|at| accepts(declared(function, at), first)))
+            .filter(|function| consistent(function, &vec![first; bases.len()]));
         if let (Some(one), None) = (alike.next(), alike.next()) {
             return Choice::One(one);
         }

@@ -6,7 +6,7 @@ use super::{Bound, CastContext};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{SetFunction, WindowFunction};
-use crate::types::{Type, Value, oid, registry};
+use crate::types::{Type, oid, registry};
 
 /// The set-returning or window function a call names; None when there is none of that name.
 pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
@@ -97,10 +97,8 @@ fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
     if registry::element_of(array).is_none() {
         return Err(super::build::no_such_function("generate_subscripts", arguments));
     }
-    // The vectors of the catalog count from 0.
-    let first = if registry::is_array(array) { 1 } else { 0 };
     let dimension = cast(arguments[1].clone(), Type::INT4, CastContext::Implicit)?;
-    let given = vec![arguments[0].clone(), dimension, Expr::constant(Value::Int4(first), Type::INT4)];
+    let given = vec![arguments[0].clone(), dimension];
     let numbers = call_named("generate_subscripts", given, Type::new(oid::INT4_ARRAY))?;
     let columns = vec![("generate_subscripts", Type::INT4)];
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![numbers], columns })
@@ -112,9 +110,7 @@ fn expanded(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let Some(element) = registry::element_of(array.type_().oid) else {
         return Err(super::build::no_such_function("information_schema._pg_expandarray", arguments));
     };
-    let one = || Expr::constant(Value::Int4(1), Type::INT4);
-    let numbers =
-        call_named("generate_subscripts", vec![array.clone(), one(), one()], Type::new(oid::INT4_ARRAY))?;
+    let numbers = call_named("element numbers", vec![array.clone()], Type::new(oid::INT4_ARRAY))?;
     let columns = vec![("x", Type::new(element)), ("n", Type::INT4)];
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![array.clone(), numbers], columns })
 }

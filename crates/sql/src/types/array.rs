@@ -3,6 +3,20 @@
 
 use super::tagged;
 use super::{Datum, oid};
+use crate::error::{SqlError, SqlState};
+
+/// Dimensions of an array at most, as PostgreSQL's.
+pub const MAX_DIMENSIONS: usize = 6;
+/// Elements of an array at most, as PostgreSQL's.
+pub const MAX_ELEMENTS: usize = 134_217_727;
+
+/// 54000 for an array of more dimensions than there may be.
+#[cold]
+pub fn too_many_dimensions(count: usize) -> SqlError {
+    let message =
+        format!("number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})");
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
 
 /// A packed array.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +41,11 @@ impl<'a> ArrayRef<'a> {
         let bytes = self.0.get(5 + index * 8..13 + index * 8)?;
         let word = |at: usize| i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Some((word(0), word(4)))
+    }
+
+    /// Length and lower bound of each dimension.
+    pub fn shape(self) -> Vec<(i32, i32)> {
+        (0..self.dimensions()).filter_map(|index| self.dimension(index)).collect()
     }
 
     /// How many elements there are, in all dimensions.

@@ -1,5 +1,7 @@
-//! Arrays and records as text.
+//! Arrays as text, both ways, and records as text. Reading follows PostgreSQL's rules to the letter: what it refuses is
+//! refused with its SQLSTATE, message and detail.
 
+use super::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
 use super::registry::element_of;
 use super::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, oid, text};
 use crate::error::{SqlError, SqlState};
@@ -15,7 +17,7 @@ pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) 
     }
     if lengths.iter().any(|(_, lower)| *lower != 1) {
         for (length, lower) in &lengths {
-            out.extend_from_slice(format!("[{lower}:{}]", lower + length - 1).as_bytes());
+            out.extend_from_slice(format!("[{lower}:{}]", lower + (length - 1)).as_bytes());
         }
         out.push(b'=');
     }
@@ -105,35 +107,153 @@ pub fn write_record(record: &RecordRef<'_>, session: &dyn Environment, out: &mut
 /// Reads an array's text into its packed form.
 pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>, SqlError> {
     let element = Type::with_modifier(element_of(ty.oid).unwrap_or(oid::TEXT), ty.modifier);
-    let mut parser =
-        Parser { input, rest: input.trim(), depths: Vec::new(), builder: ArrayBuilder::new(element.oid) };
+    let mut parser = Parser { input, at: 0, value: String::new() };
     let bounds = parser.bounds()?;
-    if !parser.rest.starts_with('{') {
-        return Err(parser.malformed("Array value must start with \"{\" or dimension information."));
+    let mut shape = Shape::new(&bounds);
+    let mut builder = ArrayBuilder::new(element.oid);
+    let arena = bumpalo::Bump::new();
+    loop {
+        crate::work::tick(16)?;
+        match parser.token()? {
+            Token::Open => shape.open(&parser)?,
+            Token::Close => {
+                shape.close(&parser)?;
+                if shape.level == 0 {
+                    break;
+                }
+            }
+            Token::Delimiter => shape.delimiter(&parser)?,
+            Token::Null => {
+                shape.element(&parser)?;
+                builder.push(Datum::Null);
+            }
+            Token::Element => {
+                shape.element(&parser)?;
+                let value = std::mem::take(&mut parser.value);
+                builder.push(text::parse(&value, element, session, &arena)?);
+            }
+        }
     }
-    parser.level(0, element, session)?;
-    if !parser.rest.trim().is_empty() {
+    parser.skip_space();
+    if parser.at < input.len() {
         return Err(parser.malformed("Junk after closing right brace."));
     }
-    if parser.builder.is_empty() {
-        return Ok(parser.builder.finish());
+    if builder.is_empty() {
+        return Ok(builder.finish());
     }
-    let mut dimensions: Vec<(i32, i32)> = parser.depths.iter().map(|length| (*length, 1)).collect();
-    if let Some(bounds) = bounds {
-        if bounds.iter().map(|(length, _)| *length).ne(dimensions.iter().map(|(length, _)| *length)) {
-            return Err(parser.malformed("Specified array dimensions do not match array contents."));
+    let lower = |at: usize| bounds.get(at).map_or(1, |(_, lower)| *lower);
+    let dimensions: Vec<(i32, i32)> =
+        shape.lengths.iter().enumerate().map(|(at, length)| (length.unwrap_or(0), lower(at))).collect();
+    Ok(builder.finish_with(&dimensions))
+}
+
+/// A piece of an array's text.
+enum Token {
+    Open,
+    Close,
+    Delimiter,
+    Null,
+    /// An element, whose text the parser holds.
+    Element,
+}
+
+/// Which pieces may come next, and how long each dimension is.
+struct Shape {
+    /// How many braces are open.
+    level: usize,
+    /// Elements so far at each open level.
+    counts: Vec<i32>,
+    /// Length of each dimension: as declared, or as the first sub-array has it.
+    lengths: Vec<Option<i32>>,
+    /// The number of dimensions is settled: declared, or an element was met.
+    settled: bool,
+    declared: bool,
+    /// A delimiter or a closing brace must follow.
+    wants_delimiter: bool,
+}
+
+impl Shape {
+    fn new(bounds: &[(i32, i32)]) -> Shape {
+        Shape {
+            level: 0,
+            counts: Vec::new(),
+            lengths: bounds.iter().map(|(length, _)| Some(*length)).collect(),
+            settled: !bounds.is_empty(),
+            declared: !bounds.is_empty(),
+            wants_delimiter: false,
         }
-        dimensions = bounds;
     }
-    Ok(parser.builder.finish_with(&dimensions))
+
+    fn mismatch(&self, parser: &Parser<'_>) -> SqlError {
+        parser.malformed(match self.declared {
+            true => "Specified array dimensions do not match array contents.",
+            false => "Multidimensional arrays must have sub-arrays with matching dimensions.",
+        })
+    }
+
+    fn open(&mut self, parser: &Parser<'_>) -> Result<(), SqlError> {
+        if self.wants_delimiter {
+            return Err(parser.unexpected('{'));
+        }
+        if self.level >= MAX_DIMENSIONS {
+            return Err(too_deep());
+        }
+        self.counts.push(0);
+        self.level += 1;
+        if self.level > self.lengths.len() {
+            if self.settled {
+                return Err(self.mismatch(parser));
+            }
+            self.lengths.push(None);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, parser: &Parser<'_>) -> Result<(), SqlError> {
+        let count = self.counts.pop().unwrap_or(0);
+        if count > 0 && !self.wants_delimiter {
+            return Err(parser.unexpected('}'));
+        }
+        self.level -= 1;
+        if let Some(outer) = self.counts.last_mut() {
+            *outer += 1;
+        }
+        if *self.lengths[self.level].get_or_insert(count) != count {
+            return Err(self.mismatch(parser));
+        }
+        self.wants_delimiter = true;
+        Ok(())
+    }
+
+    fn delimiter(&mut self, parser: &Parser<'_>) -> Result<(), SqlError> {
+        if !self.wants_delimiter {
+            return Err(parser.unexpected(','));
+        }
+        self.wants_delimiter = false;
+        Ok(())
+    }
+
+    fn element(&mut self, parser: &Parser<'_>) -> Result<(), SqlError> {
+        if self.wants_delimiter {
+            return Err(parser.malformed("Unexpected array element."));
+        }
+        if self.level != self.lengths.len() {
+            return Err(self.mismatch(parser));
+        }
+        self.settled = true;
+        if let Some(count) = self.counts.last_mut() {
+            *count += 1;
+        }
+        self.wants_delimiter = true;
+        Ok(())
+    }
 }
 
 struct Parser<'t> {
     input: &'t str,
-    rest: &'t str,
-    /// Length of each dimension, as the first sub-array has it.
-    depths: Vec<i32>,
-    builder: ArrayBuilder,
+    at: usize,
+    /// The last element's text.
+    value: String,
 }
 
 impl Parser<'_> {
@@ -145,140 +265,176 @@ impl Parser<'_> {
         .with_detail(detail)
     }
 
-    /// `[1:3][0:1]=` in front.
-    fn bounds(&mut self) -> Result<Option<Vec<(i32, i32)>>, SqlError> {
-        if !self.rest.starts_with('[') {
+    fn unexpected(&self, c: char) -> SqlError {
+        self.malformed(&format!("Unexpected \"{c}\" character."))
+    }
+
+    fn unfinished(&self) -> SqlError {
+        self.malformed("Unexpected end of input.")
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.input.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    /// Length and lower bound of each declared dimension: `[1:3][0:1]=` in front.
+    fn bounds(&mut self) -> Result<Vec<(i32, i32)>, SqlError> {
+        let mut bounds = Vec::new();
+        loop {
+            self.skip_space();
+            if self.peek() != Some(b'[') {
+                break;
+            }
+            self.at += 1;
+            if bounds.len() >= MAX_DIMENSIONS {
+                return Err(too_deep());
+            }
+            let missing = "\"[\" must introduce explicitly-specified array dimensions.";
+            let first = self.bound()?.ok_or_else(|| self.malformed(missing))?;
+            let (lower, upper) = match self.peek() {
+                Some(b':') => {
+                    self.at += 1;
+                    let missing = "Missing array dimension value.";
+                    (first, self.bound()?.ok_or_else(|| self.malformed(missing))?)
+                }
+                _ => (1, first),
+            };
+            if self.peek() != Some(b']') {
+                return Err(self.malformed("Missing \"]\" after array dimensions."));
+            }
+            self.at += 1;
+            bounds.push((length(lower, upper)?, lower));
+        }
+        if !bounds.is_empty() {
+            if self.peek() != Some(b'=') {
+                return Err(self.malformed("Missing \"=\" after array dimensions."));
+            }
+            self.at += 1;
+            self.skip_space();
+        }
+        match (self.peek(), bounds.is_empty()) {
+            (Some(b'{'), _) => Ok(bounds),
+            (_, true) => Err(self.malformed("Array value must start with \"{\" or dimension information.")),
+            _ => Err(self.malformed("Array contents must start with \"{\".")),
+        }
+    }
+
+    /// A number, if there is one.
+    fn bound(&mut self) -> Result<Option<i32>, SqlError> {
+        let rest = &self.input[self.at..];
+        let sign = usize::from(rest.starts_with(['-', '+']));
+        let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
             return Ok(None);
         }
-        let Some((bounds, rest)) = self.rest.split_once('=') else {
-            return Err(self.malformed("Missing \"=\" after array dimensions."));
-        };
-        let mut dimensions = Vec::new();
-        for part in bounds.trim().split(']').filter(|part| !part.is_empty()) {
-            let bad = || self.malformed("\"[\" must introduce explicitly-specified array dimensions.");
-            let range = part.trim().strip_prefix('[').ok_or_else(bad)?;
-            let (lower, upper) = range.split_once(':').unwrap_or(("1", range));
-            let (lower, upper): (i32, i32) =
-                (lower.trim().parse().map_err(|_| bad())?, upper.trim().parse().map_err(|_| bad())?);
-            if upper < lower {
-                return Err(SqlError::new(
-                    SqlState::ARRAY_SUBSCRIPT_ERROR,
-                    "upper bound cannot be less than lower bound",
-                ));
-            }
-            dimensions.push((upper.saturating_sub(lower).saturating_add(1), lower));
-        }
-        self.rest = rest.trim_start();
-        Ok(Some(dimensions))
+        self.at += sign + digits;
+        rest[..sign + digits].parse().map(Some).map_err(|_| {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "array bound is out of integer range")
+        })
     }
 
-    fn level(&mut self, depth: usize, element: Type, session: &dyn Environment) -> Result<(), SqlError> {
-        if depth >= 6 {
-            return Err(SqlError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                "number of array dimensions exceeds the maximum allowed (6)",
-            ));
-        }
-        self.rest = self.rest[1..].trim_start();
-        let mut count = 0;
-        let nested = self.rest.starts_with('{');
-        let known = self.depths.len() > depth;
-        if !known {
-            self.depths.push(0);
-        }
-        if self.rest.starts_with('}') {
-            self.rest = &self.rest[1..];
-            return if depth == 0 { Ok(()) } else { self.check_length(depth, 0, known) };
-        }
+    fn token(&mut self) -> Result<Token, SqlError> {
+        self.skip_space();
+        let token = match self.peek() {
+            None => return Err(self.unfinished()),
+            Some(b'{') => Token::Open,
+            Some(b'}') => Token::Close,
+            Some(b',') => Token::Delimiter,
+            Some(b'"') => {
+                self.at += 1;
+                return self.quoted();
+            }
+            Some(_) => return self.unquoted(),
+        };
+        self.at += 1;
+        Ok(token)
+    }
+
+    fn quoted(&mut self) -> Result<Token, SqlError> {
+        self.value.clear();
+        let mut characters = self.input[self.at..].char_indices();
         loop {
-            if self.rest.starts_with('{') {
-                if !nested {
-                    return Err(self.malformed("Unexpected array element."));
-                }
-                self.level(depth + 1, element, session)?;
-            } else if nested {
-                return Err(self.malformed("Unexpected array element."));
-            } else {
-                self.element(element, session)?;
-            }
-            count += 1;
-            self.rest = self.rest.trim_start();
-            match self.rest.as_bytes().first() {
-                Some(b',') => self.rest = self.rest[1..].trim_start(),
-                Some(b'}') => {
-                    self.rest = &self.rest[1..];
-                    return self.check_length(depth, count, known);
-                }
-                _ => return Err(self.malformed("Unexpected end of input.")),
-            }
-        }
-    }
-
-    fn check_length(&mut self, depth: usize, count: i32, known: bool) -> Result<(), SqlError> {
-        if known && self.depths[depth] != count {
-            return Err(
-                self.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
-            );
-        }
-        self.depths[depth] = count;
-        Ok(())
-    }
-
-    fn element(&mut self, element: Type, session: &dyn Environment) -> Result<(), SqlError> {
-        let mut value = String::new();
-        let mut quoted = false;
-        let mut chars = self.rest.char_indices();
-        // Unquoted white space at the end does not count.
-        let mut significant = 0;
-        let end = loop {
-            match chars.next() {
-                None => return Err(self.malformed("Unexpected end of input.")),
-                Some((at, ',' | '}')) => break at,
-                Some((_, '{')) => return Err(self.malformed("Unexpected \"{\" character.")),
+            crate::work::tick(1)?;
+            match characters.next() {
+                None => return Err(self.unfinished()),
                 Some((_, '\\')) => {
-                    let Some((_, c)) = chars.next() else {
-                        return Err(self.malformed("Unexpected end of input."));
-                    };
-                    value.push(c);
-                    significant = value.len();
-                    quoted = true;
+                    let (_, c) = characters.next().ok_or_else(|| self.unfinished())?;
+                    self.value.push(c);
                 }
-                Some((_, '"')) => {
-                    quoted = true;
-                    loop {
-                        match chars.next() {
-                            None => return Err(self.malformed("Unexpected end of input.")),
-                            Some((_, '"')) => break,
-                            Some((_, '\\')) => value.extend(chars.next().map(|(_, c)| c)),
-                            Some((_, c)) => {
-                                value.push(c);
-                                crate::work::tick(1)?;
-                            }
-                        }
-                    }
-                    significant = value.len();
+                Some((at, '"')) => {
+                    self.at += at + 1;
+                    break;
                 }
+                Some((_, c)) => self.value.push(c),
+            }
+        }
+        self.skip_space();
+        match self.peek() {
+            Some(b',' | b'}' | b'{') => Ok(Token::Element),
+            _ => Err(self.malformed("Incorrectly quoted array element.")),
+        }
+    }
+
+    fn unquoted(&mut self) -> Result<Token, SqlError> {
+        self.value.clear();
+        let (mut escaped, mut significant) = (false, 0);
+        let mut characters = self.input[self.at..].char_indices();
+        let end = loop {
+            crate::work::tick(1)?;
+            match characters.next() {
+                None => return Err(self.unfinished()),
+                Some((_, '{')) => return Err(self.unexpected('{')),
+                // All of an element is quoted or nothing.
+                Some((_, '"')) => return Err(self.malformed("Incorrectly quoted array element.")),
+                Some((_, '\\')) => {
+                    let (_, c) = characters.next().ok_or_else(|| self.unfinished())?;
+                    self.value.push(c);
+                    significant = self.value.len();
+                    escaped = true;
+                }
+                Some((at, ',' | '}')) => break at,
                 Some((_, c)) => {
-                    value.push(c);
-                    crate::work::tick(1)?;
-                    if !c.is_ascii_whitespace() {
-                        significant = value.len();
+                    self.value.push(c);
+                    // White space at the end does not count.
+                    if !u8::try_from(c).is_ok_and(is_space) {
+                        significant = self.value.len();
                     }
                 }
             }
         };
-        value.truncate(significant);
-        crate::work::tick(16)?;
-        self.rest = &self.rest[end..];
-        if !quoted && value.is_empty() {
-            return Err(self.malformed(&format!("Unexpected \"{}\" character.", &self.rest[..1])));
-        }
-        if !quoted && value.eq_ignore_ascii_case("null") {
-            self.builder.push(Datum::Null);
-            return Ok(());
-        }
-        let arena = bumpalo::Bump::new();
-        self.builder.push(text::parse(&value, element, session, &arena)?);
-        Ok(())
+        self.at += end;
+        self.value.truncate(significant);
+        let null = !escaped && self.value.eq_ignore_ascii_case("null");
+        Ok(if null { Token::Null } else { Token::Element })
     }
+}
+
+/// The length of a dimension between two bounds.
+fn length(lower: i32, upper: i32) -> Result<i32, SqlError> {
+    if upper < lower {
+        return Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "upper bound cannot be less than lower bound",
+        ));
+    }
+    let limit = |message: String| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+    if upper == i32::MAX {
+        return Err(limit(format!("array upper bound is too large: {upper}")));
+    }
+    upper
+        .checked_sub(lower)
+        .and_then(|length| length.checked_add(1))
+        .ok_or_else(|| limit(format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})")))
+}
+
+#[cold]
+fn too_deep() -> SqlError {
+    let message = format!("number of array dimensions exceeds the maximum allowed ({MAX_DIMENSIONS})");
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }

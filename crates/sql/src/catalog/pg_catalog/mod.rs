@@ -141,7 +141,15 @@ fn letter(value: u8) -> Value {
     Value::Char(value)
 }
 
-/// int2vector, oidvector and arrays.
+/// int2vector and oidvector, whose subscripts begin at 0.
+fn vector(element: u32, values: impl Iterator<Item = Value>) -> Value {
+    let mut builder = crate::types::ArrayBuilder::new(element);
+    values.for_each(|value| builder.push(value.datum()));
+    let count = i32::try_from(builder.len()).unwrap_or(i32::MAX);
+    Value::Array(builder.finish_with(&[(count, 0)]).into())
+}
+
+/// An array.
 fn array(element: u32, values: impl Iterator<Item = Value>) -> Value {
     let mut builder = crate::types::ArrayBuilder::new(element);
     for value in values {

@@ -2,7 +2,7 @@
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
 use super::text::quoted;
-use super::{Rows, System, array, int2, letter, oid, text, views, yes};
+use super::{Rows, System, array, int2, letter, oid, text, vector, views, yes};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Type, TypeKind, Value, oid as types, registry};
 
@@ -312,10 +312,10 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("indisready", yes(true)),
                 ("indislive", yes(true)),
                 ("indisreplident", yes(false)),
-                ("indkey", array(types::INT2, attribute_numbers(&index.columns))),
-                ("indcollation", array(types::OID, collations)),
-                ("indclass", array(types::OID, index.columns.iter().map(|_| oid(0)))),
-                ("indoption", array(types::INT2, options)),
+                ("indkey", vector(types::INT2, attribute_numbers(&index.columns))),
+                ("indcollation", vector(types::OID, collations)),
+                ("indclass", vector(types::OID, index.columns.iter().map(|_| oid(0)))),
+                ("indoption", vector(types::INT2, options)),
             ]);
         }
     }
