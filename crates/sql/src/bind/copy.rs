@@ -11,7 +11,7 @@ use super::{Binder, Bound, Insert, Query, QueryBody, Returning, Select, inner, s
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::plan::{Command, Copy, CopyFormat, CopyKind, CopyRelation};
+use crate::plan::{Command, Copy, CopyFormat, CopyKind, CopyRelation, Statement};
 use crate::planner::plan_bound;
 use crate::types::Type;
 
@@ -26,8 +26,10 @@ impl Binder<'_> {
             return Err(self.unsupported("COPY FROM with WHERE", -1));
         }
         if let Some(query) = copy.query.as_deref() {
-            let format = self.copy_format(&copy.options, false, &[])?;
-            let relation = CopyRelation::Query(self.compiled(Some(query))?);
+            let statement = self.copied(query)?;
+            let names: Vec<&str> = statement.columns.iter().map(|column| column.name.as_str()).collect();
+            let format = self.copy_format(&copy.options, false, (None, &names))?;
+            let relation = CopyRelation::Query(statement);
             return Ok(Command::Copy(Copy { relation, from: false, format }));
         }
         let range = relation(copy.relation.as_ref())?;
@@ -41,10 +43,31 @@ impl Binder<'_> {
         };
         let columns = self.insert_columns(&copy.attlist, &table)?;
         let names: Vec<&str> = columns.iter().map(|&column| table.columns[column].name.as_str()).collect();
-        let format = self.copy_format(&copy.options, copy.is_from, &names)?;
+        let format = self.copy_format(&copy.options, copy.is_from, (Some(&table), &names))?;
         let relation =
             if copy.is_from { self.copy_from(&table, &columns)? } else { self.copy_to(&table, &columns)? };
         Ok(Command::Copy(Copy { relation, from: copy.is_from, format }))
+    }
+
+    /// COPY (statement) TO: the statement, which gives rows.
+    fn copied(&mut self, query: &Node) -> Result<Arc<Statement>, SqlError> {
+        let returns = match &query.node {
+            Some(NodeEnum::InsertStmt(statement)) => statement.returning_clause.is_some(),
+            Some(NodeEnum::UpdateStmt(statement)) => statement.returning_clause.is_some(),
+            Some(NodeEnum::DeleteStmt(statement)) => statement.returning_clause.is_some(),
+            Some(NodeEnum::SelectStmt(select)) if select.into_clause.is_some() => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "COPY (SELECT INTO) is not supported",
+                ));
+            }
+            _ => true,
+        };
+        if !returns {
+            let message = "COPY query must have a RETURNING clause";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.compiled(Some(query))
     }
 
     /// COPY table TO: its query.
@@ -109,7 +132,12 @@ impl Binder<'_> {
         Ok(CopyRelation::Insert { statement, table: table.name.clone(), fields })
     }
 
-    fn copy_format(&self, options: &[Node], from: bool, columns: &[&str]) -> Result<CopyFormat, SqlError> {
+    fn copy_format(
+        &self,
+        options: &[Node],
+        from: bool,
+        columns: (Option<&Table>, &[&str]),
+    ) -> Result<CopyFormat, SqlError> {
         let mut kind = CopyKind::Text;
         let find = |name: &str| -> Option<&DefElem> {
             options.iter().find_map(|node| match &node.node {
@@ -182,10 +210,31 @@ impl Binder<'_> {
         self.option_bool(option)
     }
 
-    fn force_quote(&self, option: &DefElem, columns: &[&str]) -> Result<Vec<bool>, SqlError> {
+    /// Which of the columns that are copied are quoted always.
+    fn force_quote(
+        &self,
+        option: &DefElem,
+        (table, columns): (Option<&Table>, &[&str]),
+    ) -> Result<Vec<bool>, SqlError> {
         match option.arg.as_deref().map(inner).transpose()? {
             Some(NodeEnum::List(list)) => {
                 let named = strings(&list.items);
+                if let Some(absent) = named.iter().find(|name| !columns.contains(name)) {
+                    let known =
+                        |table: &&Table| table.live_columns().any(|(_, column)| column.name == *absent);
+                    let (state, message) = match table {
+                        Some(table) if !known(&table) => (
+                            SqlState::UNDEFINED_COLUMN,
+                            format!("column \"{absent}\" of relation \"{}\" does not exist", table.name),
+                        ),
+                        Some(_) => (
+                            SqlState::INVALID_COLUMN_REFERENCE,
+                            format!("FORCE_QUOTE column \"{absent}\" not referenced by COPY"),
+                        ),
+                        None => (SqlState::UNDEFINED_COLUMN, format!("column \"{absent}\" does not exist")),
+                    };
+                    return Err(SqlError::new(state, message));
+                }
                 Ok(columns.iter().map(|column| named.contains(column)).collect())
             }
             _ => Ok(vec![true; columns.len()]),

@@ -165,7 +165,8 @@ fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
 struct Series<'s> {
     environment: &'s SessionEnvironment,
     params: &'s [Datum<'s>],
-    next: Value,
+    /// None: it would be beyond all numbers, so beyond the last one.
+    next: Option<Value>,
     last: Value,
     step: Value,
     sum: Expr,
@@ -215,7 +216,7 @@ impl<'s> Series<'s> {
             1.. => above?,
             _ => below?,
         };
-        let (next, last, step) = (values[0].to_value(), values[1].to_value(), step.to_value());
+        let (next, last, step) = (Some(values[0].to_value()), values[1].to_value(), step.to_value());
         let series = Series { environment: cx.environment, params: cx.params, next, last, step, sum, past };
         Ok(Some(series))
     }
@@ -233,11 +234,20 @@ impl<'s> Series<'s> {
     }
 
     fn next<'y>(&mut self, row: &mut [Datum<'y>], own: &'y Arena<'_>) -> Result<bool, SqlError> {
-        if matches!(self.compute(&self.past, &self.next, &self.last)?, Value::Bool(true)) {
+        let Some(value) = &self.next else { return Ok(false) };
+        if matches!(self.compute(&self.past, value, &self.last)?, Value::Bool(true)) {
             return Ok(false);
         }
-        row[0] = self.next.datum().copy_in(&own.bump);
-        self.next = self.compute(&self.sum, &self.next, &self.last)?;
+        row[0] = value.datum().copy_in(&own.bump);
+        self.next = match self.compute(&self.sum, value, &self.last) {
+            Err(error)
+                if error.code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+                    && matches!(value, Value::Numeric(_)) =>
+            {
+                None
+            }
+            sum => Some(sum?),
+        };
         Ok(true)
     }
 }

@@ -135,7 +135,7 @@ fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
         },
         Kind::Min | Kind::Max => match given {
             oid::VARCHAR | oid::NAME | oid::UNKNOWN => (oid::TEXT, oid::TEXT),
-            oid::BOOL | oid::UUID | oid::CHAR | oid::RECORD => return None,
+            oid::BOOL | oid::UUID | oid::CHAR | oid::RECORD | oid::XID | oid::CID => return None,
             _ => (given, given),
         },
         Kind::BoolAnd | Kind::BoolOr => (oid::BOOL, oid::BOOL),
@@ -391,7 +391,7 @@ impl Accumulator {
             let value = value.load();
             *sum = sum.add(&value);
             if wants_squares {
-                *squares = squares.add(&value.multiply(&value));
+                *squares = squares.add(&product(&value, &value));
             }
         }
         Ok(())
@@ -497,6 +497,48 @@ impl Accumulator {
     }
 }
 
+/// Takes an array in whose elements become those of a sub-array. All have the shape of the first.
+fn add_array(
+    builder: &mut ArrayBuilder,
+    shape: &mut Vec<(i32, i32)>,
+    value: Datum<'_>,
+    first: bool,
+) -> Result<(), SqlError> {
+    let refused = |message: &str| Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+    let array = match value {
+        Datum::Array(array) => array,
+        _ => {
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays"));
+        }
+    };
+    if first {
+        *shape = array.shape();
+        if shape.is_empty() {
+            return refused("cannot accumulate empty arrays");
+        }
+        if shape.len() >= MAX_DIMENSIONS {
+            return Err(too_many_dimensions(shape.len() + 1));
+        }
+    } else if *shape != array.shape() {
+        return refused("cannot accumulate arrays of different dimensionality");
+    }
+    for element in array.iter() {
+        builder.push(element);
+        crate::work::tick(16)?;
+    }
+    Ok(())
+}
+
+/// A product with all its digits, where [`Numeric::multiply`] rounds to the scale that a value may have.
+fn product(left: &Numeric, right: &Numeric) -> Numeric {
+    match (left, right) {
+        (Numeric::Finite(a), Numeric::Finite(b)) => {
+            Numeric::finite(&a.mantissa * &b.mantissa, a.scale + b.scale)
+        }
+        _ => left.multiply(right),
+    }
+}
+
 /// (n * squares - sum^2) / (n * (n or n - 1)), and its root, at PostgreSQL's scales.
 fn variance(
     sum: &Numeric,
@@ -506,7 +548,7 @@ fn variance(
     root: bool,
 ) -> Result<Numeric, SqlError> {
     let n = Numeric::from(count);
-    let spread = n.multiply(squares).add(&sum.multiply(sum).negate());
+    let spread = product(&n, squares).add(&product(sum, sum).negate());
     if spread.signum() <= 0 {
         return Ok(Numeric::from(0));
     }

@@ -99,6 +99,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
             // A type's name with one argument is a cast.
             if let ([_], Some(info)) = (types.as_slice(), types::by_name(name))
                 && info.kind == types::TypeKind::Base
+                && !(types[0].oid == oid::RECORD && info.category == b'S')
                 && let Some(argument) = arguments.pop()
             {
                 return cast(argument, Type::new(info.oid), CastContext::Explicit).map(Bound::Scalar);

@@ -98,6 +98,12 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
             return Some((CastPath::Function(convert::bool_to_text()), Assignment));
         }
         (oid::INT4, oid::BOOL) => return Some((CastPath::Function(convert::int4_to_bool()), Explicit)),
+        (oid::INT2 | oid::INT4 | oid::INT8, oid::BYTEA) => {
+            return Some((CastPath::Function(convert::to_bytea()), Explicit));
+        }
+        (oid::BYTEA, _) if INTEGERS.contains(&to) => {
+            return Some((CastPath::Function(convert::from_bytea(to)?), Explicit));
+        }
         (oid::OIDVECTOR, _) if types::element_of(to) == Some(oid::OID) => {
             return Some((CastPath::Relabel, Implicit));
         }

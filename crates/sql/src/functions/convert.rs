@@ -189,6 +189,26 @@ fn to_interval<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resu
     }
 }
 
+/// An integer's bytes, the most significant one first.
+fn int_to_bytea<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let bytes: &'a [u8] = match arguments[0] {
+        Datum::Int2(value) => context.arena.alloc(value.to_be_bytes()),
+        Datum::Int4(value) => context.arena.alloc(value.to_be_bytes()),
+        Datum::Int8(value) => context.arena.alloc(value.to_be_bytes()),
+        _ => return Err(bad_argument("bytea")),
+    };
+    Ok(Datum::Bytea(bytes))
+}
+
+/// The number whose last bytes these are, at most `width` of them.
+fn bytes_to_int(value: Datum<'_>, width: usize, name: &str) -> Result<i64> {
+    let Datum::Bytea(bytes) = value else { return Err(bad_argument(name)) };
+    if bytes.len() > width {
+        return Err(out_of_range(name));
+    }
+    Ok(bytes.iter().fold(0, |number, byte| number << 8 | i64::from(*byte)))
+}
+
 const fn conversion(name: &'static str, result: u32, code: Code) -> Function {
     func(name, &[oid::ANY], result, code)
 }
@@ -214,6 +234,12 @@ static LOCAL_TIMES: [Function; 3] = [
     conversion("timestamp", oid::TIMESTAMP, to_timestamp).stable(),
     conversion("time", oid::TIME, code_to_time).stable(),
 ];
+static TO_BYTEA: Function = conversion("bytea", oid::BYTEA, int_to_bytea);
+static FROM_BYTEA: [Function; 3] = [
+    conversion("int2", oid::INT2, |_, a| Ok(Datum::Int2(bytes_to_int(a[0], 2, "smallint")? as i16))),
+    conversion("int4", oid::INT4, |_, a| Ok(Datum::Int4(bytes_to_int(a[0], 4, "integer")? as i32))),
+    conversion("int8", oid::INT8, |_, a| Ok(Datum::Int8(bytes_to_int(a[0], 8, "bigint")?))),
+];
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);
 static UNPAD: Function = conversion("text", oid::TEXT, code_unpad);
 static TO_NAME: Function = conversion("name", oid::NAME, code_to_name);
@@ -235,6 +261,16 @@ pub(super) fn to_number(to: u32) -> Option<&'static Function> {
 /// The function between types of dates and times.
 pub(super) fn to_time(from: u32, to: u32) -> Option<&'static Function> {
     if from == oid::TIMESTAMPTZ { find(&LOCAL_TIMES, to) } else { find(&TIMES, to) }
+}
+
+/// The function from integers to bytea.
+pub(super) fn to_bytea() -> &'static Function {
+    &TO_BYTEA
+}
+
+/// The function from bytea to an integer type.
+pub(super) fn from_bytea(to: u32) -> Option<&'static Function> {
+    find(&FROM_BYTEA, to)
 }
 
 /// The function from integers to oid.

@@ -6,7 +6,7 @@ use super::casts::cast;
 use super::{CastContext, Function, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::types::{Datum, Type, Value, oid};
+use crate::types::{self, Datum, Type, Value, oid};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?)?, cx.arena))),
@@ -59,8 +59,16 @@ pub(super) fn build_object(arguments: Vec<Expr>) -> Result<Expr, SqlError> {
         if at > 0 {
             pieces.push(constant(if at % 2 == 0 { ", " } else { " : " }));
         }
+        let type_ = argument.type_();
+        if types::is_array(type_.oid) || type_.oid == oid::RECORD {
+            if at % 2 == 0 {
+                let message = "key value must be scalar, not array, composite, or json";
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            return Err(SqlError::unsupported("JSON of an array or of a row"));
+        }
         let bare = matches!(
-            argument.type_().oid,
+            type_.oid,
             oid::BOOL
                 | oid::INT2
                 | oid::INT4

@@ -230,6 +230,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("int2not", &[I2], I2, "~", |_, a| int2_result(Some(!int(a[0])?))),
     arithmetic("int4not", &[I4], I4, "~", |_, a| int4_result(Some(!int(a[0])?))),
     arithmetic("int8not", &[I8], I8, "~", |_, a| int8_result(Some(!int(a[0])?))),
+    arithmetic("int2shl", &[I2, I4], I2, "<<", |_, a| {
+        Ok(Datum::Int2(shift(int(a[0])?, int(a[1])?, 32) as i16))
+    }),
+    arithmetic("int2shr", &[I2, I4], I2, ">>", |_, a| {
+        Ok(Datum::Int2((int(a[0])? >> (int(a[1])? & 31)) as i16))
+    }),
     arithmetic("int4shl", &[I4, I4], I4, "<<", |_, a| {
         Ok(Datum::Int4(shift(int(a[0])?, int(a[1])?, 32) as i32))
     }),

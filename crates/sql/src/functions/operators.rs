@@ -1,18 +1,48 @@
 //! Comparison operators of every type, and the equality the binder uses.
 
+use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use super::{Comparison, Fast, Function, func};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{Datum, compare, oid};
+use crate::types::{Datum, Type, compare, oid};
+
+/// Compares records column by column; 42804 for columns of other types, or another number of them.
+fn compare_records(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> {
+    let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return Ok(compare(left, right)) };
+    let refused = |message: String| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+    for at in 0..a.fields.len().min(b.fields.len()) {
+        let (x, y) = (Type::new(a.types[at].oid), Type::new(b.types[at].oid));
+        if x != y {
+            let column = at + 1;
+            return refused(format!(
+                "cannot compare dissimilar column types {x} and {y} at record column {column}"
+            ));
+        }
+        let order = compare_records(a.fields[at], b.fields[at])?;
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    if a.fields.len() != b.fields.len() {
+        return refused("cannot compare record types with different numbers of columns".to_owned());
+    }
+    Ok(Ordering::Equal)
+}
 
 macro_rules! comparison_code {
-    ($($name:ident $comparison:ident;)*) => {
+    ($($name:ident $of_records:ident $comparison:ident;)*) => {
         $(fn $name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
             Ok(Datum::Bool(Comparison::$comparison.holds(compare(arguments[0], arguments[1]))))
+        }
+        fn $of_records<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
+            Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1])?)))
         })*
-        const KINDS: [(&str, &str, Comparison, super::Code); 6] = [$((stringify!($name), symbol(Comparison::$comparison), Comparison::$comparison, $name)),*];
+        /// Name, operator, which comparison, its code, and that for records.
+        const KINDS: [(&str, &str, Comparison, super::Code, super::Code); 6] = [
+            $((stringify!($name), symbol(Comparison::$comparison), Comparison::$comparison, $name, $of_records)),*
+        ];
     };
 }
 
@@ -28,12 +58,12 @@ const fn symbol(comparison: Comparison) -> &'static str {
 }
 
 comparison_code! {
-    equal Equal;
-    not_equal NotEqual;
-    less Less;
-    less_equal LessEqual;
-    greater Greater;
-    greater_equal GreaterEqual;
+    equal records_equal Equal;
+    not_equal records_not_equal NotEqual;
+    less records_less Less;
+    less_equal records_less_equal LessEqual;
+    greater records_greater Greater;
+    greater_equal records_greater_equal GreaterEqual;
 }
 
 /// The pairs of types that compare as they are.
@@ -57,6 +87,7 @@ static PAIRS: &[[u32; 2]] = &[
     [oid::TEXT, oid::NAME],
     [oid::OID, oid::OID],
     [oid::XID, oid::XID],
+    [oid::XID, oid::INT4],
     [oid::FLOAT4, oid::FLOAT4],
     [oid::FLOAT8, oid::FLOAT8],
     [oid::FLOAT4, oid::FLOAT8],
@@ -78,11 +109,15 @@ static PAIRS: &[[u32; 2]] = &[
 /// All comparison operators.
 pub(super) static COMPARISONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for (name, operator, comparison, code) in KINDS {
-        for pair in PAIRS {
+    for (name, operator, comparison, code, of_records) in KINDS {
+        // Transaction numbers wrap around: they are equal or not, and have no order.
+        let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        for pair in PAIRS.iter().filter(|pair| !(ordered && pair.contains(&oid::XID))) {
+            let records = pair.contains(&oid::RECORD);
+            let code = if records { of_records } else { code };
             let mut function = func(name, pair.as_slice(), oid::BOOL, code).op(operator);
             function.comparison = Some(comparison);
-            function.fast = Some(Fast::Compare(comparison));
+            function.fast = (!records).then_some(Fast::Compare(comparison));
             all.push(function);
         }
     }

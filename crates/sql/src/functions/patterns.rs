@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::arguments::{give_text, text};
+use super::regexes::similar;
 use super::strings::lowercase;
 use super::{Function, func, regexes};
 use crate::error::{SqlError, SqlState};
@@ -162,12 +163,7 @@ fn ilike(text: &str, pattern: &str) -> Result<bool> {
 
 /// A pattern with another escape character (or none, when empty) as one with backslashes.
 fn like_escape(pattern: &str, escape: &str) -> Result<String> {
-    let mut characters = escape.chars();
-    let (escape, more) = (characters.next(), characters.next());
-    if more.is_some() {
-        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-            .with_hint("Escape string must be empty or one character."));
-    }
+    let escape = similar::escape_character(escape)?;
     let mut out = String::with_capacity(pattern.len());
     let mut after_escape = false;
     for c in pattern.chars() {
@@ -183,46 +179,6 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
             after_escape = false;
         }
     }
-    Ok(out)
-}
-
-/// SQL's SIMILAR TO pattern as a regular expression over the whole text.
-fn similar(pattern: &str, escape: &str) -> Result<String> {
-    let mut characters = escape.chars();
-    let (escape, more) = (characters.next(), characters.next());
-    if more.is_some() {
-        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-            .with_hint("Escape string must be empty or one character."));
-    }
-    let mut out = String::from("^(?:");
-    let (mut in_bracket, mut escaped) = (false, false);
-    for c in pattern.chars() {
-        work::tick(1)?;
-        if escaped {
-            out.push('\\');
-            out.push(c);
-            escaped = false;
-            continue;
-        }
-        match c {
-            _ if Some(c) == escape => escaped = true,
-            '[' | ']' => {
-                in_bracket = c == '[';
-                out.push(c);
-            }
-            '\\' => out.push_str("\\\\"),
-            _ if in_bracket => out.push(c),
-            '%' => out.push_str(".*"),
-            '_' => out.push('.'),
-            '(' => out.push_str("(?:"),
-            '.' | '^' | '$' => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out.push_str(")$");
     Ok(out)
 }
 
@@ -275,9 +231,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
     }),
-    func("similar_to_escape", &[TEXT], TEXT, |cx, a| Ok(give_text(&similar(text(a[0])?, "\\")?, cx.arena))),
+    func("similar_to_escape", &[TEXT], TEXT, |cx, a| {
+        Ok(give_text(&similar::whole(text(a[0])?, "\\")?, cx.arena))
+    }),
     func("similar_to_escape", &[TEXT, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&similar(text(a[0])?, text(a[1])?)?, cx.arena))
+        Ok(give_text(&similar::whole(text(a[0])?, text(a[1])?)?, cx.arena))
     }),
     func("like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(like(text(a[0])?, text(a[1])?)?))),
 ];

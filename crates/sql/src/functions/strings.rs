@@ -325,18 +325,35 @@ fn decode_base64(input: &str) -> Result<Vec<u8>> {
 }
 
 fn encode(input: &[u8], format: &str) -> Result<String> {
-    let escape = match format.to_ascii_lowercase().as_str() {
-        "hex" => false,
-        "escape" => true,
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => {}
+        "escape" => return encode_escape(input),
         "base64" => return encode_base64(input),
         _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
-    };
+    }
     let (mut out, mut shown) = (String::with_capacity(input.len() * 2), Vec::new());
     for piece in work::byte_pieces(input, 1) {
         shown.clear();
-        write_bytea(piece?, escape, &mut shown);
-        let digits = if escape { &shown[..] } else { &shown[2..] };
-        out.push_str(&String::from_utf8_lossy(digits));
+        write_bytea(piece?, false, &mut shown);
+        out.push_str(&String::from_utf8_lossy(&shown[2..]));
+    }
+    Ok(out)
+}
+
+/// Zeros and bytes that are not ASCII in octal, backslashes doubled, other bytes as they are.
+fn encode_escape(input: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(input.len());
+    for piece in work::byte_pieces(input, 1) {
+        for &byte in piece? {
+            match byte {
+                0 | 0x80.. => {
+                    out.push('\\');
+                    out.extend([byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| char::from(b'0' + digit)));
+                }
+                b'\\' => out.push_str("\\\\"),
+                _ => out.push(char::from(byte)),
+            }
+        }
     }
     Ok(out)
 }

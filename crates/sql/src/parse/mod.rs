@@ -8,6 +8,7 @@ mod depth;
 pub mod stored;
 #[cfg(test)]
 mod tests;
+mod unicode;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,12 +115,33 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
 
 /// The error for a parser's message, with the position that the parser's interface leaves out.
 fn describe(text: &str, message: &str) -> SqlError {
+    if matches!(message, "invalid Unicode escape" | "invalid Unicode escape value")
+        && let Some(fault) = unicode::fault(text)
+    {
+        let state = if fault.extended { SqlState::INVALID_ESCAPE_SEQUENCE } else { SqlState::SYNTAX_ERROR };
+        let error = SqlError::new(state, message).at(position(text, fault.at));
+        return match (message, fault.extended) {
+            ("invalid Unicode escape", true) => {
+                error.with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
+            }
+            ("invalid Unicode escape", false) => {
+                error.with_hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
+            }
+            _ => error,
+        };
+    }
     let code = if message.starts_with("invalid byte sequence") {
         SqlState::CHARACTER_NOT_IN_REPERTOIRE
     } else if message.contains("not supported") || message.contains("not implemented") {
         SqlState::FEATURE_NOT_SUPPORTED
-    } else if message.starts_with("invalid Unicode escape") || message.starts_with("unsafe use of") {
-        SqlState::INVALID_ESCAPE_SEQUENCE
+    } else if message.starts_with("unsafe use of string constant") {
+        SqlState::FEATURE_NOT_SUPPORTED
+    } else if message.starts_with("unsafe use of") {
+        SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER
+    } else if message.starts_with("unrecognized JSON encoding") {
+        SqlState::INVALID_PARAMETER_VALUE
+    } else if message.starts_with("only string constants are supported") {
+        SqlState::FEATURE_NOT_SUPPORTED
     } else {
         SqlState::SYNTAX_ERROR
     };

@@ -251,7 +251,8 @@ pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
 fn parse_oid(text: &str, type_name: &str) -> Result<u32, SqlError> {
     let trimmed = text.trim();
     let value: i64 = trimmed.parse().map_err(|_| {
-        match trimmed.bytes().all(|b| b.is_ascii_digit()) && !trimmed.is_empty() {
+        let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+        match digits.bytes().all(|b| b.is_ascii_digit()) && !digits.is_empty() {
             true => out_of_range(type_name, text),
             false => invalid_syntax(type_name, text),
         }

@@ -8,6 +8,7 @@
 //! The library searches in time linear in the text's length times the pattern's, but without a safe point. So what could
 //! take long (a long text, a pattern with large counts) is searched beside the core, on a copy: [`beside`].
 
+pub(super) mod similar;
 mod translate;
 
 use std::cell::{OnceCell, RefCell};
@@ -388,6 +389,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         split_array("regexp_split_to_array", a, text(a[2])?, cx.arena)
     }),
     regexp!("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
+    regexp!("substring", &[TEXT, TEXT, TEXT], TEXT, |_, a| {
+        let found = similar::substring(text(a[0])?, text(a[1])?, text(a[2])?)?;
+        Ok(found.map_or(Datum::Null, Datum::Text))
+    }),
     regexp!("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
         let input = text(a[0])?;
         let found = compile(text(a[1])?, "")?.find(input, 0)?;
