@@ -335,7 +335,7 @@ impl Binder<'_> {
         let kind = SubLinkType::try_from(link.sub_link_type).unwrap_or(SubLinkType::Undefined);
         let left = match (&link.testexpr, kind) {
             (Some(test), SubLinkType::AnySublink | SubLinkType::AllSublink) => match inner(test)? {
-                NodeEnum::RowExpr(row) => self.exprs(&row.args)?,
+                NodeEnum::RowExpr(row) => self.expanded(&row.args)?,
                 _ => vec![self.expr(test)?],
             },
             _ => Vec::new(),

@@ -5,7 +5,7 @@ use pg_query::protobuf::ColumnRef;
 
 use super::{Binder, Clause, ColumnValue, Entry, SourceId, strings};
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Case, Expr};
 use crate::types::Type;
 
 /// What a search through the levels found.
@@ -19,14 +19,19 @@ impl Binder<'_> {
     /// A column reference in an expression.
     pub(crate) fn column_ref(&mut self, reference: &ColumnRef) -> Result<Expr, SqlError> {
         let location = reference.location;
-        if reference.fields.last().is_some_and(|node| matches!(node.node, Some(NodeEnum::AStar(_)))) {
-            return Err(self.error(
-                SqlState::SYNTAX_ERROR,
-                "row expansion via \"*\" is not supported here",
-                location,
-            ));
-        }
         let names = strings(&reference.fields);
+        if reference.fields.last().is_some_and(|node| matches!(node.node, Some(NodeEnum::AStar(_)))) {
+            let Some(table) = names.last() else {
+                let message = "row expansion via \"*\" is not supported here";
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, location));
+            };
+            // As an argument it is the whole row.
+            let schema = (names.len() > 1).then(|| names[names.len() - 2]);
+            let Some((level, entry)) = self.find_entry(schema, table, location)? else {
+                return Err(self.no_entry(schema, table, location));
+            };
+            return self.whole_row(level, entry, location);
+        }
         match *names.as_slice() {
             [name] => self.plain_column(name, location),
             [table, name] => self.qualified_column(None, table, name, location),
@@ -63,11 +68,8 @@ impl Binder<'_> {
                 self.check_joined(level, found.entry, location)?;
                 return Ok(self.use_column(&found, location));
             }
-            if name == "tableoid"
-                && let [only] = self.levels[level].entries.as_slice()
-                && let Some(table) = &only.table
-            {
-                return Ok(table_oid(table.oid));
+            if let Some(entry) = self.system_entry(level, name, location)? {
+                return self.system_column(level, entry, name, location);
             }
         }
         // A name of FROM alone is its whole row.
@@ -76,7 +78,7 @@ impl Binder<'_> {
                 self.levels[level].entries.iter().position(|e| e.name.as_deref() == Some(name))
             {
                 self.check_joined(level, entry, location)?;
-                return Ok(self.whole_row(level, entry, location));
+                return self.whole_row(level, entry, location);
             }
         }
         Err(self.error(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"), location))
@@ -96,14 +98,16 @@ impl Binder<'_> {
         let matching: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].name == name).collect();
         match *matching.as_slice() {
             [column] => Ok(self.use_column(&Found { level, entry, column }, location)),
-            [] => match &self.levels[level].entries[entry].table {
-                Some(table) if name == "tableoid" => Ok(table_oid(table.oid)),
-                _ => Err(self.error(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("column {table}.{name} does not exist"),
-                    location,
-                )),
-            },
+            [] if SYSTEM_COLUMNS.contains(&name)
+                && has_system_columns(&self.levels[level].entries[entry]) =>
+            {
+                self.system_column(level, entry, name, location)
+            }
+            [] => Err(self.error(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column {table}.{name} does not exist"),
+                location,
+            )),
             _ => Err(self.error(
                 SqlState::AMBIGUOUS_COLUMN,
                 format!("column reference \"{name}\" is ambiguous"),
@@ -224,15 +228,75 @@ impl Binder<'_> {
         register
     }
 
-    fn whole_row(&mut self, level: usize, entry: usize, location: i32) -> Expr {
+    fn whole_row(&mut self, level: usize, entry: usize, location: i32) -> Result<Expr, SqlError> {
         let found = &self.levels[level].entries[entry];
         if found.scalar {
-            return self.use_column(&Found { level, entry, column: 0 }, location);
+            return Ok(self.use_column(&Found { level, entry, column: 0 }, location));
         }
+        let names = found.columns.iter().map(|column| column.name.clone()).collect();
         let fields = (0..found.columns.len())
             .map(|column| self.use_column(&Found { level, entry, column }, location))
             .collect();
-        Expr::Row(fields)
+        let row = Expr::Row { fields, names: Some(names) };
+        self.where_present(level, entry, row, location)
+    }
+
+    /// A value of an entry's row that is NULL where an outer join found no row.
+    fn where_present(
+        &mut self,
+        level: usize,
+        entry: usize,
+        value: Expr,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        let found = &self.levels[level].entries[entry];
+        if !found.nullable {
+            return Ok(value);
+        }
+        let (Some(source), Some(table)) = (found.source, &found.table) else {
+            return Err(self.unsupported("the row of a subquery or function in an outer join", location));
+        };
+        if table.is_virtual() {
+            return Err(self.unsupported("the row of a catalog relation in an outer join", location));
+        }
+        let key = self.identify(source).key;
+        let absent = Expr::NullTest { input: Box::new(Expr::column(key, Type::BYTEA)), negated: false };
+        let type_ = value.type_();
+        let branches = vec![(absent, Expr::null(type_))];
+        Ok(Expr::Case(Box::new(Case { branches, otherwise: value, type_ })))
+    }
+
+    /// The entry of a level whose system column a plain name is.
+    fn system_entry(&self, level: usize, name: &str, location: i32) -> Result<Option<usize>, SqlError> {
+        if !SYSTEM_COLUMNS.contains(&name) {
+            return Ok(None);
+        }
+        let entries = self.levels[level].entries.iter().enumerate();
+        let mut tables = entries.filter(|(_, entry)| has_system_columns(entry));
+        match (tables.next(), tables.next()) {
+            (Some(_), Some(_)) => {
+                let message = format!("column reference \"{name}\" is ambiguous");
+                Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, location))
+            }
+            (only, _) => Ok(only.map(|(entry, _)| entry)),
+        }
+    }
+
+    /// A system column of a table. Rows lie in a tree by their keys and have no address that could be told.
+    fn system_column(
+        &mut self,
+        level: usize,
+        entry: usize,
+        name: &str,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        match &self.levels[level].entries[entry].table {
+            Some(table) if name == "tableoid" => {
+                let number = table_oid(table.oid);
+                self.where_present(level, entry, number, location)
+            }
+            _ => Err(self.unsupported(&format!("system column \"{name}\""), location)),
+        }
     }
 
     /// `*` or `table.*`: names and values of the columns.
@@ -285,6 +349,14 @@ impl Binder<'_> {
         }
         expr
     }
+}
+
+/// The columns that PostgreSQL gives each table by itself.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
+
+/// Whether an entry is a table's row; the row that ON CONFLICT refused has no system columns.
+fn has_system_columns(entry: &Entry) -> bool {
+    entry.table.is_some() && entry.name.as_deref() != Some("excluded")
 }
 
 fn table_oid(oid: u32) -> Expr {

@@ -1,13 +1,14 @@
 //! WITH: common table expressions.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{RangeVar, SelectStmt, WithClause};
+use pg_query::protobuf::{CommonTableExpr, RangeVar, SelectStmt, WithClause};
 
 use super::{
     Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
     inner_of, strings,
 };
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::types::{Type, oid};
 
@@ -16,6 +17,8 @@ pub(crate) struct Visible {
     name: String,
     id: u32,
     columns: Vec<(String, Type)>,
+    /// Names and types of the fields of columns that are rows.
+    records: Vec<Option<Vec<(String, Type)>>>,
     /// Its recursive term is being bound.
     working: bool,
 }
@@ -24,19 +27,25 @@ impl Binder<'_> {
     /// Binds a WITH clause. The caller takes the names out of sight again with [`Binder::forget_common`].
     pub(crate) fn with_clause(&mut self, with: Option<&WithClause>) -> Result<Vec<CommonQuery>, SqlError> {
         let Some(with) = with else { return Ok(Vec::new()) };
-        let first = self.common.len();
-        let mut tables = Vec::with_capacity(with.ctes.len());
+        let mut queries: Vec<&CommonTableExpr> = Vec::with_capacity(with.ctes.len());
         for node in &with.ctes {
             let NodeEnum::CommonTableExpr(common) = inner(node)? else {
                 return Err(SqlError::internal("WITH without a query"));
             };
-            if self.common[first..].iter().any(|other| other.name == common.ctename) {
+            if queries.iter().any(|other| other.ctename == common.ctename) {
                 return Err(self.error(
                     SqlState::DUPLICATE_ALIAS,
                     format!("WITH query name \"{}\" specified more than once", common.ctename),
                     common.location,
                 ));
             }
+            queries.push(common);
+        }
+        if with.recursive {
+            queries = self.in_order(&queries)?;
+        }
+        let mut tables = Vec::with_capacity(queries.len());
+        for common in queries {
             if common.search_clause.is_some() || common.cycle_clause.is_some() {
                 return Err(self.unsupported("SEARCH or CYCLE", common.location));
             }
@@ -47,18 +56,28 @@ impl Binder<'_> {
             let id = self.next_common;
             self.next_common += 1;
             let recursive = with.recursive && self.is_recursive(select, &common.ctename, common.location)?;
+            let mark = self.common_mark();
             let query = if recursive {
+                // WITH of the UNION: both its terms read those tables, which do not change from round to round.
+                tables.extend(self.with_clause(select.with_clause.as_ref())?);
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
                 CommonQuery { id, query: self.query(select, None)?, recursive: None }
             };
             let columns =
                 self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
-            self.common.retain(|visible| visible.id != id);
-            self.common.push(Visible { name: common.ctename.clone(), id, columns, working: false });
+            let records = self.output_records(&query.query);
+            self.forget_common(mark);
+            self.common.push(Visible { name: common.ctename.clone(), id, columns, records, working: false });
             tables.push(query);
         }
         Ok(tables)
+    }
+
+    /// What is known of the fields of a query's columns.
+    fn output_records(&self, query: &Query) -> Vec<Option<Vec<(String, Type)>>> {
+        let fields = |column: &OutputColumn| self.field_names(&Expr::column(column.register, column.type_));
+        query.output.iter().map(fields).collect()
     }
 
     /// How many WITH names are in sight, for [`Binder::forget_common`].
@@ -108,7 +127,8 @@ impl Binder<'_> {
         };
         let base = self.query(left, None)?;
         let columns = self.common_columns(&base.output, names, name, location)?;
-        self.common.push(Visible { name: name.to_owned(), id, columns, working: true });
+        let records = self.output_records(&base);
+        self.common.push(Visible { name: name.to_owned(), id, columns, records, working: true });
         let mut term = self.query(right, Some(false))?;
         if term.output.len() != base.output.len() {
             return Err(self.error(
@@ -119,10 +139,14 @@ impl Binder<'_> {
         }
         for (index, column) in base.output.iter().enumerate() {
             let given = term.output[index].type_;
-            if given.oid == column.type_.oid {
+            let differs = column.type_.modifier >= 0 && given != column.type_;
+            if given.oid == column.type_.oid && !differs {
                 continue;
             }
-            if given.oid != oid::UNKNOWN && !functions::can_cast(given, column.type_, CastContext::Implicit) {
+            let castable =
+                given.oid == oid::UNKNOWN || functions::can_cast(given, column.type_, CastContext::Implicit);
+            if differs || !castable {
+                let given = Type::new(if castable { column.type_.oid } else { given.oid });
                 return Err(self
                     .error(
                         SqlState::DATATYPE_MISMATCH,
@@ -131,7 +155,7 @@ impl Binder<'_> {
                             index + 1,
                             column.type_
                         ),
-                        location,
+                        target_location(left, index).unwrap_or(location),
                     )
                     .with_hint("Cast the output of the non-recursive term to the correct type."));
             }
@@ -151,7 +175,7 @@ impl Binder<'_> {
         let source = self.source();
         self.level().reads_itself |= self.common[found].working;
         let visible = &self.common[found];
-        let id = visible.id;
+        let (id, records) = (visible.id, visible.records.clone());
         let columns = visible.columns.iter().enumerate().map(|(column, (name, type_))| EntryColumn {
             name: name.clone(),
             value: ColumnValue::Source { source, column, type_: *type_ },
@@ -164,6 +188,7 @@ impl Binder<'_> {
             source: Some(source),
             table: None,
             scalar: false,
+            nullable: false,
         };
         if let Some(alias) = &range.alias {
             entry.name = Some(alias.aliasname.clone());
@@ -171,8 +196,23 @@ impl Binder<'_> {
                 name.clone_into(&mut column.name);
             }
         }
+        for (column, fields) in records.into_iter().enumerate() {
+            if let Some(fields) = fields {
+                let register = self.source_register(source, column);
+                self.records.insert(register, fields);
+            }
+        }
         Ok(Some((FromItem::Source(source, Source::Common(id)), vec![entry])))
     }
+}
+
+/// Where the first query of a union has its column of this number, if it is written out.
+fn target_location(select: &SelectStmt, index: usize) -> Option<i32> {
+    if let Some(left) = &select.larg {
+        return target_location(left, index);
+    }
+    let NodeEnum::ResTarget(target) = select.target_list.get(index)?.node.as_ref()? else { return None };
+    target.val.as_deref().map(super::expr::location)
 }
 
 /// The output of a query as a list of names and types, for errors and definitions.

@@ -119,7 +119,7 @@ impl Binder<'_> {
                 Ok(Expr::BoolTest { input: Box::new(input), expected, negated })
             }
             NodeEnum::RowExpr(row) => {
-                let fields = self.exprs(&row.args)?;
+                let fields = self.expanded(&row.args)?;
                 if fields.len() > MAX_TARGETS {
                     return Err(self.error(
                         SqlState::TOO_MANY_COLUMNS,
@@ -127,7 +127,7 @@ impl Binder<'_> {
                         row.location,
                     ));
                 }
-                Ok(Expr::Row(fields))
+                Ok(Expr::Row { fields, names: None })
             }
             NodeEnum::AArrayExpr(array) => self.array(&array.elements, None, array.location),
             NodeEnum::AIndirection(indirection) => self.indirection(indirection),
@@ -156,6 +156,18 @@ impl Binder<'_> {
     /// A list of expressions.
     pub(crate) fn exprs(&mut self, nodes: &[Node]) -> Result<Vec<Expr>, SqlError> {
         nodes.iter().map(|node| self.expr(node)).collect()
+    }
+
+    /// The fields of ROW(...): `table.*` stands for its columns.
+    pub(crate) fn expanded(&mut self, nodes: &[Node]) -> Result<Vec<Expr>, SqlError> {
+        let mut exprs = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match self.star_of(node)? {
+                Some(columns) => exprs.extend(columns.into_iter().map(|(_, expr)| expr)),
+                None => exprs.push(self.expr(node)?),
+            }
+        }
+        Ok(exprs)
     }
 
     /// A boolean expression; `what` names its place in errors.
@@ -219,7 +231,7 @@ impl Binder<'_> {
                 if let (Some(NodeEnum::RowExpr(a)), Some(NodeEnum::RowExpr(b))) =
                     (left.and_then(|n| n.node.as_ref()), right.and_then(|n| n.node.as_ref()))
                 {
-                    let (a, b) = (self.exprs(&a.args)?, self.exprs(&b.args)?);
+                    let (a, b) = (self.expanded(&a.args)?, self.expanded(&b.args)?);
                     return self.row_comparison(name, a, b, expr.location);
                 }
                 let left = left.map(|node| self.expr(node)).transpose()?;
@@ -260,13 +272,13 @@ impl Binder<'_> {
             return Err(SqlError::internal("IN without a list"));
         };
         if let NodeEnum::RowExpr(row) = inner_of(left)? {
-            let row = self.exprs(&row.args)?;
+            let row = self.expanded(&row.args)?;
             let mut alternatives = Vec::with_capacity(list.items.len());
             for item in &list.items {
                 let NodeEnum::RowExpr(other) = inner(item)? else {
                     return Err(self.unsupported("IN between a row and something else", location));
                 };
-                let other = self.exprs(&other.args)?;
+                let other = self.expanded(&other.args)?;
                 alternatives.push(self.row_comparison("=", row.clone(), other, location)?);
             }
             let any = if alternatives.len() == 1 { alternatives.remove(0) } else { Expr::Or(alternatives) };
@@ -469,21 +481,60 @@ impl Binder<'_> {
         Ok(Expr::Array { elements, type_: array })
     }
 
-    /// Subscripts and field selections.
+    /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or `(row).*`.
+    pub(crate) fn star_of(&mut self, node: &Node) -> Result<Option<Vec<(String, Expr)>>, SqlError> {
+        let is_star = |node: &Node| matches!(node.node, Some(NodeEnum::AStar(_)));
+        match inner(node)? {
+            NodeEnum::ColumnRef(reference) if reference.fields.last().is_some_and(is_star) => {
+                self.star(reference).map(Some)
+            }
+            NodeEnum::AIndirection(indirection) if indirection.indirection.last().is_some_and(is_star) => {
+                self.row_star(indirection).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `(row).*`
+    fn row_star(&mut self, indirection: &AIndirection) -> Result<Vec<(String, Expr)>, SqlError> {
+        let record = match indirection.indirection.as_slice() {
+            [_] => self.expr_of(indirection.arg.as_deref())?,
+            [steps @ .., _] => {
+                let inside = AIndirection { arg: indirection.arg.clone(), indirection: steps.to_vec() };
+                self.indirection(&inside)?
+            }
+            [] => return Err(SqlError::internal("a selection of nothing")),
+        };
+        if record.type_().oid != oid::RECORD {
+            let message = format!("type {} is not composite", record.type_());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        let Some(names) = self.field_names(&record) else {
+            let message = "record type has not been registered";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        let mut columns = Vec::with_capacity(names.len());
+        for (place, (name, type_)) in names.into_iter().enumerate() {
+            columns.push((name, field_of(record.clone(), place, type_)?));
+        }
+        Ok(columns)
+    }
+
     /// The fields of a row value, where they are known.
     pub(crate) fn field_names(&self, expr: &Expr) -> Option<Vec<(String, Type)>> {
         match expr {
             Expr::Column { register, type_ } if type_.oid == oid::RECORD => {
                 self.records.get(register).cloned()
             }
-            Expr::Row(fields) => {
-                if let Some(Expr::Column { register, .. }) = fields.first()
-                    && let Some(names) = self.records.get(register)
-                {
-                    return Some(names.clone());
-                }
-                Some((1..).zip(fields).map(|(place, field)| (format!("f{place}"), field.type_())).collect())
+            Expr::Row { fields, names } => {
+                let name = |at: usize| match names {
+                    Some(names) => names.get(at).cloned().unwrap_or_default(),
+                    None => format!("f{}", at + 1),
+                };
+                Some(fields.iter().enumerate().map(|(at, field)| (name(at), field.type_())).collect())
             }
+            // A row that may be absent.
+            Expr::Case(case) => self.field_names(&case.otherwise),
             _ => None,
         }
     }
@@ -510,11 +561,10 @@ impl Binder<'_> {
                 start,
             ));
         };
-        match record {
-            Expr::Row(mut fields) => Ok(fields.swap_remove(place)),
-            record => functions::record_field(record, place, fields[place].1),
-        }
+        field_of(record, place, fields[place].1)
     }
+
+    /// Subscripts and field selections.
 
     fn indirection(&mut self, indirection: &AIndirection) -> Result<Expr, SqlError> {
         if let [step] = indirection.indirection.as_slice()
@@ -581,6 +631,14 @@ impl Binder<'_> {
             Some(type_) => self.built(functions::cast(call, type_, CastContext::Explicit), function.location),
             None => Ok(call),
         }
+    }
+}
+
+/// A field of a row value, by its place.
+fn field_of(record: Expr, place: usize, type_: Type) -> Result<Expr, SqlError> {
+    match record {
+        Expr::Row { mut fields, .. } => Ok(fields.swap_remove(place)),
+        record => functions::record_field(record, place, type_),
     }
 }
 

@@ -127,6 +127,7 @@ impl Binder<'_> {
             source: Some(source),
             table: Some(Arc::clone(table)),
             scalar: false,
+            nullable: false,
         };
         self.apply_alias(&mut entry, range.alias.as_ref())?;
         Ok(entry)
@@ -180,6 +181,7 @@ impl Binder<'_> {
             source: Some(source),
             table: None,
             scalar: false,
+            nullable: false,
         };
         self.apply_alias(&mut entry, subselect.alias.as_ref())?;
         Ok((FromItem::Source(source, Source::Query(Box::new(query))), vec![entry]))
@@ -212,6 +214,11 @@ impl Binder<'_> {
             self.check_new_name(entry, Some(&left_entries))?;
         }
         let (mut left_entries, mut right_entries) = (left_entries, right_entries);
+        // The join's own condition meets rows of both sides.
+        let absent = (
+            matches!(kind, JoinKind::Right | JoinKind::Full),
+            matches!(kind, JoinKind::Left | JoinKind::Full),
+        );
         let names: Vec<String> = if join.is_natural {
             let right_names: HashSet<String> =
                 shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
@@ -248,8 +255,10 @@ impl Binder<'_> {
                 source: None,
                 table: None,
                 scalar: false,
+                nullable: false,
             });
         }
+        let left_side = entries.len()..entries.len() + left_entries.len();
         entries.extend(left_entries);
         entries.extend(right_entries);
         if let Some(quals) = join.quals.as_deref() {
@@ -258,10 +267,21 @@ impl Binder<'_> {
             self.level().entries = saved;
             condition.extend(bound?);
         }
+        for (at, entry) in entries.iter_mut().enumerate().skip(left_side.start) {
+            entry.nullable |= if left_side.contains(&at) { absent.0 } else { absent.1 };
+        }
         if let Some(alias) = &join.alias {
             let columns = shown(&entries).map(|(_, _, column)| column.clone()).collect();
-            let mut entry =
-                Entry { name: None, schema: None, columns, source: None, table: None, scalar: false };
+            // The joined row is there whatever side of it is not.
+            let mut entry = Entry {
+                name: None,
+                schema: None,
+                columns,
+                source: None,
+                table: None,
+                scalar: false,
+                nullable: false,
+            };
             self.apply_alias(&mut entry, Some(alias))?;
             entries = vec![entry];
         }

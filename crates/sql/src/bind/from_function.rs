@@ -81,7 +81,8 @@ impl Binder<'_> {
                 .collect(),
             source: Some(id),
             table: None,
-            scalar,
+            scalar: scalar && ordinality.is_none(),
+            nullable: false,
         };
         self.apply_alias(&mut entry, range.alias.as_ref())?;
         if sublinks.is_empty() {

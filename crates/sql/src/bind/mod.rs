@@ -83,7 +83,7 @@ pub struct Binder<'a> {
     lift: bool,
     /// Registers that hold a table's column unchanged: (table's OID, attribute number).
     origins: HashMap<Reg, (u32, i16)>,
-    /// Names and types of fields, by the register that holds a row value or the first of its fields.
+    /// Names and types of fields, by the register that holds a row value.
     records: HashMap<Reg, Vec<(String, Type)>>,
     /// Tables touched, with their locks.
     pub(crate) locks: Vec<(u32, txn::TableLock)>,
@@ -205,6 +205,8 @@ pub(crate) struct Entry {
     table: Option<Arc<Table>>,
     /// A function's single column also goes by the entry's name.
     scalar: bool,
+    /// An outer join may set its columns to NULL.
+    nullable: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -389,6 +389,7 @@ impl Binder<'_> {
             source: None,
             table: Some(Arc::clone(table)),
             scalar: false,
+            nullable: false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use pg_query::NodeEnum;
 use pg_query::NodeRef;
-use pg_query::protobuf::{JoinType, Node, SelectStmt, SetOperation};
+use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperation};
 
 use super::{Binder, inner, location};
 use crate::error::{SqlError, SqlState};
@@ -35,6 +35,9 @@ impl Binder<'_> {
             return Err(self.no_recursion(name, at));
         }
         let mut search = Search { name, found: Vec::new() };
+        for query in select.with_clause.iter().flat_map(|with| &with.ctes).filter_map(common_query) {
+            search.select(query, SUBQUERY)?;
+        }
         search.select(left, Some("its non-recursive term"))?;
         search.select(right, None)?;
         let mut allowed = 0;
@@ -66,11 +69,59 @@ impl Binder<'_> {
         Ok(true)
     }
 
+    /// The queries of WITH RECURSIVE, each behind those it names. 0A000 where two name each other.
+    pub(super) fn in_order<'n>(
+        &self,
+        queries: &[&'n CommonTableExpr],
+    ) -> Result<Vec<&'n CommonTableExpr>, SqlError> {
+        let mut left = queries.to_vec();
+        let mut sorted = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let mut ready = None;
+            for (at, query) in left.iter().enumerate() {
+                let mut others = left.iter().filter(|other| other.ctename != query.ctename);
+                let waits = others.try_fold(false, |waits, other| {
+                    Ok::<bool, SqlError>(waits || names(query, &other.ctename)?)
+                })?;
+                if !waits {
+                    ready = Some(at);
+                    break;
+                }
+            }
+            let Some(at) = ready else {
+                let message = "mutual recursion between WITH items is not implemented";
+                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, left[0].location));
+            };
+            sorted.push(left.remove(at));
+        }
+        Ok(sorted)
+    }
+
     fn no_recursion(&self, name: &str, at: i32) -> SqlError {
         let form = "non-recursive-term UNION [ALL] recursive-term";
         let message = format!("recursive query \"{name}\" does not have the form {form}");
         self.error(SqlState::INVALID_RECURSION, message, at)
     }
+}
+
+/// The query of a WITH item.
+fn common_query(node: &Node) -> Option<&SelectStmt> {
+    let Some(NodeEnum::CommonTableExpr(common)) = &node.node else { return None };
+    match common.ctequery.as_ref()?.node.as_ref()? {
+        NodeEnum::SelectStmt(select) => Some(select),
+        _ => None,
+    }
+}
+
+/// Whether a WITH item's query names another one.
+fn names(query: &CommonTableExpr, name: &str) -> Result<bool, SqlError> {
+    let Some(NodeEnum::SelectStmt(select)) = query.ctequery.as_ref().and_then(|node| node.node.as_ref())
+    else {
+        return Ok(false);
+    };
+    let mut search = Search { name, found: Vec::new() };
+    search.select(select, None)?;
+    Ok(!search.found.is_empty())
 }
 
 impl Search<'_> {

@@ -172,12 +172,9 @@ impl Binder<'_> {
                 return Err(SqlError::internal("target list without targets"));
             };
             let value = target.val.as_deref().ok_or_else(|| SqlError::internal("target without value"))?;
-            if let NodeEnum::ColumnRef(reference) = inner(value)?
-                && reference.fields.last().is_some_and(|field| matches!(field.node, Some(NodeEnum::AStar(_))))
-            {
-                for (name, expr) in self.star(reference)? {
-                    targets.push(Target { name, expr, location: reference.location });
-                }
+            if let Some(columns) = self.star_of(value)? {
+                let location = location(value);
+                targets.extend(columns.into_iter().map(|(name, expr)| Target { name, expr, location }));
                 continue;
             }
             let name = if target.name.is_empty() { column_name(value).0 } else { target.name.clone() };
@@ -499,7 +496,11 @@ pub(crate) fn column_name(node: &Node) -> (String, u8) {
         Some(NodeEnum::ColumnRef(reference)) => {
             strings(&reference.fields).last().map_or(("?column?".to_owned(), 0), |name| named(name))
         }
-        Some(NodeEnum::AIndirection(indirection)) => of(indirection.arg.as_deref()),
+        // The last field, whatever subscripts follow it.
+        Some(NodeEnum::AIndirection(indirection)) => match strings(&indirection.indirection).last() {
+            Some(name) => named(name),
+            None => of(indirection.arg.as_deref()),
+        },
         Some(NodeEnum::FuncCall(call)) => call_name(call),
         Some(NodeEnum::AExpr(expr)) if expr.kind == pg_query::protobuf::AExprKind::AexprNullif as i32 => {
             named("nullif")
@@ -547,16 +548,22 @@ fn sublink_name(link: &pg_query::protobuf::SubLink) -> (String, u8) {
                 Some(NodeEnum::SelectStmt(select)) => first_target(select),
                 _ => None,
             });
-            target.unwrap_or(("?column?".to_owned(), 0))
+            target.unwrap_or(("?column?".to_owned(), 2))
         }
         _ => ("?column?".to_owned(), 0),
     }
 }
 
 fn first_target(select: &SelectStmt) -> Option<(String, u8)> {
+    if let Some(left) = &select.larg {
+        return first_target(left);
+    }
+    if !select.values_lists.is_empty() {
+        return Some(("column1".to_owned(), 2));
+    }
     match &select.target_list.first()?.node {
         Some(NodeEnum::ResTarget(target)) if !target.name.is_empty() => Some((target.name.clone(), 2)),
-        Some(NodeEnum::ResTarget(target)) => target.val.as_deref().map(column_name),
+        Some(NodeEnum::ResTarget(target)) => Some((column_name(target.val.as_deref()?).0, 2)),
         _ => None,
     }
 }

@@ -69,9 +69,8 @@ impl Binder<'_> {
         if fields.len() == 1 {
             return fields.remove(0);
         }
-        self.records
-            .insert(output[0], columns.iter().map(|(name, type_)| ((*name).to_owned(), *type_)).collect());
-        Expr::Row(fields)
+        let names = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Expr::Row { fields, names: Some(names) }
     }
 
     /// How many calls were met in the present query, for [`Binder::no_sets_since`].

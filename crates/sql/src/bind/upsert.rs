@@ -81,6 +81,7 @@ impl Binder<'_> {
             source: None,
             table: Some(Arc::clone(table)),
             scalar: false,
+            nullable: false,
         }
     }
 

@@ -67,7 +67,7 @@ impl Expr {
             Expr::Distinct { equal, negated } => equal.eval_distinct(*negated, context),
             Expr::Quantified(quantified) => quantified.eval(context),
             Expr::Array { elements, type_ } => eval_array(elements, *type_, context),
-            Expr::Row(fields) => eval_row(fields, context),
+            Expr::Row { fields, .. } => eval_row(fields, context),
             Expr::Subscript { array, indexes, .. } => eval_subscript(array, indexes, context),
             Expr::Field { record, index, .. } => Ok(match record.eval(context)? {
                 Datum::Record(record) => record.fields.get(*index as usize).copied().unwrap_or(Datum::Null),

@@ -4,6 +4,8 @@
 //! call's arguments have exactly the types its function takes; it is shared by sessions and never changed; evaluation
 //! allocates only in the context's arena.
 
+use std::sync::Arc;
+
 use crate::functions::Function;
 use crate::types::{Datum, Type, Value};
 
@@ -86,8 +88,13 @@ pub enum Expr {
         /// The array's type.
         type_: Type,
     },
-    /// ROW(...).
-    Row(Vec<Expr>),
+    /// ROW(...), or the row of a name in FROM.
+    Row {
+        /// The fields.
+        fields: Vec<Expr>,
+        /// Their names; those of ROW(...) are f1, f2 and so on.
+        names: Option<Arc<[String]>>,
+    },
     /// `array[index]`; NULL outside its bounds.
     Subscript {
         /// The array.
@@ -249,7 +256,7 @@ impl Expr {
             Expr::NullIf(call) => call.arguments[0].type_(),
             Expr::Extreme(extreme) => extreme.type_,
             Expr::Cast(cast) => cast.type_,
-            Expr::Row(_) => Type::RECORD,
+            Expr::Row { .. } => Type::RECORD,
             Expr::And(_)
             | Expr::Or(_)
             | Expr::Not(_)

@@ -62,7 +62,7 @@ impl Show<'_> {
                 format!("({} {} {how} ({over}))", self.text(&quantified.left), quantified.function.operator)
             }
             Expr::Array { elements, .. } => format!("ARRAY[{}]", self.list(elements, ", ")),
-            Expr::Row(fields) => format!("ROW({})", self.list(fields, ", ")),
+            Expr::Row { fields, .. } => format!("ROW({})", self.list(fields, ", ")),
             Expr::Subscript { array, indexes, .. } => {
                 format!("{}[{}]", self.text(array), self.list(indexes, "]["))
             }

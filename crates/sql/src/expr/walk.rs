@@ -10,7 +10,7 @@ macro_rules! children {
         match $self {
             Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } => {}
             Expr::Call(call) | Expr::NullIf(call) | Expr::Distinct { equal: call, .. } => call.arguments.$iter().for_each($visit),
-            Expr::And(parts) | Expr::Or(parts) | Expr::Row(parts) | Expr::Coalesce(parts, _) | Expr::Array { elements: parts, .. } => {
+            Expr::And(parts) | Expr::Or(parts) | Expr::Row { fields: parts, .. } | Expr::Coalesce(parts, _) | Expr::Array { elements: parts, .. } => {
                 parts.$iter().for_each($visit)
             }
             Expr::Not(input)

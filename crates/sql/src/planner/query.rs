@@ -199,7 +199,10 @@ impl<'b, 'a> Planner<'b, 'a> {
         } else {
             Wanted::default()
         };
+        // Without aggregates and keys a HAVING lets one row through or none, whatever FROM and WHERE say.
+        let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
         let mut part = match select.from {
+            _ if gate => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true },
             Some(from) => self.join_tree(from, select.conditions, outside, wanted)?,
             None => {
                 let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true };
@@ -208,7 +211,9 @@ impl<'b, 'a> Planner<'b, 'a> {
         };
         part.ordered &= order_kept && !top.order.is_empty();
         part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None });
-        if select.grouped {
+        if gate {
+            part = self.filtered(part, select.having)?;
+        } else if select.grouped {
             let inputs = select.groups.iter().map(|(expr, _)| expr);
             let arguments = select.aggregates.iter().flat_map(|call| {
                 call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))

@@ -105,19 +105,15 @@ pub(super) fn table_as(
         client.complete("CREATE TABLE AS");
         return Ok(());
     };
-    let mut rows = 0;
-    if with_data {
-        session.environment.txn.statement_start().map_err(exec::from_txn)?;
-        let environment = &session.environment;
-        let mut cx = exec::Executor::new(
-            &session.environment.txn,
-            &session.shared,
-            &environment.catalog,
-            values,
-            environment,
-        );
-        rows = exec::ddl::fill(&mut cx, query, &table, None)?;
+    if !with_data {
+        client.complete("CREATE TABLE AS");
+        return Ok(());
     }
+    session.environment.txn.statement_start().map_err(exec::from_txn)?;
+    let environment = &session.environment;
+    let catalog = &environment.catalog;
+    let mut cx = exec::Executor::new(&environment.txn, &session.shared, catalog, values, environment);
+    let rows = exec::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
     Ok(())
 }

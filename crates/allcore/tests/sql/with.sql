@@ -1,0 +1,26 @@
+-- WITH RECURSIVE: queries that name later ones, WITH within the recursive query, types of columns.
+create table y (id int);
+insert into y values (100);
+with recursive x(id) as (select * from y union all select id + 1 from x where id < 5), y(id) as (values (1)) select * from x;
+with x(id) as (select * from y), y(id) as (values (1)) select * from x, y;
+with recursive x as (select * from y), y as (select * from z), z(id) as (values (7)) select * from x;
+with recursive x as (select * from y), y as (select * from x) select * from x;
+with recursive a as (select 1 as n), x as (select * from y), y as (select * from z), z as (select * from x) select * from x;
+with recursive x(id) as (select * from y union all select id + 1 from x where id < 3), y(id) as (select * from x union all select id + 1 from y where id < 9) select * from x;
+with recursive x(id) as (values (1) union all select id + 1 from x where id < 3), y(id) as (values (1) union all select id + 1 from x where id < 8) select * from y;
+with recursive x(id) as (values (1) union all select x.id + 1 from x, y where x.id < y.id), y(id) as (values (4)) select * from x;
+with recursive x as (with y as (select 5 as id) select * from y), y as (select 1 as id) select * from x;
+with recursive x as (select (select max(id) from y) as m), y as (select 3 as id) select * from x;
+with recursive x as (select 1), x as (select 2) select * from x;
+with recursive x(n) as (with x1 as (select 1 from x) select 0 union select * from x1) select * from x;
+with recursive x(n) as (with x1 as (select 5) select * from x1 union all select n + 1 from x where n < 7) select * from x;
+with recursive x(n) as (with x1(m) as (select 5) select 1 union all select n + m from x, x1 where n < 20) select * from x;
+with recursive t(j) as (with recursive s(i) as (values (1) union all select i + 1 from s where i < 4) select i from s union all select j + 1 from t where j < 4) select * from t order by 1;
+with recursive foo(i) as (select i::numeric(3,0) from (values (1), (2)) t(i) union all select (i + 1)::numeric(10,0) from foo where i < 10) select * from foo;
+with recursive foo(i) as (select i::numeric(3,0) from (values (1), (2)) t(i) union all select (i + 1)::numeric(3,0) from foo where i < 4) select * from foo;
+with recursive foo(i) as (select 'a'::varchar(5) union all select i || 'b' from foo where length(i) < 3) select * from foo;
+with recursive foo(i) as (select 'a'::varchar(5) union all select 'b' from foo where i = 'a') select * from foo;
+with recursive foo(i) as (select 'a'::varchar union all select (i || 'b')::varchar(3) from foo where length(i) < 3) select * from foo;
+with recursive foo(i) as (select i from (values (1), (2)) t(i) union all select (i + 1)::numeric(10,0) from foo where i < 10) select * from foo;
+insert into y with recursive x as (select id + 1 from z), z(id) as (values (1)) select * from x;
+select * from y order by 1;
