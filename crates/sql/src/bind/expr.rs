@@ -565,7 +565,6 @@ impl Binder<'_> {
     }
 
     /// Subscripts and field selections.
-
     fn indirection(&mut self, indirection: &AIndirection) -> Result<Expr, SqlError> {
         if let [step] = indirection.indirection.as_slice()
             && let NodeEnum::String(name) = inner(step)?

@@ -367,10 +367,7 @@ impl Accumulator {
                 builder.push(value);
                 bounded(builder.size())?;
             }
-            State::Arrays(builder, shape) => {
-                add_array(builder, shape, value, self.count == 1)?;
-                bounded(builder.size())?;
-            }
+            State::Arrays(builder, shape) => add_array(builder, shape, value, self.count == 1)?,
         }
         Ok(())
     }
@@ -526,7 +523,7 @@ fn add_array(
         builder.push(element);
         crate::work::tick(16)?;
     }
-    Ok(())
+    bounded(builder.size())
 }
 
 /// A product with all its digits, where [`Numeric::multiply`] rounds to the scale that a value may have.

@@ -113,6 +113,14 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
     }
 }
 
+/// Words of the parser's messages about what PostgreSQL does not do.
+const REFUSED: [&str; 4] = [
+    "not supported",
+    "not implemented",
+    "unsafe use of string constant",
+    "only string constants are supported",
+];
+
 /// The error for a parser's message, with the position that the parser's interface leaves out.
 fn describe(text: &str, message: &str) -> SqlError {
     if matches!(message, "invalid Unicode escape" | "invalid Unicode escape value")
@@ -132,16 +140,12 @@ fn describe(text: &str, message: &str) -> SqlError {
     }
     let code = if message.starts_with("invalid byte sequence") {
         SqlState::CHARACTER_NOT_IN_REPERTOIRE
-    } else if message.contains("not supported") || message.contains("not implemented") {
-        SqlState::FEATURE_NOT_SUPPORTED
-    } else if message.starts_with("unsafe use of string constant") {
+    } else if REFUSED.iter().any(|words| message.contains(words)) {
         SqlState::FEATURE_NOT_SUPPORTED
     } else if message.starts_with("unsafe use of") {
         SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER
     } else if message.starts_with("unrecognized JSON encoding") {
         SqlState::INVALID_PARAMETER_VALUE
-    } else if message.starts_with("only string constants are supported") {
-        SqlState::FEATURE_NOT_SUPPORTED
     } else {
         SqlState::SYNTAX_ERROR
     };
