@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_wrong_escape_is_found_where_it_begins() {
         let fault = |text| fault(text).map(|fault| (fault.at, fault.extended));
-        assert_eq!(fault(r"select U&'good \0061 \\ \+000061', U&'wrong: \061'"), Some((46, false)));
-        assert_eq!(fault(r"select E'good \u0061 \n', e'wrong: \u061'"), Some((36, true)));
+        assert_eq!(fault(r"select U&'good \0061 \\ \+000061', U&'wrong: \061'"), Some((45, false)));
+        assert_eq!(fault(r"select E'good \u0061 \n', e'wrong: \u061'"), Some((35, true)));
         assert_eq!(fault(r"select U&'wrong: !061' uescape '!'"), Some((17, false)));
         assert_eq!(fault(r"select U&'wrong: \+2FFFFF'"), Some((17, false)));
         assert_eq!(fault(r"select U&'\0061', E'\U00000061', '\u'"), None);
