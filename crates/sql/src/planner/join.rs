@@ -143,9 +143,12 @@ impl Planner<'_, '_> {
             return Ok(part);
         };
         let keys = hash_keys(&joining, available, writes);
-        let loop_cost = self.loop_cost(&leaf, &own, &joining, available, left.rows);
-        let hash_cost = self.hash_cost(&leaf, &own, available, left.rows);
-        let hashed = !lateral && !keys.is_empty() && hash_cost < loop_cost && left.rows > 1.5;
+        // A loop that reads all of the right side again for each row has no bound where the left rows are guessed.
+        let single = at_most_one(&left.plan);
+        let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
+        let loop_cost = self.loop_cost(&leaf, &own, &joining, available, rows);
+        let hash_cost = self.hash_cost(&leaf, &own, available, rows);
+        let hashed = !lateral && !keys.is_empty() && hash_cost < loop_cost && !single;
         let part = if hashed {
             let outside: Registers = available.difference(&registers::written(&left.plan)).copied().collect();
             let right = self.leaf(leaf, own, &outside, Wanted::default())?;
@@ -426,7 +429,7 @@ impl Planner<'_, '_> {
         let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
         let mut with_left = available.clone();
         with_left.extend(&left_writes);
-        if !lateral && hashable && !self.leads_into_key(&right, &on, &with_left) && left.rows > 1.5 {
+        if !lateral && hashable && !self.leads_into_key(&right, &on, &with_left) && !at_most_one(&left.plan) {
             let (own, rest): (Vec<Expr>, Vec<Expr>) = on.into_iter().partition(|condition| {
                 self.required(condition).iter().all(|r| right_writes.contains(r) || !left_writes.contains(r))
             });
@@ -536,6 +539,19 @@ pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Op
         right: Box::new(right),
         condition,
         right_registers: Vec::new(),
+    }
+}
+
+/// Whether a plan gives one row at most, whatever the tables hold.
+fn at_most_one(plan: &Plan) -> bool {
+    match plan {
+        Plan::OneRow | Plan::Nothing => true,
+        Plan::Values { rows, .. } => rows.len() <= 1,
+        Plan::Scan(scan) => matches!(scan.path, AccessPath::Point { .. } | AccessPath::UniquePoint { .. }),
+        Plan::Filter { input, .. } | Plan::Project { input, .. } => at_most_one(input),
+        Plan::Aggregate { input, groups, .. } => groups.is_empty() || at_most_one(input),
+        Plan::NestedLoop { left, right, .. } => at_most_one(left) && at_most_one(right),
+        _ => false,
     }
 }
 

@@ -82,6 +82,14 @@ const SHAPES: &[(&str, &[&str])] = &[
         &["Hash Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on u"],
     ),
     (
+        "select * from pgbench_branches b join pgbench_accounts a on a.bid = b.bid",
+        &["Hash Join", "  ->  Seq Scan on pgbench_branches", "  ->  Hash", "        ->  Seq Scan on pgbench_accounts"],
+    ),
+    (
+        "select * from pgbench_branches b left join pgbench_accounts a on a.bid = b.bid",
+        &["Hash Left Join", "  ->  Seq Scan on pgbench_branches", "  ->  Hash", "        ->  Seq Scan on pgbench_accounts"],
+    ),
+    (
         "select * from t left join u on u.t_a = t.a where t.b = 'x'",
         &["Nested Loop Left Join", "  ->  Seq Scan on t", "  ->  Index Scan using u_t_a on u"],
     ),
