@@ -16,7 +16,8 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{ColumnDesc, Command, Discard, Explain, Isolation, Reindex, Statement, TransactionModes};
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
-use crate::types::Type;
+use crate::types::settings::IntervalStyle;
+use crate::types::{Interval, Type, interval, oid};
 
 /// The options of VACUUM and of ANALYZE; those about the layout of PostgreSQL's files change nothing here.
 const VACUUM_OPTIONS: [&str; 14] = [
@@ -216,7 +217,12 @@ impl Binder<'_> {
     fn setting(&self, node: &Node) -> Result<String, SqlError> {
         match inner(node)? {
             NodeEnum::TypeCast(cast) => {
-                self.setting(cast.arg.as_deref().ok_or_else(|| SqlError::internal("empty cast"))?)
+                let text =
+                    self.setting(cast.arg.as_deref().ok_or_else(|| SqlError::internal("empty cast"))?)?;
+                match cast.type_name.as_ref().map(|name| self.type_name(name)).transpose()? {
+                    Some(kind) if kind.oid == oid::INTERVAL => interval_setting(&text, kind.modifier),
+                    _ => Ok(text),
+                }
             }
             NodeEnum::AConst(_) | NodeEnum::String(_) | NodeEnum::Integer(_) | NodeEnum::Float(_) => {
                 Ok(node_text(node))
@@ -365,6 +371,15 @@ impl Binder<'_> {
             )),
         }
     }
+}
+
+/// The value that SET TIME ZONE INTERVAL gives the setting.
+fn interval_setting(text: &str, modifier: i32) -> Result<String, SqlError> {
+    let fields = interval::fields::of(modifier);
+    let span = Interval::parse(text, fields, IntervalStyle::Postgres)?.within(fields);
+    let mut shown = Vec::new();
+    span.write(IntervalStyle::Postgres, &mut shown);
+    Ok(format!("INTERVAL '{}'", String::from_utf8_lossy(&shown)))
 }
 
 /// PostgreSQL gives no position for relations that utility statements don't find.

@@ -212,11 +212,19 @@ fn input_is_stable(ty: u32, literal: &str) -> bool {
         // ISO dates mean one day in every session; words like 'now' and other orders do not.
         oid::DATE | oid::TIMESTAMP | oid::TIME => {
             let iso = literal.bytes().all(|byte| byte.is_ascii_digit() || b"-:. T".contains(&byte));
-            let order_free = base == oid::TIME || literal.trim().find('-').is_some_and(|dash| dash >= 4);
+            let digits = literal.bytes().take_while(u8::is_ascii_digit).count();
+            let order_free = match literal.as_bytes().get(digits) {
+                Some(b':') => base == oid::TIME,
+                Some(b'-') => digits >= 4,
+                _ => false,
+            };
             !(iso && order_free)
         }
         // In SQL's format the sign at the front may be every field's.
-        oid::INTERVAL => literal.trim_start().starts_with('-'),
+        oid::INTERVAL => {
+            let first = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
+            literal.trim_start_matches(|c| !first(c)).starts_with('-')
+        }
         _ => REG_TYPES.contains(&base) && base != oid::REGTYPE,
     }
 }

@@ -1,10 +1,11 @@
 //! Functions and operators over dates, times and intervals.
 
 mod fields;
+mod zones;
 
-use fields::{extract, truncated, truncated_span};
+use fields::{extract, truncated, truncated_in_zone, truncated_span};
 
-use super::arguments::{float, give_numeric, give_text, int, interval, invalid, text};
+use super::arguments::{float, give_numeric, give_text, int, interval, text};
 use super::convert::local_time;
 use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
@@ -25,7 +26,8 @@ const SPAN: u32 = oid::INTERVAL;
 const TEXT: u32 = oid::TEXT;
 const F8: u32 = oid::FLOAT8;
 
-/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds.
+/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds; it stays in range
+/// all the way.
 pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
     if is_infinite(local) || span.is_infinite() {
         let infinite = if span == Interval::INFINITY { i64::MAX } else { i64::MIN };
@@ -35,11 +37,10 @@ pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
             _ => Ok(infinite),
         };
     }
-    checked_timestamp(
-        move_months(local, span.months)
-            .checked_add(i64::from(span.days) * DAY)
-            .and_then(|v| v.checked_add(span.micros)),
-    )
+    let moved = checked_timestamp(Some(move_months(local, span.months)))?;
+    let days = moved.div_euclid(DAY) + i64::from(span.days);
+    let moved = days.checked_mul(DAY).and_then(|days| days.checked_add(moved.rem_euclid(DAY)));
+    checked_timestamp(checked_timestamp(moved)?.checked_add(span.micros))
 }
 
 fn move_months(local: i64, months: i32) -> i64 {
@@ -147,11 +148,11 @@ fn code_extract<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Dat
 }
 
 fn code_date_part<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    Ok(extract(cx, a[0], a[1])?.map_or(Datum::Null, |number| Datum::Float8(number.to_f64())))
-}
-
-fn zone(name: &str) -> Result<jiff::tz::TimeZone> {
-    datetime::zone_by_name(name).ok_or_else(|| invalid(format!("time zone \"{name}\" not recognized")))
+    let value = match a[1] {
+        Datum::Date(_) => Datum::Timestamp(stamp(a[1])?),
+        other => other,
+    };
+    Ok(extract(cx, a[0], value)?.map_or(Datum::Null, |number| Datum::Float8(number.to_f64())))
 }
 
 fn make_date(a: &[Datum<'_>]) -> Result<i64> {
@@ -334,16 +335,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("date_trunc", &[TEXT, STAMPTZ], STAMPTZ, |cx, a| {
         let zone = &cx.session.settings().time_zone;
-        let local =
-            truncated(text(a[0])?, datetime::to_local(zone, stamp(a[1])?), "timestamp with time zone")?;
-        datetime::to_instant(zone, local).map(Datum::Timestamptz)
+        truncated_in_zone(text(a[0])?, stamp(a[1])?, zone).map(Datum::Timestamptz)
     })
     .stable(),
-    func("date_trunc", &[TEXT, STAMPTZ, TEXT], STAMPTZ, |_, a| {
-        let zone = zone(text(a[2])?)?;
-        let local =
-            truncated(text(a[0])?, datetime::to_local(&zone, stamp(a[1])?), "timestamp with time zone")?;
-        datetime::to_instant(&zone, local).map(Datum::Timestamptz)
+    func("date_trunc", &[TEXT, STAMPTZ, TEXT], STAMPTZ, |cx, a| {
+        let zone = zones::lasting(cx, text(a[2])?)?;
+        truncated_in_zone(text(a[0])?, stamp(a[1])?, &zone).map(Datum::Timestamptz)
     })
     .stable(),
     func("date_trunc", &[TEXT, SPAN], SPAN, |_, a| {
@@ -353,12 +350,26 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
-    func("timezone", &[TEXT, STAMP], STAMPTZ, |_, a| {
-        datetime::to_instant(&zone(text(a[0])?)?, stamp(a[1])?).map(Datum::Timestamptz)
+    func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
+        zones::from_local(cx, text(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)
     }),
-    func("timezone", &[TEXT, STAMPTZ], STAMP, |_, a| {
-        Ok(Datum::Timestamp(datetime::to_local(&zone(text(a[0])?)?, stamp(a[1])?)))
+    func("timezone", &[TEXT, STAMPTZ], STAMP, |cx, a| {
+        zones::to_local(cx, text(a[0])?, stamp(a[1])?).map(Datum::Timestamp)
     }),
+    func("timezone", &[SPAN, STAMP], STAMPTZ, |cx, a| {
+        zones::moved(cx, interval(a[0])?, stamp(a[1])?, -1).map(Datum::Timestamptz)
+    }),
+    func("timezone", &[SPAN, STAMPTZ], STAMP, |cx, a| {
+        zones::moved(cx, interval(a[0])?, stamp(a[1])?, 1).map(Datum::Timestamp)
+    }),
+    func("timezone", &[STAMP], STAMPTZ, |cx, a| {
+        datetime::to_instant(&cx.session.settings().time_zone, stamp(a[0])?).map(Datum::Timestamptz)
+    })
+    .stable(),
+    func("timezone", &[STAMPTZ], STAMP, |cx, a| {
+        Ok(Datum::Timestamp(datetime::to_local(&cx.session.settings().time_zone, stamp(a[0])?)))
+    })
+    .stable(),
     func("justify_hours", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_hours().map(Datum::Interval)),
     func("justify_days", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_days().map(Datum::Interval)),
     func("justify_interval", &[SPAN], SPAN, |_, a| interval(a[0])?.justify().map(Datum::Interval)),

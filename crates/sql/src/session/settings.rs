@@ -8,7 +8,6 @@ mod units;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use runtime::interrupt::Interrupt;
 use txn::WaitLimits;
 
@@ -19,6 +18,8 @@ use crate::error::{SqlError, SqlState};
 use crate::memory;
 use crate::plan::{Isolation, TransactionModes};
 use crate::types::Settings;
+use crate::types::datetime::{self, Zone};
+use crate::types::interval::{self, Interval};
 use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
 pub(crate) use units::show_memory;
 use units::{limit, parse_bool, parse_memory, parse_time, show_time};
@@ -452,9 +453,12 @@ impl SettingsTable {
         let mut proper = spelled(known, value)?;
         match known.name {
             "TimeZone" => {
-                let zone = time_zone(value).ok_or_else(|| invalid(known.name, value))?;
+                let zone = time_zone(value).map_err(|why| {
+                    let error = invalid(known.name, value);
+                    if let Some(why) = why { error.with_detail(why) } else { error }
+                })?;
+                zone.name().clone_into(&mut proper);
                 self.formats.time_zone = zone;
-                self.formats.time_zone_name.clone_from(&proper);
             }
             "DateStyle" => proper = self.set_date_style(value).ok_or_else(|| invalid(known.name, value))?,
             "IntervalStyle" => {
@@ -649,18 +653,24 @@ fn least_loud(value: &mut String) -> Option<Severity> {
     }
 }
 
-/// The time zone of a name or an offset in hours.
-fn time_zone(value: &str) -> Option<TimeZone> {
-    let value = value.trim();
-    if value.eq_ignore_ascii_case("utc")
-        || value.eq_ignore_ascii_case("gmt")
-        || value.eq_ignore_ascii_case("z")
-    {
-        return Some(TimeZone::UTC);
+/// The time zone of a name, of an interval, or of an offset in hours; or why there is none, where there is more to say.
+fn time_zone(value: &str) -> Result<Zone, Option<&'static str>> {
+    const TOO_FAR: Option<&str> = Some("UTC timezone offset is out of range.");
+    if value.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("interval")) {
+        let quoted = value[8..].trim_start().strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        let text = quoted.ok_or(None)?;
+        let span = Interval::parse(text, interval::fields::ALL, IntervalStyle::Postgres).map_err(|_| None)?;
+        if span.months != 0 {
+            return Err(Some("Cannot specify months in time zone interval."));
+        }
+        if span.days != 0 {
+            return Err(Some("Cannot specify days in time zone interval."));
+        }
+        return Zone::constant(span.micros / datetime::SECOND).ok_or(TOO_FAR);
     }
-    if let Ok(hours) = value.parse::<f64>() {
-        let seconds = (hours * 3600.0) as i32;
-        return jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed);
+    match value.parse::<f64>() {
+        Ok(hours) if hours.abs() < 1e6 => Zone::constant((hours * 3600.0) as i64).ok_or(TOO_FAR),
+        Ok(_) => Err(TOO_FAR),
+        Err(_) => Zone::named(value).ok_or(None),
     }
-    TimeZone::get(value).ok()
 }

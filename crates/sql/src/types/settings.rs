@@ -1,6 +1,6 @@
 //! The session settings that values' text depends on.
 
-use jiff::tz::TimeZone;
+use super::datetime::Zone;
 
 /// How dates are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,7 @@ pub enum IntervalStyle {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// TimeZone.
-    pub time_zone: TimeZone,
-    /// The name TimeZone was set by.
-    pub time_zone_name: String,
+    pub time_zone: Zone,
     /// DateStyle's output part.
     pub date_style: DateStyle,
     /// DateStyle's order part.
@@ -63,8 +61,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            time_zone: TimeZone::UTC,
-            time_zone_name: "UTC".to_owned(),
+            time_zone: Zone::utc(),
             date_style: DateStyle::Iso,
             date_order: DateOrder::Mdy,
             interval_style: IntervalStyle::Postgres,

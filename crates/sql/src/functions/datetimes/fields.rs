@@ -6,17 +6,21 @@ use super::Result;
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::datetime::{
-    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, SECOND, checked_timestamp, days_of, is_infinite,
+    self, Civil, DAY, EPOCH_DAYS, EPOCH_MICROS, HOUR, MINUTE, SECOND, Zone, checked_timestamp, date_of,
+    days_of, is_infinite,
 };
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Interval};
+
+/// The Julian day number of 2000-01-01.
+const JULIAN_2000: i64 = 2_451_545;
 
 /// The units there are: the name used here, and the others they go by.
 const UNITS: [(&str, &[&str]); 22] = [
     ("microseconds", &["microsecond", "us", "usec", "usecs", "useconds", "usecond"]),
     ("milliseconds", &["millisecond", "ms", "msec", "msecs", "mseconds", "msecond"]),
     ("second", &["seconds", "s", "sec", "secs"]),
-    ("minute", &["minutes", "m", "min", "mins"]),
+    ("minute", &["minutes", "m", "min", "mins", "mm"]),
     ("hour", &["hours", "h", "hr", "hrs"]),
     ("day", &["days", "d"]),
     ("week", &["weeks", "w"]),
@@ -37,9 +41,11 @@ const UNITS: [(&str, &[&str]); 22] = [
     ("timezone_minute", &["timezone_m"]),
 ];
 
-/// A unit by the name used here, or as it is.
+/// A unit by the name used here, or as it is. Ten letters tell a name.
 fn unit_of(unit: &str) -> &str {
-    let same = |name: &str| name.eq_ignore_ascii_case(unit);
+    let sought = unit.as_bytes();
+    let sought = &sought[..sought.len().min(10)];
+    let same = |name: &str| name.as_bytes()[..name.len().min(10)].eq_ignore_ascii_case(sought);
     UNITS
         .iter()
         .find(|(name, others)| same(name) || others.iter().any(|name| same(name)))
@@ -53,34 +59,50 @@ fn not_recognized(unit: &str, type_name: &str) -> SqlError {
     )
 }
 
+/// Words that name a date or time, which have no fields.
+const MOMENTS: [&str; 7] = ["now", "today", "tomorrow", "yesterday", "allballs", "infinity", "-infinity"];
+
+fn is_moment(unit: &str) -> bool {
+    MOMENTS.iter().any(|moment| moment.eq_ignore_ascii_case(unit))
+}
+
 /// The error for a unit that the type has not.
 fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
-    if UNITS.iter().all(|(name, _)| *name != unit_of(unit)) {
+    let dated = type_name.starts_with("date") || type_name.starts_with("timestamp");
+    if !(dated && is_moment(unit)) && UNITS.iter().all(|(name, _)| *name != unit_of(unit)) {
         return not_recognized(unit, type_name);
     }
+    unsupported_unit(unit, type_name)
+}
+
+fn unsupported_unit(unit: &str, type_name: &str) -> SqlError {
     SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
         format!("unit \"{unit}\" not supported for type {type_name}"),
     )
 }
 
+/// A unit to cut off at by the name used here; `mm` is none.
+fn stretch_of(unit: &str) -> &str {
+    if unit.eq_ignore_ascii_case("mm") { "mm" } else { unit_of(unit) }
+}
+
 /// The same where only stretches of time are known: no days of the week, no epoch.
 fn unknown_stretch(unit: &str, type_name: &str) -> SqlError {
     match unit_of(unit) {
-        "dow" | "isodow" | "doy" | "isoyear" | "epoch" | "julian" => not_recognized(unit, type_name),
-        _ => unknown_unit(unit, type_name),
+        "timezone" | "timezone_hour" | "timezone_minute" => unsupported_unit(unit, type_name),
+        _ => not_recognized(unit, type_name),
     }
 }
 
 /// A local timestamp without what is smaller than a unit.
 pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
-    if is_infinite(local) {
-        return Ok(local);
-    }
+    let infinite = is_infinite(local).then_some(local);
+    let local = infinite.map_or(local, |_| 0);
     let civil = Civil::of(local);
     let floor = |unit: i64| local.div_euclid(unit) * unit;
     let start_of_year = |year: i64| days_of(year, 1, 1) * DAY;
-    let start = match unit_of(unit) {
+    let start = match stretch_of(unit) {
         "microseconds" => local,
         "milliseconds" => floor(1000),
         "second" => floor(SECOND),
@@ -97,14 +119,27 @@ pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> 
         "millennium" => start_of_year((civil.year - 1).div_euclid(1000) * 1000 + 1),
         _ => return Err(unknown_stretch(unit, type_name)),
     };
-    checked_timestamp(Some(start))
+    infinite.map_or_else(|| checked_timestamp(Some(start)), Ok)
+}
+
+/// An instant without what is smaller than a unit in a zone.
+pub(super) fn truncated_in_zone(unit: &str, instant: i64, zone: &Zone) -> Result<i64> {
+    let local = truncated(unit, datetime::to_local(zone, instant), "timestamp with time zone")?;
+    match stretch_of(unit) {
+        _ if is_infinite(local) => Ok(local),
+        // These have no more of the zone in them than the instant had.
+        "microseconds" | "milliseconds" | "second" | "minute" | "hour" => {
+            checked_timestamp(Some(local - datetime::offset_at(zone, instant) * SECOND))
+        }
+        _ => datetime::to_instant(zone, local),
+    }
 }
 
 /// An interval without what is smaller than a unit; its parts keep their signs.
 pub(super) fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
     let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
     let time = |unit: i64| Interval { micros: span.micros / unit * unit, ..span };
-    let start = match unit_of(unit) {
+    let start = match stretch_of(unit) {
         "microseconds" => span,
         "milliseconds" => time(1000),
         "second" => time(SECOND),
@@ -150,46 +185,48 @@ fn iso_week(days: i64, year: i64) -> (i64, i64) {
     ((days - monday_of_week_1(iso_year)) / 7 + 1, iso_year)
 }
 
+/// A field of a date, by days since 2000-01-01.
+fn date_part_of(unit: &str, days: i64, type_name: &str) -> Result<Numeric> {
+    let (year, month, day) = date_of(days);
+    // There is no year 0: 1 BC is -1.
+    let shown = |year: i64| if year > 0 { year } else { year - 1 };
+    Ok(Numeric::from(match unit_of(unit) {
+        "year" => shown(year),
+        "month" => month,
+        "day" => day,
+        "dow" => (days + 6).rem_euclid(7),
+        "isodow" => (days + 5).rem_euclid(7) + 1,
+        "doy" => days - days_of(year, 1, 1) + 1,
+        "quarter" => (month - 1) / 3 + 1,
+        "week" => iso_week(days, year).0,
+        "isoyear" => shown(iso_week(days, year).1),
+        "decade" => year.div_euclid(10),
+        "century" if year > 0 => (year + 99) / 100,
+        "century" => -((99 - (year - 1)) / 100),
+        "millennium" if year > 0 => (year + 999) / 1000,
+        "millennium" => -((999 - (year - 1)) / 1000),
+        _ => return Err(unknown_unit(unit, type_name)),
+    }))
+}
+
 /// A field of a local timestamp; `offset` in seconds for timestamptz.
 fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
-    let civil = Civil::of(local);
-    let days = local.div_euclid(DAY);
-    let shown_year = if civil.year > 0 { civil.year } else { civil.year - 1 };
+    let (days, micros) = (local.div_euclid(DAY), local.rem_euclid(DAY));
     let whole = |value: i64| Ok(Numeric::from(value));
     match unit_of(unit) {
         "epoch" => Ok(Numeric::finite((i128::from(instant) + i128::from(EPOCH_MICROS)).into(), 6)),
-        "year" => whole(shown_year),
-        "month" => whole(civil.month),
-        "day" => whole(civil.day),
-        "hour" => whole(civil.micros / HOUR),
-        "minute" => whole(civil.micros / MINUTE % 60),
-        "second" => Ok(scaled(civil.micros % MINUTE, 6)),
-        "milliseconds" => Ok(scaled(civil.micros % MINUTE, 3)),
-        "microseconds" => whole(civil.micros % MINUTE),
-        "dow" => whole((days + 6).rem_euclid(7)),
-        "isodow" => whole((days + 5).rem_euclid(7) + 1),
-        "doy" => whole(days - days_of(civil.year, 1, 1) + 1),
-        "quarter" => whole((civil.month - 1) / 3 + 1),
-        "week" => whole(iso_week(days, civil.year).0),
-        "isoyear" => whole(match iso_week(days, civil.year).1 {
-            year if year > 0 => year,
-            // There is no year 0: 1 BC is -1.
-            year => year - 1,
-        }),
-        "decade" => whole(civil.year.div_euclid(10)),
-        "century" => {
-            whole(if civil.year > 0 { (civil.year + 99) / 100 } else { -((99 - (civil.year - 1)) / 100) })
-        }
-        "millennium" => {
-            whole(if civil.year > 0 { (civil.year + 999) / 1000 } else { -((999 - (civil.year - 1)) / 1000) })
-        }
+        "hour" => whole(micros / HOUR),
+        "minute" => whole(micros / MINUTE % 60),
+        "second" => Ok(scaled(micros % MINUTE, 6)),
+        "milliseconds" => Ok(scaled(micros % MINUTE, 3)),
+        "microseconds" => whole(micros % MINUTE),
         "julian" => {
-            Ok(Numeric::from(days + 2_451_545).add(&Numeric::from(civil.micros).divide(&Numeric::from(DAY))?))
+            Ok(Numeric::from(days + JULIAN_2000).add(&Numeric::from(micros).divide(&Numeric::from(DAY))?))
         }
         "timezone" if offset.is_some() => whole(offset.unwrap_or(0)),
         "timezone_hour" if offset.is_some() => whole(offset.unwrap_or(0) / 3600),
         "timezone_minute" if offset.is_some() => whole(offset.unwrap_or(0) / 60 % 60),
-        _ => Err(unknown_unit(unit, type_name)),
+        _ => date_part_of(unit, days, type_name),
     }
 }
 
@@ -200,6 +237,7 @@ fn interval_field(unit: &str, span: Interval) -> Result<Option<Numeric>> {
         return match unit_of(unit) {
             "epoch" | "hour" | "day" | "year" | "decade" | "century" | "millennium" => Ok(Some(infinite)),
             "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month" | "quarter" => Ok(None),
+            _ if is_moment(unit) => Err(unsupported_unit(unit, "interval")),
             _ => Err(unknown_unit(unit, "interval")),
         };
     }
@@ -233,6 +271,39 @@ fn finite_interval_field(unit: &str, span: Interval) -> Result<Numeric> {
     }
 }
 
+/// A field of an infinite date or timestamp: what grows for ever is infinite, what begins again and again is NULL.
+fn infinite_field(unit: &str, positive: bool, type_name: &str) -> Result<Option<Numeric>> {
+    let dated = type_name == "date";
+    match unit_of(unit) {
+        "epoch" | "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" => {
+            Ok(Some(if positive { Numeric::Infinity } else { Numeric::NegInfinity }))
+        }
+        "day" | "week" | "month" | "quarter" | "dow" | "isodow" | "doy" => Ok(None),
+        "microseconds" | "milliseconds" | "second" | "minute" | "hour" | "timezone" | "timezone_hour"
+        | "timezone_minute"
+            if !dated =>
+        {
+            Ok(None)
+        }
+        _ => Err(unknown_unit(unit, type_name)),
+    }
+}
+
+/// A field of a date.
+fn date_field(unit: &str, days: i32) -> Result<Option<Numeric>> {
+    if matches!(days, i32::MIN | i32::MAX) {
+        return infinite_field(unit, days > 0, "date");
+    }
+    let whole = |value: i64| Ok(Some(Numeric::from(value)));
+    let days = i64::from(days);
+    match unit_of(unit) {
+        "epoch" => whole((days + EPOCH_DAYS) * (DAY / SECOND)),
+        "julian" => whole(days + JULIAN_2000),
+        "hour" | "minute" | "second" | "milliseconds" | "microseconds" => Err(unknown_unit(unit, "date")),
+        _ => date_part_of(unit, days, "date").map(Some),
+    }
+}
+
 /// extract(): None is NULL.
 pub(super) fn extract(
     cx: &EvalContext<'_, '_>,
@@ -240,12 +311,6 @@ pub(super) fn extract(
     value: Datum<'_>,
 ) -> Result<Option<Numeric>> {
     let unit = text(unit)?;
-    let infinite = |micros: i64| match unit_of(unit) {
-        "epoch" | "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" => {
-            Some(if micros > 0 { Numeric::Infinity } else { Numeric::NegInfinity })
-        }
-        _ => None,
-    };
     match value {
         Datum::Interval(span) => interval_field(unit, span),
         Datum::Time(micros) => match unit_of(unit) {
@@ -255,22 +320,14 @@ pub(super) fn extract(
             }
             _ => Err(unknown_unit(unit, "time without time zone")),
         },
-        Datum::Date(days) => {
-            let local = datetime::date_to_timestamp(days)?;
-            if is_infinite(local) {
-                return Ok(infinite(local));
-            }
-            if unit_of(unit) == "epoch" {
-                return Ok(Some(Numeric::from((local + EPOCH_MICROS) / SECOND)));
-            }
-            if matches!(unit_of(unit), "hour" | "minute" | "second" | "milliseconds" | "microseconds") {
-                return Err(unknown_unit(unit, "date"));
-            }
-            field(unit, local, local, None, "date").map(Some)
+        Datum::Date(days) => date_field(unit, days),
+        Datum::Timestamp(local) if is_infinite(local) => {
+            infinite_field(unit, local > 0, "timestamp without time zone")
         }
-        Datum::Timestamp(local) if is_infinite(local) => Ok(infinite(local)),
         Datum::Timestamp(local) => field(unit, local, local, None, "timestamp without time zone").map(Some),
-        Datum::Timestamptz(instant) if is_infinite(instant) => Ok(infinite(instant)),
+        Datum::Timestamptz(instant) if is_infinite(instant) => {
+            infinite_field(unit, instant > 0, "timestamp with time zone")
+        }
         Datum::Timestamptz(instant) => {
             let offset = datetime::offset_at(&cx.session.settings().time_zone, instant);
             field(unit, instant + offset * SECOND, instant, Some(offset), "timestamp with time zone")

@@ -3,16 +3,23 @@
 //! The calendar is our own, because PostgreSQL's reaches from 4714 BC to 5874897 AD; only a time zone's offset at an
 //! instant is asked of the time zone library, at the nearest or, in a later age, an alike instant that it knows.
 
+mod abbreviations;
+mod decode;
+mod digits;
 mod input;
 mod output;
+mod split;
 #[cfg(test)]
 mod tests;
+mod words;
+mod zone;
 
-use jiff::tz::{AmbiguousOffset, TimeZone};
-
-pub(in crate::types) use input::parse_fraction;
+pub(in crate::types) use digits::{clock, fraction, leading, leading_small};
 pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
 pub use output::{write_date, write_fraction, write_time, write_timestamp, write_timestamptz};
+pub(in crate::types) use split::{Fields, Shape};
+pub(in crate::types) use words::is_word;
+pub use zone::{Abbreviation, Zone};
 
 use crate::error::{SqlError, SqlState};
 
@@ -36,6 +43,23 @@ const DATE_END: i64 = 2_145_031_949;
 const TIMESTAMP_MIN: i64 = DATE_MIN * DAY;
 /// The instant after the last: 294277-01-01.
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
+
+/// Why a text is no date, time or interval.
+#[derive(Debug)]
+pub(in crate::types) enum Problem {
+    /// Its form.
+    Syntax,
+    /// A field's value: 30 February.
+    Value,
+    /// A month or day out of range, where another DateStyle may help.
+    Order,
+    /// A zone's displacement.
+    Displacement,
+    /// A zone that is not known.
+    Zone(String),
+    /// The whole is out of the type's range.
+    Range,
+}
 
 /// A broken-down local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,10 +157,13 @@ pub fn date_to_timestamp(days: i32) -> Result<i64, SqlError> {
     match days {
         i32::MIN => Ok(i64::MIN),
         i32::MAX => Ok(i64::MAX),
-        _ => i64::from(days).checked_mul(DAY).filter(|v| in_range(*v)).ok_or_else(|| {
-            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
-        }),
+        _ => i64::from(days).checked_mul(DAY).filter(|v| in_range(*v)).ok_or_else(date_out_of_range),
     }
+}
+
+/// The error for dates that no timestamp has.
+pub fn date_out_of_range() -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
 }
 
 /// The date a timestamp falls on.
@@ -149,123 +176,19 @@ pub fn timestamp_to_date(micros: i64) -> i32 {
 }
 
 /// Seconds east of UTC in a zone at an instant.
-pub fn offset_at(zone: &TimeZone, micros: i64) -> i64 {
-    i64::from(zone.to_offset(instant(micros)).seconds())
-}
-
-/// Offset and abbreviation of a zone at an instant.
-pub fn offset_and_name(zone: &TimeZone, micros: i64) -> (i64, String) {
-    let info = zone.to_offset_info(instant(micros));
-    (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
-}
-
-/// The calendar repeats itself, weekdays included, after this many years.
-const CYCLE: i64 = 400;
-
-fn instant(micros: i64) -> jiff::Timestamp {
-    let mut unix = micros.saturating_add(EPOCH_MICROS);
-    let last = jiff::Timestamp::MAX.as_microsecond();
-    if unix > last {
-        // A zone's rules go on for ever: the same moment of an earlier cycle has the same offset.
-        let cycle = days_of(2000 + CYCLE, 1, 1) * DAY;
-        unix -= ((unix - last) / cycle + 1) * cycle;
-    }
-    jiff::Timestamp::from_microsecond(unix).unwrap_or(if unix < 0 {
-        jiff::Timestamp::MIN
-    } else {
-        jiff::Timestamp::MAX
-    })
+pub fn offset_at(zone: &Zone, micros: i64) -> i64 {
+    zone.offset_at(micros)
 }
 
 /// The local time in a zone of an instant.
-pub fn to_local(zone: &TimeZone, micros: i64) -> i64 {
-    if is_infinite(micros) { micros } else { micros + offset_at(zone, micros) * SECOND }
+pub fn to_local(zone: &Zone, micros: i64) -> i64 {
+    if is_infinite(micros) { micros } else { micros + zone.offset_at(micros) * SECOND }
 }
 
-/// The instant of a local time in a zone. In a gap the offset before it holds, in a repeated hour the later one.
-pub fn to_instant(zone: &TimeZone, local: i64) -> Result<i64, SqlError> {
+/// The instant of a local time in a zone.
+pub fn to_instant(zone: &Zone, local: i64) -> Result<i64, SqlError> {
     if is_infinite(local) {
         return Ok(local);
     }
-    let civil = Civil::of(local);
-    let later = (civil.year - 9998).max(0);
-    let clamped = (civil.year - (later + CYCLE - 1) / CYCLE * CYCLE).max(-9998);
-    let seconds = civil.micros / SECOND;
-    let date = jiff::civil::DateTime::new(
-        clamped as i16,
-        civil.month as i8,
-        civil.day.min(month_days(clamped, civil.month)) as i8,
-        (seconds / 3600) as i8,
-        (seconds / 60 % 60) as i8,
-        (seconds % 60) as i8,
-        0,
-    )
-    .map_err(|_| timestamp_out_of_range())?;
-    let offset = match zone.to_ambiguous_zoned(date).offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset,
-        AmbiguousOffset::Gap { before, .. } => before,
-        AmbiguousOffset::Fold { after, .. } => after,
-    };
-    checked_timestamp(local.checked_sub(i64::from(offset.seconds()) * SECOND))
-}
-
-/// A time zone by name ("Europe/Berlin", "utc"), abbreviation ("PST"), or POSIX-like offset ("+02", "UTC+3": west is
-/// positive there). None when it is not known.
-pub fn zone_by_name(name: &str) -> Option<TimeZone> {
-    let trimmed = name.trim();
-    if trimmed.eq_ignore_ascii_case("utc")
-        || trimmed.eq_ignore_ascii_case("z")
-        || trimmed.eq_ignore_ascii_case("zulu")
-    {
-        return Some(TimeZone::UTC);
-    }
-    if let Some(seconds) = abbreviation(trimmed) {
-        return fixed(seconds);
-    }
-    // Moscow's offset from UTC has changed under this name.
-    if trimmed.eq_ignore_ascii_case("msk") {
-        return TimeZone::get("Europe/Moscow").ok();
-    }
-    if let Ok(zone) = TimeZone::get(trimmed) {
-        return Some(zone);
-    }
-    let split = trimmed.find(['+', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])?;
-    // Offsets in zone names are POSIX's: west is positive.
-    let offset = input::parse_offset(&trimmed[split..])?;
-    fixed(-offset)
-}
-
-/// A zone that is always so many seconds east of UTC.
-pub fn fixed(seconds: i64) -> Option<TimeZone> {
-    jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?).ok().map(TimeZone::fixed)
-}
-
-/// Seconds east of UTC of the common abbreviations of PostgreSQL's default set.
-fn abbreviation(name: &str) -> Option<i64> {
-    let hours = match name.to_ascii_uppercase().as_str() {
-        "GMT" | "UT" | "UCT" | "WET" => 0.0,
-        "BST" | "CET" | "MET" | "WAT" | "WEST" => 1.0,
-        "CEST" | "EET" | "MEST" | "SAST" | "METDST" => 2.0,
-        "EEST" | "EAT" => 3.0,
-        "MSD" => 4.0,
-        "IST" => 2.0,
-        "JST" | "KST" => 9.0,
-        "AEST" => 10.0,
-        "AEDT" => 11.0,
-        "ACST" => 9.5,
-        "AWST" | "SGT" | "HKT" => 8.0,
-        "NZST" => 12.0,
-        "NZDT" => 13.0,
-        "NST" => -3.5,
-        "AST" => -4.0,
-        "EDT" => -4.0,
-        "EST" | "CDT" => -5.0,
-        "CST" | "MDT" => -6.0,
-        "MST" | "PDT" => -7.0,
-        "PST" | "AKDT" => -8.0,
-        "AKST" => -9.0,
-        "HST" => -10.0,
-        _ => return None,
-    };
-    Some((hours * 3600.0) as i64)
+    checked_timestamp(local.checked_sub(zone.offset_of_local(local) * SECOND))
 }

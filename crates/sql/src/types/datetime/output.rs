@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use jiff::tz::TimeZone;
-
-use super::{Civil, DAY, SECOND, date_of, offset_and_name};
+use super::{Civil, DAY, SECOND, date_of};
 use crate::types::settings::{DateOrder, DateStyle, Settings};
 
 const MONTHS: [&str; 12] =
@@ -119,11 +117,11 @@ pub fn write_timestamptz(micros: i64, settings: &Settings, out: &mut Vec<u8>) {
     if write_infinite(micros, out) {
         return;
     }
-    if settings.time_zone == TimeZone::UTC && settings.date_style == DateStyle::Iso {
+    if settings.time_zone.is_utc() && settings.date_style == DateStyle::Iso {
         // No name, no offset to look up.
         return write_local(micros, Some((0, "")), settings, out);
     }
-    let (offset, name) = offset_and_name(&settings.time_zone, micros);
+    let (offset, name) = settings.time_zone.offset_and_name(micros);
     write_local(micros + offset * SECOND, Some((offset, &name)), settings, out);
 }
 
@@ -150,12 +148,8 @@ fn write_local(local: i64, zone: Option<(i64, &str)>, settings: &Settings, out: 
     if let Some((offset, name)) = zone {
         match settings.date_style {
             DateStyle::Iso => write_offset(offset, out),
-            _ if name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                put!(out, " {name}");
-            }
             _ => {
-                out.push(b' ');
-                write_offset(offset, out);
+                put!(out, " {name}");
             }
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::types::Settings;
 
 fn stamp(text: &str, zone: &str) -> String {
-    let settings = Settings { time_zone: zone_by_name(zone).unwrap(), ..Settings::default() };
+    let settings = Settings { time_zone: Zone::named(zone).unwrap(), ..Settings::default() };
     let mut out = Vec::new();
     match parse_timestamptz(text, &settings) {
         Ok(micros) => write_timestamptz(micros, &settings, &mut out),
