@@ -1,6 +1,6 @@
 //! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing fits.
 
-use super::casts::{as_output, cast, common_type, unify};
+use super::casts::{as_output, cast, cast_argument, common_type, unify};
 use super::resolve::{Choice, choose, concrete};
 use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
@@ -63,7 +63,7 @@ fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlEr
     let arguments = arguments
         .into_iter()
         .zip(wanted)
-        .map(|(argument, ty)| cast(argument, ty, CastContext::Implicit))
+        .map(|(argument, ty)| cast_argument(function, argument, ty))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Expr::Call(Box::new(Call { function, arguments, type_: result })))
 }
@@ -168,7 +168,7 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
             format!("could not find array type for data type {}", wanted[1]),
         )
     })?;
-    let left = cast(left, wanted[0], CastContext::Implicit)?;
+    let left = cast_argument(function, left, wanted[0])?;
     let right = QuantifiedOver::Array(cast(right, Type::new(wanted_array), CastContext::Implicit)?);
     Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all })))
 }
@@ -183,10 +183,10 @@ pub fn in_list(left: Expr, list: Vec<Expr>, negated: bool) -> Result<Expr, SqlEr
         && let Ok(function) = operator_function(name, &[left.type_(), common])
     {
         let (wanted, _) = concrete(function, &[left.type_(), common]);
-        let left = cast(left, wanted[0], CastContext::Implicit)?;
+        let left = cast_argument(function, left, wanted[0])?;
         let list = list
             .into_iter()
-            .map(|item| cast(item, wanted[1], CastContext::Implicit))
+            .map(|item| cast_argument(function, item, wanted[1]))
             .collect::<Result<Vec<_>, _>>()?;
         let right = QuantifiedOver::List(list);
         return Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all: negated })));

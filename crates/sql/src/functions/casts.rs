@@ -186,6 +186,19 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
     }
 }
 
+/// Casts an argument to what the function takes.
+pub(super) fn cast_argument(function: &Function, argument: Expr, to: Type) -> Result<Expr, SqlError> {
+    let from = argument.type_().oid;
+    if function.comparison.is_some()
+        && to.oid == oid::TIMESTAMPTZ
+        && matches!(from, oid::DATE | oid::TIMESTAMP)
+    {
+        // A comparison of dates has no range.
+        return Ok(wrap(argument, CastPath::Function(convert::comparable_instant()), to, false));
+    }
+    cast(argument, to, CastContext::Implicit)
+}
+
 /// Whether it is a type like `interval day to hour`.
 fn interval_fields(ty: Type) -> bool {
     use crate::types::interval::fields;

@@ -163,7 +163,25 @@ fn to_timestamp<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) 
 
 fn to_timestamptz<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     let local = local_time(context, arguments[0])?;
-    Ok(Datum::Timestamptz(datetime::to_instant(&context.session.settings().time_zone, local)?))
+    let instant = datetime::to_instant(&context.session.settings().time_zone, local);
+    instant.map(Datum::Timestamptz).map_err(|error| match arguments[0] {
+        Datum::Date(_) => datetime::date_out_of_range(),
+        _ => error,
+    })
+}
+
+/// As [`to_timestamptz`], for a comparison: what is beyond all instants is beyond all of them but the infinities.
+fn to_comparable_instant<'a>(
+    context: &mut EvalContext<'a, '_>,
+    arguments: &[Datum<'a>],
+) -> Result<Datum<'a>> {
+    let late = match arguments[0] {
+        Datum::Date(days) => days > 0,
+        Datum::Timestamp(micros) => micros > 0,
+        _ => return Err(bad_argument("timestamptz")),
+    };
+    let beyond = Datum::Timestamptz(if late { i64::MAX - 1 } else { i64::MIN + 1 });
+    Ok(to_timestamptz(context, arguments).unwrap_or(beyond))
 }
 
 fn code_to_time<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -240,6 +258,8 @@ static FROM_BYTEA: [Function; 3] = [
     conversion("int4", oid::INT4, |_, a| Ok(Datum::Int4(bytes_to_int(a[0], 4, "integer")? as i32))),
     conversion("int8", oid::INT8, |_, a| Ok(Datum::Int8(bytes_to_int(a[0], 8, "bigint")?))),
 ];
+static COMPARABLE_INSTANT: Function =
+    conversion("timestamptz", oid::TIMESTAMPTZ, to_comparable_instant).stable();
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);
 static UNPAD: Function = conversion("text", oid::TEXT, code_unpad);
 static TO_NAME: Function = conversion("name", oid::NAME, code_to_name);
@@ -271,6 +291,11 @@ pub(super) fn to_bytea() -> &'static Function {
 /// The function from bytea to an integer type.
 pub(super) fn from_bytea(to: u32) -> Option<&'static Function> {
     find(&FROM_BYTEA, to)
+}
+
+/// The function from dates and timestamps to timestamptz for the sake of a comparison.
+pub(super) fn comparable_instant() -> &'static Function {
+    &COMPARABLE_INSTANT
 }
 
 /// The function from integers to oid.

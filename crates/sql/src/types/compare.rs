@@ -61,12 +61,12 @@ pub fn unpadded(text: &str) -> &str {
     text.trim_end_matches(' ')
 }
 
-/// A date's midnight, beyond the range of timestamps too.
+/// A date's midnight, beyond the range of timestamps too; then it is later than all of them but infinity.
 fn midnight(days: i32) -> i128 {
     match days {
         i32::MIN => i64::MIN.into(),
         i32::MAX => i64::MAX.into(),
-        _ => i128::from(days) * i128::from(super::datetime::DAY),
+        _ => (i128::from(days) * i128::from(super::datetime::DAY)).min(i128::from(i64::MAX) - 1),
     }
 }
 
