@@ -7,7 +7,7 @@ use crate::settings::{
     DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
 };
 use crate::units::{Bytes, Span};
-use runtime::net::Address;
+use runtime::net::{Address, Bound, Door};
 use server::{Options, Policy, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -70,7 +70,14 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
-    let database = Database::open(&data, options).map_err(|fault| open_fault(&data, &fault))?;
+    let door = open_door(addresses)?;
+    let database = match Database::open(&data, options) {
+        Ok(database) => database,
+        Err(fault) => {
+            drop(door.close());
+            return Err(open_fault(&data, &fault));
+        }
+    };
     database.bound_memory(memory.0).map_err(|e| format!("the memory watch did not start: {e}"))?;
     log::info!("sessions may take {memory} of memory beside the buffers");
     for fact in database.facts() {
@@ -79,8 +86,9 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     database.limit_retained_log(retained_log(&settings, &data));
     logger::flush();
     let started = access::policy(&settings, &data, tls, room.sessions, room.logins).and_then(|policy| {
-        let started = Server::start(database.clone(), Options { addresses, policy });
-        started.map_err(|fault| format!("cannot listen on {}: {}", fault.address, fault.fault))
+        let places = door.close();
+        let started = places.and_then(|places| Server::start(database.clone(), Options { places, policy }));
+        started.map_err(|fault| format!("cannot listen: {fault}"))
     });
     let server = match started {
         Ok(server) => server,
@@ -106,6 +114,15 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
     Ok(())
+}
+
+/// Takes the addresses before the folder is opened, which can last: clients hear that the server is starting up.
+fn open_door(addresses: Vec<Address>) -> Result<Door, String> {
+    let bind = |address: Address| {
+        Bound::new(address.clone()).map_err(|fault| format!("cannot listen on {address}: {fault}"))
+    };
+    let places = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
+    Door::open(places, server::starting_up()).map_err(|fault| format!("cannot answer clients: {fault}"))
 }
 
 /// The log that an open transaction may keep: what was said, or half of the disk, but never so little that ordinary

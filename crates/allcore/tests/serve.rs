@@ -281,7 +281,8 @@ fn passwords_are_asked_for_with_scram() {
         text(&command.output().unwrap())
     };
     let deadline = Instant::now() + Duration::from_secs(60);
-    while login("postgres", "sec ret").contains("refused") {
+    let not_yet = |said: &str| said.contains("refused") || said.contains("is starting up");
+    while not_yet(&login("postgres", "sec ret")) {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -20,16 +20,17 @@ mod wire;
 pub use shared::{PasswordSource, Policy};
 
 use connection::Connection;
-use runtime::net::{Accepted, Address, Listener};
+use runtime::net::{Accepted, Address, Bound, Listener};
 use shared::Shared;
 use sql::database::Database;
+use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 
 /// What a server is started with.
 pub struct Options {
     /// Where connections are accepted.
-    pub addresses: Vec<Address>,
+    pub places: Vec<Bound>,
     /// Who may come in, and how.
     pub policy: Policy,
 }
@@ -40,23 +41,23 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// An address that could not be listened on.
-#[derive(Debug)]
-pub struct ListenError {
-    /// The address.
-    pub address: Address,
-    /// What the system said.
-    pub fault: io::Error,
+/// What a client hears that connects before the server has started: for [`runtime::net::Door`].
+#[must_use]
+pub fn starting_up() -> Vec<u8> {
+    let mut reply = Vec::new();
+    let fault = SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is starting up");
+    encode::error(&mut reply, encode::Severity::Fatal, &fault);
+    reply
 }
 
 impl Server {
-    /// Accepts connections on every address of `options` and serves `database` to them.
-    pub fn start(database: Database, options: Options) -> Result<Self, ListenError> {
+    /// Accepts connections at every place of `options` and serves `database` to them.
+    pub fn start(database: Database, options: Options) -> io::Result<Self> {
         let runtime = Arc::clone(database.runtime());
-        let Options { addresses, policy } = options;
+        let Options { places, policy } = options;
         let shared = Shared::new(database, policy);
         let mut listeners = Vec::new();
-        for address in addresses {
+        for place in places {
             let door = Arc::clone(&shared);
             let accept = move |accepted: &Accepted| match door.arrive(accepted) {
                 Some(place) => {
@@ -68,10 +69,7 @@ impl Server {
                     None
                 }
             };
-            match runtime::net::listen(&runtime, address.clone(), Arc::new(accept)) {
-                Ok(listener) => listeners.push(listener),
-                Err(fault) => return Err(ListenError { address, fault }),
-            }
+            listeners.push(runtime::net::listen_at(&runtime, place, Arc::new(accept))?);
         }
         Ok(Self { listeners, shared })
     }

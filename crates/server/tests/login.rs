@@ -1,7 +1,7 @@
 //! The time a client has to log in: one limit for all of it, from when it was accepted.
 #![allow(missing_docs, reason = "a test")]
 
-use runtime::net::Address;
+use runtime::net::{Address, Bound};
 use server::{Options, Policy, Server};
 use sql::database::Database;
 use std::io::{Read, Write};
@@ -50,9 +50,9 @@ fn a_client_that_does_not_log_in_is_told_to_go() {
     std::fs::create_dir(&folder.0).unwrap();
     let database = Database::open(&folder.0.join("data"), sql::database::Options::default()).unwrap();
     let path = folder.0.join("socket");
-    let addresses = vec![Address::Unix { path: path.clone(), mode: 0o700 }];
+    let places = vec![Bound::new(Address::Unix { path: path.clone(), mode: 0o700 }).unwrap()];
     let policy = Policy { login_limit: LIMIT, ..Policy::default() };
-    let options = Options { addresses, policy };
+    let options = Options { places, policy };
     let server = Server::start(database.clone(), options).unwrap();
 
     // Whoever is in has all the time there is.

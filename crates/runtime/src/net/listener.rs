@@ -75,12 +75,52 @@ pub(super) struct Listening {
     accept: Arc<Accept>,
 }
 
+/// An address that was taken: clients can connect, and wait to be accepted. Dropping it gives the address up.
+#[derive(Debug)]
+pub struct Bound {
+    /// None once [`listen_at`] has it.
+    socket: Option<OwnedFd>,
+    /// With the port that was taken.
+    address: Address,
+}
+
+impl Bound {
+    /// Takes an address.
+    pub fn new(address: Address) -> io::Result<Bound> {
+        let (socket, address) = match address {
+            Address::Tcp(at) => bind_tcp(at)?,
+            Address::Unix { path, mode } => bind_unix(path, mode)?,
+        };
+        Ok(Bound { socket: Some(socket), address })
+    }
+
+    /// The address, with the port that was taken.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let (Some(_), Address::Unix { path, .. }) = (self.socket.take(), &self.address) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// Listens at `address`, until the listener is dropped or the runtime drains.
 pub fn listen(runtime: &Arc<Runtime>, address: Address, accept: Arc<Accept>) -> io::Result<Listener> {
-    let (socket, address) = match address {
-        Address::Tcp(at) => bind_tcp(at)?,
-        Address::Unix { path, mode } => bind_unix(path, mode)?,
-    };
+    listen_at(runtime, Bound::new(address)?, accept)
+}
+
+/// As [`listen`], at an address that was taken before.
+pub fn listen_at(runtime: &Arc<Runtime>, mut place: Bound, accept: Arc<Accept>) -> io::Result<Listener> {
+    let address = place.address.clone();
+    let Some(socket) = place.socket.take() else { return Err(io::ErrorKind::NotConnected.into()) };
     let token = runtime.call(runtime.shared.service(), move || {
         let worker = worker::here();
         let mut listeners = worker.net.listeners.borrow_mut();

@@ -13,12 +13,14 @@
 //! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed.
 
 mod batch;
+mod door;
 mod listener;
 mod round;
 mod session;
 
 pub(crate) use batch::Batch;
-pub use listener::{Accept, Accepted, Address, Listener, listen};
+pub use door::Door;
+pub use listener::{Accept, Accepted, Address, Bound, Listener, listen, listen_at};
 use round::Outbox;
 pub use round::SessionIo;
 pub(crate) use round::{Buffers, serve_round};

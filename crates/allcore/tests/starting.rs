@@ -1,0 +1,100 @@
+//! A server that recovers answers its clients: not yet. Those that keep asking get in as soon as it has started.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Server;
+use postgres::error::SqlState;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// What takes longer than this never happens.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A killed server with something to recover.
+fn killed() -> Server {
+    let mut server = Server::start(&["--buffers", "16MiB"]);
+    server.psql("create table t (id int primary key); insert into t select generate_series(1, 1000)");
+    server.crash();
+    server
+}
+
+/// Connects until the server says that it is starting up.
+fn wait_for_refusal(server: &Server) -> postgres::Error {
+    let deadline = Instant::now() + LONG;
+    loop {
+        match server.try_connect() {
+            Ok(_) => panic!("a server that can't have started let a client in"),
+            Err(error) if error.code().is_some() => return error,
+            // Nobody listens yet.
+            Err(error) => assert!(Instant::now() < deadline, "{error}\n{}", server.log()),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn clients_hear_that_the_server_is_starting() {
+    let mut server = killed();
+    server.environment("ALLCORE_STOP", Some("recovery.redo=park@1"));
+    server.launch_unready();
+    let error = wait_for_refusal(&server);
+    assert_eq!(error.code(), Some(&SqlState::CANNOT_CONNECT_NOW));
+    let reply = error.as_db_error().unwrap();
+    assert_eq!((reply.severity(), reply.message()), ("FATAL", "the database system is starting up"));
+    for mut client in [server.client("psql"), server.socket_client("psql")] {
+        let output = client.args(["-X", "-c", "select 1"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains("FATAL:  the database system is starting up"),
+            "{said}"
+        );
+    }
+    // Clients that say nothing, or nonsense, are in nobody's way.
+    let silent: Vec<TcpStream> =
+        (0..10).map(|_| TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
+    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 4, 1], &[0xff; 3000], &[0, 0, 0, 8]] {
+        let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        let _ = client.write_all(nonsense);
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        let mut said = Vec::new();
+        let _ = client.read_to_end(&mut said);
+        assert!(said.is_empty(), "{said:?}");
+    }
+    assert_eq!(wait_for_refusal(&server).code(), Some(&SqlState::CANNOT_CONNECT_NOW));
+    drop(silent);
+    server.crash();
+    server.environment("ALLCORE_STOP", None);
+    server.launch();
+    assert_eq!(server.psql("select count(*) from t"), "1000");
+}
+
+#[test]
+fn clients_that_keep_asking_get_in() {
+    let mut server = killed();
+    server.environment("ALLCORE_STOP", Some("recovery.redo=sleep:1000@1"));
+    server.launch_unready();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let deadline = Instant::now() + LONG;
+                loop {
+                    match server.try_connect() {
+                        Ok(mut client) => {
+                            let count: i64 = client.query_one("select count(*) from t", &[]).unwrap().get(0);
+                            return assert_eq!(count, 1000);
+                        }
+                        Err(error) => {
+                            let code = error.code();
+                            assert!(code.is_none_or(|code| *code == SqlState::CANNOT_CONNECT_NOW), "{error}");
+                            assert!(Instant::now() < deadline, "{error}\n{}", server.log());
+                        }
+                    }
+                }
+            });
+        }
+    });
+    server.stop();
+    server.check();
+}
