@@ -71,7 +71,9 @@ impl Searches {
             self.expected_until.store(now + EXPECTED.as_nanos() as u64, Ordering::Relaxed);
             let passes =
                 |(slot, blocker): &(u32, u32)| graph.stands_behind(*slot, *blocker) && passed.insert(*slot);
-            match edges(&circle).find(passes) {
+            // The last such wait of the circle, as in PostgreSQL: `start` itself passes only where nobody else can.
+            let found: Vec<(u32, u32)> = edges(&circle).collect();
+            match found.into_iter().rev().find(passes) {
                 Some((slot, _)) => graph.pass(slot),
                 None => {
                     leave();
@@ -200,6 +202,7 @@ mod tests {
         assert_eq!(resolved(&[(1, 2), (2, 1)], &[]), (Some(true), vec![]));
         assert_eq!(resolved(&[(1, 2), (2, 1)], &[(1, 2)]), (Some(false), vec![1]));
         assert_eq!(resolved(&[(1, 2), (2, 3), (3, 1)], &[(3, 1)]), (Some(false), vec![3]));
+        assert_eq!(resolved(&[(1, 2), (2, 3), (3, 1)], &[(1, 2), (2, 3)]), (Some(false), vec![2]));
         // Another circle is left.
         assert_eq!(resolved(&[(1, 3), (3, 1), (1, 2), (2, 1)], &[(1, 2)]), (Some(true), vec![1]));
         let two = [(1, 2), (2, 1), (1, 3), (3, 1)];
