@@ -9,6 +9,7 @@
 //!    more goes to the front, and so does a waiter whose standing back closes a circle of waits ([`LockTable::pass`]). A
 //!    release grants from the front until one can't be granted, so handing an exclusive lock over costs the same whatever
 //!    the queue's length.
+//!    A row lock that waits for the row's writer only is a claim ([`LockTable::claim`]): FOR KEY SHARE passes it.
 //! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
 //! 4. Locks never touch rows or undo.
 //! 5. Hand-over: a commit gives its locks up before its number is published. Each partition therefore keeps the highest
@@ -60,6 +61,8 @@ pub enum TagRef<'a> {
 
 /// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update, own delete.
 const ROW_CONFLICTS: [u8; 5] = [0b1_1000, 0b1100, 0b1110, 0b1111, 0b0_0001];
+/// Row mode of FOR KEY SHARE.
+const KEY_SHARE: u8 = 0;
 /// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE: it waits for those who hold the row
 /// FOR KEY SHARE, which an update allows, and for nobody else: who holds more is waiting for this transaction to end.
 pub const OWN_DELETE: u8 = 4;
@@ -145,11 +148,21 @@ fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
 
 /// A session that holds a lock, and in which modes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Holder {
-    /// Its slot.
-    pub slot: u32,
+struct Holder {
+    slot: u32,
     /// Its modes, as a mask.
-    pub modes: u8,
+    modes: u8,
+    /// Modes it will hold when the row's writer has ended, as a mask. They hold off what the writer's update holds off.
+    claims: u8,
+}
+
+impl Holder {
+    /// Whether it is in the way of a request for `mode`.
+    fn holds_off(&self, tag: TagRef<'_>, mode: u8) -> bool {
+        let passes_claims = matches!(tag, TagRef::Row(..)) && mode == KEY_SHARE;
+        let modes = if passes_claims { self.modes } else { self.modes | self.claims };
+        modes & tag.conflicts(mode) != 0
+    }
 }
 
 struct Waiting {
@@ -165,8 +178,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn conflicts_with_holders(&self, slot: u32, mask: u8) -> bool {
-        self.holders.iter().any(|holder| holder.slot != slot && holder.modes & mask != 0)
+    fn conflicts_with_holders(&self, slot: u32, mode: u8) -> bool {
+        let tag = self.tag.as_ref();
+        self.holders.iter().any(|holder| holder.slot != slot && holder.holds_off(tag, mode))
     }
 
     fn is_queued(&self, slot: u32) -> bool {
@@ -179,8 +193,11 @@ impl Entry {
 
     fn hold(&mut self, slot: u32, mode: u8) {
         match self.holders.iter_mut().find(|holder| holder.slot == slot) {
-            Some(holder) => holder.modes |= 1 << mode,
-            None => self.holders.push(Holder { slot, modes: 1 << mode }),
+            Some(holder) => {
+                holder.modes |= 1 << mode;
+                holder.claims &= !(1 << mode);
+            }
+            None => self.holders.push(Holder { slot, modes: 1 << mode, claims: 0 }),
         }
     }
 
@@ -283,7 +300,7 @@ impl LockTable {
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
         let mask = tag.conflicts(mode);
         let stands_back = entry.holds(slot).is_none() && tag.stands_back();
-        entry.conflicts_with_holders(slot, mask) || stands_back && entry.conflicts_with_waiters(mask)
+        entry.conflicts_with_holders(slot, mode) || stands_back && entry.conflicts_with_waiters(mask)
     }
 
     /// Asks for a lock. With a waker it queues if it must wait; without one it is refused.
@@ -295,7 +312,7 @@ impl LockTable {
         match place {
             Place::Vacant(place) => {
                 let own = tag.to_tag();
-                let holders = vec![Holder { slot, modes: 1 << mode }];
+                let holders = vec![Holder { slot, modes: 1 << mode, claims: 0 }];
                 place.insert(Entry { tag: own.clone(), holders, queue: VecDeque::new() });
                 partition.count(&table);
                 Request::Granted(own)
@@ -303,7 +320,7 @@ impl LockTable {
             Place::Occupied(mut place) => {
                 let entry = place.get_mut();
                 let first = entry.holds(slot).is_none();
-                if entry.conflicts_with_holders(slot, mask)
+                if entry.conflicts_with_holders(slot, mode)
                     || first && tag.stands_back() && entry.conflicts_with_waiters(mask)
                 {
                     let Some(waker) = waker else { return Request::Refused };
@@ -333,12 +350,22 @@ impl LockTable {
     /// Gives these modes of the slot up and hands over what that makes free. `known` as for [`LockTable::release`].
     pub fn release_modes(&self, tag: TagRef<'_>, (slot, modes): (u32, u8), known: Lsn, grants: &impl Grants) {
         self.change(tag, known, grants, |entry| {
-            entry
-                .holders
-                .iter_mut()
-                .filter(|holder| holder.slot == slot)
-                .for_each(|holder| holder.modes &= !modes);
-            entry.holders.retain(|holder| holder.modes != 0);
+            for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
+                holder.modes &= !modes;
+                holder.claims &= !modes;
+            }
+            entry.holders.retain(|holder| holder.modes | holder.claims != 0);
+        });
+    }
+
+    /// Makes a mode that the slot holds a claim: it waits for the row's writer, whose update lets FOR KEY SHARE pass. The
+    /// slot asks for the mode again when the writer has ended.
+    pub fn claim(&self, tag: TagRef<'_>, slot: u32, mode: u8, grants: &impl Grants) {
+        self.change(tag, Lsn::ZERO, grants, |entry| {
+            for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
+                holder.claims |= holder.modes & 1 << mode;
+                holder.modes &= !(1 << mode);
+            }
         });
     }
 
@@ -362,7 +389,8 @@ impl LockTable {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
-        entry.is_queued(slot) && entry.holds(blocker).is_none_or(|modes| modes & tag.conflicts(mode) == 0)
+        let holds_off = |holder: &Holder| holder.slot == blocker && holder.holds_off(tag, mode);
+        entry.is_queued(slot) && !entry.holders.iter().any(holds_off)
     }
 
     /// Adds a holder without asking: moves a lock here that is held already (a table lock of the fast path). `held` is
@@ -379,7 +407,7 @@ impl LockTable {
             .or_insert_with(|| Entry { tag: tag.to_tag(), holders: Vec::new(), queue: VecDeque::new() });
         match entry.get_mut().holders.iter_mut().find(|holder| holder.slot == slot) {
             Some(holder) => holder.modes |= modes,
-            None => entry.get_mut().holders.push(Holder { slot, modes }),
+            None => entry.get_mut().holders.push(Holder { slot, modes, claims: 0 }),
         }
         partition.count(&table);
     }
@@ -400,7 +428,7 @@ impl LockTable {
                 partition.released.store(known.0, Ordering::Relaxed);
             }
             while let Some(waiting) = entry.queue.front() {
-                if entry.conflicts_with_holders(waiting.slot, tag.conflicts(waiting.mode)) {
+                if entry.conflicts_with_holders(waiting.slot, waiting.mode) {
                     break;
                 }
                 let Some(waiting) = entry.queue.pop_front() else { break };
@@ -430,8 +458,9 @@ impl LockTable {
             return;
         }
         let before = || entry.queue.iter().take_while(|waiting| waiting.slot != slot);
-        let mask = before().fold(tag.conflicts(mode), |mask, waiting| mask | tag.conflicts(waiting.mode));
-        let holding = entry.holders.iter().filter(|holder| holder.slot != slot && holder.modes & mask != 0);
+        let modes = || before().map(|waiting| waiting.mode).chain([mode]);
+        let in_the_way = |holder: &&Holder| modes().any(|mode| holder.holds_off(tag, mode));
+        let holding = entry.holders.iter().filter(|holder| holder.slot != slot).filter(in_the_way);
         blockers.extend(holding.map(|holder| holder.slot));
         // Holders that want more are the first in the queue.
         let upgrading = before().map_while(|waiting| entry.holds(waiting.slot).map(|_| waiting.slot));
@@ -444,7 +473,8 @@ impl LockTable {
             // Copied out first: the caller's work is not done under the lock.
             let mut copy = Vec::new();
             for entry in partition.table.lock().iter() {
-                let held = entry.holders.iter().map(|holder| (holder.slot, holder.modes, true));
+                let held =
+                    entry.holders.iter().map(|holder| (holder.slot, holder.modes | holder.claims, true));
                 let awaited = entry.queue.iter().map(|waiting| (waiting.slot, 1 << waiting.mode, false));
                 copy.extend(
                     held.chain(awaited)

@@ -181,6 +181,144 @@ a: commit
 b => count 1
 ";
 
+/// FOR KEY SHARE shows the version that the snapshot sees, unless a key was changed since.
+const KEYS_ARE_LOCKED: &str = "
+s: create table t (id int primary key, v int, u int unique); insert into t values (1, 1, 1)
+a: begin isolation level repeatable read
+a: select count(*) from t => (1)
+b: update t set v = 2
+b: begin
+b: update t set v = 3
+a: select * from t for key share => (1, 1, 1)
+b: commit
+a: select * from t for key share => (1, 1, 1)
+a: select * from t for share => error 40001
+a: rollback
+a: begin isolation level repeatable read
+a: select * from t for key share => (1, 3, 1)
+b: update t set v = 4
+a: select * from t for key share => (1, 3, 1)
+b: delete from t => waits
+a: commit
+b => count 1
+s: insert into t values (1, 1, 1)
+a: begin isolation level repeatable read
+a: select count(*) from t => (1)
+b: update t set u = 2
+a: select * from t for key share => error 40001
+a: rollback
+a: begin isolation level repeatable read
+a: select count(*) from t => (1)
+b: update t set id = 2
+a: select * from t for key share => error 40001
+a: rollback
+a: begin isolation level repeatable read
+a: select count(*) from t => (1)
+b: delete from t
+a: select * from t for key share => error 40001
+a: rollback
+s: insert into t values (1, 1, 1)
+b: select pg_advisory_lock(51)
+a: select * from t where pg_advisory_xact_lock(51) is not null and id = 1 for key share => waits
+b: update t set v = 5
+b: select pg_advisory_unlock(51)
+a => (1, 1, 1)
+b: select pg_advisory_lock(51)
+a: select * from t where pg_advisory_xact_lock_shared(51) is not null and v = 5 for key share => waits
+b: update t set v = 6
+b: select pg_advisory_unlock(51)
+a => (1, 5, 1)
+b: select pg_advisory_lock(51)
+a: select * from t where pg_advisory_xact_lock_shared(51) is not null and v = 6 for share => waits
+b: update t set v = 7
+b: select pg_advisory_unlock(51)
+a => no rows
+b: select pg_advisory_lock(51)
+a: select * from t where pg_advisory_xact_lock_shared(51) is not null and id = 1 for key share => waits
+b: update t set u = 8
+b: select pg_advisory_unlock(51)
+a => (1, 7, 8)
+";
+
+/// A row that was deleted and inserted again is another row, for who waited.
+const A_ROW_COMES_AGAIN: &str = "
+s: create table t (id int primary key, v int); insert into t values (1, 1)
+a: begin
+a: delete from t
+a: insert into t values (1, 3)
+b: select * from t for key share nowait => error 55P03
+b: select * from t for key share skip locked => no rows
+b: select * from t for key share => waits
+a: commit
+b => no rows
+b: select * from t for key share => (1, 3)
+a: begin
+a: savepoint s
+a: delete from t
+a: insert into t values (1, 4)
+b: select * from t for key share => waits
+a: rollback to s
+b => (1, 3)
+a: update t set id = 2
+a: update t set id = 1, v = 5
+b: select * from t for key share => waits
+a: commit
+b => (1, 5)
+";
+
+/// FOR KEY SHARE passes who waits for an update only, and holds that one off from then on.
+const CLAIMS_ARE_PASSED: &str = "
+s: create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)
+s: create table child (p int references t)
+a: begin
+a: update t set v = 3 where id = 1
+b: delete from t where id = 1 => waits
+c: begin
+c: select id from t where id = 1 for key share => (1)
+d: select id from t where id = 1 for share nowait => error 55P03
+a: commit
+b => waits
+c: commit
+b => count 1
+a: begin
+a: update t set v = 4 where id = 2
+b: begin
+b: select * from t for update => waits
+c: select id from t for key share => (2)
+a: commit
+b => (2, 4)
+c: select id from t for key share nowait => error 55P03
+b: rollback
+a: begin
+a: update t set v = 5
+b: begin
+b: update t set id = 3 => waits
+c: begin
+c: insert into child values (2) => count 1
+a: rollback
+b => waits
+c: commit
+b => error 23503
+b: rollback
+s: delete from child
+a: begin
+a: delete from t
+b: delete from t => waits
+c: select id from t for key share => waits
+a: rollback
+b => count 1
+c => no rows
+";
+
+#[test]
+fn keys_are_locked_as_postgresql_does() {
+    Stage::open().play(&[
+        ("keys", KEYS_ARE_LOCKED),
+        ("again", A_ROW_COMES_AGAIN),
+        ("claims", CLAIMS_ARE_PASSED),
+    ]);
+}
+
 #[test]
 fn rows_are_locked_in_postgresqls_order() {
     Stage::open().play(&[("passed", ROWS_ARE_PASSED), ("upgraded", ROWS_ARE_UPGRADED)]);

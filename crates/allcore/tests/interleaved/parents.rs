@@ -28,6 +28,62 @@ a: commit
 c: select * from child order by p => (2) (5)
 ";
 
+/// A child that waits while its parent goes and comes again: only the same row will do, which may have moved.
+const PARENT_COMES_AGAIN: &str = "
+s: create table parent (i int primary key, n int); create table child (p int references parent)
+s: insert into parent values (1, 0), (2, 0)
+a: begin
+a: delete from parent where i = 1
+b: insert into child values (1) => waits
+a: insert into parent values (1, 1)
+a: commit
+b => error 23503
+a: begin
+a: delete from parent where i = 1
+a: insert into parent values (1, 2)
+b: insert into child values (1) => waits
+a: commit
+b => error 23503
+b: insert into child values (1) => count 1
+a: begin
+a: update parent set i = 3 where i = 2
+b: insert into child values (2) => waits
+a: update parent set i = 2 where i = 3
+a: commit
+b => count 1
+a: begin
+a: delete from child where p = 2
+a: update parent set i = 3 where i = 2
+a: update parent set i = 2 where i = 3
+b: insert into child values (2) => waits
+a: commit
+b => count 1
+b: begin isolation level repeatable read
+b: select count(*) from child => (2)
+a: begin
+a: delete from child where p = 1
+a: delete from parent where i = 1
+a: insert into parent values (1, 3)
+b: insert into child values (1) => waits
+a: commit
+b => error 40001
+b: rollback
+a: begin
+a: delete from parent where i = 1
+a: insert into parent values (1, 4)
+b: insert into child values (1) => waits
+a: rollback
+b => count 1
+a: begin
+a: insert into parent values (9, 0)
+a: delete from parent where i = 9
+b: insert into child values (9) => error 23503
+a: insert into parent values (9, 1)
+b: insert into child values (9) => error 23503
+a: commit
+b: insert into child values (9) => count 1
+";
+
 /// The same in repeatable read.
 const CHILD_WAITS_REPEATABLE: &str = "
 s: create table parent (i int primary key, n int); create table child (p int references parent)
@@ -236,6 +292,7 @@ c: select count(*) from child => (0)
 fn children_wait_for_their_parent() {
     Stage::open().play(&[
         ("read committed", CHILD_WAITS),
+        ("comes again", PARENT_COMES_AGAIN),
         ("repeatable read", CHILD_WAITS_REPEATABLE),
         ("replaced", PARENT_IS_REPLACED),
         ("savepoints", SAVEPOINTS),

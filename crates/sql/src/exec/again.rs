@@ -4,14 +4,16 @@
 //! is evaluated again ([`Again`]) over these registers: those of the other rows stay as they were joined. What must
 //! hold: the plan of [`Again`] gives its row in the file it is given, since the caller goes on with that file.
 
-use txn::{LockOutcome, RowLock, Stamp, Wait};
+use txn::{LockOutcome, RowLock, Stamp, TxnSession, Wait};
 
 use super::keys::table_tree;
+use super::memory::encode_key;
 use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Again, LockTarget, Match, Plan, RowTarget};
+use crate::row::RowView;
 use crate::types::Datum;
 
 /// A row's key, version and bytes.
@@ -36,12 +38,13 @@ pub(super) fn identified<'x>(
 /// The registers as they were before the first newer version was decoded, if anything reads them.
 type Former<'x> = Option<&'x mut File<'x>>;
 
-/// Locks the newest version of a target's row; one that is not the one seen goes to the registers. None: the row is gone,
-/// or passed over because somebody else holds it.
+/// Locks the newest version of a target's row; one that is not the one seen goes to the registers. With the bytes of the
+/// version seen, that one stays there when the newest has the same keys. None: the row is gone, or passed over because
+/// somebody else holds it.
 fn lock_newest<'s, 'x>(
     cx: &mut Executor<'s>,
     (target, again): (&'s RowTarget, Option<&'s Again>),
-    (key, seen): (&'x [u8], Stamp),
+    (key, seen, bytes): (&'x [u8], Stamp, Option<&[u8]>),
     (lock, wait): (RowLock, Wait),
     (file, former): (&mut File<'x>, &mut Former<'x>),
     arena: &'x Arena<'s>,
@@ -51,6 +54,16 @@ fn lock_newest<'s, 'x>(
     let outcome = cx.txn.lock_version(&tree, (key, seen), (lock, wait), &mut buffer, &mut moved_to);
     let newest = match outcome {
         Ok(LockOutcome::Locked(newest)) if newest != seen => {
+            if let Some(bytes) = bytes.filter(|_| moved_to.is_empty()) {
+                let same = same_keys(cx.txn, &target.table, bytes, &buffer)?;
+                if !same && cx.txn.keeps_snapshot() {
+                    return Err(from_txn(txn::Error::Serialization));
+                }
+                if same {
+                    cx.give_bytes(buffer);
+                    return Ok(Some(seen));
+                }
+            }
             if former.is_none() && again.is_some_and(|again| !again.matches.is_empty()) {
                 *former = Some(arena.file(file));
             }
@@ -66,6 +79,18 @@ fn lock_newest<'s, 'x>(
     };
     cx.give_bytes(buffer);
     Ok(newest)
+}
+
+/// Whether two versions of a row, which have one primary key, have the same values in all unique indexes.
+fn same_keys(txn: &TxnSession, table: &Table, a: &[u8], b: &[u8]) -> Result<bool, SqlError> {
+    let (a, b) = (RowView::new(a, table.shape()), RowView::new(b, table.shape()));
+    let (mut key_a, mut key_b, bump) = (Vec::new(), Vec::new(), bumpalo::Bump::new());
+    let unique = table.indexes.iter().filter(|index| index.unique);
+    for column in unique.flat_map(|index| &index.columns).map(|part| part.column as usize) {
+        encode_key(wide::fetch(txn, table, (column, a.get(column)?), &bump)?, &mut key_a)?;
+        encode_key(wide::fetch(txn, table, (column, b.get(column)?), &bump)?, &mut key_b)?;
+    }
+    Ok(key_a == key_b)
 }
 
 fn lock_error(error: txn::Error, table: &Table) -> SqlError {
@@ -154,7 +179,7 @@ pub(super) fn look<'s, 'x>(
 ) -> Result<bool, SqlError> {
     let mut former = None;
     let wanted = (lock, Wait::Block);
-    let locked = lock_newest(cx, (target, again), (key, seen), wanted, (file, &mut former), arena)?;
+    let locked = lock_newest(cx, (target, again), (key, seen, None), wanted, (file, &mut former), arena)?;
     Ok(locked.is_some() && qualifies(cx, again, former, file, arena)?)
 }
 
@@ -169,8 +194,10 @@ pub(super) fn lock_rows<'s, 'x>(
     run(cx, input, file, arena, &mut |cx, file, arena| {
         let (mut changed, mut former) = (false, None);
         for LockTarget { target, lock, wait } in targets {
-            let Some((key, seen, _)) = identified(target, file)? else { continue };
-            let (row, wanted) = ((key, seen), (*lock, *wait));
+            let Some((key, seen, bytes)) = identified(target, file)? else { continue };
+            // Who locks the keys reads the version that the snapshot sees.
+            let bytes = (*lock == RowLock::KeyShare).then_some(bytes);
+            let (row, wanted) = ((key, seen, bytes), (*lock, *wait));
             match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {
                 Some(newest) => changed |= newest != seen,
                 None => return Ok(Flow::More),

@@ -53,6 +53,35 @@ fn conflicts_are_symmetric_and_as_documented() {
 }
 
 #[test]
+fn key_share_passes_a_claim_and_then_holds_it_off() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    assert!(matches!(ask(&locks, 1, UPDATE), Request::Granted(_)));
+    assert!(is_queued(&ask(&locks, 2, KEY_SHARE)));
+    locks.claim(ROW, 1, UPDATE, &granted);
+    assert_eq!(granted.take(), [2]);
+    assert!(matches!(ask(&locks, 3, KEY_SHARE), Request::Granted(_)));
+    for mode in [SHARE, NO_KEY_UPDATE, UPDATE] {
+        assert!(locks.must_wait(ROW, ROW.hash(), 4, mode));
+    }
+    assert!(is_queued(&ask(&locks, 4, UPDATE)));
+    // The claimant goes before those who came later, and waits for those who passed it alone.
+    assert!(is_queued(&ask(&locks, 1, UPDATE)));
+    let mut blockers = Vec::new();
+    locks.blockers(ROW, 1, UPDATE, &mut blockers);
+    assert_eq!(blockers, [2, 3]);
+    locks.release(ROW, 2, Lsn::ZERO, &granted);
+    assert!(granted.take().is_empty());
+    locks.release(ROW, 3, Lsn::ZERO, &granted);
+    assert_eq!(granted.take(), [1]);
+    assert!(locks.must_wait(ROW, ROW.hash(), 3, KEY_SHARE));
+    locks.release(ROW, 1, Lsn::ZERO, &granted);
+    assert_eq!(granted.take(), [4]);
+    locks.claim(ROW, 4, UPDATE, &granted);
+    locks.release(ROW, 4, Lsn::ZERO, &granted);
+    locks.for_each(|tag, slot, modes, _| panic!("{tag:?} {slot} {modes}"));
+}
+
+#[test]
 fn exclusive_locks_go_over_in_order_of_arrival() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     assert!(matches!(ask(&locks, 0, UPDATE), Request::Granted(_)));

@@ -20,12 +20,32 @@ enum Finding {
     Newest(Stamp),
     /// The row is gone; by which version, if that is there.
     Gone(Option<Stamp>),
-    /// A running transaction wrote it in a way that conflicts: its number and slot.
-    Conflict(u64, u32),
+    /// A running transaction wrote it in a way that conflicts.
+    Conflict(Writer),
     /// A running transaction wrote it in a way that doesn't conflict: the newest committed version is behind this.
-    Behind(u64, UndoPointer),
+    Behind(Writer),
     /// The stored value is no version.
     Corrupt,
+}
+
+/// A running transaction and the version it wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Writer {
+    txid: u64,
+    /// Its session's slot.
+    owner: u32,
+    /// What was there before the version.
+    before: UndoPointer,
+    /// Whether it updated the row.
+    updates: bool,
+}
+
+/// What is behind the versions of a running transaction.
+struct Former {
+    /// The newest version of another transaction; its payload has been copied.
+    version: Option<Stamp>,
+    /// Whether the running transaction deleted the row on its way to the version it wrote last.
+    deleted: bool,
 }
 
 /// The version from which a row is followed to its newest one.
@@ -85,9 +105,10 @@ impl Look<'_> {
         {
             let held = if stamp.deleted { RowLock::Update } else { RowLock::NoKeyUpdate };
             let conflicts = TagRef::Row(0, &[]).conflicts(self.lock as u8);
+            let writer = Writer { txid: stamp.txid, owner, before: stamp.undo, updates: !stamp.deleted };
             return match conflicts >> held as u8 & 1 {
-                0 => Finding::Behind(stamp.txid, stamp.undo),
-                _ => Finding::Conflict(stamp.txid, owner),
+                0 => Finding::Behind(writer),
+                _ => Finding::Conflict(writer),
             };
         }
         if stamp.deleted {
@@ -123,15 +144,34 @@ impl Inner {
         moved_to.clear();
         let mut origin = Some(Origin::Seen(seen));
         let mut outcome = self.lock_newest((tree, key), &mut origin, (lock, wait), row, moved_to)?;
-        // Each move is newer than the one before it, so this ends.
-        while outcome == LockOutcome::Gone && origin.is_some() {
-            let key = std::mem::take(moved_to);
-            outcome = self.lock_newest((tree, &key), &mut origin, (lock, wait), row, moved_to)?;
-            if matches!(outcome, LockOutcome::Locked(_)) {
-                *moved_to = key;
-            }
+        if outcome == LockOutcome::Gone && origin.is_some() {
+            let first = std::mem::take(moved_to);
+            (outcome, *moved_to) = self.follow(tree, origin, (lock, wait), (row, first))?;
         }
         Ok(outcome)
+    }
+
+    /// Follows a row that goes on from `origin` under the key `at`, and locks it where it is now. Gives that key; an empty
+    /// one where the row is not locked.
+    fn follow(
+        &self,
+        tree: &Tree,
+        mut origin: Option<Origin>,
+        (lock, wait): (RowLock, Wait),
+        (row, mut at): (&mut Vec<u8>, Vec<u8>),
+    ) -> Result<(LockOutcome, Vec<u8>), Error> {
+        let mut next = Vec::new();
+        // Each move is newer than the one before it, so this ends.
+        while origin.is_some() {
+            next.clear();
+            let outcome = self.lock_newest((tree, &at), &mut origin, (lock, wait), row, &mut next)?;
+            match outcome {
+                LockOutcome::Gone => std::mem::swap(&mut at, &mut next),
+                LockOutcome::Locked(_) => return Ok((outcome, at)),
+                LockOutcome::Skipped => return Ok((outcome, Vec::new())),
+            }
+        }
+        Ok((LockOutcome::Gone, Vec::new()))
     }
 
     /// Locks the newest version under a key. With an origin it must be a version of that row; else the row is gone from
@@ -164,11 +204,18 @@ impl Inner {
             Acquired::Refused => return Err(Error::LockNotAvailable),
             acquired => acquired,
         };
-        let looked = self.look_until_free(tree, key, lock, wait, row);
+        let looked = self.look_until_free((tree, key), (lock, wait), row, &mut None);
         let outcome = looked.and_then(|(version, outcome)| {
-            let outcome = self.newest(version.map(|version| version.txid), outcome)?;
-            let (Some(from), Some(version)) = (origin_before, version) else { return Ok(outcome) };
+            let (Some(from), Some(version)) = (origin_before, version) else {
+                return self.newest(version.map(|version| version.txid), outcome);
+            };
             let ended = if from.is(&version) { None } else { self.ended(version, from, moved_to)? };
+            let same_row = ended.is_none() && matches!(outcome, LockOutcome::Locked(_));
+            match lock == RowLock::KeyShare && same_row {
+                // An update of the row allows this lock, also one that the snapshot does not see.
+                true => self.depend_on(version.txid),
+                false => drop(self.newest(Some(version.txid), outcome)?),
+            }
             let Some(goes_on) = ended else { return Ok(outcome) };
             *origin = goes_on;
             Ok(LockOutcome::Gone)
@@ -186,13 +233,37 @@ impl Inner {
         }
         let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, RowLock::KeyShare as u8, Wait::Block)?;
-        let looked = self.look_until_free(tree, key, RowLock::KeyShare, Wait::Block, row);
-        if acquired == Acquired::New && !matches!(looked, Ok((_, LockOutcome::Locked(_)))) {
+        let mut awaited = None;
+        let looked = self.look_until_free((tree, key), (RowLock::KeyShare, Wait::Block), row, &mut awaited);
+        let held = looked.and_then(|(version, outcome)| {
+            version.iter().for_each(|version| self.depend_on(version.txid));
+            match (awaited.map(Origin::Seen), version, outcome) {
+                // The row that was there when the wait began may be gone, and another one have come in its place.
+                (Some(from), Some(version), LockOutcome::Locked(_)) if !from.is(&version) => {
+                    self.follow_back((tree, key), (version, from), outcome, row)
+                }
+                _ => Ok(outcome),
+            }
+        });
+        if acquired == Acquired::New && !matches!(held, Ok(LockOutcome::Locked(_))) {
             self.unlock_tag(tag);
         }
-        let (version, outcome) = looked?;
-        version.iter().for_each(|version| self.depend_on(version.txid));
-        Ok(outcome)
+        held
+    }
+
+    /// The outcome for the row of `from`, when `version` is the newest under its key: the row is gone, unless it is that
+    /// version's or went on under other keys and came back to this one.
+    fn follow_back(
+        &self,
+        (tree, key): (&Tree, &[u8]),
+        (version, from): (Stamp, Origin),
+        outcome: LockOutcome,
+        row: &mut Vec<u8>,
+    ) -> Result<LockOutcome, Error> {
+        let mut moved_to = Vec::new();
+        let Some(goes_on) = self.ended(version, from, &mut moved_to)? else { return Ok(outcome) };
+        let (followed, at) = self.follow(tree, goes_on, (RowLock::KeyShare, Wait::Block), (row, moved_to))?;
+        Ok(if at == key { followed } else { LockOutcome::Gone })
     }
 
     /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
@@ -213,29 +284,43 @@ impl Inner {
             .map(|stamp| if stamp.deleted { LockOutcome::Gone } else { LockOutcome::Locked(stamp) }))
     }
 
-    /// With the row's lock held: waits for a writer that came before, and finds the newest version.
+    /// With the row's lock held: waits for a writer that came before, and finds the newest version. `awaited` becomes the
+    /// version that was there before the first writer waited for.
     fn look_until_free(
         &self,
-        tree: &Tree,
-        key: &[u8],
-        lock: RowLock,
-        wait: Wait,
+        (tree, key): (&Tree, &[u8]),
+        (lock, wait): (RowLock, Wait),
         row: &mut Vec<u8>,
+        awaited: &mut Option<Stamp>,
     ) -> Result<(Option<Stamp>, LockOutcome), Error> {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(&self.engine.store, key, &mut look)?;
-            match look.finding {
+            let (writer, former) = match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
                 Finding::Gone(version) => return Ok((version, LockOutcome::Gone)),
                 Finding::Newest(stamp) => return Ok((Some(stamp), LockOutcome::Locked(stamp))),
-                Finding::Behind(writer, pointer) => return self.newest_behind(writer, pointer, row),
-                Finding::Conflict(..) if wait == Wait::Skip => return Ok((None, LockOutcome::Skipped)),
-                Finding::Conflict(..) if wait == Wait::NoWait => return Err(Error::LockNotAvailable),
-                Finding::Conflict(writer, owner) => {
-                    self.wait_for_writer((tree, key), lock, writer, owner)?;
-                }
+                Finding::Behind(writer) => match self.former(writer, row)? {
+                    // It has put another row in the place of the one it deleted.
+                    Former { version: Some(stamp), deleted: true } if !stamp.deleted => (writer, Some(stamp)),
+                    Former { version: Some(stamp), .. } if !stamp.deleted => {
+                        return Ok((Some(stamp), LockOutcome::Locked(stamp)));
+                    }
+                    Former { version, .. } => return Ok((version, LockOutcome::Gone)),
+                },
+                Finding::Conflict(writer) if lock == RowLock::KeyShare => match self.former(writer, row)? {
+                    Former { version: Some(stamp), .. } if !stamp.deleted => (writer, Some(stamp)),
+                    Former { version, .. } => return Ok((version, LockOutcome::Gone)),
+                },
+                Finding::Conflict(writer) => (writer, None),
+            };
+            match wait {
+                Wait::Skip => return Ok((None, LockOutcome::Skipped)),
+                Wait::NoWait => return Err(Error::LockNotAvailable),
+                Wait::Block => {}
             }
+            *awaited = awaited.or(former);
+            self.wait_for_writer((tree, key), lock, (writer.txid, writer.owner), writer.updates)?;
             fiber::safe_point();
         }
     }
@@ -288,15 +373,11 @@ impl Inner {
         Ok(found?)
     }
 
-    /// The newest version not by `writer`, which runs and holds no more than this lock allows. Its undo stays: it ran
-    /// after this session's snapshot was taken, so the horizon is below it.
-    fn newest_behind(
-        &self,
-        writer: u64,
-        mut pointer: UndoPointer,
-        row: &mut Vec<u8>,
-    ) -> Result<(Option<Stamp>, LockOutcome), Error> {
+    /// The newest version not by `writer`, which runs. Its undo stays: it ran after this session's snapshot was taken, so
+    /// the horizon is below it.
+    fn former(&self, writer: Writer, row: &mut Vec<u8>) -> Result<Former, Error> {
         let mut bytes = self.scratch.take();
+        let (mut pointer, mut deleted) = (writer.before, false);
         let found = loop {
             if pointer.is_none() {
                 break Ok(None);
@@ -306,18 +387,15 @@ impl Inner {
             }
             let version = Record::parse(&bytes).and_then(|record| record.version);
             let Some(stamp) = version.and_then(Stamp::decode) else { break Ok(None) };
-            if stamp.txid != writer {
+            if stamp.txid != writer.txid {
                 row.clear();
                 row.extend_from_slice(&version.unwrap_or_default()[HEADER..]);
                 break Ok(Some(stamp));
             }
+            deleted |= stamp.deleted;
             pointer = stamp.undo;
         };
         self.scratch.replace(bytes);
-        Ok(match found? {
-            Some(stamp) if stamp.deleted => (Some(stamp), LockOutcome::Gone),
-            Some(stamp) => (Some(stamp), LockOutcome::Locked(stamp)),
-            None => (None, LockOutcome::Gone),
-        })
+        Ok(Former { version: found?, deleted })
     }
 }

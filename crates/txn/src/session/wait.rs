@@ -153,17 +153,26 @@ impl Inner {
     }
 
     /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
-    /// write back. Whoever comes later queues behind.
+    /// write back. Whoever comes later queues behind, but for FOR KEY SHARE where the writer only updates the row.
     pub(super) fn wait_for_writer(
         &self,
         (tree, key): (&Tree, &[u8]),
         lock: RowLock,
-        txid: u64,
-        owner: u32,
+        (txid, owner): (u64, u32),
+        updates: bool,
     ) -> Result<Acquired, Error> {
         let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
-        if let Err(error) = self.wait_for_end(tree, key, txid, owner) {
+        let waited = match updates && lock == RowLock::Update {
+            false => self.wait_for_end(tree, key, txid, owner),
+            true => {
+                self.engine.locks.claim(tag, self.number, lock as u8, &self.engine.slots);
+                // Who passed meanwhile goes first.
+                let waited = self.wait_for_end(tree, key, txid, owner);
+                waited.and_then(|()| self.lock_tag_unlisted(tag, lock as u8, Wait::Block).map(drop))
+            }
+        };
+        if let Err(error) = waited {
             if acquired == Acquired::New {
                 self.unlock_tag(tag);
             }

@@ -69,8 +69,8 @@ enum Judgement {
     Gone(Option<u64>),
     /// This transaction changed the row after it was read.
     SelfChanged,
-    /// That transaction, running in that slot, wrote the present version.
-    Written(u64, u32),
+    /// That transaction, running in that slot, wrote the present version; whether it updated the row.
+    Written(u64, u32, bool),
     /// Somebody holds or awaits the row's lock.
     Locked,
     /// The row is this transaction's own, and others hold it FOR KEY SHARE.
@@ -123,7 +123,7 @@ impl RowWrite<'_> {
         if stamp.txid >= self.session.snapshot.get().horizon
             && let Status::Running(owner) = engine.status.get(stamp.txid)
         {
-            return Judgement::Written(stamp.txid, owner);
+            return Judgement::Written(stamp.txid, owner, !stamp.deleted);
         }
         match self.kind {
             Kind::Insert(_) if stamp.deleted => self.unless_locked(),
@@ -296,8 +296,8 @@ impl Inner {
                 }
                 Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
                 Judgement::KeyShared => self.lock_tag(tag, OWN_DELETE, Wait::Block)?,
-                Judgement::Written(writer, owner) => {
-                    self.wait_for_writer((&tree, key), kind.lock(), writer, owner)?
+                Judgement::Written(writer, owner, updates) => {
+                    self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), updates)?
                 }
                 _ => break,
             };
