@@ -27,12 +27,12 @@ pub enum FileIoKind {
     Threads,
 }
 
-/// Who has to use TLS.
+/// Which clients must use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TlsKind {
-    /// Whoever asks for it.
+    /// Clients choose.
     Offered,
-    /// Every client that comes over TCP.
+    /// All clients that connect over TCP.
     Required,
 }
 

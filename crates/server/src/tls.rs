@@ -5,7 +5,6 @@ mod end_point;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,10 +61,11 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(in_file(certificate))?;
-    let about = std::fs::metadata(key).map_err(|e| in_file(key)(rustls::pki_types::pem::Error::Io(e)))?;
-    let open = about.permissions().mode() & if about.uid() == 0 { 0o037 } else { 0o077 };
+    let access =
+        runtime::file::access(key).map_err(|e| in_file(key)(rustls::pki_types::pem::Error::Io(e)))?;
+    let open = access.mode & if access.owner == 0 { 0o037 } else { 0o077 };
     if open != 0 {
-        return Err(TlsError::Open(key.to_path_buf(), about.permissions().mode() & 0o7777));
+        return Err(TlsError::Open(key.to_path_buf(), access.mode));
     }
     let key = PrivateKeyDer::from_pem_file(key).map_err(in_file(key))?;
     let end_point = chain.first().and_then(|first| end_point::hash(first)).map(Arc::from);

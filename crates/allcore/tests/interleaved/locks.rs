@@ -157,7 +157,7 @@ b: commit
 c => count 1
 ";
 
-/// Of a key that present rows break neither the definition nor the validation stays.
+/// A foreign key that existing rows violate is neither added nor validated.
 const A_BROKEN_KEY: &str = "
 s: create table parent (i int primary key); create table child (p int)
 s: insert into child values (1)

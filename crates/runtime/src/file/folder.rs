@@ -3,7 +3,7 @@
 use std::fs::TryLockError;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::PRIVATE_FILE;
@@ -104,6 +104,23 @@ pub fn create_dir(folder: &Path) -> io::Result<()> {
 /// Whether something is at the path.
 pub fn exists(path: &Path) -> io::Result<bool> {
     blocking(|| path.try_exists())
+}
+
+/// Who owns a file, and who else may use it.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    /// The owner's user number.
+    pub owner: u32,
+    /// The permission bits.
+    pub mode: u32,
+}
+
+/// The owner and permissions of what is at the path.
+pub fn access(path: &Path) -> io::Result<Access> {
+    blocking(|| {
+        let about = std::fs::metadata(path)?;
+        Ok(Access { owner: about.uid(), mode: about.mode() & 0o7777 })
+    })
 }
 
 /// Renames within a file system; durable after `sync_dir`.

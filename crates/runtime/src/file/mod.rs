@@ -14,8 +14,8 @@ mod word;
 pub use buffer::AlignedBuf;
 use folder::unnamed;
 pub use folder::{
-    FileLock, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive, lock_existing, remove,
-    rename, sync_dir,
+    Access, FileLock, access, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive,
+    lock_existing, remove, rename, sync_dir,
 };
 pub(crate) use pool::Pool;
 
