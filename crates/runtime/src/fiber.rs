@@ -36,8 +36,14 @@ const QUEUED: u32 = 2;
 
 /// A fiber that has run this long gives way at its next safe point.
 const SLICE_NANOS: u64 = 1_000_000;
-/// Safe points between two looks at the clock.
-const POINTS_PER_LOOK: u32 = 32;
+/// Steps that one safe point stands for: a step is a row of an operator.
+const STEPS_PER_POINT: u32 = 64;
+/// Most steps between two looks at the clock.
+const STEPS_MAX: u32 = 32 * STEPS_PER_POINT;
+/// Steps until the next look are meant to take this long.
+const LOOK_NANOS: u64 = SLICE_NANOS / 4;
+/// Steps until the first safe point of work whose pace is unknown.
+pub const FIRST_STEPS: u32 = 8;
 
 /// What a pooled fiber is given to do.
 pub(crate) enum Job {
@@ -80,7 +86,14 @@ pub(crate) struct Local {
     pub(crate) masked: Cell<u32>,
     /// It has been suspended since its job began.
     pub(crate) suspended: Cell<bool>,
-    points: Cell<u32>,
+    /// Steps since the last look at the clock.
+    steps: Cell<u32>,
+    /// Steps between two looks; few while each takes long.
+    interval: Cell<u32>,
+    /// When it was resumed or timed its steps last; 0 where the time of the turn is near enough.
+    looked: Cell<u64>,
+    /// What these steps took in slices that are over.
+    worked: Cell<u64>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,
     /// Receive and send buffers, kept from round to round.
@@ -110,7 +123,10 @@ impl Fiber {
                 interrupt_owner: RefCell::new(None),
                 masked: Cell::new(0),
                 suspended: Cell::new(false),
-                points: Cell::new(0),
+                steps: Cell::new(0),
+                interval: Cell::new(STEPS_MAX),
+                looked: Cell::new(0),
+                worked: Cell::new(0),
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
                 buffers: Cell::new(None),
@@ -143,6 +159,9 @@ impl Fiber {
     pub(crate) fn resume(&self) {
         self.local.phase.set(Phase::Running);
         self.local.slice_end.set(0);
+        // Slow steps are timed exactly; the others need no clock here.
+        let is_slow = self.local.interval.get() < STEPS_MAX;
+        self.local.looked.set(if is_slow { time::precise() } else { 0 });
         // SAFETY: only the home worker's loop comes here, and never from within the fiber, so the reference is alone.
         let coroutine = unsafe { (*self.local.coroutine.get()).as_mut() };
         coroutine.expect("a pooled fiber has its coroutine").resume(());
@@ -323,12 +342,21 @@ pub fn sleep(time: Duration) {
 #[inline]
 pub fn safe_point() {
     if let Some((worker, fiber)) = current() {
-        let points = fiber.local.points.get().wrapping_add(1);
-        fiber.local.points.set(points);
-        if points.is_multiple_of(POINTS_PER_LOOK) {
-            look_at_the_clock(worker, fiber);
-        }
+        fiber.advance(worker, STEPS_PER_POINT);
     }
+}
+
+/// A safe point behind so many steps; returns after how many more the next one is due. Work whose pace is unknown begins
+/// with [`FIRST_STEPS`]. The number grows to 64 while steps are short and falls to 1 where each takes long.
+#[inline]
+pub fn safe_point_after(steps: u32) -> u32 {
+    let Some((worker, fiber)) = current() else { return STEPS_PER_POINT };
+    if steps < STEPS_PER_POINT {
+        fiber.time_steps(worker, fiber.local.steps.get() + steps);
+    } else {
+        fiber.advance(worker, steps);
+    }
+    (steps * 2).min(fiber.local.interval.get()).min(STEPS_PER_POINT)
 }
 
 /// Yields when the fiber's time slice is used up, where it may suspend; looks at the clock at each call.
@@ -336,18 +364,64 @@ pub(crate) fn give_way() {
     if let Some((worker, fiber)) = current()
         && fiber.may_suspend()
     {
-        look_at_the_clock(worker, fiber);
+        fiber.end_slice(worker, time::precise());
     }
 }
 
-#[cold]
-fn look_at_the_clock(worker: &Worker, fiber: &Fiber) {
-    let now = time::precise();
-    worker.now.set(now);
-    match fiber.local.slice_end.get() {
-        0 => fiber.local.slice_end.set(now + SLICE_NANOS),
-        end if now >= end => fiber.yield_now(worker),
-        _ => {}
+impl Fiber {
+    #[inline]
+    fn advance(&self, worker: &Worker, steps: u32) {
+        let counted = self.local.steps.get() + steps;
+        if counted < self.local.interval.get() {
+            self.local.steps.set(counted);
+        } else {
+            self.time_steps(worker, counted);
+        }
+    }
+
+    /// Sets the steps until the next look by the time these took, and yields when the slice is used up.
+    #[cold]
+    fn time_steps(&self, worker: &Worker, counted: u32) {
+        let now = time::precise();
+        let taken = self.local.worked.take() + now.saturating_sub(self.began(worker));
+        let fitting = u64::from(counted) * LOOK_NANOS / taken.max(1);
+        let most = self.local.interval.get().saturating_mul(4).min(STEPS_MAX);
+        self.local.interval.set(fitting.clamp(1, u64::from(most)) as u32);
+        self.local.steps.set(0);
+        let is_over = self.is_slice_over(worker, now);
+        self.local.looked.set(now);
+        if is_over {
+            self.yield_now(worker);
+        }
+    }
+
+    /// Yields when the slice is used up, between two steps or within one.
+    fn end_slice(&self, worker: &Worker, now: u64) {
+        let began = self.began(worker);
+        if self.is_slice_over(worker, now) {
+            self.local.worked.set(self.local.worked.get() + now.saturating_sub(began));
+            // A step that takes slices is timed exactly.
+            self.local.interval.set(self.local.interval.get().min(STEPS_MAX - 1));
+            self.yield_now(worker);
+        }
+    }
+
+    /// Since when it has run, as far as that is known.
+    fn began(&self, worker: &Worker) -> u64 {
+        match self.local.looked.get() {
+            0 => worker.now.get(),
+            looked => looked,
+        }
+    }
+
+    fn is_slice_over(&self, worker: &Worker, now: u64) -> bool {
+        let end = match self.local.slice_end.get() {
+            0 => self.began(worker) + SLICE_NANOS,
+            end => end,
+        };
+        self.local.slice_end.set(end);
+        worker.now.set(now);
+        now >= end
     }
 }
 

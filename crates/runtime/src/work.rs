@@ -41,27 +41,25 @@ const NO_BUDGET: usize = usize::MAX;
 /// Counts `bytes` of work that were done or are about to be; a safe point about every 16 KiB.
 #[inline]
 pub fn tick(bytes: usize) -> Result<(), Stopped> {
-    if is_due(bytes) { look() } else { Ok(()) }
+    let done = DONE.get().saturating_add(bytes);
+    DONE.set(done);
+    if done >= STRIDE { look() } else { Ok(()) }
 }
 
 /// As [`tick`] for work that can't fail (comparing, hashing): gives way and leaves the interrupt to the next safe point.
 #[inline]
 pub fn give_way(bytes: usize) {
-    if is_due(bytes) && charge() {
+    let done = DONE.get().saturating_add(bytes);
+    DONE.set(done);
+    // Twice as much: what stays counted makes the next tick look at the interrupt.
+    if done >= 2 * STRIDE && charge(STRIDE) {
         fiber::give_way();
     }
 }
 
-#[inline]
-fn is_due(bytes: usize) -> bool {
-    let done = DONE.get().saturating_add(bytes);
-    DONE.set(done);
-    done >= STRIDE
-}
-
-/// Takes the work counted so far from the budget; false when it does not fit.
-fn charge() -> bool {
-    let done = DONE.replace(0);
+/// Takes the work counted so far from the budget, but for what stays counted; false when it does not fit.
+fn charge(kept: usize) -> bool {
+    let done = DONE.replace(kept) - kept;
     let left = BUDGET.get();
     if left != NO_BUDGET {
         BUDGET.set(left.saturating_sub(done));
@@ -71,7 +69,7 @@ fn charge() -> bool {
 
 #[cold]
 fn look() -> Result<(), Stopped> {
-    if !charge() {
+    if !charge(0) {
         return Err(Stopped::Budget);
     }
     // Whoever sets a budget goes on without the result, so an interrupt is left to the next safe point.
@@ -106,7 +104,8 @@ pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::interrupt::{Interrupt, Reason};
@@ -130,7 +129,8 @@ mod tests {
         let stopped = runtime.call(0, move || {
             interrupt::set_current(Some(interrupt));
             fiber::spawn_local(move || {
-                other.store(true, Ordering::Relaxed);
+                // Release: pairs with the load below.
+                other.store(true, Ordering::Release);
                 raised.raise(Reason::Cancel);
             });
             loop {
@@ -140,7 +140,24 @@ mod tests {
             }
         });
         assert_eq!(stopped, Stopped::Interrupted(Interrupted(Reason::Cancel)));
-        assert!(other_ran.load(Ordering::Relaxed));
+        // Acquire: pairs with the store above.
+        assert!(other_ran.load(Ordering::Acquire));
+        runtime.shutdown();
+    }
+
+    #[test]
+    fn work_that_mostly_gives_way_obeys_its_interrupt_too() {
+        let runtime = start_with(1, FileIo::Threads);
+        let interrupt = Interrupt::new();
+        interrupt.raise(Reason::Cancel);
+        let stopped = runtime.call(0, move || {
+            interrupt::set_current(Some(interrupt));
+            (0..1000).find_map(|_| {
+                (0..2000).for_each(|_| give_way(1000));
+                tick(1).err()
+            })
+        });
+        assert_eq!(stopped, Some(Stopped::Interrupted(Interrupted(Reason::Cancel))));
         runtime.shutdown();
     }
 

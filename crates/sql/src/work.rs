@@ -3,9 +3,12 @@
 //! A value of some hundred bytes passes through here with a comparison of its length. Callers hold no borrow of what
 //! belongs to the core, since other statements may run at each safe point.
 
+use std::cmp::Ordering;
+
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
 use runtime::work::{self, STRIDE, Stopped};
+use runtime::{fiber, interrupt};
 
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_interrupt;
@@ -16,6 +19,33 @@ type Result<T> = std::result::Result<T, SqlError>;
 const SHORT_NEEDLE: usize = 4096;
 /// Work that folding one expression may do: about a millisecond. Nothing else runs on the core meanwhile.
 pub(crate) const FOLDING_BUDGET: usize = 1 << 20;
+
+/// A safe point once in a while, for loops over rows: others run and an interrupt ends the statement.
+pub(crate) struct Pace {
+    left: u32,
+    between: u32,
+}
+
+impl Pace {
+    /// The pace of a loop that begins.
+    pub const fn new() -> Pace {
+        Pace { left: fiber::FIRST_STEPS, between: fiber::FIRST_STEPS }
+    }
+
+    /// Counts a row.
+    #[inline]
+    pub fn step(&mut self) -> Result<()> {
+        self.left -= 1;
+        if self.left == 0 { self.pause() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn pause(&mut self) -> Result<()> {
+        self.between = fiber::safe_point_after(self.between);
+        self.left = self.between;
+        interrupt::check().map_err(|interrupted| from_interrupt(interrupted.0))
+    }
+}
 
 /// Counts so many bytes of work; a safe point about every 16 KiB.
 #[inline]
@@ -79,7 +109,16 @@ pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
 }
 
 /// Appends many bytes. Gives way, but leaves an interrupt to the next safe point.
+#[inline]
 pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.len() <= STRIDE {
+        return out.extend_from_slice(bytes);
+    }
+    append_long(bytes, out);
+}
+
+#[cold]
+fn append_long(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len());
     for piece in bytes.chunks(STRIDE) {
         out.extend_from_slice(piece);
@@ -127,11 +166,62 @@ pub(crate) fn byte_of_character(text: &str, character: usize) -> Result<usize> {
     Ok(text.len())
 }
 
-/// Bytes copied into the arena. Gives way, but leaves an interrupt to the next safe point.
-pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
-    if bytes.len() <= STRIDE {
-        return arena.alloc_slice_copy(bytes);
+/// The order of two byte strings. Gives way, but leaves an interrupt to the next safe point.
+#[inline]
+pub(crate) fn compare(left: &[u8], right: &[u8]) -> Ordering {
+    if left.len() <= STRIDE || right.len() <= STRIDE { left.cmp(right) } else { compare_long(left, right) }
+}
+
+#[cold]
+fn compare_long(left: &[u8], right: &[u8]) -> Ordering {
+    for (left, right) in left.chunks(STRIDE).zip(right.chunks(STRIDE)) {
+        let order = left.cmp(right);
+        if order.is_ne() {
+            return order;
+        }
+        work::give_way(STRIDE);
     }
+    left.len().cmp(&right.len())
+}
+
+/// An owned copy of bytes. Gives way, but leaves an interrupt to the next safe point.
+pub(crate) fn owned_bytes(bytes: &[u8]) -> Box<[u8]> {
+    if bytes.len() <= STRIDE {
+        return bytes.into();
+    }
+    let mut out = Vec::new();
+    append(bytes, &mut out);
+    out.into()
+}
+
+/// An owned copy of a text. Gives way, but leaves an interrupt to the next safe point.
+pub(crate) fn owned_text(text: &str) -> Box<str> {
+    let mut rest = text;
+    let mut out = String::with_capacity(text.len());
+    while rest.len() > STRIDE {
+        let (piece, others) = rest.split_at(boundary(rest, STRIDE));
+        work::give_way(STRIDE);
+        out.push_str(piece);
+        rest = others;
+    }
+    out.push_str(rest);
+    out.into()
+}
+
+/// A text copied into the arena. Gives way, but leaves an interrupt to the next safe point.
+#[inline]
+pub(crate) fn text_in<'a>(text: &str, arena: &'a Bump) -> &'a str {
+    if text.len() <= STRIDE { arena.alloc_str(text) } else { texts_in(&[text], arena) }
+}
+
+/// Bytes copied into the arena. Gives way, but leaves an interrupt to the next safe point.
+#[inline]
+pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
+    if bytes.len() <= STRIDE { arena.alloc_slice_copy(bytes) } else { long_bytes_in(bytes, arena) }
+}
+
+#[cold]
+fn long_bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
     let mut out = BumpVec::with_capacity_in(bytes.len(), arena);
     for piece in bytes.chunks(STRIDE) {
         work::give_way(STRIDE);

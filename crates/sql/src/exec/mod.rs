@@ -46,7 +46,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use runtime::{fiber, interrupt};
 use storage::Store;
 use txn::TxnSession;
 
@@ -57,6 +56,7 @@ use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
 use crate::types::Datum;
+use crate::work::Pace;
 
 pub(crate) use copy::{copy_in, copy_out};
 pub(crate) use error::{from_interrupt, from_storage, from_txn};
@@ -122,7 +122,7 @@ pub(crate) struct Executor<'s> {
     lazy: u32,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
-    steps: u32,
+    pace: Pace,
 }
 
 impl<'s> Executor<'s> {
@@ -146,7 +146,7 @@ impl<'s> Executor<'s> {
             common: Vec::new(),
             lazy: 0,
             load: None,
-            steps: 0,
+            pace: Pace::new(),
         }
     }
 
@@ -211,13 +211,7 @@ impl<'s> Executor<'s> {
     /// A safe point: other fibers get their turn, an interrupt ends the statement.
     #[inline]
     pub fn check(&mut self) -> Result<(), SqlError> {
-        const ROWS_BETWEEN: u32 = 64;
-        self.steps = self.steps.wrapping_add(1);
-        if self.steps.is_multiple_of(ROWS_BETWEEN) {
-            fiber::safe_point();
-            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-        }
-        Ok(())
+        self.pace.step()
     }
 
     /// Where rows beyond `work_mem` go.

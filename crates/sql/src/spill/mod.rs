@@ -16,18 +16,6 @@ pub(crate) use sorter::{Sorted, Sorter};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, from_txn};
 
-/// Lets others run and obeys interrupts, once in a while: for loops without rows of an executor.
-struct Pace(u32);
-
-impl Pace {
-    const STEPS: u32 = 64;
-
-    fn step(&mut self) -> Result<(), SqlError> {
-        self.0 = self.0.wrapping_add(1);
-        if self.0.is_multiple_of(Pace::STEPS) { pause() } else { Ok(()) }
-    }
-}
-
 /// Lets others run and obeys interrupts.
 fn pause() -> Result<(), SqlError> {
     fiber::safe_point();

@@ -12,8 +12,9 @@ use storage::Store;
 use storage::page::PAGE_SIZE;
 use storage::spool::{Spool, SpoolReader};
 
-use super::{Pace, failed, pause, short};
+use super::{failed, pause, short};
 use crate::error::SqlError;
+use crate::work::Pace;
 
 /// An entry in memory: the key's first bytes behind what all keys have in common, which decide most comparisons (set when
 /// it is sorted), and where the rest is.
@@ -91,7 +92,7 @@ impl<'a> Sorter<'a> {
             entries: Vec::with_capacity(16),
             common: 0,
             runs: Vec::new(),
-            pace: Pace(0),
+            pace: Pace::new(),
         }
     }
 
@@ -116,7 +117,7 @@ impl<'a> Sorter<'a> {
             }
         }
         let at = self.bytes.len();
-        self.bytes.extend_from_slice(key);
+        crate::work::append(key, &mut self.bytes);
         write(&mut self.bytes);
         let payload = short(self.bytes.len() - at - key.len())?;
         self.entries.push(Entry { prefix: 0, at, key: short(key.len())?, payload });
@@ -144,7 +145,7 @@ impl<'a> Sorter<'a> {
                 return a.prefix.cmp(&b.prefix);
             }
             // What came first lies first.
-            a.key(bytes)[common..].cmp(&b.key(bytes)[common..]).then(a.at.cmp(&b.at))
+            crate::work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..]).then(a.at.cmp(&b.at))
         };
         for stretch in self.entries.chunks_mut(STRETCH) {
             for entry in &mut *stretch {
