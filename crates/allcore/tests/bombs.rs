@@ -122,14 +122,58 @@ const OVER_NUMBER: &[&str] = &[
     "N::text::numeric",
     "-N + N",
     "N = N + 1",
+    "N < N - 0.5",
+    "N + 0.001",
+    "round(N, -5000)",
+    "abs(-N)",
+    "sign(N)",
+    "scale(N * 1.0000)",
+    "width_bucket(N, 0, N + 1, 1000)",
+    "greatest(N, N - 1)",
+    "N in (N - 1, N + 1)",
+    "N in (select n from bombs)",
+    "array_position(array[N, N + 1], N - 1)",
+];
+
+/// Calls over a long array of numbers `A`.
+const OVER_ARRAY: &[&str] = &[
+    "array_remove(A, 5)",
+    "array_position(A, -1)",
+    "A || A",
+    "A || 1",
+    "1 || A",
+    "A = (A || 1)",
+    "A < (A || 1)",
+    "cardinality(A || A)",
+    "A::text",
+    "A::text::int[]",
+    "A::bigint[]",
+    "A @> array[-1]",
+    "A && array[-1]",
+    "array_to_string(A, ',')",
+    "-1 = any(A)",
+    "0 < all(A)",
+    "(A)[150000]",
+    "(select count(*) from unnest(A))",
+    "array(select x from unnest(A) x)",
+    "(select array_agg(x) from unnest(A) x)",
+    "(select string_agg(x::text, ',') from unnest(A) x)",
+    "(select count(distinct x) from unnest(A) x)",
 ];
 
 /// How a call gets its long value: from constants, from a stored row, or from the row at hand.
-const SOURCES: &[(&str, &str)] = &[
-    ("repeat('ab', 2000000)", "repeat('98', 20000)::numeric"),
-    ("t", "n"),
-    ("repeat(chr((97 + g % 2)::int), 4000000)", "(repeat('98', 20000) || g)::numeric"),
+const SOURCES: &[(&str, &str, &str)] = &[
+    ("repeat('ab', 2000000)", "repeat('98', 20000)::numeric", "('{1' || repeat(',1', 200000) || '}')::int[]"),
+    ("t", "n", "a"),
+    (
+        "repeat(chr((97 + g % 2)::int), 4000000)",
+        "(repeat('98', 20000) || g)::numeric",
+        "('{' || g || repeat(',1', 200000) || '}')::int[]",
+    ),
 ];
+
+/// As many digits as a number may have.
+const LONGEST: &str = "(repeat('9', 131000) || '.' || repeat('9', 16000))::numeric";
 
 /// Statements of other shapes.
 const OTHERS: &[&str] = &[
@@ -140,17 +184,92 @@ const OTHERS: &[&str] = &[
     "select count(*) from (select g from generate_series(1, 100000000) g order by md5(repeat('a', 100000) || g)) s",
     "select count(distinct md5(repeat('a', 100000) || g)) from generate_series(1, 100000000) g",
     "select string_agg(repeat('a', 100) || g, ',') from generate_series(1, 100000000) g",
+    "select sum(n + g) from bombs, generate_series(1, 1000000000) g",
+    "select avg(n + g), stddev(n + g) from bombs, generate_series(1, 1000000000) g",
+    "select max(n + g) from bombs, generate_series(1, 1000000000) g",
+    "select count(distinct n + g) from bombs, generate_series(1, 1000000000) g",
+    "select count(*) from (select n + g from bombs, generate_series(1, 1000000000) g order by 1) s",
+    "select count(*) from (select n + g from bombs, generate_series(1, 1000000000) g group by 1) s",
+    "select max(a || g::int) from bombs, generate_series(1, 1000000000) g",
+    "select count(*) from (select a || g::int from bombs, generate_series(1, 1000000000) g order by 1) s",
+    "select count(*) from bombs b, generate_series(1, 1000000000) g, bombs c where b.a || g::int = c.a",
 ];
+
+/// Calls over a number `N` of as many digits as there may be, which a strict run alone makes.
+const OVER_LONGEST: &[&str] = &[
+    "N + 1",
+    "N * 2",
+    "N = N - 1",
+    "N < N - 0.5",
+    "N / (N / 3 + 1)",
+    "N % (N / 7 + 13)",
+    "div(N, sqrt(N))",
+    "sqrt(N)",
+    "ln(N)",
+    "round(N, -5000)",
+    "trunc(N, 100)",
+    "ceil(N / 7)",
+    "abs(-N)",
+    "sign(N)",
+    "scale(N)",
+    "trim_scale(N)",
+    "gcd(N, N / 3)",
+    "width_bucket(N, 0, N + 1, 1000)",
+    "N in (N - 1, N + 1)",
+    "N in (select n from bombs)",
+    "N::text",
+    "N::text::numeric",
+    "array[N, N]::text",
+    "format('%s', N)",
+];
+
+/// Calls over a text `T` of 100 MB, which a strict run alone makes.
+const OVER_HUGE_TEXT: &[&str] = &[
+    "T",
+    "T = T || 'x'",
+    "T < T || 'x'",
+    "T || 'x'",
+    "T::bytea",
+    "T::varchar",
+    "T::varchar(9999999)",
+    "(T::char(9999999))",
+    "length(T)",
+    "greatest(T, T || 'x')",
+    "array[T, T]",
+    "array[T, T] = array[T, T || 'x']",
+    "row(T, 1) = row(T || 'x', 1)",
+    "T in (T || 'x', T || 'y')",
+    "coalesce(T, 'x')",
+    "md5(T)",
+    "to_json(T)",
+    "(select max(x) from (values (T), (T || 'x')) v (x))",
+    "(select count(distinct x) from (values (T), (T || 'x')) v (x))",
+    "(select string_agg(x, ',') from (values (T), (T || 'x')) v (x))",
+    "(select count(*) from (select x from (values (T), (T || 'x')) v (x) order by x) s)",
+    "(select count(*) from (select x from (values (T), (T || 'x')) v (x) group by x) s)",
+    "(select array_agg(x) from (values (T), (T || 'x')) v (x))",
+];
+
+fn is_strict() -> bool {
+    std::env::var_os("ALLCORE_BOMBS").is_some()
+}
 
 fn bombs() -> Vec<String> {
     let mut bombs = Vec::new();
-    for (text, number) in SOURCES {
-        for (calls, name, value) in [(OVER_TEXT, 'T', text), (OVER_NUMBER, 'N', number)] {
-            for call in calls {
-                let call = call.replace(name, value);
-                bombs.push(format!("select count({call}) from bombs, generate_series(1, 1000000000) g"));
-            }
-        }
+    let mut over = |calls: &[&str], name: char, value: &str, table: &str| {
+        bombs.extend(calls.iter().map(|call| {
+            let call = call.replace(name, value);
+            format!("select count({call}) from {table}, generate_series(1, 1000000000) g")
+        }));
+    };
+    for (text, number, array) in SOURCES {
+        over(OVER_TEXT, 'T', text, "bombs");
+        over(OVER_NUMBER, 'N', number, "bombs");
+        over(OVER_ARRAY, 'A', array, "bombs");
+    }
+    if is_strict() {
+        over(OVER_LONGEST, 'N', "longest", "huge");
+        over(OVER_HUGE_TEXT, 'T', "t", "huge");
     }
     bombs.extend(OTHERS.iter().map(|&other| other.to_owned()));
     bombs
@@ -208,14 +327,24 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 
 #[test]
 fn a_bomb_is_cancelled_and_its_core_serves_others() {
-    let strict = std::env::var_os("ALLCORE_BOMBS").is_some();
+    let strict = is_strict();
     let server = Server::start(&["--cores", "1"]);
     server.psql(
-        "create table bombs (t text, n numeric);
-         insert into bombs values (repeat('ab', 2000000), repeat('98', 20000)::numeric)",
+        "create table bombs (t text, n numeric, a int[]);
+         insert into bombs values (repeat('ab', 2000000), repeat('98', 20000)::numeric,
+                                   ('{1' || repeat(',1', 200000) || '}')::int[])",
     );
+    if strict {
+        let huge = format!(
+            "create table huge (t text, longest numeric);
+             insert into huge values (repeat('ab', 50000000), {LONGEST})"
+        );
+        server.psql(&huge);
+    }
     let mut beside = server.connect();
-    let bombs = bombs();
+    // One of them, to see what it does.
+    let only = std::env::var("ALLCORE_BOMB").unwrap_or_default();
+    let bombs: Vec<String> = bombs().into_iter().filter(|bomb| bomb.contains(&only)).collect();
     let (step, selects) = if strict { (1, 200) } else { (10, 10) };
     let mut outcomes: Vec<Outcome> =
         bombs.iter().rev().step_by(step).map(|bomb| explode(&server, &mut beside, bomb, selects)).collect();

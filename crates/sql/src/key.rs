@@ -6,9 +6,11 @@
 //! sign, decimal exponent and digits, so that equal values of different display scale have equal bytes; bpchar without
 //! its trailing blanks, so that lengths do not matter. A key is never read back: rows hold the values.
 
+use runtime::work::{self, STRIDE};
+
 use crate::error::{SqlError, SqlState};
 use crate::types::compare::unpadded;
-use crate::types::numeric::Numeric;
+use crate::types::numeric::{self, Numeric};
 use crate::types::{Datum, NumericRef};
 
 /// How one column of a key is ordered.
@@ -60,6 +62,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Datum::Uuid(v) => out.extend_from_slice(v),
         Datum::Array(v) => {
             for element in v.iter() {
+                work::give_way(16);
                 encode(element, KeyOrder { descending: false, nulls_first: false }, &mut *push(out))?;
             }
             // Less than the mark of any element: a shorter array sorts first.
@@ -92,16 +95,24 @@ fn encode_i64(value: i64, out: &mut Vec<u8>) {
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut parts = bytes.split(|byte| *byte == 0);
-    // `contains` looks at many bytes at a time, and text has no zeros.
-    if bytes.contains(&0) {
-        out.extend_from_slice(parts.next().unwrap_or_default());
-        for part in parts {
-            out.extend_from_slice(&[0, 255]);
-            out.extend_from_slice(part);
+    if bytes.len() > STRIDE {
+        out.reserve(bytes.len());
+    }
+    for piece in bytes.chunks(STRIDE) {
+        // `contains` looks at many bytes at a time, and text has no zeros.
+        if piece.contains(&0) {
+            let mut parts = piece.split(|byte| *byte == 0);
+            out.extend_from_slice(parts.next().unwrap_or_default());
+            for part in parts {
+                out.extend_from_slice(&[0, 255]);
+                out.extend_from_slice(part);
+            }
+        } else {
+            out.extend_from_slice(piece);
         }
-    } else {
-        out.extend_from_slice(bytes);
+        if piece.len() == STRIDE {
+            work::give_way(STRIDE);
+        }
     }
     out.extend_from_slice(&[0, 0]);
 }
@@ -129,10 +140,11 @@ fn encode_numeric(value: NumericRef<'_>, out: &mut Vec<u8>) {
     let negative = decimal.mantissa.sign() == num_bigint::Sign::Minus;
     out.push(if negative { 1 } else { 3 });
     let start = out.len();
-    let digits = decimal.mantissa.magnitude().to_str_radix(10);
+    let digits = numeric::to_digits(decimal.mantissa.magnitude());
     let exponent = digits.len() as i64 - i64::from(decimal.scale);
     out.extend_from_slice(&((exponent + (1 << 30)) as u32).to_be_bytes());
-    for pair in digits.trim_end_matches('0').as_bytes().chunks(2) {
+    let significant = digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    for pair in digits[..significant].chunks(2) {
         let low = pair.get(1).map_or(0, |digit| digit - b'0');
         out.push((pair[0] - b'0') * 10 + low + 1);
     }

@@ -46,7 +46,7 @@ impl<'b> Seen<'b> {
             return if self.keys.contains(key) { Sight::Known } else { Sight::NoRoom };
         }
         let before = self.keys.len();
-        self.keys.get_or_insert_with(key, |key| &*memory.bump.alloc_slice_copy(key));
+        self.keys.get_or_insert_with(key, |key| crate::work::bytes_in(key, &memory.bump));
         if self.keys.len() == before {
             return Sight::Known;
         }

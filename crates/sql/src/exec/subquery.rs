@@ -130,7 +130,7 @@ impl<'s> Subquery<'s> {
                     builder.push(cx.eval(value, file, inner)?);
                     Ok(Flow::More)
                 })?;
-                Ok(Datum::Array(ArrayRef(arena.bump.alloc_slice_copy(&builder.finish()))))
+                Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), &arena.bump))))
             }
         }
     }

@@ -255,15 +255,17 @@ pub fn convert<'a>(
             let mut builder = ArrayBuilder::new(to_element.oid);
             let from_element = Type::new(array.element_type());
             for item in array.iter() {
+                crate::work::tick(16)?;
                 builder.push(if item.is_null() {
                     item
                 } else {
                     convert(element, item, from_element, to_element, explicit, context)?
                 });
             }
-            return Ok(Datum::Array(ArrayRef(
-                context.arena.alloc_slice_copy(&builder.finish_with(&array.shape())),
-            )));
+            return Ok(Datum::Array(ArrayRef(crate::work::bytes_in(
+                &builder.finish_with(&array.shape()),
+                context.arena,
+            ))));
         }
     };
     length::apply(converted, to, explicit, context.arena)
@@ -274,7 +276,7 @@ pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> 
     if let Datum::Text(text) | Datum::Padded(text) = value {
         return text;
     }
-    context.arena.alloc_str(&text::to_string(value, ty, context.session))
+    crate::work::text_in(&text::to_string(value, ty, context.session), context.arena)
 }
 
 impl Quantified {
@@ -285,6 +287,7 @@ impl Quantified {
             QuantifiedOver::Array(array) => {
                 let Datum::Array(array) = array.eval(context)? else { return Ok(Datum::Null) };
                 for value in array.iter() {
+                    crate::work::tick(16)?;
                     if let Some(decided) = self.step(left, value, &mut unknown, context)? {
                         return Ok(Datum::Bool(decided));
                     }
@@ -336,7 +339,7 @@ fn eval_array<'a>(
         for element in elements {
             builder.push(element.eval(context)?);
         }
-        return Ok(Datum::Array(ArrayRef(context.arena.alloc_slice_copy(&builder.finish()))));
+        return Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), context.arena))));
     }
     // The shape of each sub-array; NULL counts as an empty one.
     let mut inner: Option<Vec<(i32, i32)>> = None;
@@ -367,7 +370,7 @@ fn eval_array<'a>(
         dimensions.extend(inner);
         builder.finish_with(&dimensions)
     };
-    Ok(Datum::Array(ArrayRef(context.arena.alloc_slice_copy(&bytes))))
+    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&bytes, context.arena))))
 }
 
 fn eval_row<'a>(fields: &'a [Expr], context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {

@@ -419,15 +419,15 @@ impl Accumulator {
             }),
             State::Text(text) => {
                 memory::ask(text.len())?;
-                Ok(Datum::Text(arena.alloc_str(text)))
+                Ok(Datum::Text(crate::work::text_in(text, arena)))
             }
             State::Bytes(bytes) => {
                 memory::ask(bytes.len())?;
-                Ok(Datum::Bytea(arena.alloc_slice_copy(bytes)))
+                Ok(Datum::Bytea(crate::work::bytes_in(bytes, arena)))
             }
             State::Array(builder) => {
                 memory::ask(2 * builder.size())?;
-                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+                Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
             }
             State::Arrays(builder, shape) => {
                 memory::ask(2 * builder.size())?;
@@ -461,19 +461,14 @@ impl Accumulator {
         let count = Numeric::from(self.count);
         let result = match self.kind {
             Kind::Sum => sum,
-            Kind::Avg => sum.divide(&count)?,
+            Kind::Avg => sum.calculate(count, Numeric::divide)?,
             kind => {
                 let sample = matches!(kind, Kind::StddevSamp | Kind::VarSamp);
                 if sample && self.count < 2 {
                     return Ok(Datum::Null);
                 }
-                variance(
-                    &sum,
-                    &squares,
-                    self.count,
-                    sample,
-                    matches!(kind, Kind::StddevSamp | Kind::StddevPop),
-                )?
+                let (count, root) = (self.count, matches!(kind, Kind::StddevSamp | Kind::StddevPop));
+                sum.calculate(squares, move |sum, squares| variance(sum, squares, count, sample, root))?
             }
         };
         Ok(Datum::Numeric(result.store(arena)?))

@@ -63,12 +63,13 @@ impl<'a> ArrayRef<'a> {
         self.len() == 0
     }
 
-    /// The elements in storage order.
+    /// The elements in storage order. Gives way between them, but leaves an interrupt to the next safe point.
     pub fn iter(self) -> impl Iterator<Item = Datum<'a>> + Clone {
         let mut bytes = self.0.get(5 + self.dimensions() * 8..).unwrap_or_default();
         let mut left = self.len();
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
+            runtime::work::give_way(16);
             tagged::read(&mut bytes)
         })
     }

@@ -48,6 +48,7 @@ fn write_level<'a>(
             Some(value) => {
                 let start = out.len();
                 text::write(value, element, session, out);
+                runtime::work::give_way(out.len() - start);
                 if needs_quotes(&out[start..]) {
                     let plain = out.split_off(start);
                     quote(&plain, b'\\', out);

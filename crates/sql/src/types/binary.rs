@@ -14,14 +14,14 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) {
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
-        Datum::Text(v) | Datum::Padded(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(v) | Datum::Padded(v) => crate::work::append(v.as_bytes(), out),
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Char(v) => out.push(v),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Numeric(v) => v.write_binary(out),
-        Datum::Bytea(v) => out.extend_from_slice(v),
+        Datum::Bytea(v) => crate::work::append(v, out),
         Datum::Interval(v) => {
             out.extend_from_slice(&v.micros.to_be_bytes());
             out.extend_from_slice(&v.days.to_be_bytes());
@@ -218,8 +218,9 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         }
         let (value, tail) = rest.split_at_checked(length as usize).ok_or_else(bad_length)?;
         builder.push(parse(value, element, arena)?);
+        crate::work::tick(16)?;
         rest = tail;
     }
     let dimensions = if total == 0 { Vec::new() } else { dimensions };
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&dimensions)))))
+    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish_with(&dimensions), arena))))
 }

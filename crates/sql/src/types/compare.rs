@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{ArrayRef, Datum};
+use crate::work;
 
 /// float8's order: NaN equals itself and is greater than everything else; the zeros are equal.
 #[inline]
@@ -17,8 +18,8 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
     match (left, right) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(&b),
-        (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Datum::Padded(a), Datum::Padded(b)) => unpadded(a).as_bytes().cmp(unpadded(b).as_bytes()),
+        (Datum::Text(a), Datum::Text(b)) => work::compare(a.as_bytes(), b.as_bytes()),
+        (Datum::Padded(a), Datum::Padded(b)) => work::compare(unpadded(a).as_bytes(), unpadded(b).as_bytes()),
         (Datum::Null, Datum::Null) => Ordering::Equal,
         (Datum::Null, _) => Ordering::Greater,
         (_, Datum::Null) => Ordering::Less,
@@ -30,7 +31,7 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
         (Datum::Float4(a), Datum::Float8(b)) => compare_floats(a.into(), b),
         (Datum::Float8(a), Datum::Float4(b)) => compare_floats(a, b.into()),
         (Datum::Numeric(a), Datum::Numeric(b)) => a.compare(b),
-        (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+        (Datum::Bytea(a), Datum::Bytea(b)) => work::compare(a, b),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
         (Datum::Date(a), Datum::Timestamp(b)) => midnight(a).cmp(&b.into()),
         (Datum::Timestamp(a), Datum::Date(b)) => i128::from(a).cmp(&midnight(b)),

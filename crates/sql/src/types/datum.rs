@@ -4,6 +4,7 @@
 //! bpchar is `Padded`, apart from text, because it compares without its trailing blanks wherever it goes. Whoever needs the type has it from the expression or the column.
 
 use super::{ArrayRef, Interval, NumericRef, Type};
+use crate::work;
 
 /// A value, or NULL. At most 24 bytes, passed by copy.
 #[derive(Clone, Copy, Debug)]
@@ -154,10 +155,10 @@ impl Datum<'_> {
             Datum::Int8(v) => Datum::Int8(v),
             Datum::Float4(v) => Datum::Float4(v),
             Datum::Float8(v) => Datum::Float8(v),
-            Datum::Numeric(v) => Datum::Numeric(NumericRef(arena.alloc_slice_copy(v.0))),
-            Datum::Text(v) => Datum::Text(arena.alloc_str(v)),
-            Datum::Padded(v) => Datum::Padded(arena.alloc_str(v)),
-            Datum::Bytea(v) => Datum::Bytea(arena.alloc_slice_copy(v)),
+            Datum::Numeric(v) => Datum::Numeric(NumericRef(work::bytes_in(v.0, arena))),
+            Datum::Text(v) => Datum::Text(work::text_in(v, arena)),
+            Datum::Padded(v) => Datum::Padded(work::text_in(v, arena)),
+            Datum::Bytea(v) => Datum::Bytea(work::bytes_in(v, arena)),
             Datum::Date(v) => Datum::Date(v),
             Datum::Time(v) => Datum::Time(v),
             Datum::Timestamp(v) => Datum::Timestamp(v),
@@ -165,7 +166,7 @@ impl Datum<'_> {
             Datum::Interval(v) => Datum::Interval(v),
             Datum::Oid(v) => Datum::Oid(v),
             Datum::Uuid(v) => Datum::Uuid(arena.alloc(*v)),
-            Datum::Array(v) => Datum::Array(ArrayRef(arena.alloc_slice_copy(v.0))),
+            Datum::Array(v) => Datum::Array(ArrayRef(work::bytes_in(v.0, arena))),
             Datum::Record(v) => Datum::Record(arena.alloc(RecordRef {
                 types: arena.alloc_slice_copy(v.types),
                 fields: arena.alloc_slice_fill_iter(v.fields.iter().map(|field| field.copy_in(arena))),
@@ -186,9 +187,9 @@ impl Datum<'_> {
             Datum::Float4(v) => Value::Float4(v),
             Datum::Float8(v) => Value::Float8(v),
             Datum::Numeric(v) => Value::Numeric(v.0.into()),
-            Datum::Text(v) => Value::Text(v.into()),
-            Datum::Padded(v) => Value::Padded(v.into()),
-            Datum::Bytea(v) => Value::Bytea(v.into()),
+            Datum::Text(v) => Value::Text(work::owned_text(v)),
+            Datum::Padded(v) => Value::Padded(work::owned_text(v)),
+            Datum::Bytea(v) => Value::Bytea(work::owned_bytes(v)),
             Datum::Date(v) => Value::Date(v),
             Datum::Time(v) => Value::Time(v),
             Datum::Timestamp(v) => Value::Timestamp(v),
@@ -196,7 +197,7 @@ impl Datum<'_> {
             Datum::Interval(v) => Value::Interval(v),
             Datum::Oid(v) => Value::Oid(v),
             Datum::Uuid(v) => Value::Uuid(*v),
-            Datum::Array(v) => Value::Array(v.0.into()),
+            Datum::Array(v) => Value::Array(work::owned_bytes(v.0)),
             Datum::Record(v) => Value::Record(
                 v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect(),
             ),

@@ -84,7 +84,7 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             }
             let dimensions: Vec<_> =
                 (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
-            Ok(Datum::Array(super::ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&dimensions)))))
+            Ok(Datum::Array(super::ArrayRef(crate::work::bytes_in(&builder.finish_with(&dimensions), arena))))
         }
         other => Ok(other),
     }

@@ -81,7 +81,7 @@ fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
     out.reserve(5 + bytes.len());
     out.extend_from_slice(&[tag, a, b, c, d]);
-    out.extend_from_slice(bytes);
+    crate::work::append(bytes, out);
 }
 
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {

@@ -17,10 +17,7 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
         Datum::Null => {}
         Datum::Int4(v) => write_i64(v.into(), out),
         Datum::Int8(v) => write_i64(v, out),
-        Datum::Text(v) | Datum::Padded(v) if v.len() > runtime::work::STRIDE => {
-            crate::work::append(v.as_bytes(), out);
-        }
-        Datum::Text(v) | Datum::Padded(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(v) | Datum::Padded(v) => crate::work::append(v.as_bytes(), out),
         Datum::Bool(v) => out.push(if v { b't' } else { b'f' }),
         Datum::Char(v) => bytes::write_char(v, out),
         Datum::Int2(v) => write_i64(v.into(), out),
@@ -108,7 +105,7 @@ pub fn parse<'a>(
         oid::FLOAT8 => Datum::Float8(float::parse_f64(text)?),
         oid::NUMERIC => Datum::Numeric(parse_numeric(text)?.with_modifier(ty.modifier)?.store(arena)?),
         oid::CHAR => Datum::Char(bytes::parse_char(text)),
-        oid::BYTEA => Datum::Bytea(arena.alloc_slice_copy(&bytes::parse_bytea(text)?)),
+        oid::BYTEA => Datum::Bytea(crate::work::bytes_in(&bytes::parse_bytea(text)?, arena)),
         oid::DATE => Datum::Date(parse_date(text, settings())?),
         oid::TIME => Datum::Time(parse_time(text, settings())?),
         oid::TIMESTAMP => Datum::Timestamp(parse_timestamp(text, settings())?),
@@ -124,7 +121,7 @@ pub fn parse<'a>(
         }
         oid::INT2VECTOR | oid::OIDVECTOR => parse_vector(text, ty.oid, arena)?,
         _ if registry::is_array(ty.oid) => {
-            Datum::Array(ArrayRef(arena.alloc_slice_copy(&array_text::parse(text, ty, session)?)))
+            Datum::Array(ArrayRef(crate::work::bytes_in(&array_text::parse(text, ty, session)?, arena)))
         }
         oid::RECORD => {
             return Err(SqlError::new(

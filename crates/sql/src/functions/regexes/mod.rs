@@ -286,7 +286,7 @@ fn match_groups<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> R
     for group in found.iter().skip(usize::from(found.len() > 1)) {
         builder.push(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])));
     }
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
 }
 
 /// The text between matches. Empty matches at the text's ends and behind another match split nothing.
@@ -310,7 +310,7 @@ fn split_array<'a>(
         Ok(true)
     })?;
     builder.push(Datum::Text(&input[begun..]));
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish()))))
+    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
 }
 
 /// The first group of the first match, or the match.

@@ -7,6 +7,7 @@ use num_bigint::{BigInt, Sign};
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
+use super::digits::{product_work, to_digits};
 use super::{
     DISPLAY_SCALE_MAX, Decimal, LONG_DIGITS, Numeric, NumericRef, SCALE_MAX, SIGNIFICANT_DIGITS_MIN,
     rescale_small, store_small,
@@ -45,7 +46,12 @@ pub fn combine<'a>(
     match operation {
         Operation::Add => left.add(&right),
         Operation::Subtract => left.add(&right.negate()),
-        Operation::Multiply => left.multiply(&right),
+        Operation::Multiply => {
+            if let (Numeric::Finite(left), Numeric::Finite(right)) = (&left, &right) {
+                crate::work::tick(product_work(left.mantissa.magnitude(), right.mantissa.magnitude()))?;
+            }
+            left.multiply(&right)
+        }
     }
     .store(arena)
 }
@@ -70,7 +76,7 @@ impl Numeric {
     pub fn calculate(
         self,
         other: Numeric,
-        operation: fn(&Numeric, &Numeric) -> Result<Numeric, SqlError>,
+        operation: impl FnOnce(&Numeric, &Numeric) -> Result<Numeric, SqlError> + Send + 'static,
     ) -> Result<Numeric, SqlError> {
         if !self.is_long() && !other.is_long() {
             return operation(&self, &other);
@@ -102,17 +108,15 @@ impl Decimal {
         if let Some(small) = self.mantissa.to_i128() {
             return u64::from(small.unsigned_abs().checked_ilog10().unwrap_or(0)) + 1;
         }
-        // bits * log10(2) is at most one too few.
-        let estimate = ((self.mantissa.bits() - 1) as f64 * std::f64::consts::LOG10_2) as u64;
-        let limit = pow10(estimate as u32);
-        let mut digits = estimate;
-        let magnitude = self.mantissa.abs();
-        let mut limit = limit;
-        while magnitude >= limit {
-            limit *= 10;
-            digits += 1;
+        // The first 64 bits tell the logarithm to more than 9 places.
+        let shift = self.mantissa.bits().saturating_sub(64);
+        let head = (self.mantissa.magnitude() >> shift).to_f64().unwrap_or(1.0);
+        let estimate = head.log10() + shift as f64 * std::f64::consts::LOG10_2;
+        if (estimate - estimate.round()).abs() > 1e-6 {
+            return estimate as u64 + 1;
         }
-        digits.max(1)
+        let nearest = estimate.round() as u64;
+        nearest + u64::from(*self.mantissa.magnitude() >= *pow10(nearest as u32).magnitude())
     }
 
     /// The exponent of the most significant digit; 0 for zero.
@@ -170,6 +174,9 @@ impl Decimal {
         if left != right || left == Sign::NoSign {
             return left.cmp(&right);
         }
+        if self.scale == other.scale {
+            return self.mantissa.cmp(&other.mantissa);
+        }
         // Different orders of magnitude need no common scale, which may be thousands of digits.
         let order = self.exponent().cmp(&other.exponent());
         if order != Ordering::Equal {
@@ -187,7 +194,10 @@ impl Decimal {
             // Both are exact, so the quotient is correctly rounded.
             return small as f64 / 10f64.powi(self.scale as i32);
         }
-        format!("{}e-{}", self.mantissa, self.scale).parse().unwrap_or(f64::NAN)
+        let mut text = String::from_utf8(to_digits(self.mantissa.magnitude())).unwrap_or_default();
+        text += &format!("e-{}", self.scale);
+        let value: f64 = text.parse().unwrap_or(f64::NAN);
+        if self.mantissa.is_negative() { -value } else { value }
     }
 
     /// Divides at a scale, halves away from zero. The divisor is not zero.

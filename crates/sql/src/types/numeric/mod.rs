@@ -5,6 +5,7 @@
 //! 15 bytes of mantissa (36 digits) take paths over `i128` that allocate nothing but the result's bytes.
 
 mod arithmetic;
+mod digits;
 mod math;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
 pub use arithmetic::{Operation, combine, combine_small, pow10};
+pub(crate) use digits::to_digits;
 
 use crate::error::{SqlError, SqlState};
 

@@ -3,6 +3,7 @@
 use num_bigint::{BigInt, Sign};
 use num_traits::{Num, Signed, Zero};
 
+use super::digits::{from_digits, to_digits};
 use super::{Decimal, INTEGER_DIGITS_MAX, Numeric, NumericRef, SCALE_MAX, overflow, pow10};
 use crate::error::{SqlError, SqlState};
 
@@ -25,8 +26,8 @@ impl NumericRef<'_> {
             Numeric::Infinity => out.extend_from_slice(b"Infinity"),
             Numeric::NegInfinity => out.extend_from_slice(b"-Infinity"),
             Numeric::Finite(decimal) => {
-                let digits = decimal.mantissa.magnitude().to_str_radix(10);
-                write_digits(decimal.mantissa.is_negative(), digits.as_bytes(), decimal.scale, out);
+                let digits = to_digits(decimal.mantissa.magnitude());
+                write_digits(decimal.mantissa.is_negative(), &digits, decimal.scale, out);
             }
         }
     }
@@ -81,7 +82,7 @@ impl Decimal {
         let padding = (4 - self.scale % 4) % 4;
         let fraction = i64::from((self.scale + padding) / 4);
         // By way of the text: dividing by 10000 for each digit would be much slower.
-        let mut decimals = self.mantissa.magnitude().to_str_radix(10).into_bytes();
+        let mut decimals = to_digits(self.mantissa.magnitude());
         decimals.resize(decimals.len() + padding as usize, b'0');
         let mut digits: Vec<u16> = decimals
             .rchunks(4)
@@ -118,6 +119,7 @@ impl Numeric {
         parse_decimal(&lower, negative).map_err(|problem| match problem {
             Problem::Syntax => invalid(text),
             Problem::Range => overflow(),
+            Problem::Ended(error) => error,
         })
     }
 
@@ -148,17 +150,12 @@ impl Numeric {
         if bytes.len() != 8 + usize::from(count) * 2 {
             return Err(bad("length"));
         }
-        let mut mantissa = BigInt::zero();
-        // Four digits at a time: each step costs as much as the number is long.
-        let (mut group, mut base) = (0u64, 1u64);
+        let mut digits = Vec::with_capacity(usize::from(count) * 4);
         for index in 0..usize::from(count) {
             let digit = word(4 + index).filter(|digit| *digit < 10_000).ok_or_else(|| bad("digit"))?;
-            (group, base) = (group * 10_000 + u64::from(digit), base * 10_000);
-            if index % 4 == 3 || index + 1 == usize::from(count) {
-                mantissa = mantissa * base + group;
-                (group, base) = (0, 1);
-            }
+            digits.extend([1000, 100, 10, 1].map(|unit| b'0' + (digit / unit % 10) as u8));
         }
+        let mut mantissa = BigInt::from(from_digits(&digits)?.unwrap_or_default());
         // The digits' own scale, which may be below or above the display scale.
         let own = (i64::from(count) - 1 - i64::from(weight as i16)) * 4;
         if own < 0 {
@@ -173,6 +170,8 @@ impl Numeric {
 enum Problem {
     Syntax,
     Range,
+    /// The statement was interrupted.
+    Ended(SqlError),
 }
 
 fn radix_of(lower: &str) -> Option<u32> {
@@ -236,7 +235,7 @@ fn parse_decimal(lower: &str, negative: bool) -> Result<Numeric, Problem> {
     let magnitude = if significant.len() <= 38 {
         significant.parse::<u128>().unwrap_or(0).into()
     } else {
-        num_bigint::BigUint::from_str_radix(significant, 10).map_err(|_| Problem::Syntax)?
+        from_digits(significant.as_bytes()).map_err(Problem::Ended)?.ok_or(Problem::Syntax)?
     };
     let mut mantissa = BigInt::from_biguint(sign, magnitude);
     if scale < 0 {
