@@ -151,6 +151,8 @@ fn until_stopped(
             SIGINT => return "SIGINT",
             SIGHUP => match reload(given, &settings, data, room, server) {
                 Ok((new, policy)) => {
+                    let addresses: Vec<Address> = server.addresses().cloned().collect();
+                    database.show(shown(&new, &addresses, policy.tls.is_some(), policy.reserved));
                     server.reload(policy);
                     database.limit_retained_log(retained_log(&new, data));
                     set_log(&new);

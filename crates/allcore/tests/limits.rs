@@ -76,6 +76,52 @@ fn a_transaction_s_limit_ends_with_it() {
 }
 
 #[test]
+fn errors_of_statements_are_logged_as_the_settings_say() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.batch_execute("create table t (i int primary key); insert into t values (1)").unwrap();
+    assert!(client.batch_execute("select 1;\nselect 1/0").is_err());
+    wait_for_log(&server, "warn: ERROR: division by zero (sqlstate 22012, client 127.0.0.1:");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("division by zero")).unwrap();
+    assert!(line.contains("user postgres, session ") && line.contains("statement \""), "{line}");
+    assert!(line.contains("select 1/0"), "{line}");
+    assert!(client.simple_query("selec 1").is_err());
+    wait_for_log(&server, "ERROR: syntax error at or near \"selec\" at character 1");
+    // The extended protocol's: what fails while it is parsed, bound and run.
+    assert!(client.prepare("select nothing").is_err());
+    wait_for_log(&server, "ERROR: column \"nothing\" does not exist");
+    assert!(client.execute("insert into t values ($1)", &[&1]).is_err());
+    wait_for_log(&server, "statement \"insert into t values ($1)\"");
+    // Without the statement, and not at all.
+    client.batch_execute("set log_min_error_statement = 'fatal'").unwrap();
+    assert!(client.simple_query("select 'hidden'::int").is_err());
+    wait_for_log(&server, "ERROR: invalid input syntax for type integer: \"hidden\"");
+    assert!(!server.log().contains("select 'hidden'"), "{}", server.log());
+    client.batch_execute("set log_min_messages = 'fatal'").unwrap();
+    assert!(client.simple_query("select 'unsaid'::int").is_err());
+    client.batch_execute("reset all").unwrap();
+    assert!(client.simple_query("select 'said'::int").is_err());
+    wait_for_log(&server, "type integer: \"said\"");
+    assert!(!server.log().contains("unsaid"), "{}", server.log());
+    for bad in ["set log_min_messages = 'loud'", "set log_min_error_statement = ''"] {
+        assert!(client.batch_execute(bad).is_err(), "{bad}");
+    }
+    // For all sessions, one line each whatever the statement holds.
+    let server = Server::start(&["--log-format", "json"]);
+    assert!(server.connect().batch_execute("select 1;\n\"x\"").is_err());
+    wait_for_log(&server, "\"sqlstate\":\"42601\"");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("42601")).unwrap();
+    assert!(line.starts_with("{\"time\":") && line.ends_with('}'), "{line}");
+    assert!(line.contains("\"level\":\"warn\""), "{line}");
+    assert!(line.contains("\"statement\":\"select 1;\\u000a\\\"x\\\"\""), "{line}");
+    let server = Server::start(&["--set", "log_min_messages=panic", "--log-level", "warn"]);
+    assert!(server.connect().batch_execute("select 1/0").is_err());
+    assert!(!server.log().contains("division"), "{}", server.log());
+}
+
+#[test]
 fn an_open_transaction_keeps_no_more_log_than_it_may() {
     let server = Server::start(&["--max-retained-log", "1MiB"]);
     server.psql("create table t (id int primary key, filler text); insert into t values (0, '')");

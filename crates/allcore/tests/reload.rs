@@ -9,6 +9,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use postgres::{Client, Config, NoTls};
+
 const READ: &str = "read again on SIGHUP";
 const REFUSED: &str = "nothing was changed on SIGHUP";
 
@@ -50,13 +52,13 @@ fn a_reload_takes_the_new_settings_or_keeps_the_old() {
     assert_eq!(log_in(&server, &[]), "30s");
     let mut inside = server.connect();
     assert_eq!(server.psql("show work_mem"), "1MB");
-    // Who is in keeps what it began with.
+    // Those who are in hear of it, too.
     write("cores = 1\n[set]\nstatement_timeout = \"40s\"\n");
     reload(&server, READ);
     assert!(server.log().contains("setting \"cores\" cannot be changed without restarting the server"));
     assert_eq!(log_in(&server, &[]), "40s");
     let kept: String = inside.query_one("show statement_timeout", &[]).unwrap().get(0);
-    assert_eq!(kept, "30s");
+    assert_eq!(kept, "40s");
     for bad in
         ["[set]\nstatement_timeout = \"soon\"\n", "[set]\nno_such = 1\n", "coers = 1\n", "auth = \"scram\"\n"]
     {
@@ -74,6 +76,86 @@ fn a_reload_takes_the_new_settings_or_keeps_the_old() {
     assert!(log_in(&server, &[]).contains("no password supplied"));
     assert_eq!(log_in(&server, &[("PGPASSWORD", "secret")]), "0");
     assert_eq!(inside.query_one("select 1", &[]).unwrap().get::<_, i32>(0), 1);
+}
+
+/// The value of a setting in a session.
+fn show(client: &mut Client, name: &str) -> String {
+    client.query_one(&format!("show {name}"), &[]).unwrap().get(0)
+}
+
+#[test]
+fn a_session_follows_a_reload_but_for_what_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("allcore.toml");
+    let write = |text: &str| fs::write(&config, text).unwrap();
+    let settings = |time: &str, zone: &str, path: &str| {
+        format!(
+            "authentication_timeout = \"{time}\"\n[set]\nstatement_timeout = \"{time}\"\n\
+             lock_timeout = \"{time}\"\nidle_session_timeout = \"{time}\"\nTimeZone = \"{zone}\"\n\
+             search_path = \"{path}\"\n"
+        )
+    };
+    write(&settings("30s", "UTC", "public"));
+    let server = Server::start(&["--config", config.to_str().unwrap()]);
+    server.psql(
+        "create schema other; create table public.t as select 'public' as v;
+         create table other.t as select 'other' as v",
+    );
+    let mut one = server.connect();
+    let mut asking = Config::new();
+    asking.host("127.0.0.1").port(server.port).user("postgres").dbname("postgres");
+    let mut asking = asking.options("-c statement_timeout=11s").connect(NoTls).unwrap();
+    let mut inside = server.connect();
+    one.batch_execute(
+        "set lock_timeout = '12s'; set idle_session_timeout = '13s'; reset idle_session_timeout",
+    )
+    .unwrap();
+    inside.batch_execute("begin; set local lock_timeout = '14s'; set statement_timeout = '15s'").unwrap();
+    let prepared = one.prepare("select v, '2020-01-01 00:00:00+00'::timestamptz::text from t").unwrap();
+    let shown = |client: &mut Client| {
+        let row = client.query_one(&prepared, &[]).unwrap();
+        (row.get::<_, String>(0), row.get::<_, String>(1))
+    };
+    assert_eq!(shown(&mut one), ("public".to_owned(), "2020-01-01 00:00:00+00".to_owned()));
+    write(&settings("40s", "Asia/Tokyo", "other"));
+    reload(&server, READ);
+    for (name, value) in [
+        ("statement_timeout", "40s"),
+        ("lock_timeout", "12s"),
+        ("idle_session_timeout", "40s"),
+        ("TimeZone", "Asia/Tokyo"),
+        ("search_path", "other"),
+        ("authentication_timeout", "40s"),
+    ] {
+        assert_eq!(show(&mut one, name), value, "{name}");
+    }
+    assert_eq!(shown(&mut one).1, "2020-01-01 09:00:00+09");
+    assert_eq!(one.query_one("select v from t", &[]).unwrap().get::<_, &str>(0), "other");
+    // RESET goes back to what there is now.
+    one.batch_execute("reset lock_timeout").unwrap();
+    assert_eq!(show(&mut one, "lock_timeout"), "40s");
+    // What the client asked for is its own, too.
+    assert_eq!(show(&mut asking, "statement_timeout"), "11s");
+    assert_eq!(show(&mut asking, "lock_timeout"), "40s");
+    asking.batch_execute("set statement_timeout = '16s'; reset statement_timeout").unwrap();
+    assert_eq!(show(&mut asking, "statement_timeout"), "11s");
+    // The end of a transaction brings back what there is now, not what there was.
+    assert_eq!(show(&mut inside, "lock_timeout"), "14s");
+    assert_eq!(show(&mut inside, "statement_timeout"), "15s");
+    inside.batch_execute("rollback").unwrap();
+    assert_eq!(show(&mut inside, "lock_timeout"), "40s");
+    assert_eq!(show(&mut inside, "statement_timeout"), "40s");
+    // A setting that is gone from the file has its default again.
+    write("");
+    reload(&server, READ);
+    for (name, value) in [
+        ("statement_timeout", "0"),
+        ("TimeZone", "UTC"),
+        ("search_path", "\"$user\", public"),
+        ("authentication_timeout", "1min"),
+    ] {
+        assert_eq!(show(&mut one, name), value, "{name}");
+    }
 }
 
 #[test]
@@ -116,6 +198,12 @@ fn certificates_are_read_again() {
     reload(&server, READ);
     assert_eq!(verify(&certificate_file), "0");
     assert!(verify(&old).contains("certificate verify failed"), "{}", verify(&old));
+    // The server's side of it.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !server.log().contains("could not accept a TLS connection: ") {
+        assert!(Instant::now() < deadline, "no word of the failed handshake in:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     fs::write(&key, "no key").unwrap();
     reload(&server, REFUSED);
     assert_eq!(verify(&certificate_file), "0");

@@ -66,6 +66,8 @@ enum Fault {
     Sql(SqlError),
     /// To be told to the client; the session ends.
     Fatal(SqlError),
+    /// What the client sends cannot be decrypted, or it refuses the server's certificate: nothing can be told.
+    Tls(io::Error),
     /// The socket is gone: nothing can be told.
     Broken,
 }
@@ -83,8 +85,9 @@ impl From<Violation> for Fault {
 }
 
 impl From<io::Error> for Fault {
-    fn from(_: io::Error) -> Self {
-        Fault::Broken
+    fn from(fault: io::Error) -> Self {
+        // What rustls finds wrong comes as invalid data, and from nowhere else.
+        if fault.kind() == io::ErrorKind::InvalidData { Fault::Tls(fault) } else { Fault::Broken }
     }
 }
 
@@ -138,8 +141,10 @@ pub struct Connection {
     limit: Option<TimerId>,
     /// When it must have logged in, by the runtime's clock; counted from when it was first served.
     login_ends: Option<u64>,
-    /// The policy there was when it came.
+    /// The policy there was when it came, or when its session was served last.
     policy: Arc<Policy>,
+    /// The policy's number, or that of one before it.
+    policy_number: u64,
     /// Its place among those on their way in.
     place: Option<Place>,
     /// What it asked for.
@@ -149,6 +154,8 @@ pub struct Connection {
 impl Connection {
     /// A connection nothing has been read from.
     pub fn new(shared: Arc<Shared>, place: Place) -> Self {
+        // In this order: of a policy that comes in between, the session hears once more.
+        let policy_number = shared.policy_number();
         let policy = shared.policy();
         Self {
             shared,
@@ -157,6 +164,7 @@ impl Connection {
             limit: None,
             login_ends: None,
             policy,
+            policy_number,
             place: Some(place),
             request: None,
         }
@@ -164,6 +172,9 @@ impl Connection {
 
     fn serve_all(&mut self, io: &mut SessionIo<'_>) -> Result<Flow, Fault> {
         loop {
+            if self.policy_number != self.shared.policy_number() {
+                self.reload();
+            }
             if let Phase::Live(live) = &mut self.phase {
                 let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
                 let flow = live.serve(&mut wire);
@@ -177,6 +188,16 @@ impl Connection {
             if !was_admitted && matches!(self.phase, Phase::Admitted) {
                 return Ok(Flow::Enter);
             }
+        }
+    }
+
+    /// Hands the session the settings of a new policy. Who is not in yet comes in by the policy there was.
+    #[cold]
+    fn reload(&mut self) {
+        if let Phase::Live(live) = &mut self.phase {
+            self.policy_number = self.shared.policy_number();
+            self.policy = self.shared.policy();
+            live.session.reload_settings(&self.policy.settings);
         }
     }
 
@@ -269,6 +290,7 @@ impl Serve for Connection {
             }
             Ok(Flow::Enter) => return Next::Enter,
             Ok(Flow::Close) | Err(Fault::Broken) => {}
+            Err(Fault::Tls(fault)) => record::tls_failed(io.peer(), &fault),
             Err(Fault::Sql(fault) | Fault::Fatal(fault)) => self.say_last(io, &fault),
         }
         if let Some(tls) = &mut self.tls {
@@ -338,8 +360,8 @@ impl Live {
     /// Tells the client that its statement has failed, and the log where the operator has to see to it.
     #[cold]
     fn tell(&self, wire: &mut Wire<'_, '_>, fault: &SqlError) {
-        if record::concerns_operator(fault.code) {
-            record::failure(wire.peer(), self.session.id(), fault);
+        if self.session.logs_errors() || record::concerns_operator(fault.code) {
+            record::failure(wire.peer(), &self.session, fault);
         }
         encode::error(wire.output(), Severity::Error, fault);
     }
@@ -404,7 +426,7 @@ impl Live {
     fn function_call(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         wire.consume(total);
         self.session.fail();
-        encode::error(wire.output(), Severity::Error, &SqlError::unsupported("the function call protocol"));
+        self.tell(wire, &SqlError::unsupported("the function call protocol"));
         self.ready(wire);
         Ok(())
     }

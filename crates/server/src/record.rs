@@ -5,6 +5,7 @@
 
 use crate::login::StartupRequest;
 use runtime::net::Peer;
+use sql::session::Session;
 use sql::{SqlError, SqlState};
 use std::fmt;
 use sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ struct Flood {
 }
 
 static FAILURES: Flood = Flood::new();
+static TLS_FAILURES: Flood = Flood::new();
 static TURNED_AWAY: Flood = Flood::new();
 
 impl Flood {
@@ -98,17 +100,51 @@ pub fn fatal(client: &Client<'_>, fault: &SqlError) {
     }
 }
 
-/// A statement's error that an operator has to see to: the disk is full, a page is damaged, the engine is at fault. Says
-/// at most one in a second, and how many it left out.
+/// A statement's error, with the statement where the session's settings ask for it. Of errors that an operator has to see to
+/// (the disk is full, a page is damaged, the engine is at fault) at most one a second is logged, and how many were left out.
 #[cold]
-pub fn failure(peer: &Peer, session: u32, fault: &SqlError) {
-    let Some(unsaid) = FAILURES.admit() else { return };
-    if unsaid > 0 {
-        log::error!("{unsaid} further statements have failed since the last such line");
+pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
+    let level = if concerns_operator(fault.code) {
+        let Some(unsaid) = FAILURES.admit() else { return };
+        if unsaid > 0 {
+            log::error!("{unsaid} further statements have failed since the last such line");
+        }
+        log::Level::Error
+    } else {
+        log::Level::Warn
+    };
+    if !log::log_enabled!(level) {
+        return;
     }
-    let message = OneLine(&fault.message);
-    log::error!(
-        sqlstate = fault.code.as_str(), client:% = Origin(peer), session = session; "ERROR: {message}"
+    let (code, from, message) = (fault.code.as_str(), Origin(peer), OneLine(&fault.message));
+    let place = fault.position.map(|position| format!(" at character {position}")).unwrap_or_default();
+    let (user, number) = (session.user(), session.id());
+    match session.failed_statement() {
+        Some(statement) => log::log!(
+            level,
+            sqlstate = code,
+            client:% = from,
+            user = user,
+            session = number,
+            statement = statement.as_str();
+            "ERROR: {message}{place}"
+        ),
+        None => log::log!(
+            level, sqlstate = code, client:% = from, user = user, session = number;
+            "ERROR: {message}{place}"
+        ),
+    }
+}
+
+/// A TLS connection that came to nothing: the client speaks another version, or trusts another certificate. Says at most
+/// one a second.
+#[cold]
+pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
+    let Some(unsaid) = TLS_FAILURES.admit() else { return };
+    let message = fault.to_string();
+    log::warn!(
+        client:% = Origin(peer), unsaid = unsaid;
+        "could not accept a TLS connection: {}", OneLine(&message)
     );
 }
 

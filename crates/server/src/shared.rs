@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use sync::SpinLock;
+use sync::atomic::{AtomicU64, Ordering};
 
 /// Finds what is kept of a user's password.
 pub type PasswordSource = dyn Fn(&str) -> Option<Verifier> + Send + Sync;
@@ -60,6 +61,8 @@ pub struct Shared {
     /// The database served.
     pub database: Database,
     policy: SpinLock<Arc<Policy>>,
+    /// Grows with each new policy.
+    policies: AtomicU64,
     places: SpinLock<Places>,
     throttle: SpinLock<Throttle>,
 }
@@ -188,6 +191,7 @@ impl Shared {
         Arc::new(Self {
             database,
             policy: SpinLock::new(Arc::new(policy)),
+            policies: AtomicU64::new(0),
             places: SpinLock::default(),
             throttle: SpinLock::default(),
         })
@@ -201,7 +205,15 @@ impl Shared {
     /// Takes another policy.
     pub fn set_policy(&self, policy: Policy) {
         let before = std::mem::replace(&mut *self.policy.lock(), Arc::new(policy));
+        // Release: whoever sees the number finds the policy.
+        self.policies.fetch_add(1, Ordering::Release);
         drop(before);
+    }
+
+    /// The number of the policy there is, or of one before it.
+    #[inline]
+    pub fn policy_number(&self) -> u64 {
+        self.policies.load(Ordering::Acquire) // pairs with set_policy
     }
 
     /// A place for a connection that has just come: among those on their way in, else among the refused; None where even

@@ -226,7 +226,7 @@ pub(crate) struct Shared {
     pub engine: Arc<Engine>,
     pub board: Arc<Board>,
     /// Settings that say what the server is.
-    pub given: Arc<Given>,
+    given: SpinLock<Arc<Given>>,
     databases: SpinLock<Vec<Arc<Definitions>>>,
     next_oid: AtomicU32,
     next_tree: AtomicU32,
@@ -351,6 +351,19 @@ impl Database {
         self.shared.engine.limit_retained_log(bytes, end);
     }
 
+    /// Shows other values of settings that say what the server is, to sessions that begin or reload their settings.
+    pub fn show(&self, values: Vec<(&'static str, String)>) {
+        let mut given = Given::clone(&self.shared.given());
+        for (name, value) in values {
+            match given.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, shown)) => *shown = value,
+                None => given.push((name, value)),
+            }
+        }
+        let before = std::mem::replace(&mut *self.shared.given.lock(), Arc::new(given));
+        drop(before);
+    }
+
     /// Whether a user of this name is a superuser, for whom some of the sessions are reserved.
     #[must_use]
     pub fn is_superuser(&self, user: &str) -> bool {
@@ -430,7 +443,7 @@ fn open_shared(
         runtime: Arc::clone(runtime),
         engine,
         board: Arc::new(Board::new(max_connections)),
-        given: Arc::new(given),
+        given: SpinLock::new(Arc::new(given)),
         databases: SpinLock::new(Vec::new()),
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
@@ -457,6 +470,11 @@ const FIRST_DATABASES: [(u32, &str); 2] = [(TEMPLATE_DATABASE, "template1"), (5,
 pub(crate) const TEMPLATE_DATABASE: u32 = 1;
 
 impl Shared {
+    /// Settings that say what the server is.
+    pub fn given(&self) -> Arc<Given> {
+        Arc::clone(&self.given.lock())
+    }
+
     /// Reads the definitions of all databases, making the first ones in a new folder.
     fn load(&self) -> Result<(), SqlError> {
         let (entries, objects, sequences) = self.internal(|txn| {

@@ -175,8 +175,10 @@ fn open(
 ) -> Result<Live, SqlError> {
     place.enter(database.is_superuser(&request.user))?;
     let mut session = database.connect(&request.database, &request.user, wire.interrupt())?;
-    for (name, value) in policy.settings.iter().chain(&request.settings) {
-        session.startup_setting(name, value)?;
+    for (settings, by_client) in [(&policy.settings, false), (&request.settings, true)] {
+        for (name, value) in settings {
+            session.startup_setting(name, value, by_client)?;
+        }
     }
     place.name(session.id());
     let out = wire.output();

@@ -274,6 +274,11 @@ impl Seat {
         }
     }
 
+    /// The text it shows.
+    pub fn text(&self) -> String {
+        self.texts().query.read()
+    }
+
     /// Shows its `application_name`.
     pub fn application(&self, name: &str) {
         self.texts().application.write(name);

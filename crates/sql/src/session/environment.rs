@@ -84,7 +84,7 @@ impl SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
-            table: SettingsTable::new(user, &shared.given, (txn.wait_limits(), interrupt)),
+            table: SettingsTable::new(user, &shared.given(), (txn.wait_limits(), interrupt)),
             txn,
             characteristics: Characteristics::PLAIN,
             user: user.to_owned(),

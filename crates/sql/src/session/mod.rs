@@ -163,6 +163,24 @@ impl Session {
         parameter_formats: &[i16],
         result_formats: &[i16],
     ) -> Result<(), SqlError> {
+        let bound = self.bind_prepared(portal, statement, parameters, parameter_formats, result_formats);
+        if bound.is_err()
+            && let Ok(planned) = self.find_prepared(statement)
+        {
+            // The statement that the error is about.
+            self.seat.query(planned.number, &planned.text);
+        }
+        bound
+    }
+
+    fn bind_prepared(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameters: &[Option<&[u8]>],
+        parameter_formats: &[i16],
+        result_formats: &[i16],
+    ) -> Result<(), SqlError> {
         let planned = Arc::clone(self.find_prepared(statement)?);
         self.check_allowed(&planned)?;
         let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
@@ -322,11 +340,35 @@ impl Session {
         self.seat.session
     }
 
-    /// Sets a setting from the startup packet.
-    pub fn startup_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        self.environment.table.set_initial(name, value)?;
+    /// Sets a setting that the session begins with; `by_client`: from the startup packet, so that a reload leaves it alone.
+    pub fn startup_setting(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
+        self.environment.table.set_initial(name, value, by_client)?;
         self.show_application();
         Ok(())
+    }
+
+    /// Takes over the settings that sessions begin with now, but for what was SET here or asked for by the client.
+    pub fn reload_settings(&mut self, settings: &[(String, String)]) {
+        self.environment.table.reload(settings, self.shared.given());
+        self.show_application();
+    }
+
+    /// Whether an error of a statement is to be logged.
+    #[must_use]
+    pub fn logs_errors(&self) -> bool {
+        self.environment.table.logs_errors
+    }
+
+    /// The text of the statement that has failed, where it is to be logged; as much as `pg_stat_activity` shows.
+    #[must_use]
+    pub fn failed_statement(&self) -> Option<String> {
+        self.environment.table.logs_failed_statements.then(|| self.seat.text())
+    }
+
+    /// The user.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.environment.user
     }
 
     /// The settings clients are told of at start (ParameterStatus): (name, value).

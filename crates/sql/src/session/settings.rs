@@ -3,6 +3,7 @@
 //! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a typed field, the
 //! others are kept as text. A transaction remembers what to put back: after SET when it rolls back, after SET LOCAL always.
 
+mod reload;
 mod units;
 
 use std::sync::Arc;
@@ -60,10 +61,26 @@ struct Known {
     reported: bool,
 }
 
+impl Known {
+    /// The value where nobody sets it.
+    fn default_for(&self, user: &str) -> String {
+        match self.name {
+            "session_authorization" => user.to_owned(),
+            "statement_memory" => show_memory(default_statement_memory() >> 10),
+            _ => self.default.to_owned(),
+        }
+    }
+}
+
 const fn known(name: &'static str, kind: Kind, default: &'static str, reported: bool) -> Known {
     Known { name, kind, default, reported }
 }
 
+/// What the server's log may be told of, the least urgent first.
+const LOG_LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "info", "notice", "warning", "error", "log",
+    "fatal", "panic",
+];
 const LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning", "error"];
 /// Words that are understood and not offered.
@@ -138,6 +155,8 @@ const KNOWN: &[Known] = &[
     known("listen_addresses", Kind::Given(Change::AtStart), "", false),
     known("lock_timeout", Kind::Time, "0", false),
     known("log_min_duration_statement", Kind::TimeOrNever, "-1", false),
+    known("log_min_error_statement", Kind::Words(LOG_LEVELS), "error", false),
+    known("log_min_messages", Kind::Words(LOG_LEVELS), "warning", false),
     known("log_statement", Kind::Text, "none", false),
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
     known("max_connections", Kind::Given(Change::AtStart), "", false),
@@ -184,8 +203,20 @@ const KNOWN: &[Known] = &[
 struct Undo {
     setting: usize,
     before: String,
+    source: Source,
     /// Put back at commit too.
     local: bool,
+}
+
+/// Where a setting's value comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The server: its settings or the built-in default. A reload changes it.
+    Server,
+    /// The client's startup packet.
+    Client,
+    /// SET in the session.
+    Session,
 }
 
 /// A session's settings.
@@ -194,6 +225,9 @@ pub(crate) struct SettingsTable {
     given: Arc<Given>,
     /// What RESET goes back to: defaults and the startup packet.
     initial: Vec<String>,
+    sources: Vec<Source>,
+    /// Those of `initial`.
+    initial_sources: Vec<Source>,
     undo: Vec<Undo>,
     /// The settings clients follow that have changed since they were last told, and the values they were told.
     changed: Vec<(usize, String)>,
@@ -211,6 +245,10 @@ pub(crate) struct SettingsTable {
     pub transaction_timeout: Option<Duration>,
     /// Statements that take so long or longer are logged.
     pub log_min_duration: Option<Duration>,
+    /// Statements' errors are logged.
+    pub logs_errors: bool,
+    /// With the statement's text.
+    pub logs_failed_statements: bool,
     pub synchronous: bool,
     /// What a new transaction begins with.
     pub defaults: Characteristics,
@@ -297,14 +335,11 @@ impl SettingsTable {
         given: &Arc<Given>,
         (limits, interrupt): (&Arc<WaitLimits>, &Arc<Interrupt>),
     ) -> SettingsTable {
-        let own = |known: &Known| match known.name {
-            "session_authorization" => user.to_owned(),
-            "statement_memory" => show_memory(default_statement_memory() >> 10),
-            _ => known.default.to_owned(),
-        };
-        let values: Vec<String> = KNOWN.iter().map(own).collect();
+        let values: Vec<String> = KNOWN.iter().map(|known| known.default_for(user)).collect();
         let mut table = SettingsTable {
             initial: values.clone(),
+            sources: vec![Source::Server; KNOWN.len()],
+            initial_sources: vec![Source::Server; KNOWN.len()],
             values,
             given: Arc::clone(given),
             least: Some(Severity::Notice),
@@ -319,6 +354,8 @@ impl SettingsTable {
             limits: Arc::clone(limits),
             transaction_timeout: None,
             log_min_duration: None,
+            logs_errors: true,
+            logs_failed_statements: true,
             synchronous: true,
             defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
@@ -410,18 +447,24 @@ impl SettingsTable {
             let message = format!("parameter \"{}\" cannot be changed{when}", known.name);
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
+        let has_value = value.is_some();
         let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
-        let value = self.apply(at, &wanted)?;
-        let before = self.put(at, value);
-        self.undo.push(Undo { setting: at, before, local });
+        let proper = self.apply(at, &wanted)?;
+        let source = if has_value { Source::Session } else { self.initial_sources[at] };
+        let source = std::mem::replace(&mut self.sources[at], source);
+        let before = self.put(at, proper);
+        self.undo.push(Undo { setting: at, before, source, local });
         Ok(())
     }
 
-    /// Sets a setting from the startup packet: RESET goes back to it. The client is told of all settings after that.
-    pub fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+    /// Sets what a session begins with: RESET goes back to it. A reload changes what the server sets, not what the client
+    /// asks for in its startup packet. The client is told of all settings after that.
+    pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
             self.initial[at] = self.values[at].clone();
+            self.sources[at] = if by_client { Source::Client } else { Source::Server };
+            self.initial_sources[at] = self.sources[at];
         }
         self.undo.clear();
         self.changed.clear();
@@ -460,8 +503,14 @@ impl SettingsTable {
             if committed && decided.contains(&change.setting) {
                 continue;
             }
-            if let Ok(value) = self.apply(change.setting, &change.before) {
+            // A reload may have changed meanwhile what is not the session's own.
+            let before = match change.source {
+                Source::Session => change.before,
+                Source::Server | Source::Client => self.initial[change.setting].clone(),
+            };
+            if let Ok(value) = self.apply(change.setting, &before) {
                 self.put(change.setting, value);
+                self.sources[change.setting] = change.source;
             }
         }
     }
@@ -502,6 +551,16 @@ impl SettingsTable {
             "transaction_timeout" => self.transaction_timeout = limit(&proper),
             "log_min_duration_statement" => {
                 self.log_min_duration = parse_time(&proper).map(Duration::from_millis);
+            }
+            "log_min_messages" | "log_min_error_statement" => {
+                if proper == "debug" {
+                    "debug2".clone_into(&mut proper);
+                }
+                let takes_errors = !matches!(proper.as_str(), "log" | "fatal" | "panic");
+                match known.name {
+                    "log_min_messages" => self.logs_errors = takes_errors,
+                    _ => self.logs_failed_statements = takes_errors,
+                }
             }
             "work_mem" | "maintenance_work_mem" | "statement_memory" => {
                 let bytes = parse_memory(known.name, value)? << 10;
@@ -641,8 +700,9 @@ fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
                 _ => lower,
             };
             if !words.contains(&lower.as_str()) {
-                let offered: Vec<&str> =
-                    words.iter().filter(|word| !UNOFFERED.contains(word)).copied().collect();
+                let is_log = words == LOG_LEVELS;
+                let is_offered = |word: &&&str| !UNOFFERED.contains(word) || is_log && **word == "info";
+                let offered: Vec<&str> = words.iter().filter(is_offered).copied().collect();
                 let hint = format!("Available values: {}.", offered.join(", "));
                 return Err(invalid(known.name, value).with_hint(hint));
             }

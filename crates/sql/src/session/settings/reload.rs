@@ -1,0 +1,35 @@
+//! A reload of the server's settings, as a session takes it over.
+
+use std::sync::Arc;
+
+use super::{KNOWN, Kind, SettingsTable, Source, characteristics, position, spelled};
+use crate::database::Given;
+
+impl SettingsTable {
+    /// Takes over what the server sets now. A value that the client's startup packet or a SET decides stays; a RESET of the
+    /// latter goes back to the new one. Values were checked before.
+    pub fn reload(&mut self, settings: &[(String, String)], given: Arc<Given>) {
+        self.given = given;
+        let mut wanted: Vec<String> = KNOWN.iter().map(|known| known.default_for(&self.user)).collect();
+        for (name, value) in settings {
+            if let Some(at) = position(name) {
+                wanted[at].clone_from(value);
+            }
+        }
+        for (at, value) in wanted.into_iter().enumerate() {
+            let known = &KNOWN[at];
+            if matches!(known.kind, Kind::Fixed | Kind::Given(_))
+                || characteristics::SETTINGS.contains(&known.name)
+                || self.initial_sources[at] != Source::Server
+            {
+                continue;
+            }
+            if self.sources[at] == Source::Session {
+                self.initial[at] = spelled(known, &value).unwrap_or(value);
+            } else if let Ok(proper) = self.apply(at, &value) {
+                self.initial[at].clone_from(&proper);
+                self.put(at, proper);
+            }
+        }
+    }
+}
