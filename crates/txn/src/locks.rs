@@ -234,6 +234,8 @@ pub trait Grants {
 
 /// Partitions: enough that unrelated rows seldom share one.
 const PARTITIONS: usize = 1024;
+/// A partition without locks keeps room for so many: a transaction that locks a million rows leaves no memory behind.
+const KEPT_ENTRIES: usize = 32;
 
 struct Partition {
     /// Entries, readable without the lock: whether a writer has to look at all.
@@ -418,6 +420,7 @@ impl LockTable {
         let partition = self.partition(hash);
         // One waiter is the usual case; the vector allocates only for more.
         let (mut first, mut more) = (None, Vec::new());
+        let mut large = HashTable::new();
         {
             let mut table = partition.table.lock();
             let Ok(mut place) = table.find_entry(hash, |entry| entry.tag.as_ref() == tag) else { return };
@@ -442,8 +445,13 @@ impl LockTable {
             if entry.holders.is_empty() && entry.queue.is_empty() {
                 place.remove();
                 partition.count(&table);
+                if table.is_empty() && table.capacity() > KEPT_ENTRIES {
+                    large = std::mem::take(&mut *table);
+                }
             }
         }
+        // Its memory is given back without the lock.
+        drop(large);
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 

@@ -34,6 +34,10 @@ use crate::{Error, restore};
 
 /// Room for a commit or abort record.
 const END_BYTES: usize = 64;
+/// Room for so many locks and savepoints is kept between transactions.
+const KEPT: usize = 256;
+/// The work of giving a lock up, as safe points count it.
+const RELEASE_WORK: usize = 64;
 /// How often, and after how long, a step of a rollback is tried again that failed by an I/O error or for want of frames.
 const RETRIES: u32 = 200;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
@@ -117,7 +121,12 @@ impl Inner {
             if self.ends_hold(&tag, mode) {
                 let modes = (self.number, 1 << mode);
                 self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
+                // A million of them take a tenth of a second.
+                runtime::work::give_way(RELEASE_WORK);
             }
+        }
+        if keep == 0 {
+            held.shrink_to(KEPT);
         }
     }
 
@@ -128,7 +137,10 @@ impl Inner {
         self.slot().set_txid(0);
         self.last_undo.set(UndoPointer::NONE);
         self.last_lsn.set(Lsn::ZERO);
-        self.savepoints.borrow_mut().clear();
+        let mut savepoints = self.savepoints.borrow_mut();
+        savepoints.clear();
+        savepoints.shrink_to(KEPT);
+        drop(savepoints);
         self.pins.borrow_mut().clear();
         self.has_snapshot.set(false);
         self.snapshot.set(NO_SNAPSHOT);
