@@ -43,7 +43,9 @@ const STEPS_MAX: u32 = 32 * STEPS_PER_POINT;
 /// Steps until the next look are meant to take this long.
 const LOOK_NANOS: u64 = SLICE_NANOS / 4;
 /// Steps until the first safe point of work whose pace is unknown.
-pub const FIRST_STEPS: u32 = 8;
+pub const FIRST_STEPS: u32 = 2;
+/// Fewer steps than these need no look at the clock, unless steps are known to be long: most statements have no more.
+const FEW_STEPS: u32 = 8;
 
 /// What a pooled fiber is given to do.
 pub(crate) enum Job {
@@ -351,7 +353,8 @@ pub fn safe_point() {
 #[inline]
 pub fn safe_point_after(steps: u32) -> u32 {
     let Some((worker, fiber)) = current() else { return STEPS_PER_POINT };
-    if steps < STEPS_PER_POINT {
+    let is_slow = fiber.local.interval.get() < STEPS_MAX;
+    if steps < STEPS_PER_POINT && (steps >= FEW_STEPS || is_slow) {
         fiber.time_steps(worker, fiber.local.steps.get() + steps);
     } else {
         fiber.advance(worker, steps);
@@ -400,8 +403,8 @@ impl Fiber {
         let began = self.began(worker);
         if self.is_slice_over(worker, now) {
             self.local.worked.set(self.local.worked.get() + now.saturating_sub(began));
-            // A step that takes slices is timed exactly.
-            self.local.interval.set(self.local.interval.get().min(STEPS_MAX - 1));
+            // The step is a long one, until the next are timed.
+            self.local.interval.set(1);
             self.yield_now(worker);
         }
     }

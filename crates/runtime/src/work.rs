@@ -13,6 +13,7 @@
 //! little earlier than it would have to.
 
 use std::cell::Cell;
+use std::str::Utf8Error;
 
 use crate::fiber;
 use crate::interrupt::{self, Interrupted};
@@ -101,6 +102,36 @@ pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Bytes as text; gives way after each piece of a long one.
+///
+/// # Errors
+/// As [`std::str::from_utf8`].
+#[inline]
+pub fn utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
+    if bytes.len() <= 16 * STRIDE { std::str::from_utf8(bytes) } else { long_utf8(bytes) }
+}
+
+#[cold]
+fn long_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        // A piece ends before a byte that begins a character; of invalid bytes it may end anywhere.
+        let most = rest.len().min(STRIDE);
+        let goes_on = |at: &usize| rest.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+        let end = (most.saturating_sub(3)..=most).rev().find(|at| !goes_on(at)).unwrap_or(most);
+        let (piece, others) = rest.split_at(end);
+        if std::str::from_utf8(piece).is_err() {
+            // Says where, counted from the beginning.
+            return std::str::from_utf8(bytes);
+        }
+        give_way(end);
+        rest = others;
+    }
+    // SAFETY: the bytes are pieces one behind the other, each of which is valid UTF-8, and so is what they make together.
+    // Nobody changed them meanwhile: they are borrowed.
+    Ok(unsafe { std::str::from_utf8_unchecked(bytes) })
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -143,6 +174,22 @@ mod tests {
         // Acquire: pairs with the store above.
         assert!(other_ran.load(Ordering::Acquire));
         runtime.shutdown();
+    }
+
+    #[test]
+    fn long_bytes_are_text_where_short_ones_are() {
+        let mut bytes = "a\u{e9}\u{20ac}\u{1f600}".repeat(100_000).into_bytes();
+        for at in 0..12 {
+            assert_eq!(utf8(&bytes[at..]), std::str::from_utf8(&bytes[at..]));
+            assert_eq!(utf8(&bytes[..bytes.len() - at]), std::str::from_utf8(&bytes[..bytes.len() - at]));
+        }
+        for at in [0, 16_383, 16_384, 16_385, 500_000, 999_999] {
+            for wrong in [0x80, 0xff, b'a'] {
+                let right = std::mem::replace(&mut bytes[at], wrong);
+                assert_eq!(utf8(&bytes), std::str::from_utf8(&bytes), "{wrong} at {at}");
+                bytes[at] = right;
+            }
+        }
     }
 
     #[test]

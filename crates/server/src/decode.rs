@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
             self.rest.iter().position(|&b| b == 0).ok_or(Violation::Body("invalid string in message"))?;
         let (text, rest) = self.rest.split_at(end);
         self.rest = &rest[1..];
-        std::str::from_utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
+        runtime::work::utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
     }
 
     /// A value: its length and bytes, or none where the length is -1.

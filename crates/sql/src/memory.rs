@@ -61,6 +61,8 @@ pub(crate) fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>])
 
 #[cold]
 fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), SqlError> {
+    // What was copied on the way here gave way and left its interrupt.
+    crate::work::tick(0)?;
     let small = matches!(
         function.result,
         oid::BOOL | oid::CHAR | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::OID

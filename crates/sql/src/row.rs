@@ -133,8 +133,8 @@ impl Column {
     /// A variable value from its bytes.
     fn value<'a>(&self, bytes: &'a [u8]) -> Option<Datum<'a>> {
         Some(match self.kind {
-            Kind::Text => Datum::Text(std::str::from_utf8(bytes).ok()?),
-            Kind::Padded => Datum::Padded(std::str::from_utf8(bytes).ok()?),
+            Kind::Text => Datum::Text(runtime::work::utf8(bytes).ok()?),
+            Kind::Padded => Datum::Padded(runtime::work::utf8(bytes).ok()?),
             Kind::Numeric => Datum::Numeric(NumericRef(bytes)),
             Kind::Array => Datum::Array(ArrayRef(bytes)),
             _ => Datum::Bytea(bytes),

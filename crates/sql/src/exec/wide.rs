@@ -61,22 +61,23 @@ fn safe_point(chunk: u32) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Reads a value into `to`, which has its length.
+/// Reads a value into `to`, which has room for it.
 fn read(
     txn: &TxnSession,
     address: TreeAddress,
     pointer: WidePointer,
-    to: &mut [u8],
+    to: &mut bumpalo::collections::Vec<'_, u8>,
     buffer: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let tree = tree(address);
-    for (number, part) in (0..).zip(to.chunks_mut(CHUNK)) {
+    let length = pointer.length as usize;
+    for number in 0..chunks(pointer.length) {
         safe_point(number)?;
         let found = txn.get_written(&tree, &chunk_key(pointer.number, number), buffer).map_err(from_txn)?;
-        if found.is_none() || buffer.len() != part.len() {
+        if found.is_none() || buffer.len() != CHUNK.min(length - to.len()) {
             return Err(lost(pointer));
         }
-        part.copy_from_slice(buffer);
+        to.extend_from_slice_copy(buffer);
     }
     Ok(())
 }
@@ -94,12 +95,13 @@ pub(crate) fn fetch<'x>(
         return Err(lost(pointer));
     }
     memory::ask(length)?;
-    let bytes = bump.try_alloc_slice_fill_copy(length, 0).map_err(|_| {
+    let mut bytes = bumpalo::collections::Vec::new_in(bump);
+    bytes.try_reserve_exact(length).map_err(|_| {
         SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail(format!("Failed on request of size {length}."))
     })?;
-    read(txn, table.wide, pointer, bytes, &mut Vec::with_capacity(CHUNK))?;
-    table.shape().value(column, bytes)
+    read(txn, table.wide, pointer, &mut bytes, &mut Vec::with_capacity(CHUNK))?;
+    table.shape().value(column, bytes.into_bump_slice())
 }
 
 /// The row with the columns that `wanted` names fetched: itself when there is nothing to fetch.

@@ -110,7 +110,7 @@ pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
         6 => Datum::Float4(f32::from_le_bytes(*take(bytes)?)),
         7 => Datum::Float8(f64::from_le_bytes(*take(bytes)?)),
         8 => Datum::Numeric(NumericRef(take_variable(bytes)?)),
-        9 => Datum::Text(std::str::from_utf8(take_variable(bytes)?).ok()?),
+        9 => Datum::Text(runtime::work::utf8(take_variable(bytes)?).ok()?),
         10 => Datum::Bytea(take_variable(bytes)?),
         11 => Datum::Date(i32::from_le_bytes(*take(bytes)?)),
         12 => Datum::Time(i64::from_le_bytes(*take(bytes)?)),
@@ -124,7 +124,7 @@ pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
         16 => Datum::Oid(u32::from_le_bytes(*take(bytes)?)),
         17 => Datum::Uuid(take(bytes)?),
         18 => Datum::Array(ArrayRef(take_variable(bytes)?)),
-        19 => Datum::Padded(std::str::from_utf8(take_variable(bytes)?).ok()?),
+        19 => Datum::Padded(runtime::work::utf8(take_variable(bytes)?).ok()?),
         _ => return None,
     })
 }
