@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The long checks: 500 kill -9 rounds, 10 minutes of mixed load in a pool a tenth of the data, then histories of clients at
-# each isolation level, under kills, DDL and COPY, held against the level.
+# The long checks: 500 kill -9 rounds, 10 minutes of mixed load in a pool a tenth of the data, histories of clients at each
+# isolation level, under kills, DDL and COPY, held against the level, then statements that want more memory than there is,
+# in 1 GiB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ALLCORE_CRASH_ROUNDS=${ALLCORE_CRASH_ROUNDS:-500} \
@@ -9,3 +10,32 @@ ALLCORE_SOAK_SECONDS=${ALLCORE_SOAK_SECONDS:-600} \
   cargo test --release --locked -p allcore --test soak -- --nocapture --include-ignored
 ALLCORE_HISTORY_SECONDS=${ALLCORE_HISTORY_SECONDS:-45} \
   cargo test --release --locked -p allcore --test history -- --nocapture --test-threads=1
+
+# A control group that may have 1 GiB, of version 2 or 1; prints its folder.
+group_of_1_gib() {
+  local root=/sys/fs/cgroup name=allcore-soak.$$
+  if grep -qw memory "$root/cgroup.controllers" 2>/dev/null; then
+    echo +memory >"$root/cgroup.subtree_control" || return 1
+    mkdir "$root/$name" && echo "$root/$name" && echo 1G >"$root/$name/memory.max" &&
+      { [ ! -e "$root/$name/memory.swap.max" ] || echo 0 >"$root/$name/memory.swap.max"; }
+  elif [ -d "$root/memory" ]; then
+    mkdir "$root/memory/$name" && echo "$root/memory/$name" &&
+      echo 1073741824 >"$root/memory/$name/memory.limit_in_bytes"
+  else
+    return 1
+  fi
+}
+memory_cases=(cargo test --release --locked -p allcore --test bounds --test memory)
+"${memory_cases[@]}" --no-run
+if group=$(group_of_1_gib 2>/dev/null); then
+  echo "the memory cases run in $group, which may have 1 GiB"
+  trap 'rmdir "$group" || true' EXIT
+  (
+    echo "$BASHPID" >"$group/cgroup.procs"
+    exec "${memory_cases[@]}" -- --nocapture --test-threads=1
+  )
+else
+  [ -z "${group:-}" ] || rmdir "$group"
+  echo "no control group can be made here: the tests watch the servers' peak of resident memory alone"
+  "${memory_cases[@]}" -- --nocapture --test-threads=1
+fi

@@ -317,6 +317,105 @@ fn the_largest_of_many_is_stopped_and_the_others_go_on() {
 }
 
 #[test]
+fn locks_checks_and_keys_count_and_leave_nothing_behind() {
+    let server = start();
+    let mut client = server.connect();
+    run(
+        &mut client,
+        "create table many (i int primary key); insert into many select generate_series(1, 200000); \
+         create table parents (i int primary key); create table children (i int references parents)",
+    )
+    .unwrap();
+    run(&mut client, "set statement_memory = '4MB'").unwrap();
+    let cases = [
+        // Locks of rows and of numbers.
+        ("begin; select count(*) from (select i from many for update) s", REFUSED),
+        ("begin; select count(pg_advisory_xact_lock(n)) from generate_series(1, 200000) n", REFUSED),
+        // Rows that are checked at the statement's end.
+        ("insert into children select i from many", REFUSED),
+        // Keys that are kept in memory alone.
+        (
+            "with recursive r (n) as (select 1 union select n + 1 from r where n < 200000) select max(n) from r",
+            REFUSED,
+        ),
+        // Keys that go to temporary pages.
+        ("select count(*) from (select distinct i from many) s", Ok("200000")),
+        ("select count(*) from (select i from many union select i from many) s", Ok("200000")),
+        ("select count(*) from many a join many b on a.i = b.i + 1", Ok("199999")),
+        ("select count(*) from many where i not in (select i + 1 from many)", Ok("1")),
+    ];
+    for (text, expected) in cases {
+        let shown: String = text.chars().take(100).collect();
+        let done = run(&mut client, text);
+        assert_eq!(done.as_deref().map_err(String::as_str), expected, "{shown}");
+        assert_eq!(run(&mut client, "rollback; select 1"), Ok("1".to_owned()), "{shown}");
+        assert_bounded(&server, &shown);
+    }
+    // What they held is there again: the session, and the server, can be asked for as much as before.
+    run(&mut client, "reset statement_memory").unwrap();
+    assert_eq!(run(&mut client, "select length(repeat('a', 15000000))"), Ok("15000000".to_owned()));
+}
+
+#[test]
+fn large_messages_and_rows_are_refused_or_fit() {
+    let server = start();
+    beside(&server, || {
+        let mut client = server.connect();
+        client.batch_execute("create table t (v text)").unwrap();
+        let code = |fault: &postgres::Error| fault.code().map(|code| code.code().to_owned());
+        for (size, fits) in [(1 << 20, true), (60 << 20, false)] {
+            let value = "x".repeat(size);
+            let bound = client.query_one("select length($1::text)", &[&value]);
+            match &bound {
+                Ok(row) => assert!(fits && row.get::<_, i32>(0) == size as i32, "{size} bound"),
+                Err(fault) => assert!(!fits && code(fault).as_deref() == Some("53200"), "{size}: {fault}"),
+            }
+            let mut copy = client.copy_in("copy t from stdin").unwrap();
+            let copied = copy.write_all(value.as_bytes()).and_then(|()| copy.write_all(b"\n"));
+            let copied = copied.map_err(|fault| fault.to_string());
+            let copied = copied.and_then(|()| copy.finish().map_err(|fault| format!("{:?}", code(&fault))));
+            assert_eq!(copied.is_ok(), fits, "{size} copied: {copied:?}");
+            assert_bounded(&server, "a large row");
+            assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+        }
+        // Before it has logged in nobody may send much.
+        for _ in 0..20 {
+            let mut socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+            // The server may close before all of it is sent.
+            let sent = socket
+                .write_all(&(100_u32 << 20).to_be_bytes())
+                .and_then(|()| socket.write_all(b"\0\x03\0\0"))
+                .and_then(|()| socket.write_all(&vec![b'x'; 4 << 20]));
+            drop(sent);
+            assert_bounded(&server, "start-up packets of 100 MiB");
+        }
+        assert_eq!(run(&mut client, "select count(*) from t"), Ok("1".to_owned()));
+    });
+    assert_bounded(&server, "large messages");
+}
+
+#[test]
+fn two_thousand_cursors_of_a_transaction_are_refused_or_fit() {
+    let server = start();
+    let mut client = server.connect();
+    let texts = |size: usize| {
+        let one = |number| {
+            format!(
+                "declare c{number} cursor for select n, repeat('x', {size}) from generate_series(1, 1000) n; \
+                 move c{number};"
+            )
+        };
+        format!("begin; {} select 1", (0..2000).map(one).collect::<String>())
+    };
+    for size in [1, 2000] {
+        let done = run(&mut client, &texts(size));
+        assert!(done == Ok("1".to_owned()) || done == Err("53200".to_owned()), "{done:?}");
+        assert_bounded(&server, "2,000 cursors");
+        assert_eq!(run(&mut client, "rollback; select 1"), Ok("1".to_owned()));
+    }
+}
+
+#[test]
 fn the_issue_s_bombs_are_refused() {
     let rows: String = (0..1_000_000).map(|n| format!("({n}),")).collect();
     let values = format!("select count(*) from (values {rows}(0)) v");
