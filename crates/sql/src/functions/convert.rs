@@ -148,7 +148,11 @@ pub(super) fn local_time(context: &EvalContext<'_, '_>, value: Datum<'_>) -> Res
     match value {
         Datum::Date(days) => datetime::date_to_timestamp(days),
         Datum::Timestamp(micros) => Ok(micros),
-        Datum::Timestamptz(micros) => Ok(datetime::to_local(&context.session.settings().time_zone, micros)),
+        Datum::Timestamptz(micros) if datetime::is_infinite(micros) => Ok(micros),
+        Datum::Timestamptz(micros) => datetime::checked_timestamp(Some(datetime::to_local(
+            &context.session.settings().time_zone,
+            micros,
+        ))),
         _ => Err(bad_argument("timestamp")),
     }
 }

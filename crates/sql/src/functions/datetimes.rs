@@ -1,18 +1,17 @@
 //! Functions and operators over dates, times and intervals.
 
 mod fields;
+pub(super) mod made;
 mod zones;
 
 use fields::{extract, truncated, truncated_in_zone, truncated_span};
 
 use super::arguments::{float, give_numeric, give_text, int, interval, text};
-use super::convert::local_time;
 use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::datetime::{
-    self, Civil, DAY, EPOCH_MICROS, HOUR, MINUTE, checked_date, checked_timestamp, days_of, is_infinite,
-    month_days,
+    self, Civil, DAY, Zone, checked_date, checked_timestamp, days_of, is_infinite, month_days,
 };
 use crate::types::{Datum, Interval, oid};
 
@@ -37,33 +36,47 @@ pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
             _ => Ok(infinite),
         };
     }
-    let moved = checked_timestamp(Some(move_months(local, span.months)))?;
-    let days = moved.div_euclid(DAY) + i64::from(span.days);
-    let moved = days.checked_mul(DAY).and_then(|days| days.checked_add(moved.rem_euclid(DAY)));
-    checked_timestamp(checked_timestamp(moved)?.checked_add(span.micros))
+    let moved = checked_timestamp(move_months(local, span.months))?;
+    checked_timestamp(checked_timestamp(move_days(moved, span.days))?.checked_add(span.micros))
 }
 
-fn move_months(local: i64, months: i32) -> i64 {
+fn move_days(local: i64, days: i32) -> Option<i64> {
+    let days = local.div_euclid(DAY) + i64::from(days);
+    days.checked_mul(DAY)?.checked_add(local.rem_euclid(DAY))
+}
+
+/// The same day of another month, or its last one.
+fn move_months(local: i64, months: i32) -> Option<i64> {
     if months == 0 {
-        return local;
+        return Some(local);
     }
     let civil = Civil::of(local);
     let index = civil.year * 12 + civil.month - 1 + i64::from(months);
     let (year, month) = (index.div_euclid(12), index.rem_euclid(12) + 1);
     let day = civil.day.min(month_days(year, month));
-    // Out of range values saturate and are refused by the caller's check.
-    days_of(year, month, day).saturating_mul(DAY).saturating_add(civil.micros)
+    days_of(year, month, day).checked_mul(DAY)?.checked_add(civil.micros)
 }
 
 /// A timestamptz moved: months and days by the session's calendar, the rest by the clock.
 pub fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -> Result<i64> {
-    if is_infinite(instant) || span.is_infinite() || (span.months == 0 && span.days == 0) {
+    add_interval_in(&cx.session.settings().time_zone, instant, span)
+}
+
+/// The same by a zone's calendar: first months, then days, each of them to an instant that there is.
+fn add_interval_in(zone: &Zone, instant: i64, span: Interval) -> Result<i64> {
+    if is_infinite(instant) || span.is_infinite() {
         return add_interval(instant, span);
     }
-    let zone = &cx.session.settings().time_zone;
-    let local = datetime::to_local(zone, instant);
-    let moved = add_interval(local, Interval { micros: 0, ..span })?;
-    checked_timestamp(datetime::to_instant(zone, moved)?.checked_add(span.micros))
+    let mut moved = instant;
+    if span.months != 0 {
+        let local = move_months(datetime::to_local(zone, moved), span.months);
+        moved = datetime::to_instant(zone, local.ok_or_else(datetime::timestamp_out_of_range)?)?;
+    }
+    if span.days != 0 {
+        let local = move_days(datetime::to_local(zone, moved), span.days);
+        moved = datetime::to_instant(zone, local.ok_or_else(datetime::timestamp_out_of_range)?)?;
+    }
+    checked_timestamp(moved.checked_add(span.micros))
 }
 
 fn stamp(value: Datum<'_>) -> Result<i64> {
@@ -133,7 +146,7 @@ fn age(left: i64, right: i64) -> Result<Interval> {
     }
     if days < 0 {
         // The month that is borrowed from is the earlier date's.
-        days += if left >= right { month_days(b.year, b.month) } else { month_days(a.year, a.month) };
+        days += month_days(b.year, b.month);
         months -= 1;
     }
     let sign = if left >= right { 1 } else { -1 };
@@ -152,35 +165,16 @@ fn code_date_part<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<D
         Datum::Date(_) => Datum::Timestamp(stamp(a[1])?),
         other => other,
     };
-    Ok(extract(cx, a[0], value)?.map_or(Datum::Null, |number| Datum::Float8(number.to_f64())))
-}
-
-fn make_date(a: &[Datum<'_>]) -> Result<i64> {
-    let (year, month, day) = (int(a[0])?, int(a[1])?, int(a[2])?);
-    let astronomical = if year < 0 { year + 1 } else { year };
-    if year == 0 || !(1..=12).contains(&month) || day < 1 || day > month_days(astronomical, month) {
-        return Err(SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
-        ));
-    }
-    Ok(days_of(astronomical, month, day))
-}
-
-fn make_clock(hour: i64, minute: i64, second: f64) -> Result<i64> {
-    let micros = (second * 1e6).round_ties_even() as i64;
-    let total = hour * HOUR + minute * MINUTE + micros;
-    if !(0..=24).contains(&hour)
-        || !(0..60).contains(&minute)
-        || !(0.0..=60.0).contains(&second)
-        || total > DAY
-    {
-        return Err(SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("time field value out of range: {hour}:{minute:02}:{second:02}"),
-        ));
-    }
-    Ok(total)
+    let number = |unit| Ok::<_, SqlError>(extract(cx, unit, value)?.map(|number| number.to_f64()));
+    // Seconds and milliseconds are summed as floats, which shows in the last digits.
+    let part = match fields::unit_of(text(a[0])?) {
+        "second" => number(Datum::Text("us"))?.map(|micros| (micros / 1e6).trunc() + micros % 1e6 / 1e6),
+        "milliseconds" => {
+            number(Datum::Text("us"))?.map(|micros| (micros / 1e6).trunc() * 1e3 + micros % 1e6 / 1e3)
+        }
+        _ => number(a[0])?,
+    };
+    Ok(part.map_or(Datum::Null, Datum::Float8))
 }
 
 fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval) -> Result<Datum<'a>> {
@@ -192,7 +186,8 @@ fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval)
                 "cannot add infinite interval to time",
             ));
         }
-        Datum::Time(micros) => Datum::Time((micros + span.micros % DAY).rem_euclid(DAY)),
+        // The clock goes round; so does a sum beyond 64 bits, as in PostgreSQL.
+        Datum::Time(micros) => Datum::Time(micros.wrapping_add(span.micros).rem_euclid(DAY)),
         other => Datum::Timestamp(add_interval(stamp(other)?, span)?),
     })
 }
@@ -208,7 +203,18 @@ macro_rules! moved {
                 .stable()
                 .op("+"),
             func("minus_interval", &[$type, SPAN], $result, |cx, a| {
-                span_plus(cx, a[0], interval(a[1])?.negate()?)
+                let span = interval(a[1])?;
+                match a[0] {
+                    Datum::Time(_) if span.is_infinite() => Err(SqlError::new(
+                        SqlState::DATETIME_FIELD_OVERFLOW,
+                        "cannot subtract infinite interval from time",
+                    )),
+                    Datum::Time(micros) => Ok(Datum::Time(micros.wrapping_sub(span.micros).rem_euclid(DAY))),
+                    _ => {
+                        stamp(a[0])?;
+                        span_plus(cx, a[0], span.negate()?)
+                    }
+                }
             })
             .stable()
             .op("-"),
@@ -239,24 +245,21 @@ fn local_now(cx: &EvalContext<'_, '_>) -> i64 {
     datetime::to_local(&cx.session.settings().time_zone, now(cx))
 }
 
+/// A timestamp, or a timestamptz in the session's zone, perhaps out of range.
+fn local_of(cx: &EvalContext<'_, '_>, value: Datum<'_>) -> Result<i64> {
+    match value {
+        Datum::Timestamptz(instant) => Ok(datetime::to_local(&cx.session.settings().time_zone, instant)),
+        other => stamp(other),
+    }
+}
+
 fn code_age<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    age(local_time(cx, a[0])?, local_time(cx, a[1])?).map(Datum::Interval)
+    age(local_of(cx, a[0])?, local_of(cx, a[1])?).map(Datum::Interval)
 }
 
 fn code_age_today<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let today = local_now(cx).div_euclid(DAY) * DAY;
-    age(today, local_time(cx, a[0])?).map(Datum::Interval)
-}
-
-fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let seconds = float(a[0])?;
-    if seconds.is_infinite() {
-        return Ok(Datum::Timestamptz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
-    }
-    let micros = (seconds * 1e6).round_ties_even();
-    let in_i64 = micros.abs() < 9.2e18;
-    let since = in_i64.then_some(micros as i64).and_then(|micros| micros.checked_sub(EPOCH_MICROS));
-    checked_timestamp(since).map(Datum::Timestamptz)
+    age(today, local_of(cx, a[0])?).map(Datum::Interval)
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -286,7 +289,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("date_mii", &[DATE, oid::INT4], DATE, |_, a| date_plus(a[0], -int(a[1])?)).op("-"),
     func("date_mi", &[DATE, DATE], oid::INT4, |_, a| days_between(date(a[0])?, date(a[1])?)).op("-"),
     func("datetime_pl", &[DATE, TIME], STAMP, |_, a| {
-        checked_timestamp(stamp(a[0])?.checked_add(stamp(a[1])?)).map(Datum::Timestamp)
+        let midnight = stamp(a[0])?;
+        if is_infinite(midnight) {
+            return Ok(Datum::Timestamp(midnight));
+        }
+        checked_timestamp(midnight.checked_add(stamp(a[1])?)).map(Datum::Timestamp)
     })
     .op("+"),
     func("timestamp_mi", &[STAMP, STAMP], SPAN, |_, a| difference(a)).op("-"),
@@ -300,7 +307,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })
     .op("+"),
     func("interval_mi", &[SPAN, SPAN], SPAN, |_, a| {
-        interval(a[0])?.plus(interval(a[1])?.negate()?).map(Datum::Interval)
+        interval(a[0])?.minus(interval(a[1])?).map(Datum::Interval)
     })
     .op("-"),
     func("interval_um", &[SPAN], SPAN, |_, a| interval(a[0])?.negate().map(Datum::Interval)).op("-"),
@@ -331,7 +338,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("date_part", &[TEXT, STAMPTZ], F8, code_date_part).stable(),
     func("date_part", &[TEXT, SPAN], F8, code_date_part),
     func("date_trunc", &[TEXT, STAMP], STAMP, |_, a| {
-        truncated(text(a[0])?, stamp(a[1])?, "timestamp without time zone").map(Datum::Timestamp)
+        let start = truncated(text(a[0])?, stamp(a[1])?, "timestamp without time zone")?;
+        if is_infinite(start) { Ok(start) } else { checked_timestamp(Some(start)) }.map(Datum::Timestamp)
     }),
     func("date_trunc", &[TEXT, STAMPTZ], STAMPTZ, |cx, a| {
         let zone = &cx.session.settings().time_zone;
@@ -366,29 +374,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         datetime::to_instant(&cx.session.settings().time_zone, stamp(a[0])?).map(Datum::Timestamptz)
     })
     .stable(),
-    func("timezone", &[STAMPTZ], STAMP, |cx, a| {
-        Ok(Datum::Timestamp(datetime::to_local(&cx.session.settings().time_zone, stamp(a[0])?)))
-    })
-    .stable(),
+    func("timezone", &[STAMPTZ], STAMP, |cx, a| super::convert::local_time(cx, a[0]).map(Datum::Timestamp))
+        .stable(),
     func("justify_hours", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_hours().map(Datum::Interval)),
     func("justify_days", &[SPAN], SPAN, |_, a| interval(a[0])?.justify_days().map(Datum::Interval)),
     func("justify_interval", &[SPAN], SPAN, |_, a| interval(a[0])?.justify().map(Datum::Interval)),
-    func("isfinite", &[DATE], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
+    func("isfinite", &[DATE], oid::BOOL, |_, a| {
+        Ok(Datum::Bool(!matches!(a[0], Datum::Date(i32::MIN | i32::MAX))))
+    }),
     func("isfinite", &[STAMP], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
     func("isfinite", &[STAMPTZ], oid::BOOL, |_, a| Ok(Datum::Bool(!is_infinite(stamp(a[0])?)))),
     func("isfinite", &[SPAN], oid::BOOL, |_, a| Ok(Datum::Bool(!interval(a[0])?.is_infinite()))),
-    func("make_date", &[oid::INT4, oid::INT4, oid::INT4], DATE, |_, a| {
-        checked_date(make_date(a)?).map(Datum::Date)
-    }),
-    func("make_time", &[oid::INT4, oid::INT4, F8], TIME, |_, a| {
-        make_clock(int(a[0])?, int(a[1])?, float(a[2])?).map(Datum::Time)
-    }),
-    func("make_timestamp", &[oid::INT4, oid::INT4, oid::INT4, oid::INT4, oid::INT4, F8], STAMP, |_, a| {
-        let clock = make_clock(int(a[3])?, int(a[4])?, float(a[5])?)?;
-        checked_timestamp(make_date(a)?.checked_mul(DAY).and_then(|days| days.checked_add(clock)))
-            .map(Datum::Timestamp)
-    }),
-    func("to_timestamp", &[F8], STAMPTZ, |_, a| to_timestamp(a)),
     func("timeofday", &[], TEXT, |cx, _| {
         let mut out = Vec::new();
         datetime::write_timestamptz(cx.session.clock_time(), cx.session.settings(), &mut out);

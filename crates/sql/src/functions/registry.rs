@@ -17,10 +17,11 @@ struct Registry {
 /// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
 const FIRST_OID: u32 = 9000;
 
-static LISTS: [&[Function]; 11] = [
+static LISTS: [&[Function]; 12] = [
     arrays::FUNCTIONS,
     catalog::FUNCTIONS,
     datetimes::FUNCTIONS,
+    datetimes::made::FUNCTIONS,
     maths::FUNCTIONS,
     numbers::FUNCTIONS,
     patterns::FUNCTIONS,

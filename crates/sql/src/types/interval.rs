@@ -75,6 +75,18 @@ impl Interval {
         )
     }
 
+    /// self - other
+    pub fn minus(self, other: Interval) -> Result<Interval, SqlError> {
+        if self.is_infinite() || other.is_infinite() {
+            return self.plus(other.negate()?);
+        }
+        Interval::checked(
+            self.months.checked_sub(other.months),
+            self.days.checked_sub(other.days),
+            self.micros.checked_sub(other.micros),
+        )
+    }
+
     fn checked(months: Option<i32>, days: Option<i32>, micros: Option<i64>) -> Result<Interval, SqlError> {
         match (months, days, micros) {
             (Some(months), Some(days), Some(micros)) => {
@@ -129,7 +141,8 @@ impl Interval {
         }
         let total_days = days.trunc() + month_days.trunc() + day_carry;
         let micros = (scale(self.micros as f64) + seconds * 1e6).round_ties_even();
-        if total_days.abs() > 2_147_483_647.0 || micros.abs() >= 9.223_372_036_854_775e18 {
+        let in_i64 = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros);
+        if total_days.abs() > 2_147_483_647.0 || !in_i64 {
             return Err(interval_out_of_range());
         }
         Ok(Interval { months: months.trunc() as i32, days: total_days as i32, micros: micros as i64 })

@@ -42,7 +42,7 @@ const UNITS: [(&str, &[&str]); 22] = [
 ];
 
 /// A unit by the name used here, or as it is. Ten letters tell a name.
-fn unit_of(unit: &str) -> &str {
+pub(super) fn unit_of(unit: &str) -> &str {
     let sought = unit.as_bytes();
     let sought = &sought[..sought.len().min(10)];
     let same = |name: &str| name.as_bytes()[..name.len().min(10)].eq_ignore_ascii_case(sought);
@@ -95,7 +95,7 @@ fn unknown_stretch(unit: &str, type_name: &str) -> SqlError {
     }
 }
 
-/// A local timestamp without what is smaller than a unit.
+/// A local timestamp without what is smaller than a unit, perhaps out of range.
 pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
     let infinite = is_infinite(local).then_some(local);
     let local = infinite.map_or(local, |_| 0);
@@ -119,7 +119,7 @@ pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> 
         "millennium" => start_of_year((civil.year - 1).div_euclid(1000) * 1000 + 1),
         _ => return Err(unknown_stretch(unit, type_name)),
     };
-    infinite.map_or_else(|| checked_timestamp(Some(start)), Ok)
+    Ok(infinite.unwrap_or(start))
 }
 
 /// An instant without what is smaller than a unit in a zone.
@@ -209,17 +209,27 @@ fn date_part_of(unit: &str, days: i64, type_name: &str) -> Result<Numeric> {
     }))
 }
 
+/// A field of a time of day.
+fn clock_field(unit: &str, micros: i64, type_name: &str) -> Result<Numeric> {
+    Ok(match unit_of(unit) {
+        "hour" => Numeric::from(micros / HOUR),
+        "minute" => Numeric::from(micros / MINUTE % 60),
+        "second" => scaled(micros % MINUTE, 6),
+        "milliseconds" => scaled(micros % MINUTE, 3),
+        "microseconds" => Numeric::from(micros % MINUTE),
+        _ => return Err(unknown_unit(unit, type_name)),
+    })
+}
+
 /// A field of a local timestamp; `offset` in seconds for timestamptz.
 fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
     let (days, micros) = (local.div_euclid(DAY), local.rem_euclid(DAY));
     let whole = |value: i64| Ok(Numeric::from(value));
     match unit_of(unit) {
         "epoch" => Ok(Numeric::finite((i128::from(instant) + i128::from(EPOCH_MICROS)).into(), 6)),
-        "hour" => whole(micros / HOUR),
-        "minute" => whole(micros / MINUTE % 60),
-        "second" => Ok(scaled(micros % MINUTE, 6)),
-        "milliseconds" => Ok(scaled(micros % MINUTE, 3)),
-        "microseconds" => whole(micros % MINUTE),
+        "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
+            clock_field(unit, micros, type_name)
+        }
         "julian" => {
             Ok(Numeric::from(days + JULIAN_2000).add(&Numeric::from(micros).divide(&Numeric::from(DAY))?))
         }
@@ -313,13 +323,8 @@ pub(super) fn extract(
     let unit = text(unit)?;
     match value {
         Datum::Interval(span) => interval_field(unit, span),
-        Datum::Time(micros) => match unit_of(unit) {
-            "epoch" => Ok(Some(scaled(micros, 6))),
-            "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
-                field(unit, micros, micros, None, "time without time zone").map(Some)
-            }
-            _ => Err(unknown_unit(unit, "time without time zone")),
-        },
+        Datum::Time(micros) if unit_of(unit) == "epoch" => Ok(Some(scaled(micros, 6))),
+        Datum::Time(micros) => clock_field(unit, micros, "time without time zone").map(Some),
         Datum::Date(days) => date_field(unit, days),
         Datum::Timestamp(local) if is_infinite(local) => {
             infinite_field(unit, local > 0, "timestamp without time zone")

@@ -4,7 +4,7 @@ use super::Result;
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::Interval;
-use crate::types::datetime::{Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
+use crate::types::datetime::{self, Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
 
 fn refused(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -36,6 +36,19 @@ pub(super) fn from_local(cx: &EvalContext<'_, '_>, name: &str, local: i64) -> Re
         Abbreviation::Zone(zone) => zone.offset_of_local(local),
     };
     checked_timestamp(local.checked_sub(seconds * SECOND))
+}
+
+/// The same where the zone may be an offset (`+05:30`).
+pub(super) fn from_local_or_offset(cx: &EvalContext<'_, '_>, name: &str, local: i64) -> Result<i64> {
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let error = refused(format!("invalid input syntax for type numeric time zone: \"{name}\""));
+        return Err(error.with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+    }
+    match datetime::offset(name) {
+        Some(Some(seconds)) => checked_timestamp(local.checked_sub(seconds * SECOND)),
+        Some(None) => Err(refused(format!("numeric time zone \"{name}\" out of range"))),
+        None => from_local(cx, name, local),
+    }
 }
 
 /// The local time in a zone of an instant.

@@ -175,6 +175,15 @@ pub fn timestamp_to_date(micros: i64) -> i32 {
     }
 }
 
+/// Seconds east of UTC that `+hh[:mm[:ss]]` says; None where the text is no offset, nothing within where it is too far.
+pub fn offset(text: &str) -> Option<Option<i64>> {
+    match digits::offset(text) {
+        Ok(seconds) => Some(Some(seconds)),
+        Err(Problem::Displacement) => Some(None),
+        Err(_) => None,
+    }
+}
+
 /// Seconds east of UTC in a zone at an instant.
 pub fn offset_at(zone: &Zone, micros: i64) -> i64 {
     zone.offset_at(micros)

@@ -256,14 +256,14 @@ impl Zone {
 const CYCLE: i64 = 400;
 
 fn instant(micros: i64) -> Timestamp {
-    let mut unix = micros.saturating_add(EPOCH_MICROS);
-    let last = Timestamp::MAX.as_microsecond();
-    if unix > last {
+    let last = Timestamp::MAX.as_microsecond() - EPOCH_MICROS;
+    let mut micros = micros;
+    if micros > last {
         // A zone's rules go on for ever: the same moment of an earlier cycle has the same offset.
         let cycle = days_of(2000 + CYCLE, 1, 1) * DAY;
-        unix -= ((unix - last) / cycle + 1) * cycle;
+        micros -= ((micros - last) / cycle + 1) * cycle;
     }
-    Timestamp::from_microsecond(unix).unwrap_or(if unix < 0 { Timestamp::MIN } else { Timestamp::MAX })
+    Timestamp::from_microsecond(micros.saturating_add(EPOCH_MICROS)).unwrap_or(Timestamp::MIN)
 }
 
 /// When summer time begins and ends where a description does not say it: as in the United States.
