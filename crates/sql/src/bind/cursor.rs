@@ -78,7 +78,8 @@ impl Binder<'_> {
         let backward = matches!(&query.body, Body::Query { root, .. } if locking.is_none() && runs_backward(root, functions));
         let scroll = given(CURSOR_SCROLL) || !given(CURSOR_NO_SCROLL) && backward;
         let name = declare.portalname.clone();
-        Ok(Command::DeclareCursor(DeclareCursor { name, query, hold, scroll }))
+        let text = self.request.text.to_owned();
+        Ok(Command::DeclareCursor(DeclareCursor { name, text, query, hold, scroll }))
     }
 }
 

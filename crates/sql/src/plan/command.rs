@@ -590,6 +590,8 @@ pub enum Reindex {
 pub struct DeclareCursor {
     /// Its name.
     pub name: String,
+    /// The text that declares it.
+    pub text: String,
     /// The query.
     pub query: Arc<Statement>,
     /// WITH HOLD.

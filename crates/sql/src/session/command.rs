@@ -138,9 +138,12 @@ impl Session {
             Command::Fetch { name, way, skip } => self.fetch(name, *way, *skip, client)?,
             Command::CloseCursor(name) => {
                 match name {
-                    None => self.portals.clear(),
+                    None => self.environment.portals.clear(),
                     Some(name) => {
-                        self.portals.remove(name).ok_or_else(|| super::cursor::no_cursor(name))?;
+                        self.environment
+                            .portals
+                            .remove(name)
+                            .ok_or_else(|| super::cursor::no_cursor(name))?;
                     }
                 }
                 client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
@@ -181,7 +184,7 @@ impl Session {
         Ok(match what {
             Discard::All => {
                 self.refuse_block("DISCARD ALL")?;
-                self.portals.clear();
+                self.environment.portals.clear();
                 self.forget_prepared();
                 self.environment.discard();
                 self.environment.table.reset_all()?;

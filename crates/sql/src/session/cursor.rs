@@ -25,11 +25,11 @@ impl Session {
         values: &[Datum<'_>],
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        let DeclareCursor { name, query, hold, scroll } = declare;
+        let DeclareCursor { name, text, query, hold, scroll } = declare;
         if !hold && !self.block.outlasts_statement() {
             self.require_block("DECLARE CURSOR")?;
         }
-        if self.portals.contains_key(name) {
+        if self.environment.portals.contains_key(name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
@@ -45,13 +45,17 @@ impl Session {
             uses: Vec::new(),
             first_parameter: None,
         };
-        let planned = Planned::new("", &[], Some(compiled), 0);
+        let planned = Planned::new(text, &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);
+        // Its rows are computed once.
+        portal.done = true;
         portal.held = *hold;
+        portal.scrollable = *scroll;
+        portal.created = self.environment.statement_time;
         portal.number = self.block.number_portal();
-        self.portals.insert(name.to_owned(), portal);
+        self.environment.portals.insert(name.to_owned(), portal);
         Ok(())
     }
 
@@ -64,13 +68,25 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
         // A portal of the extended protocol may be one that was not executed yet.
-        let mut portal = std::mem::take(self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
+        let mut portal =
+            std::mem::take(self.environment.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
         let filled = match portal.failed {
             true => Err(super::not_runnable(name)),
             false => self.fill_portal(&mut portal, client),
         };
-        let portal = self.portals.entry(name.to_owned()).insert_entry(portal).into_mut();
-        filled?;
+        let done = filled.and_then(|()| self.fetch_from(&mut portal, way, skip, client));
+        self.environment.portals.insert(name.to_owned(), portal);
+        done
+    }
+
+    /// [`Session::fetch`] from a portal whose rows are there.
+    fn fetch_from(
+        &self,
+        portal: &mut Portal,
+        way: Way,
+        skip: bool,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
         let columns = portal.planned.as_ref().and_then(super::columns_of).unwrap_or_else(|| [].into());
         if !skip {
             client.columns(&columns, &[]);

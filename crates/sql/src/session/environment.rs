@@ -11,8 +11,10 @@ use txn::{TableLock, TxnSession, Wait};
 
 use super::characteristics::Characteristics;
 use super::client::Notice;
+use super::plans::Planned;
+use super::portal::Portal;
 use super::settings::SettingsTable;
-use crate::catalog::pg_catalog::{Activity, Lock, Setting, System};
+use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
@@ -58,6 +60,8 @@ pub(crate) struct SessionEnvironment {
     pub session: u32,
     /// When the statement came.
     pub statement_time: i64,
+    /// The named portals, cursors among them.
+    pub portals: HashMap<String, Portal>,
     /// What functions left for after the statement.
     pub deferred: RefCell<Vec<Deferred>>,
     /// State of a seeded random().
@@ -90,6 +94,7 @@ impl SessionEnvironment {
             user: user.to_owned(),
             session,
             statement_time: 0,
+            portals: HashMap::new(),
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
@@ -358,6 +363,21 @@ impl System for SessionEnvironment {
             waits: seen.awaited.map(Awaited::names),
         };
         sessions.iter().map(activity).collect()
+    }
+
+    fn cursors(&self) -> Vec<Cursor> {
+        let named =
+            self.portals.iter().filter_map(|(name, portal)| Some((name, portal, portal.planned.as_ref()?)));
+        let mut portals: Vec<_> = named.collect();
+        portals.sort_by_key(|(_, portal, _)| portal.number);
+        let cursor = |(name, portal, planned): (&String, &Portal, &Arc<Planned>)| Cursor {
+            name: name.clone(),
+            statement: planned.text.to_string(),
+            holdable: portal.held,
+            scrollable: portal.scrollable,
+            created: portal.created,
+        };
+        portals.into_iter().map(cursor).collect()
     }
 
     fn locks(&self) -> Vec<Lock> {

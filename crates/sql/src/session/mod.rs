@@ -63,7 +63,6 @@ pub struct Session {
     prepared_bytes: usize,
     /// The unnamed statement.
     unnamed: Option<Arc<Planned>>,
-    portals: HashMap<String, Portal>,
     /// The unnamed portal, whose buffers are used again. None while it runs: moving the box costs no copy of it.
     current: Option<Box<Portal>>,
     /// The last tag of a query, whose buffer is used again.
@@ -95,7 +94,6 @@ impl Session {
             prepared: HashMap::new(),
             prepared_bytes: 0,
             unnamed: None,
-            portals: HashMap::new(),
             current: Some(Box::default()),
             tag: String::new(),
             interrupt: Arc::clone(interrupt),
@@ -214,13 +212,14 @@ impl Session {
         }
         let target = match portal {
             "" => self.current.get_or_insert_default(),
-            _ if self.portals.contains_key(portal) => {
+            _ if self.environment.portals.contains_key(portal) => {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
             _ => {
-                let target = self.portals.entry(portal.to_owned()).or_default();
+                let target = self.environment.portals.entry(portal.to_owned()).or_default();
                 target.number = self.block.number_portal();
+                target.created = self.environment.statement_time;
                 target
             }
         };
@@ -253,7 +252,7 @@ impl Session {
     pub fn portal_formats(&self, name: &str) -> &[i16] {
         match name {
             "" => self.current.as_deref(),
-            _ => self.portals.get(name),
+            _ => self.environment.portals.get(name),
         }
         .map_or(&[], |portal| &portal.formats)
     }
@@ -270,7 +269,9 @@ impl Session {
         let begun = self.begin_duration();
         let mut taken = match portal {
             "" => self.current.take().ok_or_else(|| no_portal(portal))?,
-            _ => Box::new(std::mem::take(self.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?)),
+            _ => Box::new(std::mem::take(
+                self.environment.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?,
+            )),
         };
         let done = match &taken.planned {
             Some(_) if taken.failed => Err(not_runnable(portal)),
@@ -288,7 +289,7 @@ impl Session {
             "" => self.current = Some(taken),
             // The statement itself may have closed all portals, at the end of its transaction.
             _ => {
-                if let Some(place) = self.portals.get_mut(portal) {
+                if let Some(place) = self.environment.portals.get_mut(portal) {
                     *place = *taken;
                 }
             }
@@ -316,7 +317,7 @@ impl Session {
                 }
             }
             _ => {
-                self.portals.remove(name);
+                self.environment.portals.remove(name);
             }
         }
     }
@@ -409,7 +410,7 @@ impl Session {
             && let Body::Command(command) = &compiled.statement.body
             && let Command::Fetch { name, skip: false, .. } = &**command
         {
-            return self.portals.get(name)?.planned.as_ref().and_then(columns_of);
+            return self.environment.portals.get(name)?.planned.as_ref().and_then(columns_of);
         }
         columns_of(planned)
     }
@@ -426,7 +427,8 @@ impl Session {
     }
 
     fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {
-        let portal = if name.is_empty() { self.current.as_deref() } else { self.portals.get(name) };
+        let portal =
+            if name.is_empty() { self.current.as_deref() } else { self.environment.portals.get(name) };
         portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
     }
 
@@ -476,7 +478,7 @@ impl Session {
             // It came too late for its statement, which has given back what it held.
             self.interrupt.clear(Reason::Memory);
         }
-        if self.status() == b'I' && self.portals.is_empty() {
+        if self.status() == b'I' && self.environment.portals.is_empty() {
             runtime::account::settle(self.prepared_bytes as i64);
         }
     }

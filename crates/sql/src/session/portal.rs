@@ -30,6 +30,10 @@ pub(super) struct Portal {
     pub failed: bool,
     /// A cursor WITH HOLD, which outlives its transaction when that commits.
     pub held: bool,
+    /// FETCH may move it backward.
+    pub scrollable: bool,
+    /// When the statement that made it came.
+    pub created: i64,
     /// Its number among the session's named portals, in the order they were made: whoever goes back to a savepoint drops
     /// the later ones.
     pub number: u64,
@@ -71,6 +75,7 @@ impl Portal {
         self.done = false;
         self.failed = false;
         self.held = false;
+        self.scrollable = false;
         self.formats.clear();
         self.bytes.clear();
         self.parameters.clear();

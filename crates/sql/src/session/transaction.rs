@@ -294,7 +294,7 @@ impl Session {
     fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
-        self.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
+        self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
         if let Some(current) = &mut self.current {
             current.kept = None;
         }
@@ -332,7 +332,7 @@ impl Session {
         }
         let committed = commit && ended.is_ok();
         if !committed {
-            self.portals.retain(|_, portal| portal.number < first_portal);
+            self.environment.portals.retain(|_, portal| portal.number < first_portal);
         }
         self.environment.table.end(committed, 0);
         if !self.block.created.is_empty() || self.block.dropped {
@@ -389,7 +389,7 @@ impl Session {
         let _ = match self.block.savepoints.len() {
             0 => {
                 let first = self.block.first_portal;
-                self.portals.retain(|_, portal| portal.held && portal.number < first);
+                self.environment.portals.retain(|_, portal| portal.held && portal.number < first);
                 self.block.empty = self.environment.txn.rollback().is_ok();
                 self.forget_definitions();
                 self.environment.table.end(false, 0);
@@ -467,7 +467,7 @@ impl Session {
     fn take_back_to(&mut self, at: usize) -> Result<(), SqlError> {
         let &Savepoint { id, definitions, settings, characteristics, portals, .. } =
             &self.block.savepoints[at];
-        self.portals.retain(|_, portal| portal.number < portals);
+        self.environment.portals.retain(|_, portal| portal.number < portals);
         self.environment.characteristics = characteristics;
         self.environment.txn.rollback_to(id).map_err(from_txn)?;
         if let Some((base, overlay)) = &mut self.block.overlay {

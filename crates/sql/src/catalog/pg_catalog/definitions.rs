@@ -310,6 +310,11 @@ pub(super) static PG_CATALOG: &[Definition] = &[
          most_common_elems:25 most_common_elem_freqs:1009 elem_count_histogram:1009 \
          range_length_histogram:25 range_empty_frac:700 range_bounds_histogram:25",
     ),
+    view(
+        "pg_cursors",
+        12_015,
+        "name:25 statement:25 is_holdable:16 is_binary:16 is_scrollable:16 creation_time:1184",
+    ),
 ];
 
 /// The relations of information_schema.

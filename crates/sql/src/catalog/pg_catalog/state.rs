@@ -20,6 +20,10 @@ pub trait System {
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
     }
+    /// The session's cursors, for pg_cursors.
+    fn cursors(&self) -> Vec<Cursor> {
+        Vec::new()
+    }
     /// The locks held and awaited, for pg_locks.
     fn locks(&self) -> Vec<Lock> {
         Vec::new()
@@ -64,6 +68,21 @@ pub struct Activity {
     pub changed: i64,
     /// What it waits for: type and name.
     pub waits: Option<(&'static str, &'static str)>,
+}
+
+/// A row of pg_cursors.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    /// Its name.
+    pub name: String,
+    /// The text that made it.
+    pub statement: String,
+    /// It outlives its transaction.
+    pub holdable: bool,
+    /// FETCH may move it backward.
+    pub scrollable: bool,
+    /// When it was made, in microseconds since 2000-01-01 UTC.
+    pub created: i64,
 }
 
 /// What a row of pg_locks is on.

@@ -75,6 +75,19 @@ pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) {
     }
 }
 
+pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) {
+    for cursor in system.cursors() {
+        rows.add(vec![
+            ("name", text(cursor.name)),
+            ("statement", text(cursor.statement)),
+            ("is_holdable", yes(cursor.holdable)),
+            ("is_binary", yes(false)),
+            ("is_scrollable", yes(cursor.scrollable)),
+            ("creation_time", Value::Timestamptz(cursor.created)),
+        ]);
+    }
+}
+
 pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) {
     for lock in system.locks() {
         let own = lock.database.map_or(Value::Null, oid);
