@@ -72,3 +72,57 @@ select * into y from t;
 create table z (a, b) as select * from t with no data;
 select * from z;
 create table z (c) as select 1;
+-- A row and a subquery's one row.
+select row(1, 2) = (select 1, 2), row(1, 2) <> (select 1, 3), row(1, 2) < (select 1, 3), (1, null) = (select 1, 2), (1, 2) = (select 1, 2 where false);
+select row(1, 2) = (select i, i from t where t.i = u.i - 1) from u order by u.i;
+select row(1, 'a') = (select i, v from t order by i limit 1), (1, 'z') >= (select * from t where i = 1);
+select row(1, 2) = (select i, i from t);
+select row(1, 2) = (select 1, 2, 3);
+select row(1, 2) = (select 1);
+select t.i from t where row(t.i, t.v) = (select 2, 'b');
+-- A column of a subquery in FROM that nothing reads is not computed.
+select i from (select i, (select w from u) as several from t) s order by i;
+select i from (with c as (select * from u) select i, (select w from c where c.i > t.i) as several from t) s order by i;
+select count(*) from (select 1 / (i - i) as bad from t) s;
+select i from (select i, bad + 1 as worse from (select i, 1 / (i - i) as bad from t) s) r order by i;
+select i from (select i, 1 / (i - i) as bad from t order by i limit 1) s;
+select i from (select i, 1 / (i - i) as bad from t order by bad) s;
+select i from (select distinct i, 1 / (i - i) as bad from t) s;
+select i from (select i, 1 / (i - i) as bad from t union all select 1, 2) s;
+select i from (select i, count(*) as n from t group by i) s order by i;
+select x from (select generate_series(1, 3) as x, 7 as y) s;
+select 7 as z from (select generate_series(1, 3) as x, 7 as y) s;
+select s.i, r.w from (select i, 1 / (i - i) as bad from t) s left join (select i, w, 1 / (i - i) as bad from u) r on s.i = r.i order by s.i;
+select (select max(i) from (select i, 1 / (i - i) as bad from t) s);
+with c as (select i from (select i, 1 / (i - i) as bad from t) s) select * from c order by i;
+-- A strict function of a constant NULL is NULL, whatever its other arguments are.
+select null::int + (select 1 / 0), null = (select i from t), null::int = (select 1 / 0), null::text || (select v from t);
+select null::int + 1 / (i - i) from t;
+select length(null), substr(null, 1 / 0), null::int < 1 / (i - i) from t;
+select null::int is distinct from 1, nullif(null::int, 1), null in (1, 2), coalesce(null::int + 1, 5);
+select count(null::int + i), sum(null::int * i) from t;
+-- Types that have no collation.
+create table c (a int collate "C");
+create table c (a text collate "C", b varchar(3)[] collate "POSIX", n name collate "C");
+alter table c add column d int collate "C";
+alter table c alter column a type int collate "C" using 1;
+select 1 collate "C";
+select 'a' collate "C" < 'b', ('x' || 'y') collate "C", array['a'] collate "C";
+-- Read-only transactions begin with their first statement.
+create sequence sq;
+select nextval('sq');
+set session characteristics as transaction read only;
+create table ro (a int);
+drop table c;
+create sequence ros;
+alter table c add column e int;
+insert into t values (9, 'x');
+select nextval('sq');
+set session characteristics as transaction read write;
+drop table c;
+drop sequence sq;
+select lastval();
+prepare p as select $1a;
+select $1a, 2;
+select $12_x;
+select $3abc9 + 1;

@@ -375,6 +375,37 @@ impl Binder<'_> {
         Ok(Expr::column(output, type_))
     }
 
+    /// The columns of a subquery's one row, `width` of them, which a row is compared with.
+    pub(super) fn row_sublink(
+        &mut self,
+        link: &SubLink,
+        width: usize,
+        location: i32,
+    ) -> Result<Vec<Expr>, SqlError> {
+        let NodeEnum::SelectStmt(select) = inner_of(link.subselect.as_deref())? else {
+            return Err(self.unsupported("this subquery", link.location));
+        };
+        let query = self.query(select, None)?;
+        self.check_fields(width, &query, location)?;
+        let types: Vec<Type> = query.output.iter().map(|column| column.type_).collect();
+        let fields = query.output.iter().map(|column| Expr::column(column.register, column.type_));
+        let value = Expr::Row { fields: fields.collect(), names: None };
+        let output = self.register();
+        self.level().sublinks.push(Sublink { output, query, kind: SubqueryKind::Scalar { value } });
+        let record = Expr::column(output, Type::RECORD);
+        let field = |(place, type_)| functions::record_field(record.clone(), place, type_);
+        types.into_iter().enumerate().map(field).collect()
+    }
+
+    /// 42601 where a subquery has not as many columns as it is compared with.
+    fn check_fields(&self, width: usize, query: &Query, location: i32) -> Result<(), SqlError> {
+        if width == query.output.len() {
+            return Ok(());
+        }
+        let few = if query.output.len() < width { "few" } else { "many" };
+        Err(self.error(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns"), location))
+    }
+
     fn quantified(
         &mut self,
         operator: &str,
@@ -383,14 +414,7 @@ impl Binder<'_> {
         all: bool,
         location: i32,
     ) -> Result<SubqueryKind, SqlError> {
-        if left.len() != query.output.len() {
-            let few = if query.output.len() < left.len() { "few" } else { "many" };
-            return Err(self.error(
-                SqlState::SYNTAX_ERROR,
-                format!("subquery has too {few} columns"),
-                location,
-            ));
-        }
+        self.check_fields(left.len(), query, location)?;
         let mut right: Vec<Expr> =
             query.output.iter().map(|column| Expr::column(column.register, column.type_)).collect();
         let mut left = left;

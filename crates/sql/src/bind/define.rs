@@ -33,6 +33,9 @@ impl Binder<'_> {
             NodeEnum::CreateSchemaStmt(create) => self.create_schema(create),
             NodeEnum::CreateSeqStmt(create) => {
                 let range = relation(create.sequence.as_ref())?;
+                if range.relpersistence == "t" {
+                    return Err(self.unsupported("CREATE TEMPORARY SEQUENCE", range.location));
+                }
                 let name = self.qualified(range)?;
                 let options = self.sequence_options(&create.options)?;
                 Ok(Command::CreateSequence { name, if_not_exists: create.if_not_exists, options })
@@ -191,6 +194,9 @@ impl Binder<'_> {
                 identity: None,
             }),
         };
+        if let Some(collate) = &definition.coll_clause {
+            self.collatable(column.type_, collate.location)?;
+        }
         let mut may_be_null = serial.map(|_| false);
         let mut values = OneValue { column: &definition.colname, table, default: false, identity: false };
         for node in &definition.constraints {
@@ -469,7 +475,11 @@ impl Binder<'_> {
                     return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
                 }
                 let using = using.map(crate::parse::expression_text).transpose()?;
-                AlterAction::SetType { column: name, type_: self.type_name(type_name)?, using }
+                let type_ = self.type_name(type_name)?;
+                if let Some(collate) = &column.coll_clause {
+                    self.collatable(type_, collate.location)?;
+                }
+                AlterAction::SetType { column: name, type_, using }
             }
             (Ok(Kind::AtChangeOwner), _) => {
                 AlterAction::Owner(command.newowner.as_ref().and_then(named_role))

@@ -3,7 +3,7 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, CaseExpr, MinMaxOp, Node,
-    NullTestType, SqlValueFunction, SqlValueFunctionOp, TypeCast,
+    NullTestType, SqlValueFunction, SqlValueFunctionOp, SubLinkType, TypeCast,
 };
 
 use super::select::MAX_TARGETS;
@@ -132,8 +132,10 @@ impl Binder<'_> {
             NodeEnum::AArrayExpr(array) => self.array(&array.elements, None, array.location),
             NodeEnum::AIndirection(indirection) => self.indirection(indirection),
             NodeEnum::CollateClause(collate) => {
+                let expr = self.expr_of(collate.arg.as_deref())?;
+                self.collatable(expr.type_(), collate.location)?;
                 self.collation(&collate.collname, collate.location)?;
-                self.expr_of(collate.arg.as_deref())
+                Ok(expr)
             }
             NodeEnum::SqlvalueFunction(function) => self.value_function(function),
             NodeEnum::SetToDefault(default) => Err(self.error(
@@ -233,6 +235,14 @@ impl Binder<'_> {
                 {
                     let (a, b) = (self.expanded(&a.args)?, self.expanded(&b.args)?);
                     return self.row_comparison(name, a, b, expr.location);
+                }
+                if let (Some(NodeEnum::RowExpr(row)), Some(NodeEnum::SubLink(link))) =
+                    (left.and_then(|n| n.node.as_ref()), right.and_then(|n| n.node.as_ref()))
+                    && link.sub_link_type == SubLinkType::ExprSublink as i32
+                {
+                    let row = self.expanded(&row.args)?;
+                    let right = self.row_sublink(link, row.len(), expr.location)?;
+                    return self.row_comparison(name, row, right, expr.location);
                 }
                 let left = left.map(|node| self.expr(node)).transpose()?;
                 let right = self.expr_of(right)?;

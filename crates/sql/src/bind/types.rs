@@ -67,6 +67,16 @@ impl Binder<'_> {
         }
     }
 
+    /// 42804 for a type whose values a collation does not order.
+    pub(crate) fn collatable(&self, type_: Type, location: i32) -> Result<(), SqlError> {
+        let element = types::element_of(type_.oid).unwrap_or(type_.oid);
+        if matches!(element, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN) {
+            return Ok(());
+        }
+        let message = format!("collations are not supported by type {}", Type::new(type_.oid));
+        Err(self.error(SqlState::DATATYPE_MISMATCH, message, location))
+    }
+
     /// The type a type name stands for.
     pub(crate) fn type_name(&self, name: &TypeName) -> Result<Type, SqlError> {
         let names = strings(&name.names);

@@ -2,7 +2,7 @@
 
 use super::casts::{as_output, cast, cast_argument, common_type, unify};
 use super::resolve::{Choice, choose, concrete};
-use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
+use super::{Bound, CastContext, Function, Volatility, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Expr, Quantified, QuantifiedOver};
 use crate::types::{self, Type, Value, oid};
@@ -93,7 +93,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         arguments = arguments.into_iter().map(as_output).collect::<Result<Vec<_>, _>>()?;
     }
     match choose(registry::functions(name), &types_of(&arguments), false) {
-        Choice::One(function) => call(function, arguments).map(Bound::Scalar),
+        Choice::One(function) => call(function, arguments).map(known_null).map(Bound::Scalar),
         Choice::Many => Err(several_functions(name, &arguments)),
         Choice::None => {
             // A type's name with one argument is a cast.
@@ -132,13 +132,32 @@ fn operator_function(name: &str, types: &[Type]) -> Result<&'static Function, Sq
 
 /// Resolves `left op right`, or `op right` when left is None.
 pub fn operator(name: &str, left: Option<Expr>, right: Expr) -> Result<Expr, SqlError> {
-    let arguments: Vec<Expr> = left.into_iter().chain([right]).collect();
+    operator_call(name, left.into_iter().chain([right]).collect()).map(known_null)
+}
+
+fn operator_call(name: &str, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
     let function = operator_function(name, &types_of(&arguments))?;
     call(function, arguments)
 }
 
+/// A strict function of a constant NULL is NULL: its other arguments, and the subqueries in them, are not evaluated. What
+/// is computed from constants alone still is: PostgreSQL has computed it before, and its errors are the statement's.
+fn known_null(expr: Expr) -> Expr {
+    let Expr::Call(call) = &expr else { return expr };
+    let null = |argument: &Expr| matches!(argument.as_const(), Some(Value::Null));
+    let free = |argument: &Expr| {
+        let mut reads = false;
+        argument.walk(&mut |part| reads |= matches!(part, Expr::Column { .. }));
+        reads || argument.as_const().is_some() || argument.volatility() == Volatility::Volatile
+    };
+    if call.function.strict && call.arguments.iter().any(null) && call.arguments.iter().all(free) {
+        return Expr::null(call.type_);
+    }
+    expr
+}
+
 fn comparison_call(name: &str, left: Expr, right: Expr) -> Result<Box<Call>, SqlError> {
-    match operator(name, Some(left), right)? {
+    match operator_call(name, vec![left, right])? {
         Expr::Call(call) => Ok(call),
         _ => Err(SqlError::internal("an operator is no call")),
     }

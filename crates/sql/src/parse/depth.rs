@@ -31,13 +31,14 @@ pub(super) struct Tokens {
 /// Checks a text; how many tokens it has.
 ///
 /// # Errors
-/// 54001 when it nests too deeply.
+/// 54001 when it nests too deeply; 42601 for a parameter that goes on as a name, which the parser takes for two words.
 pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;
     let mut deepest = 0_u32;
     let mut seen = 0;
     let mut tokens = Tokens::default();
+    let mut junk = None;
     let is_whole = crate::normalize::for_each_token(text, |start, end| {
         let token = &text.as_bytes()[start..end];
         seen = end;
@@ -46,6 +47,11 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
                 tokens.words += 1;
             }
             _ => tokens.others += 1,
+        }
+        if let [b'$', b'0'..=b'9', ..] = token
+            && text[end..].starts_with(|next: char| next == '_' || next.is_alphabetic() || !next.is_ascii())
+        {
+            junk.get_or_insert((start, end));
         }
         match token {
             [b'(' | b'['] => {
@@ -91,6 +97,12 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     });
     if !is_whole {
         deepest = deepest.max(comments(&text.as_bytes()[seen..]));
+    }
+    if let Some((start, end)) = junk {
+        let of_name = |c: &char| c.is_ascii_alphanumeric() || matches!(*c, '_' | '$') || !c.is_ascii();
+        let name: String = text[end..].chars().take_while(of_name).collect();
+        let message = format!("trailing junk after parameter at or near \"{}{name}\"", &text[start..end]);
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, start)));
     }
     if deepest > MAX_DEPTH {
         return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")

@@ -9,6 +9,7 @@ mod guard;
 mod join;
 mod lists;
 mod modify;
+mod prune;
 mod pushdown;
 mod query;
 mod reads;

@@ -82,7 +82,8 @@ impl<'b, 'a> Planner<'b, 'a> {
     /// Plans a statement.
     pub(super) fn statement(&mut self, bound: Bound) -> Result<Planned, SqlError> {
         match bound {
-            Bound::Query(query) => {
+            Bound::Query(mut query) => {
+                super::prune::prune(&mut query);
                 let columns = query.output.clone();
                 let part = self.query(*query, &Registers::new())?;
                 Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })

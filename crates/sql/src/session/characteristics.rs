@@ -123,6 +123,8 @@ impl Session {
     /// SET SESSION CHARACTERISTICS.
     pub(super) fn set_default_modes(&mut self, modes: TransactionModes) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
+        // Settings go with their transaction: outside of one the next to fail would take these back.
+        self.ensure_transaction();
         let defaults = [
             ("default_transaction_isolation", modes.isolation.map(isolation_name)),
             ("default_transaction_read_only", modes.read_only.map(on_off)),

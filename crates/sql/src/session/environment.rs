@@ -297,7 +297,8 @@ impl Environment for SessionEnvironment {
 
     fn sequence_last(&self) -> Result<i64, SqlError> {
         let sequences = self.sequences.borrow();
-        sequences.last.and_then(|oid| sequences.current.get(&oid).copied()).ok_or_else(|| {
+        let last = sequences.last.filter(|oid| self.catalog.sequence(*oid).is_some());
+        last.and_then(|oid| sequences.current.get(&oid).copied()).ok_or_else(|| {
             SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "lastval is not yet defined in this session",

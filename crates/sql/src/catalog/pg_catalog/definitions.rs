@@ -283,7 +283,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
     view(
         "pg_prepared_statements",
         12_013,
-        "name:25 statement:25 prepare_time:1184 parameter_types:1028 result_types:1028 from_sql:16 \
+        "name:25 statement:25 prepare_time:1184 parameter_types:2211 result_types:2211 from_sql:16 \
          generic_plans:20 custom_plans:20",
     ),
     table("pg_default_acl", 826, "oid:26 defaclrole:26 defaclnamespace:26 defaclobjtype:18 defaclacl:1009"),

@@ -1,0 +1,163 @@
+//! Columns of subqueries in FROM, and subqueries in expressions, that nothing reads: they are not computed, so what they
+//! would call is not called.
+
+use super::reads::query_reads;
+use super::registers::Registers;
+use crate::bind::{Distinct, FromItem, Query, QueryBody, Source, Sublink};
+use crate::functions::Volatility;
+use crate::plan::SetKind;
+
+/// Takes them out of a query and of all queries within it.
+pub(super) fn prune(query: &mut Query) {
+    let mut inner = 0;
+    each_query(query, false, &mut |_, _| inner += 1);
+    let mut again = inner > 1;
+    // A column that goes may have been the only reader of another one.
+    while again {
+        let mut read = Registers::new();
+        query_reads(query, &mut read);
+        keep_outputs(query, &mut read);
+        again = false;
+        each_query(query, false, &mut |part, in_from| {
+            again |= in_from && drop_columns(part, &read);
+            again |= drop_sublinks(part, &read);
+        });
+    }
+}
+
+/// Drops subqueries in expressions whose result nothing reads.
+fn drop_sublinks(query: &mut Query, read: &Registers) -> bool {
+    let QueryBody::Select(select) = &mut query.body else { return false };
+    let before = select.sublinks.len();
+    select.sublinks.retain(|link| read.contains(&link.output));
+    before > select.sublinks.len()
+}
+
+/// Drops columns that nothing reads and that nobody would miss; whether there were any. DISTINCT compares all of them, as
+/// set operations do, but for UNION ALL.
+fn drop_columns(query: &mut Query, read: &Registers) -> bool {
+    match &mut query.body {
+        QueryBody::Select(select) if matches!(select.distinct, Distinct::No) => {
+            let mut dropped = Registers::new();
+            select.targets.retain(|(expr, register)| {
+                let kept = read.contains(register) || expr.volatility() == Volatility::Volatile;
+                if !kept {
+                    dropped.insert(*register);
+                }
+                kept
+            });
+            // A subquery's result is a column of its own.
+            let links: Registers = select.sublinks.iter().map(|link| link.output).collect();
+            let before = query.output.len();
+            query.output.retain(|column| {
+                let register = column.register;
+                !dropped.contains(&register) && (read.contains(&register) || !links.contains(&register))
+            });
+            before > query.output.len() || !dropped.is_empty()
+        }
+        QueryBody::Set { kind: SetKind::Union, all: true, left, right, output } => {
+            let mut kept: Vec<bool> = output.iter().map(|register| read.contains(register)).collect();
+            if kept.iter().all(|kept| *kept) || left.output.len() != kept.len() {
+                return false;
+            }
+            // Rows without columns would have nothing to be told by.
+            if !kept.contains(&true) {
+                kept[0] = true;
+            }
+            let dropped = kept.contains(&false);
+            retain_places(output, &kept);
+            retain_places(&mut query.output, &kept);
+            for branch in [left, right] {
+                retain_places(&mut branch.output, &kept);
+                let mut inside = Registers::new();
+                query_reads(branch, &mut inside);
+                keep_outputs(branch, &mut inside);
+                drop_columns(branch, &inside);
+            }
+            dropped
+        }
+        _ => false,
+    }
+}
+
+fn retain_places<T>(list: &mut Vec<T>, kept: &[bool]) {
+    let mut places = kept.iter();
+    list.retain(|_| places.next().copied().unwrap_or(true));
+}
+
+/// Adds the columns whose place counts: of the statement, of WITH queries, of set operations, of subqueries in
+/// expressions.
+fn keep_outputs(query: &Query, read: &mut Registers) {
+    read.extend(query.output.iter().map(|column| column.register));
+    keep_inner(query, read);
+}
+
+fn keep_inner(query: &Query, read: &mut Registers) {
+    for table in &query.tables {
+        keep_outputs(&table.query, read);
+        table.recursive.iter().for_each(|(term, _)| keep_outputs(term, read));
+    }
+    let links = |links: &[Sublink], read: &mut Registers| {
+        links.iter().for_each(|link| keep_outputs(&link.query, read));
+    };
+    links(&query.limit_sublinks, read);
+    match &query.body {
+        QueryBody::Values { sublinks, .. } => links(sublinks, read),
+        QueryBody::Set { left, right, .. } => {
+            keep_outputs(left, read);
+            keep_outputs(right, read);
+        }
+        QueryBody::Select(select) => {
+            if let Distinct::All(keys) | Distinct::On(keys) = &select.distinct {
+                keys.iter().for_each(|key| super::registers::of_expr(key, read));
+            }
+            links(&select.sublinks, read);
+            select.from.iter().for_each(|item| keep_in_item(item, read));
+        }
+    }
+}
+
+fn keep_in_item(item: &FromItem, read: &mut Registers) {
+    match item {
+        FromItem::Join { left, right, .. } => {
+            keep_in_item(left, read);
+            keep_in_item(right, read);
+        }
+        FromItem::Source(_, Source::Query(query)) => keep_inner(query, read),
+        FromItem::Source(..) => {}
+    }
+}
+
+/// Visits a query and all queries within it, and tells which are subqueries of FROM.
+fn each_query(query: &mut Query, in_from: bool, visit: &mut dyn FnMut(&mut Query, bool)) {
+    visit(query, in_from);
+    for table in &mut query.tables {
+        each_query(&mut table.query, false, visit);
+        table.recursive.iter_mut().for_each(|(term, _)| each_query(term, false, visit));
+    }
+    query.limit_sublinks.iter_mut().for_each(|link| each_query(&mut link.query, false, visit));
+    match &mut query.body {
+        QueryBody::Values { sublinks, .. } => {
+            sublinks.iter_mut().for_each(|link| each_query(&mut link.query, false, visit));
+        }
+        QueryBody::Set { left, right, .. } => {
+            each_query(left, false, visit);
+            each_query(right, false, visit);
+        }
+        QueryBody::Select(select) => {
+            select.sublinks.iter_mut().for_each(|link| each_query(&mut link.query, false, visit));
+            select.from.iter_mut().for_each(|item| each_in_item(item, visit));
+        }
+    }
+}
+
+fn each_in_item(item: &mut FromItem, visit: &mut dyn FnMut(&mut Query, bool)) {
+    match item {
+        FromItem::Join { left, right, .. } => {
+            each_in_item(left, visit);
+            each_in_item(right, visit);
+        }
+        FromItem::Source(_, Source::Query(query)) => each_query(query, true, visit),
+        FromItem::Source(..) => {}
+    }
+}
