@@ -51,7 +51,8 @@ impl Binder<'_> {
             {
                 let name = self.qualified(relation(alter.relation.as_ref())?)?;
                 let actions = vec![AlterAction::SetSchema(alter.newschema.clone())];
-                Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
+                let tag = alter_tag(alter.object_type);
+                Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions, tag })
             }
             NodeEnum::AlterOwnerStmt(alter) => self.alter_owner(alter),
             NodeEnum::AlterDatabaseSetStmt(_) | NodeEnum::AlterDatabaseStmt(_) => {
@@ -409,7 +410,8 @@ impl Binder<'_> {
             let NodeEnum::AlterTableCmd(command) = inner(node)? else { continue };
             self.alter_action(command, range, &mut actions)?;
         }
-        Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions })
+        let tag = alter_tag(alter.objtype);
+        Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions, tag })
     }
 
     fn alter_action(
@@ -519,7 +521,8 @@ impl Binder<'_> {
             _ => return Err(self.unsupported("renaming this", -1)),
         };
         let name = self.qualified(range?)?;
-        Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action] })
+        let tag = alter_tag(rename.rename_type);
+        Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action], tag })
     }
 
     fn drop_objects(&self, drop: &DropStmt) -> Result<Command, SqlError> {
@@ -548,6 +551,15 @@ impl Binder<'_> {
         }
         let cascade = drop.behavior == DropBehavior::DropCascade as i32;
         Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade })
+    }
+}
+
+/// The completion tag of an ALTER of this type of object.
+fn alter_tag(object: i32) -> &'static str {
+    match ObjectType::try_from(object) {
+        Ok(ObjectType::ObjectSequence) => "ALTER SEQUENCE",
+        Ok(ObjectType::ObjectIndex) => "ALTER INDEX",
+        _ => "ALTER TABLE",
     }
 }
 

@@ -72,7 +72,7 @@ impl Binder<'_> {
                 "restart" => options.restart = Some(optional()?),
                 "cache" => options.cache = Some(number()?),
                 "cycle" => options.cycle = Some(self.option_bool(option)?),
-                "owned_by" => options.owned_by = self.sequence_owner(option)?,
+                "owned_by" => options.owned_by = Some(self.sequence_owner(option)?),
                 other => return Err(self.unsupported(&format!("sequence option {other}"), option.location)),
             }
         }

@@ -217,6 +217,8 @@ pub enum Command {
         if_exists: bool,
         /// What to do, in order.
         actions: Vec<AlterAction>,
+        /// The completion tag: ALTER TABLE also alters indexes and sequences.
+        tag: &'static str,
     },
     /// TRUNCATE.
     Truncate {

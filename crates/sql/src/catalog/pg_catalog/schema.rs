@@ -1,6 +1,6 @@
 //! Rows of `information_schema`.
 
-use super::super::{Catalog, Table};
+use super::super::{Catalog, Sequence, Table};
 use super::{Rows, text};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Value, oid as types, registry};
@@ -23,12 +23,25 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
         "constraint_column_usage" => constraint_columns(catalog, rows),
         "referential_constraints" => referential(catalog, rows),
         "sequences" => {
-            for sequence in catalog.sequences() {
+            // Those of identity columns are the columns' own.
+            let own = |owner: Option<(u32, u32)>| {
+                let (table, column) = owner?;
+                catalog.table(table)?.columns.get(column as usize)?.identity
+            };
+            for sequence in catalog.sequences().filter(|sequence| own(sequence.owner).is_none()) {
+                let precision = match sequence.type_.oid {
+                    types::INT2 => 16,
+                    types::INT4 => 32,
+                    _ => 64,
+                };
                 rows.add(vec![
                     ("sequence_catalog", text(&catalog.database.name)),
                     ("sequence_schema", text(catalog.schema_name(sequence.schema))),
                     ("sequence_name", text(&sequence.name)),
                     ("data_type", text(sequence.type_.to_string())),
+                    ("numeric_precision", Value::Int4(precision)),
+                    ("numeric_precision_radix", Value::Int4(2)),
+                    ("numeric_scale", Value::Int4(0)),
                     ("start_value", text(sequence.start.to_string())),
                     ("minimum_value", text(sequence.minimum.to_string())),
                     ("maximum_value", text(sequence.maximum.to_string())),
@@ -95,6 +108,10 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
             });
             let default = column.default.as_deref().filter(|_| column.identity.is_none());
             let default = default.map(|default| super::relations::shown_default(catalog, default));
+            let place = (table.oid, u32::try_from(position).unwrap_or(u32::MAX));
+            let own = column.identity.and_then(|_| catalog.sequences().find(|own| own.owner == Some(place)));
+            let number = |value: i64| text(value.to_string());
+            let numbers = |of: fn(&Sequence) -> i64| own.map_or(Value::Null, |own| number(of(own)));
             rows.add(vec![
                 ("table_catalog", text(&catalog.database.name)),
                 ("table_schema", text(catalog.schema_name(table.schema))),
@@ -112,6 +129,11 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("udt_name", text(crate::types::name(type_.oid))),
                 ("is_identity", text(yes_no(column.identity.is_some()))),
                 ("identity_generation", identity),
+                ("identity_start", numbers(|own| own.start)),
+                ("identity_increment", numbers(|own| own.increment)),
+                ("identity_maximum", numbers(|own| own.maximum)),
+                ("identity_minimum", numbers(|own| own.minimum)),
+                ("identity_cycle", text(yes_no(own.is_some_and(|own| own.cycle)))),
                 ("is_generated", text("NEVER")),
                 ("is_updatable", text(yes_no(!view))),
             ]);

@@ -21,7 +21,7 @@ pub(super) fn table(
     if_exists: bool,
     actions: &[AlterAction],
     client: &mut dyn Client,
-) -> Result<&'static str, SqlError> {
+) -> Result<(), SqlError> {
     session.refresh_catalog();
     match session.find_relation(name) {
         Some(Relation::Sequence(found)) => return alter_sequence(session, &found, actions),
@@ -32,7 +32,7 @@ pub(super) fn table(
     let Some(found) = session.locked_table(name, lock)? else {
         if if_exists {
             skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
-            return Ok("ALTER TABLE");
+            return Ok(());
         }
         return Err(missing(name));
     };
@@ -41,7 +41,7 @@ pub(super) fn table(
         act(session, &mut table, action, client)?;
         session.define(Change::PutTable(Arc::new(table)))?;
     }
-    Ok("ALTER TABLE")
+    Ok(())
 }
 
 /// The lock that an action needs. All of them hold off other changes of the definition; the weaker ones let those pass
@@ -378,7 +378,7 @@ fn rename_index(
     table: u32,
     index: u32,
     actions: &[AlterAction],
-) -> Result<&'static str, SqlError> {
+) -> Result<(), SqlError> {
     session.lock_definition(table, TableLock::AccessExclusive)?;
     let mut table = session.definition(table)?;
     for action in actions {
@@ -391,14 +391,14 @@ fn rename_index(
         }
     }
     session.define(Change::PutTable(Arc::new(table)))?;
-    Ok("ALTER INDEX")
+    Ok(())
 }
 
 fn alter_sequence(
     session: &mut Session,
     sequence: &Sequence,
     actions: &[AlterAction],
-) -> Result<&'static str, SqlError> {
+) -> Result<(), SqlError> {
     let Some(mut sequence) = sequence::locked(session, sequence.oid)? else {
         let message = format!("relation \"{}\" does not exist", sequence.name);
         return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
@@ -430,7 +430,7 @@ fn alter_sequence(
         }
     }
     session.define(Change::PutSequence(Arc::new(sequence)))?;
-    Ok("ALTER SEQUENCE")
+    Ok(())
 }
 
 /// Moves all rows of `old` into new trees of `table`, the same table with another definition. Columns keep their

@@ -65,8 +65,9 @@ pub(super) fn run(
         Command::Drop { kind, names, if_exists, cascade } => {
             drop::objects(session, *kind, names, (*if_exists, *cascade), client)?
         }
-        Command::AlterTable { name, if_exists, actions } => {
-            alter::table(session, name, *if_exists, actions, client)?
+        Command::AlterTable { name, if_exists, actions, tag } => {
+            alter::table(session, name, *if_exists, actions, client)?;
+            tag
         }
         Command::Truncate { tables, restart_identity, cascade } => {
             drop::truncate(session, tables, *restart_identity, *cascade, client)?

@@ -53,7 +53,7 @@ pub(super) fn own(
     };
     let mut options = owned.options.clone();
     options.type_ = options.type_.or(Some(Type::new(table.columns[column].type_.oid)));
-    options.owned_by = Some((table.oid, column as u32));
+    options.owned_by = Some(Some((table.oid, column as u32)));
     let sequence = defined(session, table.schema, name, &options)?;
     table.columns[column].default = Some(format!("nextval('{}'::regclass)", sequence.oid));
     table.columns[column].not_null = true;
@@ -188,7 +188,7 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         sequence.cache = cache;
     }
     sequence.cycle = options.cycle.unwrap_or(sequence.cycle);
-    sequence.owner = options.owned_by.or(sequence.owner);
+    sequence.owner = options.owned_by.unwrap_or(sequence.owner);
     Ok(())
 }
 
@@ -219,6 +219,15 @@ pub(super) fn alter(
             break locked;
         }
     };
+    if options.owned_by.is_some()
+        && let Some((table, column)) = sequence.owner
+        && let Some(table) = session.environment.catalog.table(table)
+        && table.columns.get(column as usize).is_some_and(|column| column.identity.is_some())
+    {
+        let message = "cannot change ownership of identity sequence";
+        let detail = format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
+    }
     change(session, sequence, options)?;
     Ok("ALTER SEQUENCE")
 }
