@@ -61,7 +61,7 @@ pub(crate) struct SessionEnvironment {
     /// When the statement came.
     pub statement_time: i64,
     /// The named portals, cursors among them.
-    pub portals: HashMap<String, Portal>,
+    pub(super) portals: HashMap<String, Portal>,
     /// What functions left for after the statement.
     pub deferred: RefCell<Vec<Deferred>>,
     /// State of a seeded random().
