@@ -123,8 +123,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     asked!("obj_description", &[OID], TEXT),
     asked!("col_description", &[OID, I4], TEXT),
     asked!("shobj_description", &[OID, oid::NAME], TEXT),
-    asked!("has_table_privilege", &[oid::REGCLASS, TEXT], oid::BOOL),
-    asked!("has_schema_privilege", &[TEXT, TEXT], oid::BOOL),
     asked!("to_regclass", &[TEXT], oid::REGCLASS),
     asked!("to_regtype", &[TEXT], oid::REGTYPE),
     asked!("pg_is_in_recovery", &[], oid::BOOL),

@@ -4,7 +4,7 @@ use bumpalo::Bump;
 
 use super::super::{Catalog, Relation};
 use super::text;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::expr::Environment;
 use crate::types::Datum;
 
@@ -21,6 +21,9 @@ pub fn function<'a>(
 ) -> Result<Datum<'a>, SqlError> {
     let give =
         |found: Option<String>| found.map_or(Datum::Null, |found| Datum::Text(arena.alloc_str(&found)));
+    if let Some(answer) = super::privileges::function(environment, catalog, name, arguments, arena) {
+        return answer;
+    }
     let oid = |index: usize| match arguments.get(index) {
         Some(Datum::Oid(oid)) => *oid,
         Some(Datum::Int4(number)) => u32::try_from(*number).unwrap_or(0),
@@ -58,14 +61,6 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "has_table_privilege" => has_table_privilege(environment, catalog, arguments)?,
-        "has_schema_privilege"
-        | "has_database_privilege"
-        | "has_column_privilege"
-        | "has_any_column_privilege"
-        | "has_sequence_privilege"
-        | "has_function_privilege"
-        | "pg_has_role" => Datum::Bool(true),
         "to_regclass" => environment.class_oid(given_text(0)).map_or(Datum::Null, Datum::Oid),
         "to_regtype" => {
             crate::types::text::parse(given_text(0), crate::types::Type::REGTYPE, environment, arena)
@@ -86,39 +81,6 @@ pub fn function<'a>(
         other => return Err(SqlError::unsupported(format_args!("function {other}"))),
     })
 }
-
-/// Whoever is connected may do everything with a table that there is. NULL: no such OID.
-fn has_table_privilege<'a>(
-    environment: &dyn Environment,
-    catalog: &Catalog,
-    arguments: &[Datum<'a>],
-) -> Result<Datum<'a>, SqlError> {
-    let [.., table, privileges] = arguments else { return Ok(Datum::Null) };
-    if let Datum::Text(name) = table
-        && environment.class_oid(name).is_none()
-    {
-        let message = format!("relation \"{name}\" does not exist");
-        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-    }
-    if let Datum::Text(privileges) = privileges {
-        for privilege in privileges.split(',') {
-            let shown = privilege.trim();
-            let upper = shown.to_ascii_uppercase();
-            let plain = upper.strip_suffix(" WITH GRANT OPTION").unwrap_or(&upper);
-            if !TABLE_PRIVILEGES.contains(&plain) {
-                let message = format!("unrecognized privilege type: \"{shown}\"");
-                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-            }
-        }
-    }
-    Ok(match table {
-        Datum::Oid(oid) if catalog.relation_name(*oid).is_none() => Datum::Null,
-        _ => Datum::Bool(true),
-    })
-}
-
-const TABLE_PRIVILEGES: [&str; 8] =
-    ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"];
 
 fn index_table(catalog: &Catalog, index: u32) -> Option<std::sync::Arc<super::Table>> {
     let (schema, name) = catalog.relation_name(index)?;

@@ -5,6 +5,7 @@
 
 mod definitions;
 mod functions;
+mod privileges;
 mod relations;
 mod schema;
 mod state;
