@@ -155,7 +155,9 @@ fn classes(catalog: &Catalog, system: &dyn System, rows: &mut Rows<'_>) {
     };
     for (table, view) in super::all() {
         let kind = if view { b'v' } else { b'r' };
-        rows.add(class(table.oid, &table.name, table.schema, kind, table.columns.len()));
+        let mut row = class(table.oid, &table.name, table.schema, kind, table.columns.len());
+        replace(&mut row, "relreplident", letter(b'n'));
+        rows.add(row);
     }
     for table in catalog.tables() {
         let mut row = class(table.oid, &table.name, table.schema, b'r', table.columns.len());

@@ -54,6 +54,22 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
     }
 }
 
+/// The digits of a number's type, and those behind the point.
+fn precision_of(type_: crate::types::Type) -> (Value, Value) {
+    match type_.oid {
+        types::INT2 => (Value::Int4(16), Value::Int4(0)),
+        types::INT4 => (Value::Int4(32), Value::Int4(0)),
+        types::INT8 => (Value::Int4(64), Value::Int4(0)),
+        types::FLOAT4 => (Value::Int4(24), Value::Null),
+        types::FLOAT8 => (Value::Int4(53), Value::Null),
+        types::NUMERIC if type_.modifier >= 4 => {
+            let (precision, scale) = registry::numeric_modifier(type_.modifier);
+            (Value::Int4(precision), Value::Int4(scale))
+        }
+        _ => (Value::Null, Value::Null),
+    }
+}
+
 fn owner(catalog: &Catalog) -> &str {
     catalog.roles.first().map_or("", |role| &role.name)
 }
@@ -91,17 +107,29 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 types::VARCHAR | types::BPCHAR if type_.modifier >= 4 => Value::Int4(type_.modifier - 4),
                 _ => Value::Null,
             };
-            let (precision, scale) = match type_.oid {
-                types::INT2 => (Value::Int4(16), Value::Int4(0)),
-                types::INT4 => (Value::Int4(32), Value::Int4(0)),
-                types::INT8 => (Value::Int4(64), Value::Int4(0)),
-                types::FLOAT4 => (Value::Int4(24), Value::Null),
-                types::FLOAT8 => (Value::Int4(53), Value::Null),
-                types::NUMERIC if type_.modifier >= 4 => {
-                    let (precision, scale) = registry::numeric_modifier(type_.modifier);
-                    (Value::Int4(precision), Value::Int4(scale))
+            let (precision, scale) = precision_of(type_);
+            let radix = match type_.oid {
+                types::NUMERIC => Value::Int4(10),
+                types::INT2 | types::INT4 | types::INT8 | types::FLOAT4 | types::FLOAT8 => Value::Int4(2),
+                _ => Value::Null,
+            };
+            let octets = match (type_.oid, &length) {
+                (types::VARCHAR | types::BPCHAR, Value::Int4(length)) => {
+                    Value::Int4(length.saturating_mul(4))
                 }
-                _ => (Value::Null, Value::Null),
+                (types::TEXT | types::VARCHAR | types::BPCHAR, _) => Value::Int4(1 << 30),
+                _ => Value::Null,
+            };
+            let fraction = match type_.oid {
+                types::DATE => Value::Int4(0),
+                types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ if type_.modifier >= 0 => {
+                    Value::Int4(type_.modifier)
+                }
+                types::INTERVAL if type_.modifier >= 0 && type_.modifier & 0xffff != 0xffff => {
+                    Value::Int4(type_.modifier & 0xffff)
+                }
+                types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ | types::INTERVAL => Value::Int4(6),
+                _ => Value::Null,
             };
             let identity = column.identity.map_or(Value::Null, |identity| {
                 text(if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" })
@@ -122,8 +150,13 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("is_nullable", text(yes_no(!column.not_null))),
                 ("data_type", text(shown)),
                 ("character_maximum_length", length),
+                ("character_octet_length", octets),
                 ("numeric_precision", precision),
+                ("numeric_precision_radix", radix),
                 ("numeric_scale", scale),
+                ("datetime_precision", fraction),
+                ("dtd_identifier", text((position + 1).to_string())),
+                ("is_self_referencing", text("NO")),
                 ("udt_catalog", text(&catalog.database.name)),
                 ("udt_schema", text("pg_catalog")),
                 ("udt_name", text(crate::types::name(type_.oid))),
