@@ -282,6 +282,9 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
     if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) {
         return parse_oid(name, "oid");
     }
+    if matches!(type_oid, oid::REGNAMESPACE | oid::REGROLE) && is_qualified(name) {
+        return Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"));
+    }
     let (found, what, code) = match type_oid {
         oid::REGCLASS => (session.class_oid(name), "relation", SqlState::UNDEFINED_TABLE),
         oid::REGNAMESPACE => (session.schema_oid(&unquote(name)), "schema", SqlState::INVALID_SCHEMA_NAME),
@@ -295,7 +298,16 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
             (registry::by_name(&plain).map(|info| info.oid), "type", SqlState::UNDEFINED_OBJECT)
         }
     };
+    let name = match type_oid {
+        oid::REGNAMESPACE | oid::REGROLE => unquote(name),
+        _ => name.to_owned(),
+    };
     found.ok_or_else(|| SqlError::new(code, format!("{what} \"{name}\" does not exist")))
+}
+
+/// Whether a name has a point outside quotes.
+fn is_qualified(name: &str) -> bool {
+    name.split('"').step_by(2).any(|bare| bare.contains('.'))
 }
 
 fn unquote(name: &str) -> String {
