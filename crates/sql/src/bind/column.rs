@@ -19,6 +19,10 @@ impl Binder<'_> {
     /// A column reference in an expression.
     pub(crate) fn column_ref(&mut self, reference: &ColumnRef) -> Result<Expr, SqlError> {
         let location = reference.location;
+        if self.level().clause == Clause::Default {
+            let message = "cannot use column reference in DEFAULT expression";
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
+        }
         let names = strings(&reference.fields);
         if reference.fields.last().is_some_and(|node| matches!(node.node, Some(NodeEnum::AStar(_)))) {
             let Some(table) = names.last() else {

@@ -133,6 +133,10 @@ impl Binder<'_> {
         use ReindexObjectType as Kind;
         for node in &reindex.params {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            if option.defname == "tablespace" {
+                super::storage::table_space(&option_text(option))?;
+                continue;
+            }
             if option.defname != "verbose" && self.option_bool(option)? {
                 return Err(self.unsupported(&format!("REINDEX ({})", option.defname), option.location));
             }
@@ -331,6 +335,7 @@ impl Binder<'_> {
             match option.defname.as_str() {
                 "analyze" => analyze |= self.option_bool(option)?,
                 "verbose" => verbose = self.option_bool(option)?,
+                "buffer_usage_limit" => buffer_usage_limit(&option_text(option))?,
                 _ => {}
             }
         }
@@ -380,6 +385,33 @@ fn interval_setting(text: &str, modifier: i32) -> Result<String, SqlError> {
     let mut shown = Vec::new();
     span.write(IntervalStyle::Postgres, &mut shown);
     Ok(format!("INTERVAL '{}'", String::from_utf8_lossy(&shown)))
+}
+
+/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16 GB.
+fn buffer_usage_limit(text: &str) -> Result<(), SqlError> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match text[digits..].trim() {
+        "" | "kB" => Some(1),
+        "B" => Some(0),
+        "MB" => Some(1 << 10),
+        "GB" => Some(1 << 20),
+        "TB" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = text[..digits].parse().ok();
+    let kib = match (number, unit) {
+        (Some(bytes), Some(0)) => Some(bytes.div_ceil(1024)),
+        (Some(number), Some(unit)) => number.checked_mul(unit),
+        _ => None,
+    };
+    if kib.is_some_and(|kib| kib == 0 || (128..=16_777_216).contains(&kib)) {
+        return Ok(());
+    }
+    let message = "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB";
+    let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let beyond = kib.is_some_and(|kib| i32::try_from(kib).is_err());
+    Err(if beyond { error.with_hint("Value exceeds integer range.") } else { error })
 }
 
 /// PostgreSQL gives no position for relations that utility statements don't find.

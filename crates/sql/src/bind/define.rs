@@ -10,8 +10,8 @@ use pg_query::protobuf::{
 
 use super::modify::relation;
 use super::owner::named_role;
-use super::{Binder, inner, strings};
-use crate::catalog::{Column, Table, TreeAddress};
+use super::{Binder, inner, storage, strings};
+use crate::catalog::{Column, Relation, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
@@ -64,7 +64,7 @@ impl Binder<'_> {
 
     fn create_table(&mut self, create: &CreateStmt) -> Result<CreateTable, SqlError> {
         let range = relation(create.relation.as_ref())?;
-        if range.relpersistence == "t" {
+        if range.relpersistence == "t" || range.schemaname == "pg_temp" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
         if !create.inh_relations.is_empty() || create.partspec.is_some() || create.partbound.is_some() {
@@ -73,7 +73,9 @@ impl Binder<'_> {
         if create.of_typename.is_some() {
             return Err(self.unsupported("CREATE TABLE OF", range.location));
         }
-        check_options(&create.options)?;
+        storage::of_table(&create.options)?;
+        storage::table_space(&create.tablespacename)?;
+        storage::table_method(&create.access_method)?;
         let mut columns: Vec<ColumnDefinition> = Vec::new();
         let mut constraints = Vec::new();
         let mut raw_constraints: Vec<&Constraint> = Vec::new();
@@ -198,7 +200,9 @@ impl Binder<'_> {
         if let Some(collate) = &definition.coll_clause {
             self.collatable(column.type_, collate.location)?;
         }
+        storage::of_column(definition, column.type_)?;
         let mut may_be_null = serial.map(|_| false);
+        let mut attributes = Attributes::default();
         let mut values = OneValue { column: &definition.colname, table, default: false, identity: false };
         for node in &definition.constraints {
             let NodeEnum::Constraint(constraint) = inner(node)? else { continue };
@@ -218,6 +222,7 @@ impl Binder<'_> {
             }
             if let Ok(kind) = ConstrType::try_from(constraint.contype) {
                 values.meet(self, kind, constraint.location)?;
+                attributes.meet(self, kind, constraint.location)?;
             }
             match ConstrType::try_from(constraint.contype) {
                 Ok(ConstrType::ConstrNotnull) => column.not_null = true,
@@ -233,6 +238,9 @@ impl Binder<'_> {
                 }
                 Ok(ConstrType::ConstrAttrDeferrable | ConstrType::ConstrAttrDeferred) => {
                     return Err(self.unsupported("a deferrable constraint", constraint.location));
+                }
+                Ok(ConstrType::ConstrAttrNotEnforced) => {
+                    return Err(self.unsupported("a constraint that is not enforced", constraint.location));
                 }
                 Ok(
                     ConstrType::ConstrNull
@@ -268,7 +276,7 @@ impl Binder<'_> {
             })
         })?;
         let sequence = |name: &str| match self.catalog().relation_named(self.context.search_path, name) {
-            Some(crate::catalog::Relation::Sequence(sequence)) => Some(sequence.oid),
+            Some(Relation::Sequence(sequence)) => Some(sequence.oid),
             _ => None,
         };
         crate::parse::stored::numbered_sequences(&crate::parse::expression_text(expression)?, &sequence)
@@ -287,7 +295,11 @@ impl Binder<'_> {
         if constraint.deferrable || constraint.initdeferred {
             return Err(self.unsupported("a deferrable constraint", constraint.location));
         }
+        storage::of_constraint(self, constraint)?;
         let kind = match ConstrType::try_from(constraint.contype) {
+            Ok(ConstrType::ConstrCheck | ConstrType::ConstrForeign) if !constraint.is_enforced => {
+                return Err(self.unsupported("a constraint that is not enforced", constraint.location));
+            }
             Ok(ConstrType::ConstrPrimary) if constraint.indexname.is_empty() => {
                 ConstraintKind::PrimaryKey(names(&constraint.keys))
             }
@@ -336,13 +348,15 @@ impl Binder<'_> {
         if create.objtype != ObjectType::ObjectTable as i32 {
             return Err(self.unsupported("a materialized view", range.location));
         }
-        if range.relpersistence == "t" {
+        if range.relpersistence == "t" || range.schemaname == "pg_temp" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
         if let Some(NodeEnum::ExecuteStmt(_)) = create.query.as_ref().and_then(|query| query.node.as_ref()) {
             return Err(self.unsupported("CREATE TABLE AS EXECUTE", range.location));
         }
-        check_options(&into.options)?;
+        storage::of_table(&into.options)?;
+        storage::table_space(&into.table_space_name)?;
+        storage::table_method(&into.access_method)?;
         let query = self.compiled(create.query.as_deref())?;
         let names = strings(&into.col_names);
         if names.len() > query.columns.len() {
@@ -367,7 +381,11 @@ impl Binder<'_> {
 
     fn create_index(&mut self, index: &IndexStmt) -> Result<Command, SqlError> {
         let range = relation(index.relation.as_ref())?;
-        if !matches!(index.access_method.as_str(), "" | "btree") {
+        let method = index.access_method.as_str();
+        if !method.is_empty() && !storage::is_index_method(method) {
+            return Err(storage::no_method(method));
+        }
+        if !matches!(method, "" | "btree") {
             return Err(self.unsupported(&format!("access method {}", index.access_method), range.location));
         }
         if index.where_clause.is_some() {
@@ -376,6 +394,12 @@ impl Binder<'_> {
         if !index.index_including_params.is_empty() {
             return Err(self.unsupported("INCLUDE", range.location));
         }
+        storage::of_index(&index.options)?;
+        storage::table_space(&index.table_space)?;
+        let indexed = match self.find_relation(range)? {
+            Some(Relation::Table(table)) => Some(table),
+            _ => None,
+        };
         let mut columns = Vec::with_capacity(index.index_params.len());
         for node in &index.index_params {
             let NodeEnum::IndexElem(element) = inner(node)? else { continue };
@@ -383,6 +407,9 @@ impl Binder<'_> {
                 return Err(self.unsupported("an index on an expression", range.location));
             }
             self.collation(&element.collation, -1)?;
+            let type_ =
+                indexed.as_ref().and_then(|table| Some(table.columns[table.column(&element.name)?].type_));
+            storage::operator_class(element, type_)?;
             let descending = element.ordering == SortByDir::SortbyDesc as i32;
             let nulls_first = match SortByNulls::try_from(element.nulls_ordering) {
                 Ok(SortByNulls::SortbyNullsFirst) => true,
@@ -428,15 +455,23 @@ impl Binder<'_> {
             (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
                 let mut constraints = Vec::new();
                 let column = self.column(column, &range.relname, &mut constraints)?;
-                actions.push(AlterAction::AddColumn { column, if_not_exists: command.missing_ok });
-                actions.extend(constraints.into_iter().map(AlterAction::AddConstraint));
+                if let Some(Relation::Table(table)) = self.find_relation(range)?
+                    && table.column(&column.name).is_none()
+                {
+                    self.bind_checks_of_column(&table, &column, &mut constraints)?;
+                }
+                actions.push(AlterAction::AddColumn {
+                    column,
+                    constraints,
+                    if_not_exists: command.missing_ok,
+                });
                 return Ok(());
             }
             (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
             (Ok(Kind::AtAddConstraint), Some(NodeEnum::Constraint(constraint))) => {
                 let mut constraint = self.constraint(constraint, None)?;
                 if let ConstraintKind::Check { text, columns } = &mut constraint.kind
-                    && let Some(crate::catalog::Relation::Table(table)) = self.find_relation(range)?
+                    && let Some(Relation::Table(table)) = self.find_relation(range)?
                 {
                     *columns = self.check_columns(&table, text)?;
                 }
@@ -446,10 +481,14 @@ impl Binder<'_> {
             (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
             (Ok(Kind::AtColumnDefault), _) => {
                 let default = match command.def.as_deref() {
+                    // The command itself says what is not there or is no table.
+                    Some(_) if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) => None,
                     Some(expression) => {
                         let table = self.stored_table(range).map_err(super::command::without_position)?;
                         let position = self.named_column(&table, &name, -1)?;
-                        Some(self.default_expression(expression, &name, table.columns[position].type_)?)
+                        let type_ = table.columns[position].type_;
+                        let text = self.default_expression(expression, &name, type_);
+                        Some(text.map_err(super::command::without_position)?)
                     }
                     None => None,
                 };
@@ -503,9 +542,30 @@ impl Binder<'_> {
                     | Kind::AtSetTableSpace,
                 ),
                 _,
-            ) => AlterAction::NoEffect,
+            ) => {
+                self.check_storage(command, range, actions)?;
+                AlterAction::NoEffect
+            }
             _ => return Err(self.unsupported("this form of ALTER TABLE", range.location)),
         });
+        Ok(())
+    }
+
+    /// Finds the columns that the CHECKs beside a new column of a table read.
+    fn bind_checks_of_column(
+        &mut self,
+        table: &Table,
+        column: &ColumnDefinition,
+        constraints: &mut [ConstraintDefinition],
+    ) -> Result<(), SqlError> {
+        let mut wider = table.clone();
+        wider.columns.push(draft_column(&column.name, column.type_, column.not_null));
+        let wider = Arc::new(wider);
+        for constraint in constraints {
+            if let ConstraintKind::Check { text, columns } = &mut constraint.kind {
+                *columns = self.check_columns(&wider, text)?;
+            }
+        }
         Ok(())
     }
 
@@ -554,12 +614,63 @@ impl Binder<'_> {
     }
 }
 
-/// The completion tag of an ALTER of this type of object.
+/// The tag of ALTER for a kind of object: what the statement says, whatever the name stands for.
 fn alter_tag(object: i32) -> &'static str {
     match ObjectType::try_from(object) {
-        Ok(ObjectType::ObjectSequence) => "ALTER SEQUENCE",
         Ok(ObjectType::ObjectIndex) => "ALTER INDEX",
+        Ok(ObjectType::ObjectSequence) => "ALTER SEQUENCE",
         _ => "ALTER TABLE",
+    }
+}
+
+/// The attributes that follow a column's constraint, as DEFERRABLE and ENFORCED do.
+#[derive(Default)]
+struct Attributes {
+    constraint: Option<ConstrType>,
+    deferrability: bool,
+    initially: bool,
+    enforcement: bool,
+}
+
+impl Attributes {
+    /// 42601 at an attribute that stands behind no constraint that takes it, or a second time.
+    fn meet(&mut self, binder: &Binder<'_>, kind: ConstrType, location: i32) -> Result<(), SqlError> {
+        use ConstrType as Kind;
+        let deferrable =
+            matches!(self.constraint, Some(Kind::ConstrPrimary | Kind::ConstrUnique | Kind::ConstrForeign));
+        let enforceable = matches!(self.constraint, Some(Kind::ConstrCheck | Kind::ConstrForeign));
+        let (clause, clauses, fits, seen) = match kind {
+            Kind::ConstrAttrDeferrable => {
+                ("DEFERRABLE", "DEFERRABLE/NOT DEFERRABLE", deferrable, &mut self.deferrability)
+            }
+            Kind::ConstrAttrNotDeferrable => {
+                ("NOT DEFERRABLE", "DEFERRABLE/NOT DEFERRABLE", deferrable, &mut self.deferrability)
+            }
+            Kind::ConstrAttrDeferred => {
+                ("INITIALLY DEFERRED", "INITIALLY IMMEDIATE/DEFERRED", deferrable, &mut self.initially)
+            }
+            Kind::ConstrAttrImmediate => {
+                ("INITIALLY IMMEDIATE", "INITIALLY IMMEDIATE/DEFERRED", deferrable, &mut self.initially)
+            }
+            Kind::ConstrAttrEnforced => {
+                ("ENFORCED", "ENFORCED/NOT ENFORCED", enforceable, &mut self.enforcement)
+            }
+            Kind::ConstrAttrNotEnforced => {
+                ("NOT ENFORCED", "ENFORCED/NOT ENFORCED", enforceable, &mut self.enforcement)
+            }
+            _ => {
+                *self = Attributes { constraint: Some(kind), ..Attributes::default() };
+                return Ok(());
+            }
+        };
+        let message = if !fits {
+            format!("misplaced {clause} clause")
+        } else if std::mem::replace(seen, true) {
+            format!("multiple {clauses} clauses not allowed")
+        } else {
+            return Ok(());
+        };
+        Err(binder.error(SqlState::SYNTAX_ERROR, message, location))
     }
 }
 
@@ -632,21 +743,6 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         foreign_keys: Vec::new(),
         layout: crate::catalog::Layout::default(),
     })
-}
-
-/// WITH (...) of a table. Storage parameters change nothing here, but there are no OIDs.
-fn check_options(options: &[Node]) -> Result<(), SqlError> {
-    for node in options {
-        let NodeEnum::DefElem(option) = inner(node)? else { continue };
-        let off = || matches!(super::command::option_text(option).as_str(), "false" | "off" | "0" | "no");
-        if option.defname == "oids" && (option.arg.is_none() || !off()) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "tables declared WITH OIDS are not supported",
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Where the first subquery of an expression stands.

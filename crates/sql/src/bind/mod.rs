@@ -27,6 +27,7 @@ mod select;
 mod sequence;
 mod set;
 mod sets;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -479,6 +479,8 @@ pub enum AlterAction {
     AddColumn {
         /// The column.
         column: ColumnDefinition,
+        /// The constraints that stand beside the column: the table's, added with it.
+        constraints: Vec<ConstraintDefinition>,
         /// IF NOT EXISTS.
         if_not_exists: bool,
     },

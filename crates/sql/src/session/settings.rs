@@ -100,7 +100,7 @@ const KNOWN: &[Known] = &[
     known("data_directory", Kind::Given(Change::AtStart), "", false),
     known("DateStyle", Kind::Text, "ISO, MDY", true),
     known("deadlock_timeout", Kind::Time, "10ms", false),
-    known("default_table_access_method", Kind::Text, "heap", false),
+    known("default_table_access_method", Kind::Words(&["heap"]), "heap", false),
     known("default_tablespace", Kind::Text, "", false),
     known("default_transaction_deferrable", Kind::Bool, "off", false),
     known(

@@ -38,10 +38,52 @@ pub(super) fn table(
     };
     for action in actions {
         let mut table = session.definition(found.oid)?;
+        let constraints = match action {
+            AlterAction::AddColumn { column, constraints, .. } if table.column(&column.name).is_none() => {
+                constraints.as_slice()
+            }
+            _ => &[],
+        };
         act(session, &mut table, action, client)?;
         session.define(Change::PutTable(Arc::new(table)))?;
+        for definition in constraints {
+            let mut table = session.definition(found.oid)?;
+            constraint::add(session, &mut table, definition, false)?;
+            session.define(Change::PutTable(Arc::new(table)))?;
+        }
     }
     Ok(())
+}
+
+/// An action as PostgreSQL names it in errors; None where it does not.
+fn name_of(action: &AlterAction) -> Option<&'static str> {
+    Some(match action {
+        AlterAction::AddColumn { .. } => "ADD COLUMN",
+        AlterAction::DropColumn { .. } => "DROP COLUMN",
+        AlterAction::AddConstraint(_) => "ADD CONSTRAINT",
+        AlterAction::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterAction::Validate(_) => "VALIDATE CONSTRAINT",
+        AlterAction::SetDefault { .. } => "ALTER COLUMN ... SET DEFAULT",
+        AlterAction::SetNotNull { not_null: true, .. } => "ALTER COLUMN ... SET NOT NULL",
+        AlterAction::SetNotNull { .. } => "ALTER COLUMN ... DROP NOT NULL",
+        AlterAction::SetType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterAction::AddIdentity { .. } => "ALTER COLUMN ... ADD IDENTITY",
+        AlterAction::SetIdentity { .. } => "ALTER COLUMN ... SET",
+        AlterAction::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
+        _ => return None,
+    })
+}
+
+/// The error for an action that the kind of relation has not.
+fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
+    match name_of(action) {
+        Some(action) => {
+            let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+            SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .with_detail(format!("This operation is not supported for {kind}."))
+        }
+        None => SqlError::unsupported(format_args!("this form of ALTER for {kind}")),
+    }
 }
 
 /// The lock that an action needs. All of them hold off other changes of the definition; the weaker ones let those pass
@@ -65,7 +107,7 @@ fn act(
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
     match action {
-        AlterAction::AddColumn { column, if_not_exists } => {
+        AlterAction::AddColumn { column, if_not_exists, .. } => {
             if table.column(&column.name).is_some() {
                 let message =
                     format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
@@ -382,7 +424,18 @@ fn rename_index(
     session.lock_definition(table, TableLock::AccessExclusive)?;
     let mut table = session.definition(table)?;
     for action in actions {
-        let AlterAction::Rename(name) = action else { continue };
+        let name = match action {
+            AlterAction::Rename(name) => name,
+            AlterAction::NoEffect => continue,
+            AlterAction::Owner(role) => {
+                owner::check(session, role.as_deref())?;
+                continue;
+            }
+            other => {
+                let named = table.index_names().find(|(_, oid)| *oid == index);
+                return Err(not_for(other, named.map_or("", |(name, _)| name), "indexes"));
+            }
+        };
         free_name(session, table.schema, name)?;
         let primary = table.primary_key.iter_mut().filter(|key| key.oid == index).map(|key| &mut key.name);
         let others = table.indexes.iter_mut().filter(|other| other.oid == index).map(|other| &mut other.name);
@@ -390,8 +443,7 @@ fn rename_index(
             place.clone_from(name);
         }
     }
-    session.define(Change::PutTable(Arc::new(table)))?;
-    Ok(())
+    session.define(Change::PutTable(Arc::new(table)))
 }
 
 fn alter_sequence(
@@ -423,14 +475,10 @@ fn alter_sequence(
             }
             AlterAction::Owner(role) => owner::check(session, role.as_deref())?,
             AlterAction::NoEffect => {}
-            _ => {
-                let message = format!("\"{}\" is not a table", sequence.name);
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
+            other => return Err(not_for(other, &sequence.name, "sequences")),
         }
     }
-    session.define(Change::PutSequence(Arc::new(sequence)))?;
-    Ok(())
+    session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
 /// Moves all rows of `old` into new trees of `table`, the same table with another definition. Columns keep their

@@ -17,6 +17,15 @@ pub(super) fn add(
     definition: &ConstraintDefinition,
     new: bool,
 ) -> Result<(), SqlError> {
+    // The index's name is looked at first.
+    let indexed = match definition.kind {
+        ConstraintKind::PrimaryKey(_) => table.primary_key.is_none(),
+        ConstraintKind::Unique { .. } => true,
+        _ => false,
+    };
+    if indexed && let Some(name) = &definition.name {
+        index_name(session, table, Some(name), String::new())?;
+    }
     if let Some(name) = &definition.name
         && table.has_constraint(name)
     {

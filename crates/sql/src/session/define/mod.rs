@@ -93,7 +93,7 @@ fn name_of(command: &Command) -> &'static str {
         Command::CreateIndex(_) => "CREATE INDEX",
         Command::CreateSequence { .. } => "CREATE SEQUENCE",
         Command::AlterSequence { .. } => "ALTER SEQUENCE",
-        Command::AlterTable { .. } => "ALTER TABLE",
+        Command::AlterTable { tag, .. } => tag,
         Command::Truncate { .. } => "TRUNCATE TABLE",
         Command::Reindex(_) => "REINDEX",
         Command::Drop { kind, .. } => match kind {

@@ -24,6 +24,12 @@ pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str,
             None => return Err(missing(name)),
         },
         Reindex::Table(name) => {
+            // A relation of the catalog is computed and has no index that could be built anew.
+            if let Some(Relation::Table(table)) = session.find_relation(name)
+                && table.is_virtual()
+            {
+                return Ok("REINDEX");
+            }
             let found = session.locked_table(name, TableLock::AccessExclusive)?;
             rebuild(session, found.ok_or_else(|| missing(name))?.oid, None)?;
         }

@@ -238,6 +238,15 @@ pub(super) fn change(
     mut sequence: Sequence,
     options: &SequenceOptions,
 ) -> Result<(), SqlError> {
+    if options.owned_by.is_some()
+        && let Some((table, column)) = sequence.owner
+        && let Some(table) = session.environment.catalog.table(table)
+        && table.columns.get(column as usize).is_some_and(|column| column.identity.is_some())
+    {
+        let message = "cannot change ownership of identity sequence";
+        let detail = format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
+    }
     apply(&mut sequence, options, false)?;
     if let Some(restart) = options.restart {
         let value = restart.unwrap_or(sequence.start);
