@@ -106,13 +106,12 @@ impl Binder<'_> {
                 return Err(self.error(code, message, call.location));
             }
         };
-        let mut arguments = Vec::with_capacity(call.args.len());
-        for argument in &call.args {
-            if matches!(inner(argument)?, NodeEnum::NamedArgExpr(_)) {
-                return Err(self.unsupported("a named argument", call.location));
-            }
-            arguments.push(self.expr(argument)?);
-        }
+        let named = |argument: &Node| matches!(argument.node, Some(NodeEnum::NamedArgExpr(_)));
+        let arguments = if call.args.iter().any(named) {
+            self.arguments_by_name(&name, call)?
+        } else {
+            self.exprs(&call.args)?
+        };
         if name == "pg_partition_ancestors" {
             return Ok(no_ancestors());
         }

@@ -18,6 +18,7 @@ mod expr;
 mod from;
 mod from_function;
 mod modify;
+mod named;
 mod names;
 mod order;
 mod owner;
