@@ -3,7 +3,7 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::ColumnRef;
 
-use super::{Binder, Clause, ColumnValue, Entry, SourceId, strings};
+use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr};
 use crate::types::Type;
@@ -73,6 +73,7 @@ impl Binder<'_> {
                 return Ok(self.use_column(&found, location));
             }
             if let Some(entry) = self.system_entry(level, name, location)? {
+                self.check_joined(level, entry, location)?;
                 return self.system_column(level, entry, name, location);
             }
         }
@@ -120,16 +121,23 @@ impl Binder<'_> {
         }
     }
 
-    /// 42P10 where an item of FROM names one it is joined to by RIGHT or FULL.
+    /// 42P10 where an item of FROM names an entry that it may not name.
     fn check_joined(&self, level: usize, entry: usize, location: i32) -> Result<(), SqlError> {
         let level = &self.levels[level];
-        if !level.barred.iter().any(|range| range.contains(&entry)) {
+        let Some((_, why)) = level.barred.iter().find(|(range, _)| range.contains(&entry)) else {
             return Ok(());
-        }
+        };
         let name = level.entries[entry].name.as_deref().unwrap_or_default();
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
-        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, location).with_detail(detail))
+        let error = self.error(SqlState::INVALID_COLUMN_REFERENCE, message, location);
+        Err(match why {
+            Barred::Joined => {
+                error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+            }
+            Barred::Changed => error.with_hint(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+            )),
+        })
     }
 
     /// The entry of a name, from the inside out.

@@ -7,8 +7,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeSubselect, RangeVar};
 
 use super::{
-    Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, Source, SourceId, SourceRegisters, inner,
-    inner_of, strings,
+    Barred, Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, Source, SourceId, SourceRegisters,
+    inner, inner_of, strings,
 };
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
@@ -200,7 +200,7 @@ impl Binder<'_> {
         self.level().entries.extend(left_entries.iter().cloned());
         let level = self.level();
         if matches!(kind, JoinKind::Right | JoinKind::Full) {
-            level.barred.push(before..level.entries.len());
+            level.barred.push((before..level.entries.len(), Barred::Joined));
         }
         let barred = level.barred.len();
         let right = self.item(inner_node(join.rarg.as_deref())?);
@@ -262,9 +262,13 @@ impl Binder<'_> {
         entries.extend(left_entries);
         entries.extend(right_entries);
         if let Some(quals) = join.quals.as_deref() {
-            let saved = std::mem::replace(&mut self.level().entries, entries.clone());
+            // The condition sees the join's own sides alone, and all of them.
+            let level = self.level();
+            let hidden =
+                (std::mem::replace(&mut level.entries, entries.clone()), std::mem::take(&mut level.barred));
             let bound = self.in_clause(Clause::Join, |binder| binder.conjuncts(Some(quals), "JOIN/ON"));
-            self.level().entries = saved;
+            let level = self.level();
+            (level.entries, level.barred) = hidden;
             condition.extend(bound?);
         }
         for (at, entry) in entries.iter_mut().enumerate().skip(left_side.start) {

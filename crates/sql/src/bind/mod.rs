@@ -130,10 +130,19 @@ struct Level {
     uses: Vec<Use>,
     /// FROM names the recursive query whose term this is.
     reads_itself: bool,
-    /// Entries, by place, that the item of FROM being bound may not name: it is joined to them by RIGHT or FULL.
-    barred: Vec<std::ops::Range<usize>>,
+    /// Entries, by place, that the item of FROM being bound may not name.
+    barred: Vec<(std::ops::Range<usize>, Barred)>,
     /// The clause being bound.
     clause: Clause,
+}
+
+/// Why an item of FROM may not name an entry that is in sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Barred {
+    /// RIGHT or FULL joins the item to it.
+    Joined,
+    /// It is the table that UPDATE or DELETE changes.
+    Changed,
 }
 
 /// A column read where grouping matters.

@@ -10,8 +10,8 @@ use pg_query::protobuf::{
 
 use super::expr::location;
 use super::{
-    Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level, QueryBody,
-    Returning, Select, Source, inner,
+    Barred, Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level,
+    QueryBody, Returning, Select, Source, inner,
 };
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
@@ -485,7 +485,7 @@ impl Binder<'_> {
         Ok((table, target, entry))
     }
 
-    /// The changed table inner joined with the other items.
+    /// The changed table inner joined with the other items, which may not read it.
     fn joined_with(
         &mut self,
         target: super::SourceId,
@@ -494,8 +494,12 @@ impl Binder<'_> {
         others: &[Node],
     ) -> Result<FromItem, SqlError> {
         self.add_entries(vec![entry])?;
+        let level = self.level();
+        level.barred.push((0..level.entries.len(), Barred::Changed));
+        let others = self.sources_of(others);
+        self.level().barred.pop();
         let own = FromItem::Source(target, Source::Table(Arc::clone(table)));
-        Ok(match self.sources_of(others)? {
+        Ok(match others? {
             None => own,
             Some(others) => FromItem::Join {
                 kind: JoinKind::Inner,
