@@ -258,7 +258,10 @@ impl Binder<'_> {
         if call.agg_distinct || call.agg_filter.is_some() || !call.agg_order.is_empty() {
             return Err(self.unsupported("DISTINCT, ORDER BY or FILTER of a window function", call.location));
         }
-        let (partition, order) = self.window(over)?;
+        self.level().in_window = true;
+        let definition = self.window(over);
+        self.level().in_window = false;
+        let (partition, order) = definition?;
         if self.window_calls() > before.windows {
             let (message, at) =
                 ("window functions are not allowed in window definitions", self.level().window_at);

@@ -121,6 +121,10 @@ struct Level {
     window_names: Vec<pg_query::protobuf::WindowDef>,
     /// Set-returning functions met in the target list.
     sets: Vec<SetCall>,
+    /// Set-returning functions met in window definitions.
+    window_sets: Vec<SetCall>,
+    /// A window definition is being bound.
+    in_window: bool,
     /// How many calls of set-returning functions were met, and where the last one is.
     sets_met: usize,
     set_at: i32,

@@ -133,6 +133,13 @@ pub struct Window {
     pub calls: Vec<WindowCall>,
 }
 
+impl Window {
+    /// The expressions of PARTITION BY and ORDER BY.
+    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.partition.iter_mut().chain(self.order.iter_mut().map(|key| &mut key.expr))
+    }
+}
+
 /// A subquery inside an expression: the expression reads `output` instead.
 #[derive(Debug, Clone)]
 pub struct Sublink {

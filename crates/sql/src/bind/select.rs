@@ -121,15 +121,9 @@ impl Binder<'_> {
             let at = level.aggregate_at;
             return Err(self.error(SqlState::INVALID_RECURSION, message, at));
         }
-        let level = self.level();
-        let mut body = Select {
-            conditions,
-            grouped,
-            having,
-            windows: std::mem::take(&mut level.windows),
-            sets: std::mem::take(&mut level.sets),
-            ..Select::default()
-        };
+        let mut windows = std::mem::take(&mut self.level().windows);
+        let sets = self.take_sets(&groups, &mut targets, &mut windows);
+        let mut body = Select { conditions, grouped, having, windows, sets, ..Select::default() };
         if grouped {
             self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, &mut distinct)?;
         }

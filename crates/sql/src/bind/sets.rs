@@ -2,15 +2,20 @@
 //!
 //! Those of one query run side by side. A call written twice is one call, so that ORDER BY and GROUP BY find the target
 //! they name. A function that GROUP BY reads runs below the grouping, every other one above it.
+//!
+//! A call in a window definition runs below the window and is no call of the target list, even when both are written
+//! alike. The two meet only where a part of a target equals a whole key of the window: there the target reads the key.
 
 use pg_query::protobuf::FuncCall;
 
-use super::{Binder, Clause, Select};
+use super::order::same;
+use super::select::Target;
+use super::{Binder, Clause, Select, Window};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
-use crate::plan::{SetCall, SetFunction};
-use crate::planner::registers;
+use crate::plan::{Reg, SetCall, SetFunction};
+use crate::planner::registers::{self, Registers};
 use crate::types::Type;
 
 const HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
@@ -40,22 +45,21 @@ impl Binder<'_> {
         level.set_at = call.location;
         let reads_set = |argument: &Expr| {
             let reads = registers::reads(argument);
-            level.sets.iter().flat_map(|set| &set.output).any(|output| reads.contains(output))
+            let mut sets = level.sets.iter().chain(&level.window_sets);
+            sets.any(|set| set.output.iter().any(|output| reads.contains(output)))
         };
         if arguments.iter().any(reads_set) {
             return Err(self.unsupported("a set-returning function of another one's rows", call.location));
         }
-        let printed = format!("{function:?}{arguments:?}");
-        let constant = arguments.iter().all(|argument| argument.volatility() < Volatility::Volatile);
-        let same = |set: &&SetCall| format!("{:?}{:?}", set.function, set.arguments) == printed;
-        let output = match self.level().sets.iter().find(same).filter(|_| constant) {
-            Some(set) => set.output.clone(),
-            None => {
-                let output: Vec<u32> = columns.iter().map(|_| self.register()).collect();
-                self.level().sets.push(SetCall { function, arguments, output: output.clone() });
-                output
-            }
-        };
+        let known = if level.in_window { &level.window_sets } else { &level.sets };
+        if let Some(set) = known.iter().find(|set| is_same_call(set, function, &arguments)) {
+            let output = set.output.clone();
+            return Ok(self.set_value(&output, columns));
+        }
+        let output: Vec<Reg> = columns.iter().map(|_| self.register()).collect();
+        let set = SetCall { function, arguments, output: output.clone() };
+        let level = self.level();
+        if level.in_window { &mut level.window_sets } else { &mut level.sets }.push(set);
         Ok(self.set_value(&output, columns))
     }
 
@@ -87,15 +91,89 @@ impl Binder<'_> {
         Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, what, at).with_hint(HINT))
     }
 
+    /// The functions of the target list and of the window definitions. Lets targets read the windows' keys that they
+    /// equal, and windows the functions that GROUP BY reads.
+    pub(super) fn take_sets(
+        &mut self,
+        groups: &[Expr],
+        targets: &mut [Target],
+        windows: &mut [Window],
+    ) -> Vec<SetCall> {
+        let level = self.level();
+        let (mut sets, window_sets) =
+            (std::mem::take(&mut level.sets), std::mem::take(&mut level.window_sets));
+        let mut grouped = Registers::new();
+        groups.iter().for_each(|group| registers::of_expr(group, &mut grouped));
+        // Outputs of calls in windows, and those of the same calls in the target list.
+        let mut alike: Vec<(Reg, Reg)> = Vec::new();
+        for set in window_sets {
+            let twin = sets.iter().find(|other| is_same_call(other, set.function, &set.arguments));
+            let outputs = twin.into_iter().flat_map(|twin| set.output.iter().zip(&twin.output));
+            let outputs: Vec<(Reg, Reg)> = outputs.map(|(own, other)| (*own, *other)).collect();
+            if outputs.iter().any(|(_, other)| grouped.contains(other)) {
+                let keys = windows.iter_mut().flat_map(Window::keys_mut);
+                keys.for_each(|key| replace_registers(key, &outputs));
+                continue;
+            }
+            alike.extend(outputs);
+            sets.push(set);
+        }
+        if alike.is_empty() {
+            return sets;
+        }
+        let keys = windows.iter_mut().flat_map(Window::keys_mut).map(|key| {
+            let mut wanted = key.clone();
+            replace_registers(&mut wanted, &alike);
+            (wanted, key.clone())
+        });
+        let keys: Vec<(Expr, Expr)> = keys.filter(|(wanted, key)| !same(wanted, key)).collect();
+        targets.iter_mut().for_each(|target| replace_parts(&mut target.expr, &keys));
+        let mut read = Registers::new();
+        targets.iter().for_each(|target| registers::of_expr(&target.expr, &mut read));
+        // A twin whose every reader reads the window's key now has nothing to run for.
+        sets.retain(|set| {
+            let is_twin = alike.iter().any(|(_, twin)| set.output.contains(twin));
+            !is_twin || set.output.iter().any(|output| read.contains(output))
+        });
+        sets
+    }
+
     /// Takes the functions that GROUP BY reads out of the target list's.
     pub(super) fn split_grouped_sets(&self, groups: &[Expr], body: &mut Select) {
         if body.sets.is_empty() {
             return;
         }
-        let mut read = registers::Registers::new();
+        let mut read = Registers::new();
         groups.iter().for_each(|group| registers::of_expr(group, &mut read));
         let sets = std::mem::take(&mut body.sets);
         (body.grouped_sets, body.sets) =
             sets.into_iter().partition(|set| set.output.iter().any(|output| read.contains(output)));
     }
+}
+
+/// Whether a call of a function with these arguments gives the rows of one met before.
+fn is_same_call(set: &SetCall, function: SetFunction, arguments: &[Expr]) -> bool {
+    set.function == function
+        && set.arguments.len() == arguments.len()
+        && set.arguments.iter().zip(arguments).all(|(a, b)| same(a, b))
+        && arguments.iter().all(|argument| argument.volatility() < Volatility::Volatile)
+}
+
+/// Lets an expression read other registers.
+fn replace_registers(expr: &mut Expr, by: &[(Reg, Reg)]) {
+    if let Expr::Column { register, .. } = expr
+        && let Some((_, other)) = by.iter().find(|(from, _)| from == register)
+    {
+        *register = *other;
+    }
+    expr.for_each_child_mut(&mut |child| replace_registers(child, by));
+}
+
+/// Replaces the parts of an expression that equal one of `by`.
+fn replace_parts(expr: &mut Expr, by: &[(Expr, Expr)]) {
+    if let Some((_, other)) = by.iter().find(|(from, _)| same(from, expr)) {
+        *expr = other.clone();
+        return;
+    }
+    expr.for_each_child_mut(&mut |child| replace_parts(child, by));
 }
