@@ -131,24 +131,29 @@ impl Binder<'_> {
 
     fn reindex(&self, reindex: &ReindexStmt) -> Result<Command, SqlError> {
         use ReindexObjectType as Kind;
+        let mut concurrently = false;
         for node in &reindex.params {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            if option.defname == "tablespace" {
-                super::storage::table_space(&option_text(option))?;
-                continue;
-            }
-            if option.defname != "verbose" && self.option_bool(option)? {
-                return Err(self.unsupported(&format!("REINDEX ({})", option.defname), option.location));
+            match option.defname.as_str() {
+                "tablespace" => super::storage::table_space(&option_text(option))?,
+                "concurrently" => concurrently = self.option_bool(option)?,
+                "verbose" => {}
+                _ if self.option_bool(option)? => {
+                    let what = format!("REINDEX ({})", option.defname);
+                    return Err(self.unsupported(&what, option.location));
+                }
+                _ => {}
             }
         }
         let name = || self.qualified(relation(reindex.relation.as_ref())?);
-        Ok(Command::Reindex(match Kind::try_from(reindex.kind) {
+        let what = match Kind::try_from(reindex.kind) {
             Ok(Kind::ReindexObjectIndex) => Reindex::Index(name()?),
             Ok(Kind::ReindexObjectTable) => Reindex::Table(name()?),
             Ok(Kind::ReindexObjectSchema) => Reindex::Schema(reindex.name.clone()),
             Ok(Kind::ReindexObjectDatabase) => Reindex::Database(reindex.name.clone()),
             _ => return Err(self.unsupported("REINDEX SYSTEM", 0)),
-        }))
+        };
+        Ok(Command::Reindex { what, concurrently })
     }
 
     /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.

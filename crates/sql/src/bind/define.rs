@@ -610,7 +610,8 @@ impl Binder<'_> {
             });
         }
         let cascade = drop.behavior == DropBehavior::DropCascade as i32;
-        Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade })
+        let concurrently = drop.concurrent;
+        Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade, concurrently })
     }
 }
 

@@ -129,7 +129,12 @@ pub enum Command {
     /// SET CONSTRAINTS ALL: no constraint is deferrable.
     SetConstraints,
     /// REINDEX.
-    Reindex(Reindex),
+    Reindex {
+        /// What it builds anew.
+        what: Reindex,
+        /// CONCURRENTLY: not in a transaction block.
+        concurrently: bool,
+    },
     /// Accepted and without effect here (UNLISTEN): its completion tag.
     NoEffect(String),
     /// ALTER DATABASE, or else SCHEMA, .. OWNER TO: everything belongs to the one role there is.
@@ -208,6 +213,8 @@ pub enum Command {
         if_exists: bool,
         /// CASCADE.
         cascade: bool,
+        /// CONCURRENTLY: not in a transaction block.
+        concurrently: bool,
     },
     /// ALTER TABLE (also INDEX, VIEW, SEQUENCE where the action fits).
     AlterTable {

@@ -119,6 +119,22 @@ pub(super) fn objects(
     })
 }
 
+/// Refuses what DROP INDEX CONCURRENTLY does not do.
+pub(super) fn check_concurrent(
+    session: &Session,
+    names: &[QualifiedName],
+    cascade: bool,
+) -> Result<(), SqlError> {
+    session.refuse_block("DROP INDEX CONCURRENTLY")?;
+    let refused = match (names.len() > 1, cascade) {
+        (true, _) => "dropping multiple objects",
+        (false, true) => "CASCADE",
+        (false, false) => return Ok(()),
+    };
+    let message = format!("DROP INDEX CONCURRENTLY does not support {refused}");
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
 /// The OID of the table of this name.
 fn table_named(session: &Session, name: &QualifiedName) -> Option<u32> {
     match session.find_relation(name) {

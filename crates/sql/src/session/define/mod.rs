@@ -38,7 +38,7 @@ pub(super) fn run(
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
     // PostgreSQL's REINDEX writes in a read-only transaction: it changes no data.
-    if !matches!(command, Command::Reindex(_)) {
+    if !matches!(command, Command::Reindex { .. }) {
         session.environment.refuse_read_only(name_of(command))?;
     }
     let tag = match command {
@@ -62,7 +62,10 @@ pub(super) fn run(
             sequence::alter(session, (name, *if_exists), options, client)?
         }
         Command::CreateView { .. } => return Err(SqlError::unsupported("CREATE VIEW")),
-        Command::Drop { kind, names, if_exists, cascade } => {
+        Command::Drop { kind, names, if_exists, cascade, concurrently } => {
+            if *concurrently {
+                drop::check_concurrent(session, names, *cascade)?;
+            }
             drop::objects(session, *kind, names, (*if_exists, *cascade), client)?
         }
         Command::AlterTable { name, if_exists, actions, tag } => {
@@ -72,7 +75,12 @@ pub(super) fn run(
         Command::Truncate { tables, restart_identity, cascade } => {
             drop::truncate(session, tables, *restart_identity, *cascade, client)?
         }
-        Command::Reindex(what) => reindex::run(session, what)?,
+        Command::Reindex { what, concurrently } => {
+            if *concurrently {
+                session.refuse_block("REINDEX CONCURRENTLY")?;
+            }
+            reindex::run(session, what)?
+        }
         _ => return Err(SqlError::internal("a command without a way to run it")),
     };
     client.complete(tag);
@@ -95,7 +103,7 @@ fn name_of(command: &Command) -> &'static str {
         Command::AlterSequence { .. } => "ALTER SEQUENCE",
         Command::AlterTable { tag, .. } => tag,
         Command::Truncate { .. } => "TRUNCATE TABLE",
-        Command::Reindex(_) => "REINDEX",
+        Command::Reindex { .. } => "REINDEX",
         Command::Drop { kind, .. } => match kind {
             ObjectKind::Table => "DROP TABLE",
             ObjectKind::Index => "DROP INDEX",
