@@ -2,7 +2,6 @@
 //! the side of an outer join or a set operation whose rows a later round could take back.
 
 use pg_query::NodeEnum;
-use pg_query::NodeRef;
 use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperation};
 
 use super::{Binder, inner, location};
@@ -104,10 +103,17 @@ impl Binder<'_> {
     }
 }
 
+/// A WITH item.
+fn common_table(node: &Node) -> Option<&CommonTableExpr> {
+    match &node.node {
+        Some(NodeEnum::CommonTableExpr(common)) => Some(common),
+        _ => None,
+    }
+}
+
 /// The query of a WITH item.
 fn common_query(node: &Node) -> Option<&SelectStmt> {
-    let Some(NodeEnum::CommonTableExpr(common)) = &node.node else { return None };
-    match common.ctequery.as_ref()?.node.as_ref()? {
+    match common_table(node)?.ctequery.as_ref()?.node.as_ref()? {
         NodeEnum::SelectStmt(select) => Some(select),
         _ => None,
     }
@@ -126,16 +132,21 @@ fn names(query: &CommonTableExpr, name: &str) -> Result<bool, SqlError> {
 
 impl Search<'_> {
     fn select(&mut self, select: &SelectStmt, place: Place) -> Result<(), SqlError> {
-        for node in select.with_clause.iter().flat_map(|with| &with.ctes) {
-            let NodeEnum::CommonTableExpr(common) = inner(node)? else { continue };
-            // The name is that query's from here on.
-            if common.ctename == self.name {
-                return Ok(());
-            }
+        let queries = select.with_clause.iter().flat_map(|with| &with.ctes);
+        let queries: Vec<_> = queries.filter_map(common_table).collect();
+        let recursive = select.with_clause.as_ref().is_some_and(|with| with.recursive);
+        if recursive && queries.iter().any(|common| common.ctename == self.name) {
+            return Ok(());
+        }
+        for common in queries {
             if let Some(NodeEnum::SelectStmt(query)) =
                 common.ctequery.as_ref().and_then(|query| query.node.as_ref())
             {
                 self.select(query, place)?;
+            }
+            // The name is that query's from here on.
+            if common.ctename == self.name {
+                return Ok(());
             }
         }
         if let (Some(left), Some(right)) = (&select.larg, &select.rarg) {
@@ -155,11 +166,17 @@ impl Search<'_> {
         for item in &select.from_clause {
             self.item(item, place)?;
         }
-        let lists = [&select.target_list, &select.group_clause, &select.sort_clause, &select.values_lists];
+        let lists = [
+            &select.distinct_clause,
+            &select.target_list,
+            &select.group_clause,
+            &select.window_clause,
+            &select.sort_clause,
+            &select.values_lists,
+        ];
         let single = [&select.where_clause, &select.having_clause, &select.limit_count, &select.limit_offset];
-        lists.into_iter().flatten().for_each(|node| self.expression(node));
-        single.into_iter().flatten().for_each(|node| self.expression(node));
-        Ok(())
+        lists.into_iter().flatten().try_for_each(|node| self.expression(node))?;
+        single.into_iter().flatten().try_for_each(|node| self.expression(node))
     }
 
     fn item(&mut self, item: &Node, place: Place) -> Result<(), SqlError> {
@@ -184,24 +201,71 @@ impl Search<'_> {
                 };
                 join.larg.as_deref().map_or(Ok(()), |side| self.item(side, left))?;
                 join.rarg.as_deref().map_or(Ok(()), |side| self.item(side, right))?;
-                join.quals.iter().for_each(|node| self.expression(node));
+                join.quals.iter().try_for_each(|node| self.expression(node))?;
             }
-            NodeEnum::RangeFunction(_) => self.expression(item),
+            NodeEnum::RangeFunction(_) => self.expression(item)?,
             _ => {}
         }
         Ok(())
     }
 
-    /// A relation named in an expression is named by a subquery.
-    fn expression(&mut self, node: &Node) {
-        let Some(node) = &node.node else { return };
-        for (part, ..) in node.nodes() {
-            if let NodeRef::RangeVar(range) = part
-                && range.schemaname.is_empty()
-                && range.relname == self.name
+    /// Searches the subqueries of an expression. Only they can name a query there.
+    fn expression(&mut self, node: &Node) -> Result<(), SqlError> {
+        let mut left = vec![node];
+        while let Some(node) = left.pop() {
+            if let Some(NodeEnum::SubLink(link)) = &node.node
+                && let Some(NodeEnum::SelectStmt(query)) =
+                    link.subselect.as_ref().and_then(|query| query.node.as_ref())
             {
-                self.found.push((range.location, SUBQUERY));
+                self.select(query, SUBQUERY)?;
             }
+            let from = left.len();
+            node.node.iter().for_each(|node| parts(node, &mut left));
+            // The first part comes off the stack first.
+            left[from..].reverse();
         }
+        Ok(())
+    }
+}
+
+/// Adds the expressions below one, in the order they are written in.
+fn parts<'n>(node: &'n NodeEnum, into: &mut Vec<&'n Node>) {
+    match node {
+        NodeEnum::AExpr(expr) => into.extend(expr.lexpr.as_deref().into_iter().chain(expr.rexpr.as_deref())),
+        NodeEnum::BoolExpr(expr) => into.extend(&expr.args),
+        NodeEnum::CoalesceExpr(expr) => into.extend(&expr.args),
+        NodeEnum::MinMaxExpr(expr) => into.extend(&expr.args),
+        NodeEnum::RowExpr(row) => into.extend(&row.args),
+        NodeEnum::AArrayExpr(array) => into.extend(&array.elements),
+        NodeEnum::List(list) => into.extend(&list.items),
+        NodeEnum::RangeFunction(range) => into.extend(&range.functions),
+        NodeEnum::GroupingSet(set) => into.extend(&set.content),
+        NodeEnum::BooleanTest(test) => into.extend(test.arg.as_deref()),
+        NodeEnum::NullTest(test) => into.extend(test.arg.as_deref()),
+        NodeEnum::ResTarget(target) => into.extend(target.val.as_deref()),
+        NodeEnum::SortBy(sort) => into.extend(sort.node.as_deref()),
+        NodeEnum::TypeCast(cast) => into.extend(cast.arg.as_deref()),
+        NodeEnum::CollateClause(collate) => into.extend(collate.arg.as_deref()),
+        NodeEnum::NamedArgExpr(named) => into.extend(named.arg.as_deref()),
+        NodeEnum::AIndirection(indirection) => into.extend(indirection.arg.as_deref()),
+        NodeEnum::SubLink(link) => into.extend(link.testexpr.as_deref()),
+        NodeEnum::CaseExpr(case) => {
+            into.extend(case.arg.as_deref());
+            into.extend(&case.args);
+            into.extend(case.defresult.as_deref());
+        }
+        NodeEnum::CaseWhen(when) => {
+            into.extend(when.expr.as_deref().into_iter().chain(when.result.as_deref()))
+        }
+        NodeEnum::FuncCall(call) => {
+            into.extend(call.args.iter().chain(&call.agg_order).chain(call.agg_filter.as_deref()));
+            into.extend(
+                call.over.iter().flat_map(|over| over.partition_clause.iter().chain(&over.order_clause)),
+            );
+        }
+        NodeEnum::WindowDef(window) => {
+            into.extend(window.partition_clause.iter().chain(&window.order_clause))
+        }
+        _ => {}
     }
 }
