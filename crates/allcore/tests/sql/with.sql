@@ -24,3 +24,18 @@ with recursive foo(i) as (select 'a'::varchar union all select (i || 'b')::varch
 with recursive foo(i) as (select i from (values (1), (2)) t(i) union all select (i + 1)::numeric(10,0) from foo where i < 10) select * from foo;
 insert into y with recursive x as (select id + 1 from z), z(id) as (values (1)) select * from x;
 select * from y order by 1;
+create table ones (x int);
+insert into ones values (0), (1);
+with a as (select 1 as v), b as (select * from a), c as (select * from b), d as (select * from c), e as (select * from d), f as (select * from e), g as (select * from f), h as (select * from g), i as (select * from h), j as (select * from i), k as (select * from j), l as (select * from k), z as (select 1 / x from ones) select * from l;
+with a as (select x from ones), b as (select * from a), c as (select * from b), d as (select * from c), e as (select * from d), f as (select * from e), g as (select * from f), h as (select * from g), i as (select * from h), j as (select * from i), k as (select * from j), l as (select * from k), m as (select * from l), z as (select 1 / x from m) select 5;
+with a as (select x from ones), b as (select * from a), c as (select * from b), d as (select * from c), e as (select * from d), f as (select * from e), g as (select * from f), h as (select * from g), i as (select * from h), j as (select * from i), k as (select * from j), l as (select * from k), m as (select * from l), z as (select 1 / x from m), zz as (select * from z) select * from m;
+with z as (select nosuch from ones) select 1;
+with z as (select 1 / x as q from ones) update ones set x = x + 1;
+with z as (select 1 / x as q from ones where x = 0) insert into ones select 7;
+with z as (select 1 / x as q from ones) delete from ones where x > 5 returning x;
+with z as (select 1 / x as q from ones) update ones set x = x + 1 returning x, (select max(q) from z);
+with z as (select x from ones) select (with w as (select 1 / 0 from z) select 3), (select max(x) from z);
+select * from ones where exists (with z as (select 1 / 0) select 1) order by x;
+prepare p as with z as (select 1 / x from ones) select 2;
+execute p;
+execute p;

@@ -1,14 +1,15 @@
 //! WITH: common table expressions.
 //!
-//! A table's rows are made as they are asked for, so that a recursion without end serves a LIMIT, and a table that
-//! nobody reads does not run. What must hold:
+//! A table's rows are made when a reader asks for them, so that a recursion without end serves a LIMIT. The planner
+//! leaves out tables that no plan reads. What must hold:
 //!
 //! 1. A table that is read once (`single`) hands its rows on while they are made. Its reader is the only one, so
 //!    nothing else reads its state meanwhile.
 //! 2. Any other table is made by whole rounds: a reader that has read all rows runs the next round to its end, without
 //!    handing a row on, and all readers read what is kept. So a round never runs twice, whatever it contains.
-//! 3. Tables that read each other lazily stand on the stack together. From [`MAX_LAZY`] on a table is made whole before
-//!    the statement's body runs, where the tables it reads are complete and nothing nests.
+//! 3. Tables that read each other lazily stand on the stack together. A table above [`MAX_LAZY`] others is made whole
+//!    before the statement's body runs, where the tables it reads are complete and nothing nests. So a LIMIT above
+//!    more than [`MAX_LAZY`] tables that read each other does not end a recursion at their head.
 
 use std::cell::RefCell;
 use std::rc::Rc;

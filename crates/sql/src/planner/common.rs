@@ -1,18 +1,25 @@
-//! WITH: who reads which common table.
+//! WITH: which plans read which common table.
+//!
+//! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds queries only; a
+//! statement that changes data would have to stay.)
 
 use super::registers::children;
 use crate::plan::{Again, CommonTable, Plan};
 
-/// A body with the tables it reads.
+/// A body with the tables that it reads, or that one of those reads.
 pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
-    if tables.is_empty() {
-        return body;
-    }
-    for at in 0..tables.len() {
+    // Backwards: a table reads earlier ones only, so the readers of each are known to stay when it is looked at.
+    for at in (0..tables.len()).rev() {
         let id = tables[at].id;
         let count =
             readers(&body, id, 1) + tables.iter().map(|table| table_readers(table, id, 1)).sum::<u32>();
-        tables[at].single = count == 1;
+        match count {
+            0 => drop(tables.remove(at)),
+            count => tables[at].single = count == 1,
+        }
+    }
+    if tables.is_empty() {
+        return body;
     }
     Plan::With { tables, body: Box::new(body) }
 }
