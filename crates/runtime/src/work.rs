@@ -53,7 +53,7 @@ pub fn give_way(bytes: usize) {
     let done = DONE.get().saturating_add(bytes);
     DONE.set(done);
     // Twice as much: what stays counted makes the next tick look at the interrupt.
-    if done >= 2 * STRIDE && charge(STRIDE) {
+    if done >= 2 * STRIDE && charge(STRIDE) && !has_budget() {
         fiber::give_way();
     }
 }
@@ -205,6 +205,27 @@ mod tests {
             })
         });
         assert_eq!(stopped, Some(Stopped::Interrupted(Interrupted(Reason::Cancel))));
+        runtime.shutdown();
+    }
+
+    #[test]
+    fn work_within_a_budget_never_lets_another_fiber_run() {
+        let runtime = start_with(1, FileIo::Threads);
+        let other_ran = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&other_ran);
+        let ran_within = runtime.call(0, move || {
+            let seen = Arc::clone(&other);
+            // Relaxed, here and below: the fibers share a core, and the flag stands for nothing else.
+            fiber::spawn_local(move || other.store(true, Ordering::Relaxed));
+            within(NO_BUDGET - 1, || (0..200_000).for_each(|_| give_way(STRIDE)));
+            let ran_within = seen.load(Ordering::Relaxed);
+            // The same work without a budget lets the other fiber run.
+            while !seen.load(Ordering::Relaxed) {
+                give_way(STRIDE);
+            }
+            ran_within
+        });
+        assert!(!ran_within);
         runtime.shutdown();
     }
 
