@@ -5,7 +5,8 @@
 //!
 //! 1. A page belongs to one member, and a member applies in the order it was handed: so each page's changes keep the log's
 //!    order. Changes of different pages need none, since each page's own LSN says what it contains.
-//! 2. The reader hands on only a bounded amount ahead ([`AHEAD`]), so that a long log needs little memory.
+//! 2. The reader hands no member a batch while that one has [`AHEAD`] batches to apply, so that a long log needs little
+//!    memory: at most `EACH_CORE` × `AHEAD` batches for each core, 16 MiB of payload.
 //! 3. [`redo`] returns only when every member has ended: nobody changes a page afterwards. After a failure the others stop soon;
 //!    of several failures the one that comes first in the log is returned.
 //!
@@ -31,7 +32,7 @@ const EACH_CORE: usize = 8;
 const BATCH: usize = 256 << 10;
 /// Parts in one batch at most.
 const PARTS: usize = 8192;
-/// Batches handed on and not yet applied by all.
+/// Batches that one member has been handed and has not yet applied, at most.
 const AHEAD: usize = 8;
 
 /// A stretch of the log.
