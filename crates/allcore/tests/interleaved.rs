@@ -22,5 +22,9 @@ mod newest_subqueries;
 mod parents;
 #[path = "interleaved/script.rs"]
 mod script;
+#[path = "interleaved/shifted_keys.rs"]
+mod shifted_keys;
 #[path = "interleaved/subquery_locks.rs"]
 mod subquery_locks;
+#[path = "interleaved/upserts.rs"]
+mod upserts;

@@ -599,6 +599,12 @@ impl TxnSession {
         self.state().hold_key(tree, key, row)
     }
 
+    /// The newest version under a key, once no other running transaction has written it; its payload is put into `row`.
+    /// None: there is no row. Takes no lock. In repeatable read a row that changed after the snapshot is refused.
+    pub fn await_newest(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
+        self.state().await_newest(tree, key, row)
+    }
+
     /// Locks the newest version of the row that was read as `seen` and puts its payload into `row`. A row whose key was
     /// changed is followed: its new key is put into `moved_to`, which stays empty otherwise. A row that was deleted is gone,
     /// also where another one has its key since.

@@ -168,7 +168,7 @@ fn still_matches<'s, 'x>(
 }
 
 /// After somebody else's change: locks the newest version of the row and evaluates everything again. False when it is
-/// gone or does not qualify any more.
+/// gone, does not qualify any more, or was changed by this command already, which joined it to several rows.
 #[cold]
 pub(super) fn look<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -180,7 +180,9 @@ pub(super) fn look<'s, 'x>(
     let mut former = None;
     let wanted = (lock, Wait::Block);
     let locked = lock_newest(cx, (target, again), (key, seen, None), wanted, (file, &mut former), arena)?;
-    Ok(locked.is_some() && qualifies(cx, again, former, file, arena)?)
+    let snapshot = cx.txn.snapshot();
+    let changed = |newest: &Stamp| newest.txid == snapshot.txid && newest.command >= snapshot.command;
+    Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, again, former, file, arena)?)
 }
 
 /// SELECT ... FOR UPDATE and its weaker kinds. All rows of a joined one are locked before anything is evaluated again.

@@ -47,7 +47,7 @@ pub(super) fn insert_row<'s, 'x>(
         return Ok(true);
     };
     loop {
-        let Some(key) = existing(cx, insert, conflict, &file[row.clone()])? else {
+        let Some(found) = existing(cx, insert, conflict, &file[row.clone()])? else {
             let savepoint = cx.txn.savepoint();
             match store_row(cx, &insert.table, &file[row.clone()]) {
                 Ok(()) => {
@@ -70,7 +70,8 @@ pub(super) fn insert_row<'s, 'x>(
             }
         };
         let Some(update) = &conflict.update else { return Ok(false) };
-        match update_existing(cx, insert, update, &key, file, arena)? {
+        let located = (conflict, &found);
+        match update_existing(cx, insert, update, located, file, arena)? {
             Resolved::Updated => return Ok(true),
             Resolved::Passed => return Ok(false),
             Resolved::Again => cx.check()?,
@@ -115,22 +116,29 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
     Ok(())
 }
 
-/// The key of the row that conflicts with a new one, committed or of this transaction; locked if it will be updated.
+/// The row that a new one conflicts with.
+struct Existing {
+    key: Vec<u8>,
+    /// It was found by a secondary index, whose columns may change before the row is locked.
+    by_index: bool,
+}
+
+/// The row that conflicts with a new one, as it stands once every other transaction that wrote it has ended: its newest
+/// version, whatever the snapshot sees.
 fn existing(
     cx: &mut Executor<'_>,
     insert: &Insert,
     conflict: &OnConflict,
     row: &[Datum<'_>],
-) -> Result<Option<Vec<u8>>, SqlError> {
+) -> Result<Option<Existing>, SqlError> {
     let table = &*insert.table;
     let wanted = |arbiter: Arbiter| conflict.arbiter.is_none_or(|named| named == arbiter);
-    let mut payload = cx.take_bytes();
+    let (mut payload, mut key) = (cx.take_bytes(), Vec::new());
     let mut found = None;
     if table.primary_key.is_some() && wanted(Arbiter::PrimaryKey) {
-        let mut key = Vec::new();
         row_key(table, row, &mut key)?;
-        if probe(cx, &table_tree(table), &key, &mut payload)? {
-            found = Some(key);
+        if cx.txn.await_newest(&table_tree(table), &key, &mut payload).map_err(from_txn)?.is_some() {
+            found = Some(Existing { key: key.clone(), by_index: false });
         }
     }
     for (at, index) in table.indexes.iter().enumerate() {
@@ -142,28 +150,21 @@ fn existing(
         {
             continue;
         }
-        let (mut key, mut unused) = (Vec::new(), Vec::new());
-        index_entry(index, row, &[], &mut key, &mut unused)?;
-        if probe(cx, &tree(index.tree), &key, &mut payload)? {
-            found = Some(payload.clone());
+        key.clear();
+        index_entry(index, row, &[], &mut key, &mut payload)?;
+        while cx.txn.await_newest(&tree(index.tree), &key, &mut payload).map_err(from_txn)?.is_some() {
+            // The row itself may be about to change, which leaves the entry alone where the key stays.
+            let of_row = std::mem::take(&mut payload);
+            let row = cx.txn.await_newest(&table_tree(table), &of_row, &mut payload).map_err(from_txn)?;
+            if row.is_some() {
+                found = Some(Existing { key: of_row, by_index: true });
+                break;
+            }
+            cx.check()?;
         }
     }
     cx.give_bytes(payload);
     Ok(found)
-}
-
-/// Whether there is an entry, visible to the snapshot or newer.
-fn probe(
-    cx: &mut Executor<'_>,
-    tree: &storage::btree::Tree,
-    key: &[u8],
-    payload: &mut Vec<u8>,
-) -> Result<bool, SqlError> {
-    if cx.txn.get(tree, key, payload).map_err(from_txn)?.is_some() {
-        return Ok(true);
-    }
-    let newest = cx.txn.lock_row(tree, key, RowLock::KeyShare, Wait::Block, payload).map_err(from_txn)?;
-    Ok(matches!(newest, LockOutcome::Locked(_)))
 }
 
 enum Resolved {
@@ -177,17 +178,23 @@ fn update_existing<'s, 'x>(
     cx: &mut Executor<'s>,
     insert: &'s Insert,
     update: &'s ConflictUpdate,
-    key: &[u8],
+    (conflict, found): (&OnConflict, &Existing),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<Resolved, SqlError> {
     let table = &*insert.table;
-    let columns = table.columns.len();
+    let (key, columns) = (&found.key[..], table.columns.len());
     let mut buffer = cx.take_bytes();
     let outcome = cx.txn.lock_row(&table_tree(table), key, RowLock::NoKeyUpdate, Wait::Block, &mut buffer);
     let bytes: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
     cx.give_bytes(buffer);
     let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Again) };
+    if found.by_index {
+        let row = insert.new_row as usize..insert.new_row as usize + columns;
+        if existing(cx, insert, conflict, &file[row])?.is_none_or(|still| still.key != found.key) {
+            return Ok(Resolved::Again);
+        }
+    }
     let snapshot = cx.txn.snapshot();
     if stamp.txid == snapshot.txid && stamp.command >= snapshot.command {
         return Err(second_time());

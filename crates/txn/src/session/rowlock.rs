@@ -68,6 +68,14 @@ impl Origin {
     }
 }
 
+/// How a row ended under a key.
+pub(super) struct End {
+    /// The transaction that ended it there; 0 where that is not known any more.
+    pub(super) by: u64,
+    /// The version with which it goes on under another key, if it does.
+    goes_on: Option<Origin>,
+}
+
 /// Looks at a row under its leaf's latch, without changing it: a writer that came before is seen, and one that comes
 /// after sees the lock that was taken before.
 struct Look<'a> {
@@ -186,7 +194,16 @@ impl Inner {
     ) -> Result<LockOutcome, Error> {
         let origin_before = origin.take();
         let tag = TagRef::Row(tree.id, key);
-        if let Some(outcome) = self.own_row(tree, key, row)? {
+        if let Some((present, outcome)) = self.own_row(tree, key, row)? {
+            if let Some(from) = origin_before.filter(|from| !from.is(&present))
+                && let Some(end) = self.ended(present, from, moved_to)?
+                && end.by != present.txid
+            {
+                // The row ended here before this transaction put another one in its place.
+                *origin = end.goes_on;
+                return self.newest(Some(end.by), LockOutcome::Gone);
+            }
+            moved_to.clear();
             // The write holds off all that an update holds off. To hold off FOR KEY SHARE too, the row is locked as for a
             // deletion of the own version, which waits for those who hold it KEY SHARE already and for nobody else.
             let locked = matches!(outcome, LockOutcome::Locked(_));
@@ -216,8 +233,8 @@ impl Inner {
                 true => self.depend_on(version.txid),
                 false => drop(self.newest(Some(version.txid), outcome)?),
             }
-            let Some(goes_on) = ended else { return Ok(outcome) };
-            *origin = goes_on;
+            let Some(end) = ended else { return Ok(outcome) };
+            *origin = end.goes_on;
             Ok(LockOutcome::Gone)
         });
         if acquired == Acquired::New && !matches!(outcome, Ok(LockOutcome::Locked(_))) {
@@ -228,7 +245,7 @@ impl Inner {
 
     /// See [`crate::TxnSession::hold_key`].
     pub(super) fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
-        if let Some(outcome) = self.own_row(tree, key, row)? {
+        if let Some((_, outcome)) = self.own_row(tree, key, row)? {
             return Ok(outcome);
         }
         let tag = TagRef::Row(tree.id, key);
@@ -261,14 +278,20 @@ impl Inner {
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
         let mut moved_to = Vec::new();
-        let Some(goes_on) = self.ended(version, from, &mut moved_to)? else { return Ok(outcome) };
-        let (followed, at) = self.follow(tree, goes_on, (RowLock::KeyShare, Wait::Block), (row, moved_to))?;
+        let Some(end) = self.ended(version, from, &mut moved_to)? else { return Ok(outcome) };
+        let (followed, at) =
+            self.follow(tree, end.goes_on, (RowLock::KeyShare, Wait::Block), (row, moved_to))?;
         Ok(if at == key { followed } else { LockOutcome::Gone })
     }
 
     /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
     /// in place, and stays the same while this session waits.
-    fn own_row(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<LockOutcome>, Error> {
+    fn own_row(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        row: &mut Vec<u8>,
+    ) -> Result<Option<(Stamp, LockOutcome)>, Error> {
         let txid = self.txid.get();
         if txid == 0 {
             return Ok(None);
@@ -281,7 +304,36 @@ impl Inner {
         })?;
         Ok(found
             .flatten()
-            .map(|stamp| if stamp.deleted { LockOutcome::Gone } else { LockOutcome::Locked(stamp) }))
+            .map(|stamp| (stamp, if stamp.deleted { LockOutcome::Gone } else { LockOutcome::Locked(stamp) })))
+    }
+
+    /// See [`crate::TxnSession::await_newest`].
+    pub(super) fn await_newest(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        row: &mut Vec<u8>,
+    ) -> Result<Option<Stamp>, Error> {
+        loop {
+            // As if for the strongest lock, with which every running writer's version is in conflict.
+            let mut look = Look { session: self, lock: RowLock::Update, row, finding: Finding::Gone(None) };
+            let found = tree.get(&self.engine.store, key, |present| look.judge(Some(present)))?;
+            match found.unwrap_or(Finding::Gone(None)) {
+                Finding::Corrupt => return Err(Error::CorruptRow),
+                Finding::Gone(version) => {
+                    version.iter().for_each(|version| self.depend_on(version.txid));
+                    return Ok(None);
+                }
+                Finding::Newest(stamp) => {
+                    self.newest(Some(stamp.txid), LockOutcome::Locked(stamp))?;
+                    return Ok(Some(stamp));
+                }
+                Finding::Conflict(writer) | Finding::Behind(writer) => {
+                    self.wait_for_end(tree, key, writer.txid, writer.owner)?;
+                }
+            }
+            fiber::safe_point();
+        }
     }
 
     /// With the row's lock held: waits for a writer that came before, and finds the newest version. `awaited` becomes the
@@ -336,15 +388,11 @@ impl Inner {
         Ok(outcome)
     }
 
-    /// Whether the row of `origin` ended under this key, whose newest version is `stamp`. None: it did not. Some: it was
-    /// deleted, or it goes on from another origin, at the key put into `moved_to`. The versions down to the origin are
-    /// newer than this session's snapshot, so their undo stays.
-    fn ended(
-        &self,
-        mut stamp: Stamp,
-        origin: Origin,
-        moved_to: &mut Vec<u8>,
-    ) -> Result<Option<Option<Origin>>, Error> {
+    /// How the row of `origin` ended under this key, whose newest version is `stamp`. None: it did not. Where it goes on
+    /// at another key, that is put into `moved_to`. The versions down to the origin are newer than this session's
+    /// snapshot, so their undo stays.
+    fn ended(&self, mut stamp: Stamp, origin: Origin, moved_to: &mut Vec<u8>) -> Result<Option<End>, Error> {
+        const UNKNOWN: End = End { by: 0, goes_on: None };
         let mut bytes = self.scratch.take();
         let mut end = None;
         let found = loop {
@@ -352,7 +400,7 @@ impl Inner {
                 break Ok(end);
             }
             if stamp.undo.is_none() {
-                break Ok(Some(None));
+                break Ok(Some(UNKNOWN));
             }
             if let Err(error) = undo::read(&self.engine.store, stamp.undo, &mut bytes) {
                 break Err(error);
@@ -362,15 +410,25 @@ impl Inner {
                 // The oldest end after the origin is the row's own; later ones are other rows'.
                 moved_to.clear();
                 moved_to.extend_from_slice(record.map_or(&[], |record| record.moved_to));
-                end = Some((!moved_to.is_empty()).then_some(Origin::Moved(stamp.txid, stamp.command)));
+                let goes_on = (!moved_to.is_empty()).then_some(Origin::Moved(stamp.txid, stamp.command));
+                end = Some(End { by: stamp.txid, goes_on });
             }
             match record.and_then(|record| record.version).and_then(Stamp::decode) {
                 Some(before) => stamp = before,
-                None => break Ok(Some(None)),
+                None => break Ok(Some(UNKNOWN)),
             }
         };
         self.scratch.replace(bytes);
         Ok(found?)
+    }
+
+    /// Who ended the row that was read as `seen` under this key, where another row's version by this transaction is in its
+    /// place now; None where the row did not end or this transaction ended it. The version in place stays the same.
+    pub(super) fn replaced_by(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Option<u64>, Error> {
+        let found = tree.get(&self.engine.store, key, Stamp::decode)?;
+        let Some(present) = found.flatten() else { return Ok(None) };
+        let end = self.ended(present, Origin::Seen(seen), &mut Vec::new())?;
+        Ok(end.map(|end| end.by).filter(|&by| by != 0 && by != self.txid.get()))
     }
 
     /// The newest version not by `writer`, which runs. Its undo stays: it ran after this session's snapshot was taken, so

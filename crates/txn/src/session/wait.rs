@@ -181,7 +181,7 @@ impl Inner {
         Ok(acquired)
     }
 
-    fn wait_for_end(&self, tree: &Tree, key: &[u8], txid: u64, owner: u32) -> Result<(), Error> {
+    pub(super) fn wait_for_end(&self, tree: &Tree, key: &[u8], txid: u64, owner: u32) -> Result<(), Error> {
         let (slot, owner_slot) = (self.slot(), self.engine.slots.get(owner));
         slot.expect_grant();
         let finished = || self.engine.status.get(txid) != Status::Running(owner);

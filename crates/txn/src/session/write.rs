@@ -307,7 +307,12 @@ impl Inner {
             }
             fiber::safe_point();
         }
-        let judgement = change.judgement;
+        let mut judgement = change.judgement;
+        if let (Judgement::SelfChanged, Kind::Update(seen, _) | Kind::Delete(seen, _)) = (judgement, kind)
+            && let Some(by) = self.replaced_by(tree, key, seen)?
+        {
+            judgement = Judgement::Gone(Some(by));
+        }
         if judgement == Judgement::Corrupt {
             return Err(Error::CorruptRow);
         }
