@@ -24,7 +24,7 @@ use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
-use crate::stack::Stack;
+use crate::stack::{STACK_BYTES, Stack};
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 use crate::{time, timer};
@@ -98,6 +98,8 @@ pub(crate) struct Local {
     worked: Cell<u64>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,
+    /// The lower half of the stack ends here.
+    half: usize,
     /// Receive and send buffers, kept from round to round.
     pub(crate) buffers: Cell<Option<Box<Buffers>>>,
 }
@@ -131,6 +133,7 @@ impl Fiber {
                 worked: Cell::new(0),
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
+                half: stack.lowest() + STACK_BYTES / 2,
                 buffers: Cell::new(None),
             },
         });
@@ -426,6 +429,16 @@ impl Fiber {
         worker.now.set(now);
         now >= end
     }
+}
+
+/// Whether more than half of the fiber's stack is used: recursion without another bound ends here with an error, since what
+/// it calls needs the rest. False on the worker's stack and outside fibers.
+#[inline]
+pub fn is_deep() -> bool {
+    let here = 0_u8;
+    current().is_some_and(|(_, fiber)| {
+        ptr::from_ref(&here).addr() < fiber.local.half && !fiber.local.on_worker_stack.get()
+    })
 }
 
 /// Runs `body` on the worker's own big stack: for deep recursion (parser, planner). It must not park.

@@ -6,8 +6,8 @@ use std::ptr;
 
 use corosensei::stack::StackPointer;
 
-/// Usable bytes of a fiber's stack.
-pub(crate) const STACK_BYTES: usize = 256 * 1024;
+/// Usable bytes of a fiber's stack. Only what is touched takes memory.
+pub(crate) const STACK_BYTES: usize = 4 << 20;
 const GUARD_BYTES: usize = 4096;
 const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 
@@ -34,9 +34,17 @@ impl Stack {
             return Err(io::Error::last_os_error());
         }
         let stack = Self { mapping: NonZeroUsize::new(start as usize).expect("a mapping is not at zero") };
+        // A huge page for the first word that is touched would take 2 MiB a fiber. Advice: kernels without huge pages refuse it.
+        // SAFETY: our own mapping, whole.
+        unsafe { libc::madvise(start, MAPPED_BYTES, libc::MADV_NOHUGEPAGE) };
         // SAFETY: the lowest page of our own mapping.
         crate::os::check(unsafe { libc::mprotect(start, GUARD_BYTES, libc::PROT_NONE) })?;
         Ok(stack)
+    }
+
+    /// The lowest address that may be used.
+    pub(crate) fn lowest(&self) -> usize {
+        self.mapping.get() + GUARD_BYTES
     }
 }
 

@@ -46,11 +46,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use runtime::fiber;
 use storage::Store;
 use txn::TxnSession;
 
 use crate::catalog::{Catalog, TreeAddress};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
@@ -260,6 +261,13 @@ impl<'s> Executor<'s> {
     }
 }
 
+#[cold]
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").with_hint(
+        "Write the statement with fewer subqueries, joins and set operations, or as several statements.",
+    )
+}
+
 /// Runs a plan: each of its rows is handed to `sink`.
 pub(crate) fn run<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -268,6 +276,10 @@ pub(crate) fn run<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
+    // Operators call each other, as deep as the plan is.
+    if fiber::is_deep() {
+        return Err(too_deep());
+    }
     match plan {
         Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
         Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
