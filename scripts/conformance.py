@@ -47,6 +47,7 @@ EXPLAIN = re.compile(r"\s*explain\b", re.I)
 ORDERED = re.compile(r"\border\s+by\b", re.I)
 QUERY = re.compile(r"\s*(select|values|table|with|\()", re.I)
 COMMENTS = re.compile(r"(?:\s+|/\*.*?\*/|--[^\n]*\n)+", re.S)
+READS_CATALOG = re.compile(r"\b(?:pg_[a-z_]+|information_schema)\b", re.I)
 CATALOG = re.compile(r'relation "(pg_|information_schema\.)')
 
 
@@ -222,7 +223,7 @@ class File:
             return "internal", given
         if any(code == "0A000" for code in codes) or self.lacking(expected, given):
             return "unsupported", given
-        if self.taint.explains(text, expected):
+        if self.taint.explains(text, expected) or READS_CATALOG.search(text) and self.taint.rows(expected, given):
             return "follows", given
         if QUERY.match(text) and pair.sides[0].state == "I" and time.monotonic() - begun < pair.limit:
             try:

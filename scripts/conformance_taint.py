@@ -21,18 +21,24 @@ ROLE = re.compile(r"\s*(?P<re>re)?set\s+(?:session\s+|local\s+)*(?:role|authoriz
 DEFINES = re.compile(r"\s*(?:create|alter|drop)\b", re.I)
 # Other objects that a definition names: the new name, the parents and children of a table, its constraints.
 OTHERS = re.compile(
-    rf"\b(?:partition\s+of|attach\s+partition|detach\s+partition|on|rename\s+to|inherit|(?<!drop )constraint)\s+(?:if\s+not\s+exists\s+)?(?P<name>{QUALIFIED})",
+    rf"\b(?:partition\s+of|attach\s+partition|detach\s+partition|on|rename\s+to|inherit|using\s+index|(?<!drop )constraint)\s+(?:if\s+not\s+exists\s+)?(?P<name>{QUALIFIED})",
     re.I)
+RENAME = re.compile(rf"\brename\s+to\s+(?P<name>{QUALIFIED})", re.I)
 PARENTS = re.compile(r"\binherits\s*\(([^)]*)\)", re.I)
 RULE = re.compile(rf"\s*create\s+(?:or\s+replace\s+)?rule\b.*?\bto\s+(?P<name>{QUALIFIED})", re.I | re.S)
 VIEW = re.compile(rf"\s*create\b[^(']*?\bview\s+(?P<name>{QUALIFIED})", re.I)
 READS = re.compile(r"\s*(?:select|table|values|explain|declare)\b", re.I)
-# Bodies of functions, rules and DO blocks hold statements anywhere.
-BODY = re.compile(r"\s*(?:do\b|create\s+(?:or\s+replace\s+)?(?:function|procedure|rule)\b)", re.I)
+# Bodies of functions, rules and DO blocks, and CREATE SCHEMA, hold statements anywhere.
+BODY = re.compile(r"\s*(?:do\b|create\s+(?:or\s+replace\s+)?(?:function|procedure|rule|schema)\b)", re.I)
 BEGINS = re.compile(r"(?:^|;|\bas\s*\(|\bwith\b.*?\()\s*(?=\w)", re.I | re.S)
 ANYWHERE = re.compile(r"\b(?=(?:create|alter|drop|insert|update|delete|truncate)\s)", re.I)
 # Names that servers make from a table's: keys, indexes, checks, sequences, statistics.
 MADE = re.compile(r"_(?:pkey|key|idx|fkey|excl|check|seq|not_null|stat|index)\d*$")
+PUBLISHED = re.compile(r"cannot (?:update|delete from) table ")
+ASKS_ROLE = re.compile(r"\b(?:current_user|session_user|has_\w+_privilege)\b", re.I)
+# A call whose first argument may be an object that the function changes.
+CALL = re.compile(r"\b(?P<function>\w+)\s*\(\s*'(?P<name>[a-z_][\w.]*)'", re.I)
+ENDS = re.compile(r"(?:commit|end)\b", re.I)
 LITERAL = re.compile(r"'((?:[^']|'')*)'")
 PATTERN = re.compile(r"\^?((?:\w|\\_)+?)(?:%|\.\*|\\d|_$|$)")
 KEYWORDS = frozenset(
@@ -51,6 +57,7 @@ LISTS = {
     "access method": ("pg_am",), "role": ("pg_authid", "pg_roles"), "user": ("pg_authid", "pg_roles"),
     "rule": ("pg_rules",), "trigger": ("pg_trigger",),
     "policy": ("pg_policy", "pg_policies"), "view": ("pg_views", "views"), "event trigger": ("pg_event_trigger",), "cast": ("pg_cast",),
+    "default": ("pg_default_acl",),
 }
 
 
@@ -98,6 +105,9 @@ class Taint:
                 self.names |= self.behind[name]
         for found in INTO.finditer(text):
             self.add(found[1])
+        for found in CALL.finditer(text):
+            if found["function"].lower() in self.names | {"nextval"}:
+                self.add(found["name"])
         kind = KIND.match(text)
         if kind:
             self.names.update(LISTS.get(" ".join(kind[1].lower().split()), ()))
@@ -109,7 +119,10 @@ class Taint:
                     self.add(name)
 
     def same(self, text):
-        """A statement that both carried out alike ends a difference of roles."""
+        """A statement that both carried out alike may end a difference of roles, or give another object a tainted name's place."""
+        for found in RENAME.finditer(text):
+            if words(text[:found.start()]) & self.names:
+                self.add(found["name"])
         role = ROLE.match(text)
         if role and (role["re"] or role["to"].lower() in ("none", "default")):
             self.role = False
@@ -117,18 +130,36 @@ class Taint:
     def explains(self, text, expected):
         """Whether the statement, or PostgreSQL's answer where it is an error, uses what is not comparable."""
         errors = [error for _, _, _, error in expected if error]
-        if self.role and (any(error[0] == "42501" for error in errors) or words(text) & {"current_user", "session_user"}):
+        if self.role and (any(error[0] == "42501" for error in errors) or ASKS_ROLE.search(text)):
             return True
         # RAISE stands in functions alone.
         if "pg_proc" in self.names and any(error[0] == "P0001" for error in errors):
             return True
+        if "pg_trigger" in self.names and ENDS.match(text):
+            return True
+        if "pg_publication" in self.names and any(PUBLISHED.match(error[1]) for error in errors):
+            return True
         used = words(text)
         for error in errors:
-            used |= words(" ".join(part for part in (error[1], *error[3:]) if part))
+            told = words(" ".join(part for part in (error[1], *error[3:]) if part))
+            used |= told.union(*(name.split(".") for name in told))
         return bool(used & self.names) or any(map(self.made, used)) or any(map(self.pattern, LITERAL.findall(text)))
 
+    def rows(self, expected, given):
+        """Whether the results differ only by rows of the catalog about objects that are not comparable."""
+        def rest(results):
+            return [(columns, sorted((row for row in rows if not self.about(row)), key=repr)) for columns, rows, _, _ in results]
+        return rest(expected) == rest(given)
+
+    def about(self, row):
+        """Whether a row names an object that is not comparable."""
+        texts = [value.split(".")[-1].strip('"') for value in row if isinstance(value, str)]
+        return any(text in self.names or self.made(text) for text in texts)
+
     def made(self, word):
-        """Whether the name was made from the name of a table that is not comparable."""
+        """Whether the name was made from the name of a table or type that is not comparable."""
+        if word.startswith("_") and word[1:] in self.names:
+            return True
         if not MADE.search(word):
             return False
         parts = word.split("_")
