@@ -219,15 +219,6 @@ pub(super) fn alter(
             break locked;
         }
     };
-    if options.owned_by.is_some()
-        && let Some((table, column)) = sequence.owner
-        && let Some(table) = session.environment.catalog.table(table)
-        && table.columns.get(column as usize).is_some_and(|column| column.identity.is_some())
-    {
-        let message = "cannot change ownership of identity sequence";
-        let detail = format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name);
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
-    }
     change(session, sequence, options)?;
     Ok("ALTER SEQUENCE")
 }
