@@ -460,11 +460,7 @@ impl Binder<'_> {
                 {
                     self.bind_checks_of_column(&table, &column, &mut constraints)?;
                 }
-                actions.push(AlterAction::AddColumn {
-                    column,
-                    constraints,
-                    if_not_exists: command.missing_ok,
-                });
+                actions.push(AlterAction::AddColumn { column, constraints, if_not_exists: if_exists });
                 return Ok(());
             }
             (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
