@@ -235,6 +235,14 @@ fn a_check_changes_nothing() {
         assert!(before.get(path) == Some(file), "{} was changed", path.display());
     }
     assert_eq!(after.len(), before.len());
+    // Without its mark an end that is damage cannot be told from an unfinished one.
+    let missing = |said: &str| said.contains("durable is missing or damaged");
+    let (mark, aside) = (server.data().join("durable"), server.data().join("durable.aside"));
+    assert!(!missing(&check(&server).1));
+    fs::rename(&mark, &aside).unwrap();
+    let said = check(&server).1;
+    assert!(missing(&said), "{said}");
+    fs::rename(&aside, &mark).unwrap();
     server.launch();
     assert_eq!(server.psql("select count(*) from t where note like 'n%'"), "20000");
     server.stop();

@@ -90,7 +90,14 @@ pub(crate) fn judge(
     last_commit: Option<Lsn>,
 ) -> Result<Option<LogDamage>, Error> {
     let end = reader.position();
-    let mut known = durable::read(folder, control.salt)?.unwrap_or(Lsn::ZERO).max(control.log_end);
+    let noted = durable::read(folder, control.salt)?;
+    if noted.is_none() && !control.closed {
+        ::log::warn!(
+            "the file {} is missing or damaged: that the log lost its last commits would not be seen",
+            durable::NAME
+        );
+    }
+    let mut known = noted.unwrap_or(Lsn::ZERO).max(control.log_end);
     // A store that was closed has appended nothing since: there is nothing to look for.
     let behind = if control.closed && end == control.log_end && known <= end {
         Behind::default()
