@@ -19,7 +19,9 @@ impl Binder<'_> {
             Ok(SetOperation::SetopExcept) => (SetKind::Except, "EXCEPT"),
             _ => (SetKind::Union, "UNION"),
         };
-        if !select.locking_clause.is_empty() {
+        let sides = [&select.larg, &select.rarg].into_iter().flatten();
+        if !select.locking_clause.is_empty() || sides.into_iter().any(|side| !side.locking_clause.is_empty())
+        {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",

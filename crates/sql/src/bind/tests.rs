@@ -80,6 +80,7 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select count(*) from t for update", "0A000", "FOR UPDATE is not allowed with aggregate functions", 0),
     ("select a from t group by a for update", "0A000", "FOR UPDATE is not allowed with GROUP BY clause", 0),
     ("select a from t union select a from t for update", "0A000", "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT", 0),
+    ("(select a from t for update) union all select a from t", "0A000", "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT", 0),
     ("select varchar(0) 'x'", "22023", "length for type varchar must be at least 1", 8),
     ("select int4(5) '1'", "42601", "type modifier is not allowed for type \"int4\"", 8),
     ("values (1, 2), (3)", "42601", "VALUES lists must all be the same length", 17),
