@@ -50,6 +50,8 @@ fn prefix(key: &[u8]) -> u64 {
 const FAN_IN_MIN: usize = 8;
 /// Most runs read at once.
 const FAN_IN_MAX: usize = 128;
+/// Fewest runs read at once where entries are so long that their first ones fill the memory.
+const FAN_IN_LONG: usize = 4;
 /// Entries sorted between two safe points: some milliseconds' work, and more than most statements sort.
 const STRETCH: usize = 1 << 16;
 /// Entries a limited sorter gathers at the least before it drops what is beyond the limit.
@@ -76,6 +78,8 @@ pub(crate) struct Sorter<'a> {
     entries: Vec<Entry>,
     /// Leading bytes that the keys of all entries in memory have in common.
     common: usize,
+    /// Bytes of the longest entry so far: each run that is read holds one in memory.
+    longest: usize,
     runs: Vec<Run>,
     pace: Pace,
 }
@@ -91,6 +95,7 @@ impl<'a> Sorter<'a> {
             bytes: Vec::with_capacity(1024),
             entries: Vec::with_capacity(16),
             common: 0,
+            longest: 0,
             runs: Vec::new(),
             pace: Pace::new(),
         }
@@ -121,6 +126,7 @@ impl<'a> Sorter<'a> {
         write(&mut self.bytes);
         let payload = short(self.bytes.len() - at - key.len())?;
         self.entries.push(Entry { prefix: 0, at, key: short(key.len())?, payload });
+        self.longest = self.longest.max(self.bytes.len() - at);
         if self.entries.len() / 2 >= self.limit.max(LIMIT_MIN) {
             self.cut()?;
         }
@@ -207,7 +213,8 @@ impl<'a> Sorter<'a> {
     }
 
     fn fan_in(&self) -> usize {
-        (self.memory / PAGE_SIZE).clamp(FAN_IN_MIN, FAN_IN_MAX)
+        let by_pages = (self.memory / PAGE_SIZE).clamp(FAN_IN_MIN, FAN_IN_MAX);
+        by_pages.min((self.memory / self.longest.max(1)).max(FAN_IN_LONG))
     }
 
     /// Makes one run of the last `count`.

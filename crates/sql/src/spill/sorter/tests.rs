@@ -70,6 +70,25 @@ fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
 }
 
 #[test]
+fn long_entries_are_read_few_at_a_time() {
+    with_store("long", |store| {
+        let mut sorter = Sorter::new(store, 64 << 10);
+        for number in (0..20_u8).rev() {
+            sorter.push(&vec![number; 100_000], |to| to.push(number)).unwrap();
+            assert!(sorter.fan_in() == FAN_IN_LONG);
+        }
+        let drained = drain(sorter.finish().unwrap());
+        assert!(
+            drained.iter().map(|entry| &entry.1[..]).eq((0..20_u8)
+                .map(|number| [number])
+                .collect::<Vec<_>>()
+                .iter()
+                .map(|one| &one[..]))
+        );
+    });
+}
+
+#[test]
 fn a_limited_sorter_gives_the_first() {
     with_store("limit", |store| {
         let given = entries(20_000);
