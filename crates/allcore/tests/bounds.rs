@@ -111,6 +111,7 @@ fn try_all(cases: &[(&str, Result<&str, &str>)]) {
 fn a_value_too_large_for_memory_is_refused_before_it_is_built() {
     let numbers: String = (0..60_000).map(|n| format!("({n}),")).collect();
     let values = format!("select count(*) from (values {}(0)) v", numbers);
+    let nested = |text: &str| text.replace("{}", &format!("{}x{}", "row('a', ".repeat(40), ")".repeat(40)));
     try_all(&[
         ("select array_length(string_to_array(repeat('a,', 20000000), ','), 1)", REFUSED),
         ("select length(encode(repeat('a', 40000000)::bytea, 'hex'))", REFUSED),
@@ -120,6 +121,15 @@ fn a_value_too_large_for_memory_is_refused_before_it_is_built() {
         ("select length(upper(repeat('a', 25000000)))", REFUSED),
         ("select length(repeat('a', 30000000) || repeat('b', 30000000))", REFUSED),
         ("select length(repeat('a', 10000000))", Ok("10000000")),
+        // The escapes of nested rows double with each level.
+        (&nested("select length(({})::text) from (values (1)) v (x)"), REFUSED),
+        (&nested("select {} from (values (1)) v (x)"), REFUSED),
+        (&nested("select length(concat('a', {})) from (values (1)) v (x)"), REFUSED),
+        // A sort holds one row of each run it reads.
+        (
+            "select count(*) from (select repeat('a', 2000000) || n as x from generate_series(1, 60) n order by x) s",
+            Ok("60"),
+        ),
         (&values, REFUSED),
         ("select sum(n) from (values (1), (2), (3)) v (n)", Ok("6")),
     ]);

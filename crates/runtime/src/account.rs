@@ -33,7 +33,7 @@ const LEASE: i64 = 1 << 20;
 /// What a thread may have taken or given back and not counted for the process, in bytes.
 const SLACK: i64 = 3 * LEASE;
 /// A value smaller than this is not asked for: its statement is stopped at its next safe point.
-const ASKED: usize = 64 << 10;
+pub(crate) const ASKED: usize = 64 << 10;
 /// After a thread has freed this much since its peak, free memory goes back to the system.
 const TRIMMED: i64 = 32 << 20;
 /// A session that holds less goes on while memory is short, so that the large ones are stopped first.

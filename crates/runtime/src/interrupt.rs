@@ -267,6 +267,13 @@ pub fn check() -> Result<(), Interrupted> {
     }
 }
 
+/// Raises the running fiber's own interrupt: for what cannot fail where it is, and must end the statement.
+pub(crate) fn raise_own(reason: Reason) {
+    if let Some(interrupt) = fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
+        interrupt.raise(reason);
+    }
+}
+
 /// Parks as `sync::park::park` (may return for no reason), but gives up on an interrupt.
 pub fn park() -> Result<(), Interrupted> {
     match fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {

@@ -15,8 +15,8 @@
 use std::cell::Cell;
 use std::str::Utf8Error;
 
-use crate::fiber;
-use crate::interrupt::{self, Interrupted};
+use crate::interrupt::{self, Interrupted, Reason};
+use crate::{account, fiber};
 
 /// Bytes of work between two looks; a few microseconds.
 pub const STRIDE: usize = 16 * 1024;
@@ -56,6 +56,24 @@ pub fn give_way(bytes: usize) {
     if done >= 2 * STRIDE && charge(STRIDE) && !has_budget() {
         fiber::give_way();
     }
+}
+
+/// For work that can't fail and is about to build `bytes` more: whether it may. Where it may not, the running statement is
+/// asked to end: the caller leaves its result unfinished, and it is not to be used before the next [`tick`].
+pub fn affords(bytes: usize) -> bool {
+    give_way(bytes);
+    if bytes < account::ASKED {
+        return true;
+    }
+    let may = if has_budget() { BUDGET.get() > 0 } else { account::ask(bytes).is_ok() };
+    if !may {
+        // The next tick looks.
+        DONE.set(2 * STRIDE);
+        if !has_budget() {
+            interrupt::raise_own(Reason::Memory);
+        }
+    }
+    may
 }
 
 /// Takes the work counted so far from the budget, but for what stays counted; false when it does not fit.
@@ -148,6 +166,15 @@ mod tests {
         let ended = within(1 << 20, || (0..).find(|_| tick(1000).is_err()));
         assert!((1000..1100).contains(&ended.unwrap()), "{ended:?}");
         assert!((0..10_000).all(|_| tick(1000).is_ok()));
+    }
+
+    #[test]
+    fn what_a_budget_cannot_afford_ends_it_at_the_next_tick() {
+        within(1 << 20, || {
+            assert!(affords(1 << 19) && affords(100));
+            assert!(!affords(1 << 22));
+            assert_eq!(tick(1), Err(Stopped::Budget));
+        });
     }
 
     #[test]

@@ -319,6 +319,8 @@ impl Session {
             self.apply_deferred(false, client)?;
         }
         run?;
+        // A value that was left unfinished, since there was no memory for it, must not count.
+        interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         if gives {
             // That there are no more rows is shown, too.
             self.environment.before_showing()?;

@@ -50,8 +50,7 @@ fn write_level<'a>(
                 text::write(value, element, session, out);
                 runtime::work::give_way(out.len() - start);
                 if needs_quotes(&out[start..]) {
-                    let plain = out.split_off(start);
-                    quote(&plain, b'\\', out);
+                    quote(start, b'\\', out);
                 }
             }
         }
@@ -69,16 +68,25 @@ fn needs_quotes(text: &[u8]) -> bool {
         || text.iter().any(|byte| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(*byte))
 }
 
-/// Appends the text in double quotes; a quote is escaped by `escape`, a backslash by a backslash.
-fn quote(text: &[u8], escape: u8, out: &mut Vec<u8>) {
+/// Puts the text from `start` on into double quotes; a quote is escaped by `escape`, a backslash by a backslash. With each
+/// level of nesting the escapes double: the text is left as it is where there is no memory for that.
+fn quote(start: usize, escape: u8, out: &mut Vec<u8>) {
+    // The plain text, and what it may become.
+    if !runtime::work::affords(3 * (out.len() - start)) {
+        return;
+    }
+    let plain = out.split_off(start);
     out.push(b'"');
-    for &byte in text {
-        if byte == b'"' {
-            out.push(escape);
-        } else if byte == b'\\' {
-            out.push(b'\\');
+    for piece in plain.chunks(runtime::work::STRIDE) {
+        runtime::work::give_way(piece.len());
+        for &byte in piece {
+            if byte == b'"' {
+                out.push(escape);
+            } else if byte == b'\\' {
+                out.push(b'\\');
+            }
+            out.push(byte);
         }
-        out.push(byte);
     }
     out.push(b'"');
 }
@@ -98,8 +106,7 @@ pub fn write_record(record: &RecordRef<'_>, session: &dyn Environment, out: &mut
         let plain = &out[start..];
         let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(*byte);
         if plain.is_empty() || plain.iter().any(special) {
-            let plain = out.split_off(start);
-            quote(&plain, b'"', out);
+            quote(start, b'"', out);
         }
     }
     out.push(b')');
