@@ -41,7 +41,7 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What a client hears that connects before the server has started: for [`runtime::net::Door`].
+/// The answer to a client that connects before the server has started: for [`runtime::net::Door`].
 #[must_use]
 pub fn starting_up() -> Vec<u8> {
     let mut reply = Vec::new();

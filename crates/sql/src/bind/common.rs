@@ -74,7 +74,7 @@ impl Binder<'_> {
         Ok(tables)
     }
 
-    /// What is known of the fields of a query's columns.
+    /// The known fields of a query's columns.
     fn output_records(&self, query: &Query) -> Vec<Option<Vec<(String, Type)>>> {
         let fields = |column: &OutputColumn| self.field_names(&Expr::column(column.register, column.type_));
         query.output.iter().map(fields).collect()

@@ -30,7 +30,7 @@ pub(crate) fn clock() -> i64 {
     runtime::time::wall() - EPOCH
 }
 
-/// What a function leaves for after its statement.
+/// Work that a function leaves for after its statement.
 pub(crate) enum Deferred {
     /// set_config(): settings don't change while the statement reads them. Dropped when the statement fails.
     Setting {

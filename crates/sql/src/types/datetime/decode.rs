@@ -49,7 +49,7 @@ pub(super) enum Place {
     Called(String, Zone),
 }
 
-/// What a text said.
+/// The meaning of a text.
 pub(super) struct Moment {
     /// A moment by name (epoch, infinity); the rest says nothing then.
     pub special: Option<Special>,
@@ -127,7 +127,7 @@ pub(super) fn decode(fields: &Fields, settings: &Settings, time_only: bool) -> R
 }
 
 impl Decoder<'_> {
-    /// What a number has to reckon with: where a time is sought, no number is part of a date.
+    /// The expectation a number meets: where a time is sought, no number is part of a date.
     fn known(&self) -> u32 {
         if self.time_only { self.said | DATE } else { self.said }
     }

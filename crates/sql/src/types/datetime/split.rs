@@ -8,7 +8,7 @@ const MOST: usize = 25;
 /// Bytes of the longest text, with one more for each field.
 const ROOM: usize = 256;
 
-/// What a field looks like.
+/// The look of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::types) enum Shape {
     /// Digits, perhaps with a decimal point.

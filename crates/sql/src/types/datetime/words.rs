@@ -1,6 +1,6 @@
 //! The words of dates and times.
 
-/// What a word says, once the decoder has it in lower case.
+/// The meaning of a word, once the decoder has it in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     /// 1 to 12.

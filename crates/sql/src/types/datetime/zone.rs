@@ -31,7 +31,7 @@ enum Known {
     Varying,
 }
 
-/// What a name of a zone stands for.
+/// The zone that a name stands for.
 #[derive(Clone, Debug)]
 pub enum Abbreviation {
     /// So many seconds east of UTC.
