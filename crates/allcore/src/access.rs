@@ -1,4 +1,4 @@
-//! Who may come in: what `allcore serve`'s settings say of it, checked, as the server's policy.
+//! The server's policy on who may connect, made from `allcore serve`'s settings and checked.
 
 use crate::passwords::Passwords;
 use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};
@@ -80,7 +80,7 @@ pub fn policy(
     })
 }
 
-/// What tells one state of a file from another.
+/// A file's identity, size and time of change: they differ when the file was written anew.
 type Stamp = (u64, u64, i64, i64);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {

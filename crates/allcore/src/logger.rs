@@ -15,10 +15,10 @@ use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Lines that wait to be written; a line has at most [`line::LONGEST`] bytes.
 const WAITING: usize = 1024;
-/// How long [`flush`] waits for the log's reader.
+/// Longest time [`flush`] waits for the log's reader.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
-/// What the writing thread is given.
+/// A message to the writing thread.
 enum Order {
     Line(String),
     /// To be answered when all that came before is written.
@@ -65,7 +65,7 @@ fn write_all(orders: &Receiver<Order>) {
         }
         match order {
             Order::Line(line) => write(&line),
-            // Who asked may have given up.
+            // The asker may have given up.
             Order::Flush(done) => drop(done.try_send(())),
         }
     }

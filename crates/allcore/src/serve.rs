@@ -27,7 +27,7 @@ const LEAST_MEMORY: Bytes = Bytes(32 << 20);
 /// The port in the Unix socket's name where no TCP address says another.
 const DEFAULT_PORT: u16 = 5432;
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 #[derive(Clone, Copy)]
 struct Room {
     /// Sessions.
@@ -212,7 +212,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
-/// What SHOW tells of where the server listens and whom it takes.
+/// The settings that SHOW gives for the server's addresses and connection limits.
 fn shown(
     settings: &ServeSettings,
     addresses: &[Address],

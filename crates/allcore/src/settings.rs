@@ -48,7 +48,7 @@ pub enum LogFormat {
 /// The least urgent lines the log takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// What fails and the operator has to see to.
+    /// Failures that the operator has to mend.
     Error,
     /// And what was refused, or may become a failure.
     Warn,
@@ -96,7 +96,7 @@ pub struct ServeSettings {
     /// Private key (PEM) of the certificate, readable by its owner alone
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
-    /// Who has to use TLS; Unix sockets need none [default: offered]
+    /// Clients that have to use TLS; Unix sockets need none [default: offered]
     #[arg(long, value_name = "KIND", env = "ALLCORE_TLS")]
     pub tls: Option<TlsKind>,
     /// Sessions at one time; the next one is refused with 53300 [default: 5000]
@@ -121,7 +121,7 @@ pub struct ServeSettings {
     /// The least urgent lines the log takes [default: info]
     #[arg(long, value_name = "LEVEL", env = "ALLCORE_LOG_LEVEL")]
     pub log_level: Option<LogLevel>,
-    /// What sessions begin with, as in statement_timeout=30s; may be given more than once
+    /// A setting that sessions begin with, as in statement_timeout=30s; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", env = "ALLCORE_SET", value_parser = assignment)]
     pub set: Vec<(String, String)>,
     /// Start although the log is damaged at LSN, which the refusal names, and give up what follows; a copy is kept

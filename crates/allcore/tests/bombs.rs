@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What takes longer than this never happens.
+/// Waiting longer than this is a failure.
 const LONG: Duration = Duration::from_secs(120);
 const CANCEL_LIMIT: Duration = Duration::from_millis(100);
 const SELECT_LIMIT: Duration = Duration::from_millis(20);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::Server;
 use postgres::{Client, SimpleQueryMessage};
 
-/// What the server is told it may use, in MiB; one session may hold half of it.
+/// The server's `--memory`, in MiB; one session may hold half of it.
 const MEMORY: u64 = 128;
 const BUFFERS: u64 = 32;
 /// The program itself, stacks, the page table, and memory that is free and not given back yet.
@@ -216,7 +216,7 @@ fn unfinished_messages_are_bounded_together() {
         for socket in &mut sockets {
             socket.write_all(b"Q").unwrap();
             socket.write_all(&(MESSAGE as u32 + 4).to_be_bytes()).unwrap();
-            // What the server has no memory for it throws away, so that this does not wait for ever.
+            // The server throws away input that it has no memory for, so that this does not wait for ever.
             socket.write_all(&part).unwrap();
         }
         assert_bounded(&server, "16 messages of 20 MiB");
@@ -361,7 +361,7 @@ fn locks_checks_and_keys_count_and_leave_nothing_behind() {
         assert_eq!(run(&mut client, "rollback; select 1"), Ok("1".to_owned()), "{shown}");
         assert_bounded(&server, &shown);
     }
-    // What they held is there again: the session, and the server, can be asked for as much as before.
+    // Their memory is free again: the session and the server can be asked for as much as before.
     run(&mut client, "reset statement_memory").unwrap();
     assert_eq!(run(&mut client, "select length(repeat('a', 15000000))"), Ok("15000000".to_owned()));
 }

@@ -1,4 +1,5 @@
-//! Who may come in: nobody is believed from afar, what the server keeps is its owner's, strangers are bounded.
+//! The door: trust ends at loopback, the server's files belong to their owner, clients that have not logged in are
+//! bounded.
 #![allow(missing_docs)]
 
 mod common;
@@ -59,7 +60,7 @@ fn guarded(extra: &[&str]) -> Server {
     server
 }
 
-/// What psql says to `select current_user`, with further variables of its environment.
+/// psql's answer to `select current_user`, with further variables of its environment.
 fn log_in(server: &Server, environment: &[(&str, &str)]) -> String {
     let mut command = server.client("psql");
     command.args(["-X", "-A", "-t", "-w", "-c", "select current_user"]);

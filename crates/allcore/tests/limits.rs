@@ -216,7 +216,7 @@ fn a_log_that_nobody_reads_stops_nobody() {
     for _ in 0..2000 {
         client.batch_execute(&text).unwrap();
     }
-    // What it says first after it could write again.
+    // The first line of the log after it could be written again.
     let lost = log.map(Result::unwrap).find(|line| line.contains("lines of the log are lost"));
     let _ = child.kill();
     child.wait().unwrap();

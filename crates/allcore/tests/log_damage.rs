@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What takes longer than this never happens.
+/// Waiting longer than this is a failure.
 const LONG: Duration = Duration::from_secs(120);
 
 /// Content and time of change of every file below a folder.
@@ -59,7 +59,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x20], at).unwrap();
 }
 
-/// What a start of the folder says that has to be refused.
+/// The error of a start that has to be refused.
 fn refused(server: &Server, extra: &[&str]) -> String {
     let mut command = allcore();
     command.arg("serve").arg("--data").arg(server.data()).args(["--listen", "127.0.0.1:0"]);

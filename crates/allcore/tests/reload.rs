@@ -134,7 +134,7 @@ fn a_session_follows_a_reload_but_for_what_is_its_own() {
     // RESET goes back to what there is now.
     one.batch_execute("reset lock_timeout").unwrap();
     assert_eq!(show(&mut one, "lock_timeout"), "40s");
-    // What the client asked for is its own, too.
+    // Settings that the client asked for stay its own, too.
     assert_eq!(show(&mut asking, "statement_timeout"), "11s");
     assert_eq!(show(&mut asking, "lock_timeout"), "40s");
     asking.batch_execute("set statement_timeout = '16s'; reset statement_timeout").unwrap();
@@ -186,7 +186,7 @@ fn certificates_are_read_again() {
         "--tls-key",
         key.to_str().unwrap(),
     ]);
-    // What is accepted is the certificate of the file and no other.
+    // The client accepts the file's certificate and no other.
     let verify = |root: &std::path::Path| {
         let root = root.to_str().unwrap();
         log_in(&server, &[("PGSSLMODE", "verify-ca"), ("PGSSLROOTCERT", root)])

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// What takes longer than this never happens.
+/// Waiting longer than this is a failure.
 const LONG: Duration = Duration::from_secs(120);
 
 /// A killed server with something to recover.

@@ -35,7 +35,7 @@ pub(crate) fn check(graph: &Graph, level: Level) -> Vec<Anomaly> {
     for (kind, rest, first) in passes {
         for cycle in shortest(graph, rest, first) {
             let anomaly = described(graph, kind, &cycle);
-            // What fewer kinds of dependencies made a cycle of already is not said again.
+            // A cycle that fewer kinds of dependencies make is not reported again.
             let known =
                 |other: &Anomaly| other.kind <= kind && contains(&anomaly.transactions, &other.transactions);
             if !found.iter().any(known) {
@@ -70,7 +70,7 @@ fn shortest(graph: &Graph, rest: u8, first: u8) -> Vec<Vec<Step>> {
     best.into_iter().flatten().collect()
 }
 
-/// How many transactions a cycle has.
+/// The number of transactions in a cycle.
 fn length(graph: &Graph, cycle: &[Step]) -> usize {
     cycle.iter().filter(|step| step.from < graph.transactions).count()
 }

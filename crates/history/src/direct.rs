@@ -97,7 +97,7 @@ fn foreign(
     }
 }
 
-/// What the transaction wrote to the key next after a value.
+/// The transaction's next write to the key after a value.
 fn written_after(writer: &Transaction, key: Key, value: Value) -> Option<Value> {
     let mut values = writer.operations.iter().filter_map(|operation| match *operation {
         Operation::Append(k, v) | Operation::Write(k, v) if k == key => Some(v),

@@ -62,7 +62,7 @@ impl fmt::Display for Step {
 
 /// The graph of a history.
 pub(crate) struct Graph {
-    /// How many nodes are transactions.
+    /// The number of nodes that are transactions.
     pub transactions: usize,
     /// The edges by their first node.
     pub edges: Vec<Vec<Step>>,

@@ -29,7 +29,7 @@ pub type Key = u64;
 /// A value; no two writes of a history have the same.
 pub type Value = u64;
 
-/// What a transaction did to one key.
+/// A transaction's operation on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Adds a value at a list's end.
@@ -56,7 +56,7 @@ pub enum Outcome {
 /// One transaction as its client saw it.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// What it did, in order. A failed operation is left out.
+    /// Its operations, in order. A failed operation is left out.
     pub operations: Vec<Operation>,
     /// How it ended.
     pub outcome: Outcome,
@@ -66,7 +66,7 @@ pub struct Transaction {
     pub ended: u64,
 }
 
-/// What a history is checked against.
+/// The isolation level that a history is checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// No dirty writes, aborted, intermediate or circular reads: G0, G1a, G1b and G1c are absent.
@@ -125,7 +125,7 @@ pub struct Anomaly {
     pub real_time: bool,
     /// The transactions that take part, by their places in the history.
     pub transactions: Vec<usize>,
-    /// What happened; of a cycle each step.
+    /// The anomaly in words; each step of a cycle.
     pub evidence: String,
 }
 

@@ -173,7 +173,7 @@ fn the_shortest_cycle_is_shown() {
     assert_eq!(found[0].transactions.len(), 2, "{found:?}");
 }
 
-/// What the model does wrong.
+/// The fault that is planted in the model.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,

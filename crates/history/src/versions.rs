@@ -6,7 +6,7 @@
 use crate::{Anomaly, Key, Kind, Operation, Outcome, Transaction, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of a history's versions.
+/// The order of versions of each key, as far as the history shows it.
 pub(crate) struct Versions {
     /// The transaction that wrote a value of a key.
     pub writer: HashMap<(Key, Value), usize>,
@@ -99,7 +99,7 @@ impl Versions {
     }
 }
 
-/// What a transaction read of lists, without the values that it had appended itself: the committed part.
+/// The committed part of a list that a transaction read: without the values that it had appended itself.
 pub(crate) fn committed_part(transaction: &Transaction) -> impl Iterator<Item = (Key, &[Value])> {
     let mut own: HashMap<Key, usize> = HashMap::new();
     transaction.operations.iter().filter_map(move |operation| match operation {

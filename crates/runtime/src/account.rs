@@ -28,9 +28,9 @@ use crate::interrupt::{Interrupt, Interrupted, Reason};
 pub use groups::available_bytes;
 pub use watch::watch;
 
-/// What a thread takes from the process's counter at a time, in bytes.
+/// Size of the lease that a thread takes from the process's counter, in bytes.
 const LEASE: i64 = 1 << 20;
-/// What a thread may have taken or given back and not counted for the process, in bytes.
+/// Most bytes that a thread has taken or given back without counting them for the process.
 const SLACK: i64 = 3 * LEASE;
 /// A value smaller than this is not asked for: its statement is stopped at its next safe point.
 pub(crate) const ASKED: usize = 64 << 10;
@@ -73,7 +73,7 @@ thread_local! {
 
 /// Bytes that threads hold as leases: the process's sum, [`SLACK`] a thread too high or too low at most.
 static TAKEN: AtomicI64 = AtomicI64::new(0);
-/// What the process's sessions may take together; no limit until it is set.
+/// Limit of all sessions together, in bytes; none until it is set.
 static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
 
 /// The system's allocator, counting.
@@ -182,7 +182,8 @@ fn give_back(cells: &Cells) {
     }
 }
 
-/// What the thread allocates from now on is this account's, which must outlive the matching [`leave`]; null for nobody's.
+/// Charges the thread's allocations to this account from now on. It must outlive the matching [`leave`]; null charges
+/// nobody.
 #[inline(always)]
 pub(crate) fn enter(account: *const Interrupt) {
     CELLS.with(|cells| {
@@ -294,7 +295,7 @@ pub fn set_limit(bytes: u64) {
     }
 }
 
-/// What all sessions may take together, in bytes.
+/// Limit of all sessions together, in bytes.
 pub fn limit() -> i64 {
     // Relaxed: a number that orders nothing.
     LIMIT.load(Ordering::Relaxed) as i64

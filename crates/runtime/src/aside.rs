@@ -24,7 +24,7 @@ use crate::{fiber, os};
 const THREADS_MAX: usize = 16;
 /// Parsers recurse on it; it is backed as it is touched.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
-/// How much less urgent than a core's a call's thread is, as `nice` counts.
+/// Difference of priority between a core's thread and a call's, as `nice` counts.
 const NICE: i32 = 5;
 
 /// The threads of one runtime.

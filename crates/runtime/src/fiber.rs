@@ -94,7 +94,7 @@ pub(crate) struct Local {
     interval: Cell<u32>,
     /// When it was resumed or timed its steps last; 0 where the time of the turn is near enough.
     looked: Cell<u64>,
-    /// What these steps took in slices that are over.
+    /// Time that these steps took in slices that are over.
     worked: Cell<u64>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,

@@ -13,15 +13,15 @@ use sync::atomic::Ordering;
 use crate::start::Shared;
 use crate::{time, worker};
 
-/// How long a core is held before it is reported.
+/// Time for which a core is held before it is reported.
 pub const LIMIT: Duration = Duration::from_secs(1);
-/// How often the watchdog looks.
+/// Interval between two looks of the watchdog.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Called with the number of a core that has been held for this long. Runs on the watchdog's thread.
 pub type Report = dyn Fn(usize, Duration) + Send;
 
-/// What was last seen of a core.
+/// State of a core at the last look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     turn: u64,

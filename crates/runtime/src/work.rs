@@ -33,7 +33,7 @@ pub enum Stopped {
 thread_local! {
     /// Work since the last look.
     static DONE: Cell<usize> = const { Cell::new(0) };
-    /// What is left of the budget; `NO_BUDGET` outside [`within`].
+    /// Rest of the budget; `NO_BUDGET` outside [`within`].
     static BUDGET: Cell<usize> = const { Cell::new(NO_BUDGET) };
 }
 
@@ -91,7 +91,7 @@ fn look() -> Result<(), Stopped> {
     if !charge(0) {
         return Err(Stopped::Budget);
     }
-    // Whoever sets a budget goes on without the result, so an interrupt is left to the next safe point.
+    // A caller with a budget goes on without the result, so an interrupt is left to the next safe point.
     if has_budget() {
         return Ok(());
     }

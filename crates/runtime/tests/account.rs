@@ -1,4 +1,4 @@
-//! What a session allocates is its own, and it is told when that is too much.
+//! A session's allocations are charged to it, and it learns when they are too many.
 #![allow(missing_docs, reason = "a test")]
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn each_session_pays_for_what_it_allocates_and_gets_it_back() {
         }
         assert_about(account::held(), 10);
         kept.truncate(3);
-        // What grows in place counts too.
+        // Growth in place counts too.
         kept[0].resize(4 << 20, 1);
         assert_about(account::held(), 6);
         kept

@@ -66,7 +66,7 @@ enum Fault {
     Sql(SqlError),
     /// To be told to the client; the session ends.
     Fatal(SqlError),
-    /// What the client sends cannot be decrypted, or it refuses the server's certificate: nothing can be told.
+    /// The client's bytes cannot be decrypted, or it refuses the server's certificate: no error message can reach it.
     Tls(io::Error),
     /// The socket is gone: nothing can be told.
     Broken,
@@ -86,7 +86,7 @@ impl From<Violation> for Fault {
 
 impl From<io::Error> for Fault {
     fn from(fault: io::Error) -> Self {
-        // What rustls finds wrong comes as invalid data, and from nowhere else.
+        // rustls reports its findings as invalid data, and nothing else does.
         if fault.kind() == io::ErrorKind::InvalidData { Fault::Tls(fault) } else { Fault::Broken }
     }
 }
@@ -147,7 +147,7 @@ pub struct Connection {
     policy_number: u64,
     /// Its place among those on their way in.
     place: Option<Place>,
-    /// What it asked for.
+    /// The user and database it asked for.
     request: Option<Box<StartupRequest>>,
 }
 

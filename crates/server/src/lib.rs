@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub struct Options {
     /// Where connections are accepted.
     pub places: Vec<Bound>,
-    /// Who may come in, and how.
+    /// Which clients may connect, and how.
     pub policy: Policy,
 }
 

@@ -182,11 +182,11 @@ pub fn offer(out: &mut Vec<u8>, can_bind: bool) {
     encode::authentication(out, 10, offered);
 }
 
-/// What proofs are checked against.
+/// The keys that proofs are checked against.
 pub struct Proof<'a> {
-    /// Who the client says it is.
+    /// The user name that the client gave.
     pub user: &'a str,
-    /// What makes the salts of unknown users.
+    /// The secret that makes the salts of unknown users.
     pub secret: &'a [u8; 32],
     /// The hash of the certificate the connection's TLS was begun with.
     pub end_point: Option<&'a [u8]>,
@@ -224,7 +224,7 @@ fn malformed(text: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, text.into())
 }
 
-/// What the client is told of a failed exchange.
+/// The error of a failed exchange, as the client gets it.
 fn explain(failure: Failure, user: &str) -> SqlError {
     let refused = |text: &str| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, text);
     match failure {

@@ -1,4 +1,4 @@
-//! What the server's log is told of its clients.
+//! The server log's lines about clients.
 //!
 //! Each line names the client, its user and database, and the SQLSTATE as fields. What a client chose itself is written
 //! without control characters, so that it can't make a line look like another one.
@@ -72,7 +72,7 @@ impl fmt::Display for Origin<'_> {
 pub struct Client<'a> {
     /// Where it comes from.
     pub peer: &'a Peer,
-    /// What it asked for, where it has.
+    /// The user and database it asked for, once it has.
     pub request: Option<&'a StartupRequest>,
     /// Its session's number; 0 before it has one.
     pub session: u32,

@@ -121,7 +121,7 @@ pub enum Failure {
     WrongPassword,
 }
 
-/// What a client's proof can be bound to, by the mechanism that it chose.
+/// The channel binding of a client's proof, by the mechanism that it chose.
 #[derive(Debug, Clone, Copy)]
 pub enum Binding<'a> {
     /// Nothing: PLUS was not offered.

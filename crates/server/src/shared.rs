@@ -1,4 +1,5 @@
-//! What all connections of a server share: the database, the policy of its door, who is on the way in and who is inside.
+//! State that all connections of a server share: the database, the login policy, clients that log in and clients that
+//! are in.
 //!
 //! Connections are counted when they come, log in and go; no statement writes here.
 
@@ -19,7 +20,7 @@ use sync::atomic::{AtomicU64, Ordering};
 /// Finds what is kept of a user's password.
 pub type PasswordSource = dyn Fn(&str) -> Option<Verifier> + Send + Sync;
 
-/// Who may come in, and how. A running server takes another policy for the connections that come after it.
+/// Which clients may connect, and how. A running server takes another policy for the connections that come after it.
 #[derive(Clone)]
 pub struct Policy {
     /// TLS, where it is offered.
@@ -30,13 +31,13 @@ pub struct Policy {
     pub passwords: Option<Arc<PasswordSource>>,
     /// Makes the salts that unknown users are shown: known to nobody outside, and the same after a restart.
     pub secret: [u8; 32],
-    /// How long a client may take to log in.
+    /// Longest time that a login may take.
     pub login_limit: Duration,
     /// Connections that may be on their way in at one time.
     pub max_logins: usize,
     /// Of the sessions there may be, those kept for superusers.
     pub reserved: usize,
-    /// What sessions begin with: names and values of settings.
+    /// Settings that sessions begin with: names and values.
     pub settings: Vec<(String, String)>,
 }
 
@@ -87,7 +88,7 @@ const REFUSED_MOST: usize = 64;
 /// Places beyond `max_logins` for those who come over a Unix socket: the machine's administrator.
 const LOCAL_MORE: usize = 16;
 
-/// How far a connection has come.
+/// A connection's stage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Coming,

@@ -98,7 +98,7 @@ impl Tls {
         Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new(), end_point })
     }
 
-    /// What a client's proof can be bound to: the hash of the certificate this session was begun with.
+    /// The channel binding of a client's proof: the hash of the certificate this session was begun with.
     pub fn end_point(&self) -> Option<&Arc<[u8]>> {
         self.end_point.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a statement may take of memory: asked for before a large value is built, and taken back from the largest.
+//! Memory of statements: asked for before a large value is built, and taken back from the largest.
 //!
 //! The allocator counts ([`runtime::account`]); a statement past its limit is interrupted at its next safe point. A single
 //! call that builds a large value has no safe point in between, so it asks first.
@@ -61,7 +61,7 @@ pub(crate) fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>])
 
 #[cold]
 fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), SqlError> {
-    // What was copied on the way here gave way and left its interrupt.
+    // A copy on the way here gave way and left its interrupt.
     crate::work::tick(0)?;
     let small = matches!(
         function.result,
@@ -73,7 +73,7 @@ fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), Sq
 /// Stops the statement of the session that holds most, while the process is short of memory.
 pub(crate) struct Relief {
     board: Arc<Board>,
-    /// Who was told last, and how many rounds ago.
+    /// The session that was cancelled last, and the number of rounds since.
     told: Option<(u32, u32)>,
 }
 

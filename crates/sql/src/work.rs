@@ -135,7 +135,7 @@ pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> R
     Ok(out)
 }
 
-/// How many characters a text has.
+/// Number of characters in a text.
 pub(crate) fn count_characters(text: &str) -> Result<usize> {
     if text.len() <= STRIDE {
         return Ok(text.chars().count());

@@ -113,7 +113,7 @@ fn a_query_and_a_savepoint_settle_the_characteristics() {
         refused("SET TRANSACTION READ ONLY; SAVEPOINT a", "SET TRANSACTION READ WRITE", inside);
         let inside = "SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction";
         refused("SAVEPOINT a", "SET TRANSACTION DEFERRABLE", inside);
-        // What changes nothing is no change.
+        // Setting the same value again is no change.
         run(s, "BEGIN; SELECT 1; SET TRANSACTION READ WRITE; SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
         run(
             s,

@@ -21,7 +21,7 @@ const KINDS: [(&str, &str); 6] = [
     ("ON DELETE CASCADE ON UPDATE SET DEFAULT", "CREATE UNIQUE INDEX ON c5 (p, id)"),
 ];
 
-/// What may come of it: a key that is taken, referenced or has no parent, or sessions in each other's way.
+/// Errors that may come of it: a key that is taken, referenced or has no parent, or sessions in each other's way.
 const EXPECTED: &[&str] = &["23505", "23503", "23001", "40001", "40P01", "25P02"];
 
 /// Numbers that a seed determines.

@@ -36,7 +36,7 @@ pub enum Opening {
     Nameless,
 }
 
-/// What the store's own page, page 0, says of the folder it belongs to, from byte 48 on: the generation u64, the salt u32.
+/// The folder's identity in the store's own page, page 0, from byte 48 on: the generation u64, the salt u32.
 /// It lies within the first 512 bytes, which a disk writes whole, and so does the page's checksum.
 const STAMP: usize = 48;
 /// Of page 0, what is written for a new stamp.

@@ -93,7 +93,7 @@ fn deadlock(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     find_circle(graph, start).filter(|circle| confirm(graph, circle))
 }
 
-/// Who waits for whom in a circle.
+/// The sessions of a circle of waits.
 fn edges(circle: &[Node]) -> impl Iterator<Item = (u32, u32)> {
     let next = circle.iter().cycle().skip(1);
     circle.iter().zip(next).map(|(node, next)| (node.slot, next.slot))

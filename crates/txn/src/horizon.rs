@@ -49,7 +49,7 @@ struct Progress {
     holder_told: bool,
 }
 
-/// What open transactions may keep of the log, and what is done about those that keep more.
+/// The limit on the log that open transactions keep, and its enforcement.
 pub(crate) struct RetainedLimit {
     bytes: AtomicU64,
     end_session: OnceLock<EndSession>,

@@ -26,7 +26,7 @@ use storage::Lsn;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
-/// What an advisory lock is on: a number that sessions of one database agree on.
+/// Target of an advisory lock: a number that sessions of one database agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AdvisoryKey {
     /// The database's OID.

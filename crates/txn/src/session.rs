@@ -179,7 +179,7 @@ pub(crate) struct Inner {
     /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
-    /// How often it holds advisory locks.
+    /// Number of advisory locks it holds, each counted as often as it was taken.
     advisory: RefCell<HashMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
@@ -521,7 +521,7 @@ impl TxnSession {
         result
     }
 
-    /// How long the session waits for locks; changed there by whoever keeps its settings.
+    /// Longest wait for a lock; the keeper of the session's settings changes it.
     pub fn wait_limits(&self) -> &Arc<WaitLimits> {
         &self.state().limits
     }

@@ -353,7 +353,7 @@ fn the_transaction_that_keeps_the_log_is_known() {
     });
 }
 
-/// Who holds back the horizon is known: the oldest writer, else the oldest reader.
+/// The holder of the horizon is known: the oldest writer, else the oldest reader.
 #[test]
 fn the_session_that_holds_the_horizon_is_known() {
     Bench::new("horizon-holder").run(|engine| {

@@ -1,4 +1,4 @@
-//! Who waits for whose lock: rows, tables, and circles of waits.
+//! Waits for locks of rows and tables, and circles of waits.
 
 use super::script::Stage;
 

@@ -1,4 +1,4 @@
-//! How much memory this process may have: the machine's, or what its control groups allow.
+//! Memory that this process may use: the machine's, or the least limit of its control groups.
 
 use std::fs;
 use std::io;

@@ -43,7 +43,7 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
         }
     };
     let thread = Builder::new().name("memory".to_owned()).spawn(work)?.thread().clone();
-    // What was told before is seen now.
+    // Orders sent before are seen now.
     THREAD.get_or_init(|| thread).unpark();
     Ok(())
 }

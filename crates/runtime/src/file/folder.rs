@@ -106,7 +106,7 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     blocking(|| path.try_exists())
 }
 
-/// Who owns a file, and who else may use it.
+/// A file's owner and mode.
 #[derive(Debug, Clone, Copy)]
 pub struct Access {
     /// The owner's user number.

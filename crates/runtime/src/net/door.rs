@@ -19,9 +19,9 @@ use crate::os::check;
 
 /// Clients the door answers at one time; others wait to be accepted.
 const CALLERS: usize = 64;
-/// How long a client has for its start-up packet, in nanoseconds.
+/// Longest wait for a client's start-up packet, in nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
-/// How long the thread waits for something to read before it looks at the clock, in milliseconds.
+/// Longest wait for input before the thread looks at the clock, in milliseconds.
 const LOOK: i32 = 100;
 /// Longest packet.
 const LONGEST: usize = 10_000;

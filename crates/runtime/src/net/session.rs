@@ -18,7 +18,7 @@ use crate::reactor::Watch;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 
-/// What a client sends after its connection's last words is dropped in pieces of this many bytes, so many at most in one go:
+/// Input after a connection's last message is dropped in pieces of this many bytes, so many at most in one go:
 /// who sends more is not waited for.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
 const DROPPED_TURNS: usize = 64;
@@ -68,7 +68,7 @@ pub(super) struct Moved {
     socket: OwnedFd,
     peer: Peer,
     pub(super) handler: Box<dyn Serve>,
-    /// What its client has sent and nobody has read.
+    /// Bytes that its client has sent and nobody has read.
     partial: Vec<u8>,
     /// Replies that its socket has not taken.
     unsent: Vec<u8>,
@@ -130,8 +130,8 @@ impl Session {
         Ok(())
     }
 
-    /// What goes with it to another worker. The socket is another descriptor of the same connection: this one may still be
-    /// named by events on their way.
+    /// The part of a session that moves to another worker. The socket is another descriptor of the same connection:
+    /// this one may still be named by events on their way.
     pub(super) fn depart(
         &self,
         handler: Box<dyn Serve>,

@@ -352,7 +352,7 @@ fn a_session_is_let_in_by_the_service_worker_and_served_by_a_core(way: FileIo) {
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         client.write_all(b"a").unwrap();
         expect(client, &[2]);
-        // What comes with the last byte is for the core.
+        // Bytes that come with the last one are for the core.
         client.write_all(b"exy").unwrap();
         expect(client, &[2]);
     }

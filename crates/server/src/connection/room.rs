@@ -33,7 +33,7 @@ impl Live {
         let input = wire.input();
         let Some(head) = input.first_chunk::<5>() else { return false };
         let total = 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-        // What is here will be copied, too.
+        // The bytes that are here will be copied, too.
         let refused = account::ask(total.saturating_sub(input.len()).max(input.len())).is_err();
         if refused {
             self.refused = Some((head[0], total));

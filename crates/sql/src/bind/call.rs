@@ -15,7 +15,7 @@ use crate::types::{self, Type, oid};
 /// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
 const FRAME_GIVEN: i32 = 1;
 
-/// What had been met in the queries being bound before a call and its arguments.
+/// Counts of aggregates, windows and sets met before a call and its arguments were bound.
 struct Before {
     /// Columns read above the grouping of the present query.
     uses: usize,
@@ -82,7 +82,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, call.location))
     }
 
-    /// How many window functions were met in the present query.
+    /// Number of window functions met in the present query.
     fn window_calls(&mut self) -> usize {
         self.level().windows.iter().map(|window| window.calls.len()).sum()
     }

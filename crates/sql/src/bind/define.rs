@@ -671,7 +671,7 @@ impl Attributes {
     }
 }
 
-/// What gives a column its values: one DEFAULT or one identity.
+/// The source of a column's values: one DEFAULT or one identity.
 struct OneValue<'c> {
     column: &'c str,
     table: &'c str,

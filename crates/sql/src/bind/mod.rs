@@ -125,7 +125,7 @@ struct Level {
     window_sets: Vec<SetCall>,
     /// A window definition is being bound.
     in_window: bool,
-    /// How many calls of set-returning functions were met, and where the last one is.
+    /// Number of calls of set-returning functions met, and the place of the last one.
     sets_met: usize,
     set_at: i32,
     /// Where the last window function is.

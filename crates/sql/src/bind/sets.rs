@@ -63,7 +63,7 @@ impl Binder<'_> {
         Ok(self.set_value(&output, columns))
     }
 
-    /// What a call stands for: its column, or a row of them.
+    /// The value of a call: its column, or a row of them.
     fn set_value(&mut self, output: &[u32], columns: &[(&'static str, Type)]) -> Expr {
         let mut fields: Vec<Expr> = output
             .iter()
@@ -77,7 +77,7 @@ impl Binder<'_> {
         Expr::Row { fields, names: Some(names) }
     }
 
-    /// How many calls were met in the present query, for [`Binder::no_sets_since`].
+    /// Number of calls met in the present query, for [`Binder::no_sets_since`].
     pub(super) fn sets_met(&mut self) -> usize {
         self.level().sets_met
     }

@@ -331,8 +331,8 @@ impl Binder<'_> {
     /// An action of ALTER TABLE that asks for storage alone: checks it, for it changes nothing.
     ///
     /// # Errors
-    /// What PostgreSQL says of a name or value that is none; 0A000 for what would be relied on: clustering by an index, and
-    /// a replica identity.
+    /// PostgreSQL's error for an unknown name or value; 0A000 for a parameter that users would rely on: clustering by
+    /// an index, and a replica identity.
     pub(super) fn check_storage(
         &self,
         command: &AlterTableCmd,

@@ -197,7 +197,7 @@ pub(super) fn lock_rows<'s, 'x>(
         let (mut changed, mut former) = (false, None);
         for LockTarget { target, lock, wait } in targets {
             let Some((key, seen, bytes)) = identified(target, file)? else { continue };
-            // Who locks the keys reads the version that the snapshot sees.
+            // A lock of the key alone reads the version that the snapshot sees.
             let bytes = (*lock == RowLock::KeyShare).then_some(bytes);
             let (row, wanted) = ((key, seen, bytes), (*lock, *wait));
             match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {

@@ -31,7 +31,7 @@ pub(super) struct Common<'s> {
     made: RefCell<Made>,
 }
 
-/// What was made of a table.
+/// A common table's state and rows.
 struct Made {
     rows: Rows,
     /// The rows that the recursive term reads, the last round's: the first one's place and the one behind the last.

@@ -395,7 +395,7 @@ fn refers(
     Ok(a == b)
 }
 
-/// What a search for a child that stays came to.
+/// Outcome of a search for a child that stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,

@@ -116,7 +116,7 @@ fn bucket_error(message: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message)
 }
 
-/// What neither kind of width_bucket() takes.
+/// Arguments that neither kind of width_bucket() takes.
 fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
     if count <= 0 {
         return Err(bucket_error("count must be greater than zero"));

@@ -29,8 +29,8 @@ fn like(text: &str, pattern: &str) -> Result<bool> {
 /// Steps that take some microseconds.
 const QUICK: usize = 16 * 1024;
 
-/// What stands before, between and behind the `%` of a pattern, escapes resolved; None for a pattern with `_`, or one that
-/// ends with an escape character.
+/// The pieces before, between and behind the `%` of a pattern, escapes resolved; None for a pattern with `_`, or one
+/// that ends with an escape character.
 fn plain_parts(pattern: &str) -> Result<Option<Vec<Cow<'_, str>>>> {
     let (mut parts, mut part, mut start) = (Vec::new(), None::<String>, 0);
     let mut characters = pattern.char_indices();

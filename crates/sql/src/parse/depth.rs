@@ -19,7 +19,7 @@ struct Level {
     relations: u32,
 }
 
-/// How many tokens a text has.
+/// Number of tokens in a text.
 #[derive(Default)]
 pub(super) struct Tokens {
     /// Names and keywords.

@@ -130,7 +130,7 @@ pub enum Command {
     SetConstraints,
     /// REINDEX.
     Reindex {
-        /// What it builds anew.
+        /// The index, or the indexes of a table, schema or database, that it builds anew.
         what: Reindex,
         /// CONCURRENTLY: not in a transaction block.
         concurrently: bool,
@@ -436,12 +436,12 @@ pub enum ReferentialAction {
     SetDefault,
 }
 
-/// What DISCARD takes back.
+/// The state that DISCARD drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discard {
     /// Everything of the session.
     All,
-    /// What currval() and lastval() know.
+    /// The values of currval() and lastval().
     Sequences,
     /// Cached plans: nothing to do, since plans are made anew when they are stale.
     Plans,

@@ -294,7 +294,7 @@ pub enum Plan {
         input: Box<Plan>,
         /// The rows to lock in each result row.
         targets: Vec<LockTarget>,
-        /// What must be evaluated again when one of them has a newer version. None: nothing.
+        /// The plan that is evaluated again when one of them has a newer version. None: nothing is.
         again: Option<Box<Again>>,
     },
     /// Rows joined before, whose registers are filled already: one row.
@@ -452,7 +452,7 @@ pub struct CommonTable {
     pub recursive: Option<RecursiveTerm>,
     /// One scan reads it, once.
     pub single: bool,
-    /// How many common tables are in the making at once when this one is, itself included: those it reads in turn.
+    /// Number of common tables in the making at once when this one is, itself included: those it reads in turn.
     pub depth: u32,
 }
 

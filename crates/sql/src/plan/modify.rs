@@ -92,7 +92,7 @@ pub struct RowTarget {
     pub columns: Vec<ColumnRead>,
 }
 
-/// What is evaluated again when a wait ended with newer versions of the rows a node locks.
+/// The plan that is evaluated again when a wait ended with newer versions of the rows a node locks.
 #[derive(Debug)]
 pub struct Again {
     /// The registers of the locked rows.
@@ -123,7 +123,7 @@ pub struct Update {
     pub input: Plan,
     /// The row.
     pub target: RowTarget,
-    /// What must be evaluated again over a newer version of the row. None: nothing.
+    /// The plan that is evaluated again over a newer version of the row. None: nothing is.
     pub again: Option<Box<Again>>,
     /// What is set, over the registers below.
     pub assignments: Vec<Assignment>,

@@ -24,7 +24,7 @@ use crate::expr::Expr;
 use crate::functions::{self, Volatility};
 use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
 
-/// What lies below a node that changes or locks rows, and what that node computes from them.
+/// The input of a node that changes or locks rows, and the expressions that the node computes from it.
 pub(super) struct Parts<'q> {
     /// The sources whose rows it locks.
     pub(super) targets: &'q [SourceId],
@@ -39,7 +39,7 @@ pub(super) struct Parts<'q> {
     pub(super) sublinks: &'q [Sublink],
 }
 
-/// What is found out before any of it is planned.
+/// Facts that are found out before any of it is planned.
 struct Stale {
     /// Registers whose values depend on a locked row.
     registers: Registers,
@@ -153,8 +153,8 @@ fn inner_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
 }
 
 impl Planner<'_, '_> {
-    /// What is evaluated again over the newest versions of the locked rows. None: nothing. `outside`: registers of the
-    /// queries around this one.
+    /// The plan that is evaluated again over the newest versions of the locked rows. None: nothing is. `outside`:
+    /// registers of the queries around this one.
     pub(super) fn again(
         &mut self,
         parts: &Parts<'_>,
@@ -229,7 +229,7 @@ impl Planner<'_, '_> {
         Ok(joined)
     }
 
-    /// What a subquery's row must meet to match a newer version.
+    /// The condition under which a subquery's row matches a newer version.
     fn matched(
         &mut self,
         link: &Sublink,

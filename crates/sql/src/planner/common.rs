@@ -32,7 +32,7 @@ pub(super) fn scanned(plan: &Plan, visit: &mut dyn FnMut(u32)) {
     children(plan, &mut |child| scanned(child, visit));
 }
 
-/// How often a plan scans a table: `weight` for each scan, 2 for one that may run again.
+/// Number of times a plan scans a table: `weight` for each scan, 2 for one that may run again.
 fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
     let mut count = 0;
     match plan {
@@ -61,7 +61,7 @@ fn table_readers(table: &CommonTable, id: u32, weight: u32) -> u32 {
     readers(&table.plan, id, weight) + table.recursive.as_ref().map_or(0, |term| readers(&term.plan, id, 2))
 }
 
-/// What is evaluated again for a row runs beside the rest of the statement.
+/// A plan that is evaluated again for a row runs beside the rest of the statement.
 fn again_readers(again: Option<&Again>, id: u32) -> u32 {
     let Some(again) = again else { return 0 };
     let matches = again.matches.iter().flat_map(|part| std::iter::once(&part.subquery).chain(&part.plan));

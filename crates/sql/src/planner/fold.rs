@@ -18,7 +18,7 @@ pub(super) fn expr(target: &mut Expr) {
         let arena = Bump::new();
         let session = NoSession::default();
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
-        // What is not done within the budget is done when it runs, with safe points.
+        // An expression that exceeds the budget is evaluated when the statement runs, with safe points.
         let folded = runtime::work::within(crate::work::FOLDING_BUDGET, || {
             target.eval(&mut context).ok().map(|value| value.to_value())
         });

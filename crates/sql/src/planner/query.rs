@@ -54,7 +54,7 @@ pub(super) struct Planner<'b, 'a> {
     pub(super) pending: Vec<Pending>,
     /// Columns of each WITH query.
     widths: HashMap<u32, usize>,
-    /// How many WITH queries are in the making at once when one is.
+    /// Number of WITH queries in the making at once when one is.
     depths: HashMap<u32, u32>,
     /// The WITH queries whose recursive terms are being planned.
     pub(super) working: Vec<u32>,
@@ -652,7 +652,7 @@ impl Top {
     }
 }
 
-/// What a LockRows node holds beside its input.
+/// The parts of a LockRows node beside its input.
 pub(super) struct RowLocks {
     targets: Vec<LockTarget>,
     again: Option<Box<Again>>,

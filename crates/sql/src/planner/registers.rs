@@ -146,7 +146,7 @@ fn again_reads(again: Option<&Again>, into: &mut Registers) {
     again.plan.iter().for_each(|plan| joined_reads(plan, into));
 }
 
-/// What is read of a subquery's row, and of the rows around it, when it is matched with a newer version.
+/// The columns of a subquery's row, and of the rows around it, that matching with a newer version reads.
 fn part_reads(part: &Match) -> Registers {
     let mut read = Registers::new();
     part.comparison.iter().for_each(|expr| of_expr(expr, &mut read));

@@ -113,7 +113,7 @@ pub(super) fn no_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
 }
 
-/// What takes the rows that are fetched.
+/// The receiver of the rows that are fetched.
 type Show<'s> = &'s mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>;
 
 /// Moves a cursor; shows the rows FETCH gives and returns their number, or that of the rows MOVE passes.

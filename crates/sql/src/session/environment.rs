@@ -62,7 +62,7 @@ pub(crate) struct SessionEnvironment {
     pub statement_time: i64,
     /// The named portals, cursors among them.
     pub(super) portals: HashMap<String, Portal>,
-    /// What functions left for after the statement.
+    /// Actions that functions left for after the statement.
     pub deferred: RefCell<Vec<Deferred>>,
     /// State of a seeded random().
     seed: Cell<Option<u64>>,

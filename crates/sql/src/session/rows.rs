@@ -45,7 +45,7 @@ impl KeptRows {
         self.place
     }
 
-    /// How many rows were passed, the one it stands on included.
+    /// Number of rows passed, the one it stands on included.
     pub fn passed(&self) -> u64 {
         self.place.min(self.rows.count())
     }

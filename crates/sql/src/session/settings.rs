@@ -76,7 +76,7 @@ const fn known(name: &'static str, kind: Kind, default: &'static str, reported: 
     Known { name, kind, default, reported }
 }
 
-/// What the server's log may be told of, the least urgent first.
+/// Levels of the server's log, the least urgent first.
 const LOG_LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "info", "notice", "warning", "error", "log",
     "fatal", "panic",
@@ -250,7 +250,7 @@ pub(crate) struct SettingsTable {
     /// With the statement's text.
     pub logs_failed_statements: bool,
     pub synchronous: bool,
-    /// What a new transaction begins with.
+    /// The characteristics that a new transaction begins with.
     pub defaults: Characteristics,
     /// Bytes an operator keeps in memory before it uses temporary pages.
     pub work_mem: usize,
@@ -281,8 +281,8 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
-/// What setting `transaction_isolation`, `transaction_read_only` or `transaction_deferrable` asks of the running transaction;
-/// None for other names.
+/// The change that setting `transaction_isolation`, `transaction_read_only` or `transaction_deferrable` asks of the
+/// running transaction; None for other names.
 pub(super) fn transaction_modes(
     name: &str,
     value: Option<&str>,

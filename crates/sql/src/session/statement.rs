@@ -531,7 +531,7 @@ impl Session {
     }
 }
 
-/// What a query that writes or locks rows is called where a transaction may only read.
+/// Name of a query that writes or locks rows, for the error of a read-only transaction.
 fn written_name(statement: &Statement) -> &'static str {
     match &statement.body {
         Body::Query { tag: QueryTag::Insert, .. } => "INSERT",

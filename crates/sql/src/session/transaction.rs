@@ -50,7 +50,7 @@ pub(super) struct Block {
     stage: Stage,
     /// A failed block whose changes have been taken back altogether: nothing is open below.
     empty: bool,
-    /// What an error outside of savepoints goes back to.
+    /// The state that an error outside of savepoints goes back to.
     opened_with: Option<Characteristics>,
     /// A query has run in it: its characteristics are settled.
     queried: bool,
@@ -202,7 +202,7 @@ impl Session {
         self.block.queried = false;
         self.block.seen = None;
         self.block.first_portal = self.block.next_portal;
-        // What a read-only transaction may do is decided here: some commands of PostgreSQL's write in one.
+        // The limits of a read-only transaction are decided here: some commands of PostgreSQL's write in one.
         self.environment.txn.begin(txn_isolation(characteristics.isolation), false);
         if self.block.limit.is_some() || self.environment.table.transaction_timeout.is_some() {
             self.limit_transaction(true);
@@ -488,7 +488,8 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// What must not be in a block, nor among the statements of one text, which are one transaction.
+    /// Refuses a command that must stand neither in a block nor among the statements of one text, which are one
+    /// transaction.
     pub(super) fn refuse_block(&self, what: &str) -> Result<(), SqlError> {
         if !self.block.is_explicit() && !self.block.several {
             return Ok(());

@@ -167,7 +167,7 @@ enum Token {
 
 /// Which pieces may come next, and how long each dimension is.
 struct Shape {
-    /// How many braces are open.
+    /// Number of braces that are open.
     level: usize,
     /// Elements so far at each open level.
     counts: Vec<i32>,

@@ -236,7 +236,7 @@ impl Wal {
     /// Appends a commit record. `committed(lsn)` runs once the record is filled and before `filled()` can pass it, so
     /// that whoever takes a snapshot at or after `lsn` finds what it stored. Room: [`Wal::ensure_reserved`].
     pub fn append_commit(&self, txn: u64, prev: Lsn, committed: impl FnOnce(Lsn)) -> Lsn {
-        // What a start needs to know when it finds this commit behind a gap.
+        // A start needs this when it finds the commit behind a gap.
         let mark = self.durable.mark().to_le_bytes();
         self.append_plain(Kind::Commit, TxnLink { txn, prev, compensation: None }, &mark, committed)
     }

@@ -9,7 +9,8 @@
 //! fits and its position is not before the gap. It may lie in another segment file than it should: files that changed places
 //! keep their records at the same offsets. What an older lap of a segment's file left has positions before the gap.
 //!
-//! Whoever starts all the same names the position ([`keep_copy`]): the segments from there on are kept in a folder of their own.
+//! An operator who starts all the same names the position ([`keep_copy`]): the segments from there on are kept in a
+//! folder of their own.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ const KEPT: &str = "log-discarded-";
 /// Positions fit in so many bits.
 const POSITION_BITS: u32 = 56;
 
-/// What is known of damage in the log.
+/// The place and the extent of damage in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogDamage {
     /// Where the first record begins that can't be read: all before is good.
@@ -41,7 +42,7 @@ pub struct LogDamage {
     pub last_commit: Option<Lsn>,
     /// End of the first commit behind the damage that can be read.
     pub first_lost: Option<Lsn>,
-    /// How many commits behind the damage can be read.
+    /// Number of commits behind the damage that can be read.
     pub commits: u64,
     /// The highest transaction number among the records behind.
     pub highest_txn: u64,
@@ -117,7 +118,7 @@ pub(crate) fn judge(
     }))
 }
 
-/// What was found behind a gap.
+/// The records found behind a gap.
 #[derive(Default)]
 struct Behind {
     /// The highest mark of a commit.

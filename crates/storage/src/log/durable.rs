@@ -1,4 +1,4 @@
-//! How far the log is durable, and the marks that tell a later start.
+//! The durable end of the log, and the marks that tell it to a later start.
 //!
 //! After a crash the log ends where no record begins. That may be the unfinished end of what nobody was promised, or damage in
 //! the middle of what was. Two marks tell them apart: each names the end of a record before which all was durable.
@@ -30,7 +30,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ALLDUR\x01\0");
 const LENGTH: usize = 4096;
 const POSITION: u64 = (1 << 56) - 1;
 
-/// How far the log is durable. Written by the flusher alone.
+/// The durable end of the log. Written by the flusher alone.
 #[derive(Debug)]
 pub(super) struct Durable {
     shared: CachePadded<Positions>,

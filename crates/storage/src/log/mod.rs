@@ -134,7 +134,7 @@ pub struct Wal {
     cores: PerCore<CoreCell>,
     /// Total room given out to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
-    /// How far the log is on disk.
+    /// The durable end of the log.
     durable: Durable,
     flush: Flush,
     segments: Segments,

@@ -38,7 +38,7 @@ const AHEAD: usize = 8;
 /// A stretch of the log.
 struct Batch {
     bytes: Vec<u8>,
-    /// What each member has to do, in the log's order.
+    /// Each member's records, in the log's order.
     tasks: Vec<Vec<Task>>,
 }
 
@@ -51,7 +51,7 @@ struct Task {
     payload: Range<usize>,
 }
 
-/// What the reader and the members share.
+/// State that the reader and the members share.
 struct Shared {
     pool: Arc<Pool>,
     end: Lsn,

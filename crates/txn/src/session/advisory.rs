@@ -21,7 +21,7 @@ pub enum AdvisoryLock {
     Exclusive,
 }
 
-/// How often a session holds a key in a mode.
+/// Number of times a session holds a key in a mode.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     /// For itself.

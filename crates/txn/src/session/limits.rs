@@ -1,5 +1,5 @@
-//! How long a session waits for locks: settings of SQL's, kept where a wait reads them. They are written only when a setting
-//! changes; only the session's own core reads them.
+//! A session's longest waits for locks: settings of SQL's, kept where a wait reads them. They are written only when a
+//! setting changes; only the session's own core reads them.
 
 use std::time::Duration;
 

@@ -34,13 +34,13 @@ struct Writer {
     txid: u64,
     /// Its session's slot.
     owner: u32,
-    /// What was there before the version.
+    /// The state before the version.
     before: UndoPointer,
     /// Whether it updated the row.
     updates: bool,
 }
 
-/// What is behind the versions of a running transaction.
+/// The newest version behind those of a running transaction.
 struct Former {
     /// The newest version of another transaction; its payload has been copied.
     version: Option<Stamp>,
@@ -422,8 +422,9 @@ impl Inner {
         Ok(found?)
     }
 
-    /// Who ended the row that was read as `seen` under this key, where another row's version by this transaction is in its
-    /// place now; None where the row did not end or this transaction ended it. The version in place stays the same.
+    /// The transaction that ended the row read as `seen` under this key, where another row's version by this
+    /// transaction is in its place now; None where the row did not end or this transaction ended it. The version in
+    /// place stays the same.
     pub(super) fn replaced_by(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Option<u64>, Error> {
         let found = tree.get(&self.engine.store, key, Stamp::decode)?;
         let Some(present) = found.flatten() else { return Ok(None) };

@@ -167,7 +167,7 @@ impl Inner {
             false => self.wait_for_end(tree, key, txid, owner),
             true => {
                 self.engine.locks.claim(tag, self.number, lock as u8, &self.engine.slots);
-                // Who passed meanwhile goes first.
+                // A session that passed meanwhile goes first.
                 let waited = self.wait_for_end(tree, key, txid, owner);
                 waited.and_then(|()| self.lock_tag_unlisted(tag, lock as u8, Wait::Block).map(drop))
             }

@@ -27,7 +27,7 @@ const HALF: u32 = 1 << 8;
 const ERA: u32 = 1 << 9;
 const WEEKDAY: u32 = 1 << 10;
 
-/// What the number behind it is, by the word before it.
+/// The meaning of the number behind it, by the word before it.
 #[derive(Clone, Copy, PartialEq)]
 enum Label {
     Julian,
@@ -60,7 +60,7 @@ pub(super) struct Moment {
     pub place: Place,
 }
 
-/// What the fields have said so far.
+/// The values of the fields read so far.
 struct Decoder<'s> {
     settings: &'s Settings,
     /// A time of day is sought: a date is only tolerated.

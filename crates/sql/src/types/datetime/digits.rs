@@ -20,7 +20,7 @@ pub(in crate::types) fn leading_small(text: &str) -> (Result<i64, Problem>, &str
     (value.and_then(|value| i32::try_from(value).map(i64::from).map_err(|_| Problem::Value)), rest)
 }
 
-/// What stands behind a decimal point, which is the text's first character: 0 to 1.
+/// The fraction behind a decimal point, which is the text's first character: 0 to 1.
 pub(in crate::types) fn fraction(text: &str) -> Result<f64, Problem> {
     let digits = &text[1..];
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -37,7 +37,7 @@ struct Copier<'t> {
     at: usize,
     bytes: [u8; ROOM],
     filled: usize,
-    /// What the copied bytes and the ends of fields may take.
+    /// Most bytes that fields may take, copied, and their ends.
     room: usize,
 }
 
@@ -182,7 +182,7 @@ impl Fields {
         Some(Fields { bytes: copier.bytes, places, count })
     }
 
-    /// How many there are.
+    /// Their number.
     pub(in crate::types) fn len(&self) -> usize {
         self.count
     }

@@ -41,7 +41,7 @@ pub enum Abbreviation {
         /// It is the zone's summer time.
         summer: bool,
     },
-    /// What it meant at the time in this zone.
+    /// Its meaning at the time in this zone.
     Varying(Zone),
     /// It is no abbreviation but a zone's name.
     Zone(Zone),
@@ -108,7 +108,7 @@ impl Zone {
             .or_else(|| Zone::named(name).map(Abbreviation::Zone))
     }
 
-    /// What an abbreviation in lower case stands for: the session's zone knows best, then the common ones.
+    /// The offset of an abbreviation in lower case: by the session's zone first, then by the common ones.
     pub fn abbreviation(lower: &str, session: &Zone) -> Option<Abbreviation> {
         let upper = lower.to_ascii_uppercase();
         match session.known(&upper) {

@@ -83,13 +83,13 @@ impl Interval {
     }
 }
 
-/// What a text says.
+/// The parsed interval.
 enum Said {
     Infinite(Interval),
     Sum(Sum),
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Microsecond,
@@ -130,7 +130,7 @@ impl Unit {
         })
     }
 
-    /// What a number at the end has without a unit.
+    /// The unit of a number at the end that has none.
     fn smallest(named: i32) -> Unit {
         use fields::{ALL, DAY as DAYS, HOUR as HOURS, MINUTE as MINUTES, MONTH, SECOND as SECONDS, YEAR};
         if named == ALL || named & SECONDS != 0 {

@@ -149,7 +149,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
         }
     });
     broken("an end of zeros", true, &|copy| damage(copy, end.0 - 500, |bytes| bytes.fill(0)));
-    // What lies behind all that was promised may be anything.
+    // Bytes behind the last acknowledged commit may be anything.
     for length in [SEGMENT / 2 + SEGMENT / 4, (end.0 + 7) % SEGMENT, end.0 % SEGMENT] {
         let copy = good.copy();
         std::fs::OpenOptions::new().write(true).open(place(&copy, end.0).0).unwrap().set_len(length).unwrap();
@@ -237,7 +237,7 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     drop(wal);
     // From now on this is the log's end, without being told again.
     assert_eq!(start(&copy), Ok(found.at));
-    // What the pages need can't be given up.
+    // Records that the pages need can't be given up.
     let early = model.folder.copy();
     let redo = Recovery::analyse(early.path(), Manner::default()).unwrap().0.control().redo;
     assert!(redo > log::FIRST);
