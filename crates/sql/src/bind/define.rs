@@ -1,15 +1,20 @@
-//! Definitions: CREATE, ALTER and DROP.
+//! Definitions: CREATE and DROP; ALTER is in `alter`.
+
+mod alter;
+mod attributes;
 
 use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt,
-    Node, ObjectType, RenameStmt, SortByDir, SortByNulls,
+    Node, ObjectType, SortByDir, SortByNulls,
 };
 
+use alter::alter_tag;
+use attributes::{Attributes, OneValue};
+
 use super::modify::relation;
-use super::owner::named_role;
 use super::{Binder, inner, storage, strings};
 use crate::catalog::{Column, Relation, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
@@ -429,158 +434,6 @@ impl Binder<'_> {
         }))
     }
 
-    fn alter_table(&mut self, alter: &pg_query::protobuf::AlterTableStmt) -> Result<Command, SqlError> {
-        let range = relation(alter.relation.as_ref())?;
-        let name = self.qualified(range)?;
-        let mut actions = Vec::with_capacity(alter.cmds.len());
-        for node in &alter.cmds {
-            let NodeEnum::AlterTableCmd(command) = inner(node)? else { continue };
-            self.alter_action(command, range, &mut actions)?;
-        }
-        let tag = alter_tag(alter.objtype);
-        Ok(Command::AlterTable { name, if_exists: alter.missing_ok, actions, tag })
-    }
-
-    fn alter_action(
-        &mut self,
-        command: &pg_query::protobuf::AlterTableCmd,
-        range: &pg_query::protobuf::RangeVar,
-        actions: &mut Vec<AlterAction>,
-    ) -> Result<(), SqlError> {
-        use pg_query::protobuf::AlterTableType as Kind;
-        let cascade = command.behavior == DropBehavior::DropCascade as i32;
-        let (name, if_exists) = (command.name.clone(), command.missing_ok);
-        let definition = command.def.as_deref().map(inner).transpose()?;
-        actions.push(match (Kind::try_from(command.subtype), definition) {
-            (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
-                let mut constraints = Vec::new();
-                let column = self.column(column, &range.relname, &mut constraints)?;
-                if let Some(Relation::Table(table)) = self.find_relation(range)?
-                    && table.column(&column.name).is_none()
-                {
-                    self.bind_checks_of_column(&table, &column, &mut constraints)?;
-                }
-                actions.push(AlterAction::AddColumn { column, constraints, if_not_exists: if_exists });
-                return Ok(());
-            }
-            (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
-            (Ok(Kind::AtAddConstraint), Some(NodeEnum::Constraint(constraint))) => {
-                let mut constraint = self.constraint(constraint, None)?;
-                if let ConstraintKind::Check { text, columns } = &mut constraint.kind
-                    && let Some(Relation::Table(table)) = self.find_relation(range)?
-                {
-                    *columns = self.check_columns(&table, text)?;
-                }
-                AlterAction::AddConstraint(constraint)
-            }
-            (Ok(Kind::AtValidateConstraint), _) => AlterAction::Validate(name),
-            (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
-            (Ok(Kind::AtColumnDefault), _) => {
-                let default = match command.def.as_deref() {
-                    // The command itself says what is not there or is no table.
-                    Some(_) if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) => None,
-                    Some(expression) => {
-                        let table = self.stored_table(range).map_err(super::command::without_position)?;
-                        let position = self.named_column(&table, &name, -1)?;
-                        let type_ = table.columns[position].type_;
-                        let text = self.default_expression(expression, &name, type_);
-                        Some(text.map_err(super::command::without_position)?)
-                    }
-                    None => None,
-                };
-                AlterAction::SetDefault { column: name, default }
-            }
-            (Ok(Kind::AtSetNotNull), _) => AlterAction::SetNotNull { column: name, not_null: true },
-            (Ok(Kind::AtDropNotNull), _) => AlterAction::SetNotNull { column: name, not_null: false },
-            (Ok(Kind::AtAddIdentity), Some(NodeEnum::Constraint(constraint))) => {
-                AlterAction::AddIdentity { column: name, owned: self.identity(constraint)? }
-            }
-            (Ok(Kind::AtSetIdentity), Some(NodeEnum::List(list))) => {
-                let (identity, options) = self.identity_options(&list.items)?;
-                AlterAction::SetIdentity { column: name, identity, options }
-            }
-            (Ok(Kind::AtDropIdentity), _) => AlterAction::DropIdentity { column: name, if_exists },
-            (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
-                let type_name =
-                    column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
-                if let Some(collate) = &column.coll_clause {
-                    self.collation(&collate.collname, collate.location)?;
-                }
-                let using = column.raw_default.as_deref();
-                if let Some(at) = using.and_then(subquery_in) {
-                    let message = "cannot use subquery in transform expression";
-                    return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
-                }
-                let using = using.map(crate::parse::expression_text).transpose()?;
-                let type_ = self.type_name(type_name)?;
-                if let Some(collate) = &column.coll_clause {
-                    self.collatable(type_, collate.location)?;
-                }
-                AlterAction::SetType { column: name, type_, using }
-            }
-            (Ok(Kind::AtChangeOwner), _) => {
-                AlterAction::Owner(command.newowner.as_ref().and_then(named_role))
-            }
-            (
-                Ok(
-                    Kind::AtSetStatistics
-                    | Kind::AtSetStorage
-                    | Kind::AtSetRelOptions
-                    | Kind::AtResetRelOptions
-                    | Kind::AtSetOptions
-                    | Kind::AtResetOptions
-                    | Kind::AtClusterOn
-                    | Kind::AtDropCluster
-                    | Kind::AtSetLogged
-                    | Kind::AtSetUnLogged
-                    | Kind::AtReplicaIdentity
-                    | Kind::AtSetCompression
-                    | Kind::AtSetTableSpace,
-                ),
-                _,
-            ) => {
-                self.check_storage(command, range, actions)?;
-                AlterAction::NoEffect
-            }
-            _ => return Err(self.unsupported("this form of ALTER TABLE", range.location)),
-        });
-        Ok(())
-    }
-
-    /// Finds the columns that the CHECKs beside a new column of a table read.
-    fn bind_checks_of_column(
-        &mut self,
-        table: &Table,
-        column: &ColumnDefinition,
-        constraints: &mut [ConstraintDefinition],
-    ) -> Result<(), SqlError> {
-        let mut wider = table.clone();
-        wider.columns.push(draft_column(&column.name, column.type_, column.not_null));
-        let wider = Arc::new(wider);
-        for constraint in constraints {
-            if let ConstraintKind::Check { text, columns } = &mut constraint.kind {
-                *columns = self.check_columns(&wider, text)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn rename(&self, rename: &RenameStmt) -> Result<Command, SqlError> {
-        let range = relation(rename.relation.as_ref());
-        let (from, to) = (rename.subname.clone(), rename.newname.clone());
-        let action = match ObjectType::try_from(rename.rename_type) {
-            Ok(ObjectType::ObjectTable | ObjectType::ObjectIndex | ObjectType::ObjectSequence) => {
-                AlterAction::Rename(to)
-            }
-            Ok(ObjectType::ObjectColumn) => AlterAction::RenameColumn { from, to },
-            Ok(ObjectType::ObjectTabconstraint) => AlterAction::RenameConstraint { from, to },
-            _ => return Err(self.unsupported("renaming this", -1)),
-        };
-        let name = self.qualified(range?)?;
-        let tag = alter_tag(rename.rename_type);
-        Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action], tag })
-    }
-
     fn drop_objects(&self, drop: &DropStmt) -> Result<Command, SqlError> {
         let kind = match ObjectType::try_from(drop.remove_type) {
             Ok(ObjectType::ObjectTable) => ObjectKind::Table,
@@ -608,94 +461,6 @@ impl Binder<'_> {
         let cascade = drop.behavior == DropBehavior::DropCascade as i32;
         let concurrently = drop.concurrent;
         Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade, concurrently })
-    }
-}
-
-/// The tag of ALTER for a kind of object: what the statement says, whatever the name stands for.
-fn alter_tag(object: i32) -> &'static str {
-    match ObjectType::try_from(object) {
-        Ok(ObjectType::ObjectIndex) => "ALTER INDEX",
-        Ok(ObjectType::ObjectSequence) => "ALTER SEQUENCE",
-        _ => "ALTER TABLE",
-    }
-}
-
-/// The attributes that follow a column's constraint, as DEFERRABLE and ENFORCED do.
-#[derive(Default)]
-struct Attributes {
-    constraint: Option<ConstrType>,
-    deferrability: bool,
-    initially: bool,
-    enforcement: bool,
-}
-
-impl Attributes {
-    /// 42601 at an attribute that stands behind no constraint that takes it, or a second time.
-    fn meet(&mut self, binder: &Binder<'_>, kind: ConstrType, location: i32) -> Result<(), SqlError> {
-        use ConstrType as Kind;
-        let deferrable =
-            matches!(self.constraint, Some(Kind::ConstrPrimary | Kind::ConstrUnique | Kind::ConstrForeign));
-        let enforceable = matches!(self.constraint, Some(Kind::ConstrCheck | Kind::ConstrForeign));
-        let (clause, clauses, fits, seen) = match kind {
-            Kind::ConstrAttrDeferrable => {
-                ("DEFERRABLE", "DEFERRABLE/NOT DEFERRABLE", deferrable, &mut self.deferrability)
-            }
-            Kind::ConstrAttrNotDeferrable => {
-                ("NOT DEFERRABLE", "DEFERRABLE/NOT DEFERRABLE", deferrable, &mut self.deferrability)
-            }
-            Kind::ConstrAttrDeferred => {
-                ("INITIALLY DEFERRED", "INITIALLY IMMEDIATE/DEFERRED", deferrable, &mut self.initially)
-            }
-            Kind::ConstrAttrImmediate => {
-                ("INITIALLY IMMEDIATE", "INITIALLY IMMEDIATE/DEFERRED", deferrable, &mut self.initially)
-            }
-            Kind::ConstrAttrEnforced => {
-                ("ENFORCED", "ENFORCED/NOT ENFORCED", enforceable, &mut self.enforcement)
-            }
-            Kind::ConstrAttrNotEnforced => {
-                ("NOT ENFORCED", "ENFORCED/NOT ENFORCED", enforceable, &mut self.enforcement)
-            }
-            _ => {
-                *self = Attributes { constraint: Some(kind), ..Attributes::default() };
-                return Ok(());
-            }
-        };
-        let message = if !fits {
-            format!("misplaced {clause} clause")
-        } else if std::mem::replace(seen, true) {
-            format!("multiple {clauses} clauses not allowed")
-        } else {
-            return Ok(());
-        };
-        Err(binder.error(SqlState::SYNTAX_ERROR, message, location))
-    }
-}
-
-/// The source of a column's values: one DEFAULT or one identity.
-struct OneValue<'c> {
-    column: &'c str,
-    table: &'c str,
-    default: bool,
-    identity: bool,
-}
-
-impl OneValue<'_> {
-    /// 42601 at the constraint that is one too many.
-    fn meet(&mut self, binder: &Binder<'_>, constraint: ConstrType, location: i32) -> Result<(), SqlError> {
-        let twice = match constraint {
-            ConstrType::ConstrDefault => {
-                std::mem::replace(&mut self.default, true).then_some("multiple default values")
-            }
-            ConstrType::ConstrIdentity => {
-                std::mem::replace(&mut self.identity, true).then_some("multiple identity specifications")
-            }
-            _ => return Ok(()),
-        };
-        let both = (self.default && self.identity).then_some("both default and identity");
-        let Some(what) = twice.or(both) else { return Ok(()) };
-        let specified = if what.ends_with("specifications") { "" } else { " specified" };
-        let message = format!("{what}{specified} for column \"{}\" of table \"{}\"", self.column, self.table);
-        Err(binder.error(SqlState::SYNTAX_ERROR, message, location))
     }
 }
 
@@ -739,13 +504,5 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         layout: crate::catalog::Layout::default(),
-    })
-}
-
-/// Where the first subquery of an expression stands.
-fn subquery_in(expression: &Node) -> Option<i32> {
-    expression.node.as_ref()?.nodes().into_iter().find_map(|(node, ..)| match node {
-        pg_query::NodeRef::SubLink(link) => Some(link.location),
-        _ => None,
     })
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{KNOWN, Kind, SettingsTable, Source, characteristics, position, spelled};
+use super::known::{KNOWN, Kind, position, spelled};
+use super::{SettingsTable, Source, characteristics};
 use crate::database::Given;
 
 impl SettingsTable {
