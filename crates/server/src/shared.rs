@@ -253,16 +253,16 @@ impl Shared {
         Some(Place { shared: Arc::clone(self), stage, from, secret: 0, process: None })
     }
 
-    /// How long the answer to a client's proof has to wait, because its address has failed before.
-    pub fn wait(&self, peer: &Peer) -> Result<Duration, TooMany> {
+    /// How long the answer to a client's proof has to wait, because its user or its address has failed before.
+    pub fn wait(&self, peer: &Peer, user: &str) -> Result<Duration, TooMany> {
         let Peer::Tcp(address) = peer else { return Ok(Duration::ZERO) };
-        self.throttle.lock().wait(address.ip(), runtime::time::precise())
+        self.throttle.lock().wait(address.ip(), user, runtime::time::precise())
     }
 
-    /// Notes that a client could not prove who it is.
-    pub fn failed(&self, peer: &Peer) {
+    /// Notes that a client could not prove that it is this user.
+    pub fn failed(&self, peer: &Peer, user: &str) {
         if let Peer::Tcp(address) = peer {
-            self.throttle.lock().failed(address.ip(), runtime::time::precise());
+            self.throttle.lock().failed(address.ip(), user, runtime::time::precise());
         }
     }
 

@@ -1,45 +1,86 @@
-//! Guessing passwords slowly: addresses whose logins fail wait before the next answer, others never do.
+//! Guessing passwords slowly: a user's logins from an address that fail wait before the next answer, others hardly ever do.
 //!
-//! The table has a fixed number of addresses and keeps those that failed most. An address waits in a queue of its own:
-//! each answer is due a pause after the one before, however many connections ask at once. Unix sockets are not counted,
-//! so that the administrator of the machine always gets in.
+//! Failures are counted twice. An address and a user name together stand in a queue of their own: each answer is due a
+//! pause after the one before, however many connections ask at once. So a client with a wrong password slows down itself
+//! alone. An address as a whole has a queue as well, which begins where no single user's failures reach: it bounds the
+//! guesses of who tries many names. Both tables have a fixed number of entries and keep those that failed most. Unix
+//! sockets are not counted, so that the administrator of the machine always gets in.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Addresses remembered.
-const ADDRESSES: usize = 1024;
-/// Failures that cost nothing: people mistype.
-const FREE: u32 = 5;
-/// The pause after the first failure that costs; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Doublings at most: a pause of 3.2 s.
-const DOUBLINGS: u32 = 5;
+/// Entries of each table.
+const REMEMBERED: usize = 1024;
 /// A longer queue than this is not joined.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// An address is forgiven one failure in this time.
-const FORGIVEN: Duration = Duration::from_secs(15);
+/// Bytes of a user's name that are told apart.
+const NAME: usize = 63;
 
-/// What is remembered of an address.
-#[derive(Clone, Copy)]
-struct Failures {
-    count: u32,
-    /// Up to when forgiving has been counted.
-    since: u64,
-    /// When the next answer may be given.
-    next: u64,
+/// How failures turn into pauses.
+struct Pace {
+    /// Failures that cost nothing.
+    free: u32,
+    /// The pause after the first failure that costs; it doubles with each further one.
+    first_pause: Duration,
+    /// Doublings at most.
+    doublings: u32,
+    /// One failure is forgiven in this time.
+    forgiven: Duration,
 }
 
-/// The addresses that have failed of late.
+/// Of a user at an address: people mistype. The longest pause is 3.2 s.
+const OF_USER: Pace = Pace {
+    free: 5,
+    first_pause: Duration::from_millis(100),
+    doublings: 5,
+    forgiven: Duration::from_secs(15),
+};
+
+/// Of all users at an address. Three users who fail as fast as they may (11 times in 6 s, then every 3.2 s) do not reach
+/// it.
+const OF_ADDRESS: Pace =
+    Pace { free: 40, first_pause: Duration::from_secs(1), doublings: 0, forgiven: Duration::from_secs(1) };
+
+/// The logins that have failed of late.
 #[derive(Default)]
 pub struct Throttle {
-    addresses: HashMap<IpAddr, Failures>,
+    addresses: Table<IpAddr>,
+    users: Table<(IpAddr, Box<[u8]>)>,
 }
 
-/// The queue of an address is too long: its client is to come again later.
+/// The queue of a user or an address is too long: its client is to come again later.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooMany;
+
+impl Throttle {
+    /// How long an answer to this user at this address has to wait, by the runtime's clock in nanoseconds; its places in
+    /// the queues are taken.
+    pub fn wait(&mut self, address: IpAddr, user: &str, now: u64) -> Result<Duration, TooMany> {
+        let address = who(address);
+        let of_address = self.addresses.due(&OF_ADDRESS, &address, now);
+        let of_user = self.users.due(&OF_USER, &(address, name(user)), now);
+        let due = [&of_address, &of_user].into_iter().flatten().map(|(_, due)| *due).fold(now, u64::max);
+        if due - now > nanos(LONGEST_WAIT) {
+            return Err(TooMany);
+        }
+        if let Some((failures, due)) = of_address {
+            failures.take_turn(&OF_ADDRESS, due);
+        }
+        if let Some((failures, due)) = of_user {
+            failures.take_turn(&OF_USER, due);
+        }
+        Ok(Duration::from_nanos(due - now))
+    }
+
+    /// Notes a failed login.
+    pub fn failed(&mut self, address: IpAddr, user: &str, now: u64) {
+        let address = who(address);
+        self.addresses.failed(&OF_ADDRESS, address, now);
+        self.users.failed(&OF_USER, (address, name(user)), now);
+    }
+}
 
 /// Whom an address stands for: an IPv6 client has a network of 64 bits to choose its address from.
 fn who(address: IpAddr) -> IpAddr {
@@ -49,58 +90,82 @@ fn who(address: IpAddr) -> IpAddr {
     }
 }
 
+/// A user's name as it is remembered: users whose names begin alike for so long share a queue.
+fn name(user: &str) -> Box<[u8]> {
+    user.as_bytes()[..user.len().min(NAME)].into()
+}
+
 fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64
 }
 
+/// What is remembered of a key.
+#[derive(Clone, Copy)]
+struct Failures {
+    count: u32,
+    /// Up to when forgiving has been counted.
+    since: u64,
+    /// When the next answer may be given.
+    next: u64,
+}
+
 impl Failures {
-    fn forgive(&mut self, now: u64) {
-        let forgiven = now.saturating_sub(self.since) / nanos(FORGIVEN);
+    fn forgive(&mut self, pace: &Pace, now: u64) {
+        let forgiven = now.saturating_sub(self.since) / nanos(pace.forgiven);
         self.count = self.count.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
-        self.since += forgiven * nanos(FORGIVEN);
+        self.since += forgiven * nanos(pace.forgiven);
+    }
+
+    /// Takes the place in the queue whose turn is at `due`.
+    fn take_turn(&mut self, pace: &Pace, due: u64) {
+        let beyond = self.count.saturating_sub(pace.free);
+        self.next = due + nanos(pace.first_pause) * (1 << beyond.min(pace.doublings));
     }
 }
 
-impl Throttle {
-    /// How long an answer to this address has to wait, by the runtime's clock in nanoseconds; its place in the queue is
-    /// taken.
-    pub fn wait(&mut self, address: IpAddr, now: u64) -> Result<Duration, TooMany> {
-        let Some(failures) = self.addresses.get_mut(&who(address)) else { return Ok(Duration::ZERO) };
-        failures.forgive(now);
-        let Some(beyond) = failures.count.checked_sub(FREE) else { return Ok(Duration::ZERO) };
+/// The keys that have failed of late.
+struct Table<K> {
+    entries: HashMap<K, Failures>,
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Self { entries: HashMap::default() }
+    }
+}
+
+impl<K: Hash + Eq + Clone> Table<K> {
+    /// When a key that has to wait may be answered.
+    fn due(&mut self, pace: &Pace, key: &K, now: u64) -> Option<(&mut Failures, u64)> {
+        let failures = self.entries.get_mut(key)?;
+        failures.forgive(pace, now);
         let due = failures.next.max(now);
-        if due - now > nanos(LONGEST_WAIT) {
-            return Err(TooMany);
-        }
-        failures.next = due + nanos(FIRST_PAUSE) * (1 << beyond.min(DOUBLINGS));
-        Ok(Duration::from_nanos(due - now))
+        (failures.count >= pace.free).then_some((failures, due))
     }
 
-    /// Notes a failed login.
-    pub fn failed(&mut self, address: IpAddr, now: u64) {
-        let who = who(address);
-        if !self.addresses.contains_key(&who) && self.addresses.len() >= ADDRESSES {
-            self.forget_the_best(now);
+    fn failed(&mut self, pace: &Pace, key: K, now: u64) {
+        if !self.entries.contains_key(&key) && self.entries.len() >= REMEMBERED {
+            self.forget_the_best(pace, now);
         }
-        let failures = self.addresses.entry(who).or_insert(Failures { count: 0, since: now, next: now });
-        failures.forgive(now);
+        let failures = self.entries.entry(key).or_insert(Failures { count: 0, since: now, next: now });
+        failures.forgive(pace, now);
         failures.count = failures.count.saturating_add(1);
-        if failures.count == FREE {
-            failures.next = failures.next.max(now) + nanos(FIRST_PAUSE);
+        if failures.count == pace.free {
+            failures.next = failures.next.max(now) + nanos(pace.first_pause);
         }
     }
 
-    /// Makes room: forgets whoever has been forgiven everything, else the address with the fewest failures.
-    fn forget_the_best(&mut self, now: u64) {
-        self.addresses.retain(|_, failures| {
-            failures.forgive(now);
+    /// Makes room: forgets all that have been forgiven everything, else the key with the fewest failures.
+    fn forget_the_best(&mut self, pace: &Pace, now: u64) {
+        self.entries.retain(|_, failures| {
+            failures.forgive(pace, now);
             failures.count > 0
         });
-        if self.addresses.len() < ADDRESSES {
+        if self.entries.len() < REMEMBERED {
             return;
         }
-        let best = self.addresses.iter().min_by_key(|(_, failures)| failures.count).map(|(who, _)| *who);
-        best.map(|who| self.addresses.remove(&who));
+        let best = self.entries.iter().min_by_key(|(_, failures)| failures.count).map(|(key, _)| key.clone());
+        best.map(|key| self.entries.remove(&key));
     }
 }
 
@@ -115,24 +180,70 @@ mod tests {
     }
 
     #[test]
-    fn whoever_fails_often_waits_and_others_do_not() {
+    fn who_fails_often_waits_and_others_do_not() {
         let mut throttle = Throttle::default();
-        let (guesser, other) = (address("10.0.0.1"), address("10.0.0.2"));
-        for _ in 0..FREE {
-            assert_eq!(throttle.wait(guesser, 0), Ok(Duration::ZERO));
-            throttle.failed(guesser, 0);
+        let (here, elsewhere) = (address("10.0.0.1"), address("10.0.0.2"));
+        for _ in 0..OF_USER.free {
+            assert_eq!(throttle.wait(here, "app", 0), Ok(Duration::ZERO));
+            throttle.failed(here, "app", 0);
         }
         // Many connections at once stand in one queue.
-        let waits: Vec<_> = (0..3).map(|_| throttle.wait(guesser, 0).unwrap()).collect();
-        assert_eq!(waits, [FIRST_PAUSE, 2 * FIRST_PAUSE, 3 * FIRST_PAUSE]);
-        assert_eq!(throttle.wait(other, 0), Ok(Duration::ZERO));
-        (0..20).for_each(|_| throttle.failed(guesser, 0));
-        let granted = std::iter::from_fn(|| throttle.wait(guesser, 0).ok()).count();
+        let waits: Vec<_> = (0..3).map(|_| throttle.wait(here, "app", 0).unwrap()).collect();
+        assert_eq!(waits, [1, 2, 3].map(|turn| turn * OF_USER.first_pause));
+        (0..20).for_each(|_| throttle.failed(here, "app", 0));
+        let granted = std::iter::from_fn(|| throttle.wait(here, "app", 0).ok()).count();
         assert!(granted < 10, "{granted} guesses in ten seconds");
-        assert_eq!(throttle.wait(guesser, 0), Err(TooMany));
+        assert_eq!(throttle.wait(here, "app", 0), Err(TooMany));
+        // The same address's other users, and the user at another address, wait for nothing.
+        assert_eq!(throttle.wait(here, "postgres", 0), Ok(Duration::ZERO));
+        assert_eq!(throttle.wait(elsewhere, "app", 0), Ok(Duration::ZERO));
         // Time heals.
-        let later = nanos(FORGIVEN) * 25;
-        assert_eq!(throttle.wait(guesser, later), Ok(Duration::ZERO));
+        let later = nanos(OF_USER.forgiven) * 25;
+        assert_eq!(throttle.wait(here, "app", later), Ok(Duration::ZERO));
+    }
+
+    /// Guesses for an hour as fast as it is let, by so many users in turn; how many of them were answered.
+    fn guess(throttle: &mut Throttle, here: IpAddr, users: usize) -> u64 {
+        let (mut now, mut answered) = (0, 0);
+        let names: Vec<String> = (0..users).map(|number| format!("user{number}")).collect();
+        for user in names.iter().cycle() {
+            if now > 3600 * SECOND {
+                return answered;
+            }
+            match throttle.wait(here, user, now) {
+                // The others' guesses go on meanwhile.
+                Ok(wait) => {
+                    throttle.failed(here, user, now + nanos(wait));
+                    answered += 1;
+                    now += nanos(wait) / users as u64;
+                }
+                Err(TooMany) => now += SECOND / 10,
+            }
+        }
+        unreachable!("the names are cycled through for ever")
+    }
+
+    #[test]
+    fn one_user_s_failures_never_slow_the_address() {
+        let mut throttle = Throttle::default();
+        let here = address("10.0.0.1");
+        for users in 1..=3 {
+            assert!(guess(&mut throttle, here, users) > 1000);
+            assert_eq!(throttle.wait(here, "postgres", 3600 * SECOND), Ok(Duration::ZERO), "{users} users");
+            throttle = Throttle::default();
+        }
+    }
+
+    #[test]
+    fn many_users_at_an_address_are_bounded_together() {
+        for users in [20, 1000, 100_000] {
+            let mut throttle = Throttle::default();
+            let answered = guess(&mut throttle, address("10.0.0.1"), users);
+            assert!(answered <= 3600 + 2 * u64::from(OF_ADDRESS.free), "{answered} guesses of {users} users");
+            assert_ne!(throttle.wait(address("10.0.0.1"), "postgres", 3600 * SECOND), Ok(Duration::ZERO));
+            assert_eq!(throttle.wait(address("10.0.0.2"), "user1", 3600 * SECOND), Ok(Duration::ZERO));
+            assert!(throttle.users.entries.len() <= REMEMBERED);
+        }
     }
 
     #[test]
@@ -146,15 +257,13 @@ mod tests {
     fn a_full_table_keeps_the_worst() {
         let mut throttle = Throttle::default();
         let worst = address("10.0.0.1");
-        (0..50).for_each(|_| throttle.failed(worst, 0));
-        for number in 0..10 * ADDRESSES as u32 {
-            throttle.failed(std::net::Ipv4Addr::from_bits(0x2000_0000 + number).into(), SECOND);
+        (0..50).for_each(|_| throttle.failed(worst, "app", 0));
+        for number in 0..10 * REMEMBERED as u32 {
+            throttle.failed(std::net::Ipv4Addr::from_bits(0x2000_0000 + number).into(), "app", SECOND);
         }
-        assert_eq!(throttle.addresses.len(), ADDRESSES);
-        assert!(
-            throttle
-                .wait(worst, SECOND)
-                .is_ok_and(|_| throttle.wait(worst, SECOND).unwrap() > Duration::ZERO)
-        );
+        assert_eq!(throttle.addresses.entries.len(), REMEMBERED);
+        assert_eq!(throttle.users.entries.len(), REMEMBERED);
+        let mut wait = || throttle.wait(worst, "app", SECOND);
+        assert!(wait().is_ok() && wait().unwrap() > Duration::ZERO);
     }
 }

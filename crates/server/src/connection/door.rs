@@ -113,13 +113,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a message of the exchange in which the client proves who it is. The answer to its proof waits where others
-    /// from its address have failed: whether it is right or wrong shows no sooner.
+    /// Takes a message of the exchange in which the client proves who it is. The answer to its proof waits where
+    /// its user, or many from its address, have failed: whether it is right or wrong shows no sooner.
     fn prove(&mut self, io: &mut SessionIo<'_>, peer: &Peer, sasl: Sasl, body: &[u8]) -> Result<(), Fault> {
         let Some(request) = &self.request else { return Err(Fault::Broken) };
         let is_proof = matches!(sasl, Sasl::Challenged(_));
         if is_proof {
-            let wait = self.shared.wait(peer).map_err(|_| {
+            let wait = self.shared.wait(peer, &request.user).map_err(|_| {
                 let message = "too many logins from this address have failed";
                 let fault = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message);
                 Fault::Fatal(fault.with_hint("Try again in a minute."))
@@ -145,7 +145,7 @@ impl Connection {
             }
             Err(fault) => {
                 if is_proof {
-                    self.shared.failed(peer);
+                    self.shared.failed(peer, &request.user);
                 }
                 Err(Fault::Fatal(fault))
             }
