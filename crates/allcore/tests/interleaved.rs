@@ -20,11 +20,15 @@ mod newest_rows;
 mod newest_subqueries;
 #[path = "interleaved/parents.rs"]
 mod parents;
+#[path = "interleaved/savepoints.rs"]
+mod savepoints;
 #[path = "interleaved/script.rs"]
 mod script;
 #[path = "interleaved/shifted_keys.rs"]
 mod shifted_keys;
 #[path = "interleaved/subquery_locks.rs"]
 mod subquery_locks;
+#[path = "interleaved/unique_keys.rs"]
+mod unique_keys;
 #[path = "interleaved/upserts.rs"]
 mod upserts;

@@ -9,7 +9,8 @@
 //!    more goes to the front, and so does a waiter whose standing back closes a circle of waits ([`LockTable::pass`]). A
 //!    release grants from the front until one can't be granted, so handing an exclusive lock over costs the same whatever
 //!    the queue's length.
-//!    A row lock that waits for the row's writer only is a claim ([`LockTable::claim`]): FOR KEY SHARE passes it.
+//!    A row lock that waits for the row's writer only is a claim ([`LockTable::claim`]): FOR KEY SHARE passes it, and so does
+//!    the writer itself, which deletes the row or changes its keys.
 //! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
 //! 4. Locks never touch rows or undo.
 //! 5. Hand-over: a commit gives its locks up before its number is published. Each partition therefore keeps the highest
@@ -159,7 +160,7 @@ struct Holder {
 impl Holder {
     /// Whether it is in the way of a request for `mode`.
     fn holds_off(&self, tag: TagRef<'_>, mode: u8) -> bool {
-        let passes_claims = matches!(tag, TagRef::Row(..)) && mode == KEY_SHARE;
+        let passes_claims = matches!(tag, TagRef::Row(..)) && matches!(mode, KEY_SHARE | OWN_DELETE);
         let modes = if passes_claims { self.modes } else { self.modes | self.claims };
         modes & tag.conflicts(mode) != 0
     }
@@ -360,8 +361,8 @@ impl LockTable {
         });
     }
 
-    /// Makes a mode that the slot holds a claim: it waits for the row's writer, whose update lets FOR KEY SHARE pass. The
-    /// slot asks for the mode again when the writer has ended.
+    /// Makes a mode that the slot holds a claim: it waits for the row's writer. The slot asks for the mode again when the
+    /// writer has ended.
     pub fn claim(&self, tag: TagRef<'_>, slot: u32, mode: u8, grants: &impl Grants) {
         self.change(tag, Lsn::ZERO, grants, |entry| {
             for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {

@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn only_deletions_below_the_horizon_are_dead() {
-        let value = |txid, deleted| Stamp { txid, undo: UndoPointer::NONE, command: 0, deleted }.encode();
+        let stamp = Stamp { txid: 0, undo: UndoPointer::NONE, command: 0, keys: false, deleted: false };
+        let value = |txid, deleted| Stamp { txid, deleted, ..stamp }.encode();
         set_horizon(100);
         assert!(dead(&value(99, true)));
         assert!(!dead(&value(100, true)) && !dead(&value(99, false)) && !dead(&[]));

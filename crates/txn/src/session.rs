@@ -553,6 +553,11 @@ impl TxnSession {
         self.state().update(tree, key, seen, row)
     }
 
+    /// [`TxnSession::update`], where the values of a unique key change other than the tree's: it holds off FOR KEY SHARE.
+    pub fn update_keys(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
+        self.state().update_keys(tree, key, seen, row)
+    }
+
     /// Deletes the row that was read as `seen`.
     pub fn delete(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Outcome, Error> {
         self.state().delete(tree, key, seen, &[])
@@ -591,12 +596,6 @@ impl TxnSession {
         row: &mut Vec<u8>,
     ) -> Result<LockOutcome, Error> {
         self.state().lock_row(tree, key, lock, wait, row)
-    }
-
-    /// Locks a row FOR KEY SHARE and puts its newest version into `row`. In repeatable read too, where
-    /// [`TxnSession::lock_row`] refuses a row that changed after the snapshot: who refers to a row's key bears any version.
-    pub fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
-        self.state().hold_key(tree, key, row)
     }
 
     /// The newest version under a key, once no other running transaction has written it; its payload is put into `row`.

@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! 0      6            12                          16
-//! | txid | undo pointer | command << 1 | deleted | payload ...
+//! | txid | undo pointer | command << 2 | keys << 1 | deleted | payload ...
 //! ```
 //!
 //! `txid`: the transaction that wrote this version (48 bits). Undo pointer: the undo record that holds the version before
-//! this one, 0 when there is none (48 bits: page index << 13 | offset in page). Command: the writer's statement (31 bits);
-//! its own later statements see the version, the statement itself doesn't. Deleted: the row ends with this version; it keeps
-//! the payload of the one before, and the entry stays until nobody can see that.
+//! this one, 0 when there is none (48 bits: page index << 13 | offset in page). Command: the writer's statement (30 bits);
+//! its own later statements see the version, the statement itself doesn't. Keys: the writer changed the values of a unique
+//! key other than the one under which the row lies; until it ends, that holds off FOR KEY SHARE as a deletion does. Deleted:
+//! the row ends with this version; it keeps the payload of the one before, and the entry stays until nobody can see that.
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;
 /// The highest transaction number that fits.
 pub const MAX_TXID: u64 = (1 << 48) - 1;
 /// The highest command number that fits.
-pub const MAX_COMMAND: u32 = (1 << 31) - 1;
+pub const MAX_COMMAND: u32 = (1 << 30) - 1;
 
 /// Place of an undo record: page index and offset in the page. Offsets are never 0 (the page's header is there), so the
 /// zero pointer names nothing.
@@ -77,6 +78,8 @@ pub struct Stamp {
     pub undo: UndoPointer,
     /// The writer's command.
     pub command: u32,
+    /// Whether the writer changed a unique key other than the one under which the row lies.
+    pub keys: bool,
     /// Whether the row ends here.
     pub deleted: bool,
 }
@@ -92,7 +95,8 @@ impl Stamp {
         Some(Stamp {
             txid: low & MAX_TXID,
             undo: UndoPointer(low >> 48 | (high & 0xffff_ffff) << 16),
-            command: command >> 1,
+            command: command >> 2,
+            keys: command & 2 != 0,
             deleted: command & 1 != 0,
         })
     }
@@ -102,8 +106,15 @@ impl Stamp {
     pub fn encode(&self) -> [u8; HEADER] {
         debug_assert!(self.txid <= MAX_TXID && self.undo.0 <= MAX_TXID && self.command <= MAX_COMMAND);
         let low = self.txid | self.undo.0 << 48;
-        let high = self.undo.0 >> 16 | u64::from(self.command << 1 | u32::from(self.deleted)) << 32;
+        let command = self.command << 2 | u32::from(self.keys) << 1 | u32::from(self.deleted);
+        let high = self.undo.0 >> 16 | u64::from(command) << 32;
         (u128::from(low) | u128::from(high) << 64).to_le_bytes()
+    }
+
+    /// Whether the write, while its transaction runs, holds off FOR KEY SHARE.
+    #[inline]
+    pub(crate) fn holds_keys(&self) -> bool {
+        self.keys || self.deleted
     }
 }
 
@@ -117,8 +128,8 @@ mod tests {
         for txid in [0, 1, 0x1234_5678_9abc, MAX_TXID] {
             for undo in pointers {
                 for command in [0, 1, 77, MAX_COMMAND] {
-                    for deleted in [false, true] {
-                        let stamp = Stamp { txid, undo, command, deleted };
+                    for (keys, deleted) in [(false, false), (false, true), (true, false), (true, true)] {
+                        let stamp = Stamp { txid, undo, command, keys, deleted };
                         assert_eq!(Stamp::decode(&stamp.encode()), Some(stamp));
                     }
                 }

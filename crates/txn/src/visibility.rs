@@ -119,7 +119,7 @@ mod tests {
         ];
         for (txid, command, expected, dependence) in cases {
             for deleted in [false, true] {
-                let stamp = Stamp { txid, undo: UndoPointer::NONE, command, deleted };
+                let stamp = Stamp { txid, undo: UndoPointer::NONE, command, keys: false, deleted };
                 let mut depends = Lsn::ZERO;
                 assert_eq!(writer(&stamp, &snapshot, &status, &mut depends), expected, "txid {txid}");
                 assert_eq!(depends, Lsn(dependence), "txid {txid}");

@@ -54,15 +54,11 @@ fn lock_newest<'s, 'x>(
     let outcome = cx.txn.lock_version(&tree, (key, seen), (lock, wait), &mut buffer, &mut moved_to);
     let newest = match outcome {
         Ok(LockOutcome::Locked(newest)) if newest != seen => {
-            if let Some(bytes) = bytes.filter(|_| moved_to.is_empty()) {
-                let same = same_keys(cx.txn, &target.table, bytes, &buffer)?;
-                if !same && cx.txn.keeps_snapshot() {
-                    return Err(from_txn(txn::Error::Serialization));
-                }
-                if same {
-                    cx.give_bytes(buffer);
-                    return Ok(Some(seen));
-                }
+            if let Some(bytes) = bytes.filter(|_| moved_to.is_empty())
+                && same_keys(cx.txn, &target.table, bytes, &buffer)?
+            {
+                cx.give_bytes(buffer);
+                return Ok(Some(seen));
             }
             if former.is_none() && again.is_some_and(|again| !again.matches.is_empty()) {
                 *former = Some(arena.file(file));

@@ -12,12 +12,14 @@
 //! arrive once the parent's change has the lock. Children that leave at the same time are waited for at their own rows;
 //! after each such wait the children are looked up again, since one that left its place may have come back at another.
 
+mod parent;
+
 use std::sync::Arc;
 
 use bumpalo::Bump;
 
 use storage::btree::Tree;
-use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, TxnSession, Wait};
+use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
 use super::constraint::{check_violation, in_table, null_violation, shown_key};
 use super::keys::{
@@ -30,6 +32,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::plan::{Check, ReferentialAction};
 use crate::types::{Datum, Type, Value, length, oid};
+use parent::{hold_parent, hold_replacement, require_parent};
 
 /// A check or action due at the statement's end.
 pub(super) enum Pending {
@@ -118,7 +121,7 @@ fn parent_gone(
 }
 
 /// Whether these columns are the same in both rows.
-fn same<'c>(
+pub(super) fn same<'c>(
     columns: impl Iterator<Item = &'c u32>,
     old: &[Datum<'_>],
     new: &[Datum<'_>],
@@ -201,90 +204,6 @@ fn as_type<'v>(value: &'v Value, type_: Type) -> Result<Datum<'v>, SqlError> {
         oid::INT8 => Datum::Int8(number),
         _ => value.datum(),
     })
-}
-
-/// How a parent's entry is locked: by tree, key, and where its newest version goes.
-type Hold = fn(&TxnSession, &Tree, &[u8], &mut Vec<u8>) -> Result<LockOutcome, txn::Error>;
-
-/// Locks the parent of a new child. In repeatable read a parent that came after the snapshot isn't there, one that went
-/// after it is an error, and one whose other columns changed will do.
-fn hold_parent(
-    txn: &TxnSession,
-    tree: &Tree,
-    key: &[u8],
-    row: &mut Vec<u8>,
-) -> Result<LockOutcome, txn::Error> {
-    if txn.keeps_snapshot() && txn.get(tree, key, row)?.is_none() {
-        return Ok(LockOutcome::Gone);
-    }
-    match txn.hold_key(tree, key, row)? {
-        LockOutcome::Gone if txn.keeps_snapshot() => Err(txn::Error::Serialization),
-        outcome => Ok(outcome),
-    }
-}
-
-/// Locks the row that has a parent's key now.
-fn hold_replacement(
-    txn: &TxnSession,
-    tree: &Tree,
-    key: &[u8],
-    row: &mut Vec<u8>,
-) -> Result<LockOutcome, txn::Error> {
-    txn.lock_row(tree, key, RowLock::KeyShare, Wait::Block, row)
-}
-
-/// Locks the parent of a child row, or fails.
-fn require_parent(
-    cx: &mut Executor<'_>,
-    child: &Table,
-    key: &ForeignKey,
-    values: &[Value],
-    hold: Hold,
-) -> Result<(), SqlError> {
-    let catalog = cx.catalog;
-    let Some(parent) = catalog.table(key.parent) else {
-        return Err(SqlError::internal("a foreign key to no table"));
-    };
-    let value_of = |column: u32| key.parent_columns.iter().position(|c| *c == column).map(|at| &values[at]);
-    let (mut bytes, mut row) = (Vec::new(), Vec::new());
-    let primary =
-        parent.primary_key.as_ref().filter(|primary| same_set(&primary.columns, &key.parent_columns));
-    let mut parts: Vec<_> = primary_parts(parent).collect();
-    let mut target = table_tree(parent);
-    if primary.is_none() {
-        let index = parent.indexes.iter().find(|index| {
-            let columns: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
-            index.unique && same_set(&columns, &key.parent_columns)
-        });
-        let Some(index) = index else { return Err(SqlError::internal("a foreign key to no unique key")) };
-        parts = index_parts(index).collect();
-        target = tree(index.tree);
-    }
-    for part in parts {
-        if let Some(value) = value_of(part.column) {
-            encode_part(part, as_type(value, parent.columns[part.column as usize].type_)?, &mut bytes)?;
-        }
-    }
-    let mut outcome = hold(cx.txn, &target, &bytes, &mut row).map_err(from_txn)?;
-    if primary.is_none() && matches!(outcome, LockOutcome::Locked(_)) {
-        let row_key = std::mem::take(&mut row);
-        outcome = hold(cx.txn, &table_tree(parent), &row_key, &mut row).map_err(from_txn)?;
-    }
-    if matches!(outcome, LockOutcome::Locked(_)) {
-        return Ok(());
-    }
-    let mut shown = vec![Datum::Null; child.columns.len()];
-    for (column, value) in key.columns.iter().zip(values) {
-        shown[*column as usize] = value.datum();
-    }
-    let message = format!(
-        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-        child.name, key.name
-    );
-    let shown = shown_key(cx, child, key.columns.iter().copied(), &shown);
-    Err(in_table(cx, child, SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message))
-        .with_detail(format!("{shown} is not present in table \"{}\".", parent.name))
-        .with_constraint(&key.name))
 }
 
 fn same_set(a: &[u32], b: &[u32]) -> bool {

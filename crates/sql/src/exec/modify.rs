@@ -131,6 +131,9 @@ fn replace_row(
     let moved = new_key != key;
     let tree = table_tree(table);
     let outcome = match moved {
+        false if !table.indexes.is_empty() && unique_keys_change(table, old_keys, new_keys)? => {
+            cx.txn.update_keys(&tree, key, stamp, &bytes)
+        }
         false => cx.txn.update(&tree, key, stamp, &bytes),
         true => cx.txn.delete_moved(&tree, key, stamp, &new_key),
     };
@@ -154,6 +157,16 @@ fn replace_row(
     cx.give_bytes(bytes);
     cx.give_bytes(new_key);
     Ok(outcome)
+}
+
+/// Whether the values of a unique index, which a foreign key could reference, differ in two versions of a row.
+fn unique_keys_change(table: &Table, old: &[Datum<'_>], new: &[Datum<'_>]) -> Result<bool, SqlError> {
+    for index in table.indexes.iter().filter(|index| index.unique) {
+        if !foreign::same(index.columns.iter().map(|key| &key.column), old, new)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Moves a row's entry in a secondary index if it has changed.

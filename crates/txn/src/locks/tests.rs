@@ -82,6 +82,30 @@ fn key_share_passes_a_claim_and_then_holds_it_off() {
 }
 
 #[test]
+fn a_rows_writer_passes_the_claims_of_those_who_wait_for_it() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    for claimant in [1, 2] {
+        assert!(matches!(ask(&locks, claimant, KEY_SHARE), Request::Granted(_)));
+        locks.claim(ROW, claimant, KEY_SHARE, &granted);
+    }
+    assert!(locks.must_wait(ROW, ROW.hash(), 3, UPDATE));
+    assert!(!locks.must_wait(ROW, ROW.hash(), 4, OWN_DELETE));
+    assert!(matches!(ask(&locks, 4, OWN_DELETE), Request::Granted(_)));
+    // The claimants get the mode they claim when the writer has ended, before those who came later.
+    assert!(is_queued(&ask(&locks, 3, UPDATE)));
+    assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
+    locks.release(ROW, 4, Lsn::ZERO, &granted);
+    assert_eq!(granted.take(), [1]);
+    assert!(matches!(ask(&locks, 2, KEY_SHARE), Request::Added(_)));
+    locks.release(ROW, 1, Lsn::ZERO, &granted);
+    assert!(granted.take().is_empty());
+    locks.release(ROW, 2, Lsn::ZERO, &granted);
+    assert_eq!(granted.take(), [3]);
+    locks.release(ROW, 3, Lsn::ZERO, &granted);
+    locks.for_each(|tag, slot, modes, _| panic!("{tag:?} {slot} {modes}"));
+}
+
+#[test]
 fn exclusive_locks_go_over_in_order_of_arrival() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     assert!(matches!(ask(&locks, 0, UPDATE), Request::Granted(_)));

@@ -34,7 +34,8 @@ impl TxnSession {
     pub fn load(&self, tree: &Tree) -> Result<Option<Load>, Error> {
         let state = self.state();
         let txid = state.ensure_txid()?;
-        let stamp = Stamp { txid, undo: UndoPointer::NONE, command: state.command.get(), deleted: false };
+        let command = state.command.get();
+        let stamp = Stamp { txid, undo: UndoPointer::NONE, command, keys: false, deleted: false };
         let builder = Builder::new(&state.engine.store, Tree { purge: None, ..*tree })?;
         Ok(builder.map(|builder| Load { builder, header: stamp.encode() }))
     }

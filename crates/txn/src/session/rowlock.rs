@@ -36,8 +36,8 @@ struct Writer {
     owner: u32,
     /// The state before the version.
     before: UndoPointer,
-    /// Whether it updated the row.
-    updates: bool,
+    /// Whether FOR KEY SHARE passes it.
+    leaves_keys: bool,
 }
 
 /// The newest version behind those of a running transaction.
@@ -69,9 +69,9 @@ impl Origin {
 }
 
 /// How a row ended under a key.
-pub(super) struct End {
+struct End {
     /// The transaction that ended it there; 0 where that is not known any more.
-    pub(super) by: u64,
+    by: u64,
     /// The version with which it goes on under another key, if it does.
     goes_on: Option<Origin>,
 }
@@ -111,9 +111,10 @@ impl Look<'_> {
             && stamp.txid >= self.session.snapshot.get().horizon
             && let Status::Running(owner) = self.session.engine.status.get(stamp.txid)
         {
-            let held = if stamp.deleted { RowLock::Update } else { RowLock::NoKeyUpdate };
+            let held = if stamp.holds_keys() { RowLock::Update } else { RowLock::NoKeyUpdate };
             let conflicts = TagRef::Row(0, &[]).conflicts(self.lock as u8);
-            let writer = Writer { txid: stamp.txid, owner, before: stamp.undo, updates: !stamp.deleted };
+            let writer =
+                Writer { txid: stamp.txid, owner, before: stamp.undo, leaves_keys: !stamp.holds_keys() };
             return match conflicts >> held as u8 & 1 {
                 0 => Finding::Behind(writer),
                 _ => Finding::Conflict(writer),
@@ -221,7 +222,7 @@ impl Inner {
             Acquired::Refused => return Err(Error::LockNotAvailable),
             acquired => acquired,
         };
-        let looked = self.look_until_free((tree, key), (lock, wait), row, &mut None);
+        let looked = self.look_until_free((tree, key), (lock, wait), row);
         let outcome = looked.and_then(|(version, outcome)| {
             let (Some(from), Some(version)) = (origin_before, version) else {
                 return self.newest(version.map(|version| version.txid), outcome);
@@ -229,7 +230,12 @@ impl Inner {
             let ended = if from.is(&version) { None } else { self.ended(version, from, moved_to)? };
             let same_row = ended.is_none() && matches!(outcome, LockOutcome::Locked(_));
             match lock == RowLock::KeyShare && same_row {
-                // An update of the row allows this lock, also one that the snapshot does not see.
+                true if self.isolation.get() == Isolation::RepeatableRead
+                    && self.keys_changed(version, from)? =>
+                {
+                    return Err(Error::Serialization);
+                }
+                // An update of other columns allows this lock, also one that the snapshot does not see.
                 true => self.depend_on(version.txid),
                 false => drop(self.newest(Some(version.txid), outcome)?),
             }
@@ -241,47 +247,6 @@ impl Inner {
             self.unlock_tag(tag);
         }
         outcome
-    }
-
-    /// See [`crate::TxnSession::hold_key`].
-    pub(super) fn hold_key(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<LockOutcome, Error> {
-        if let Some((_, outcome)) = self.own_row(tree, key, row)? {
-            return Ok(outcome);
-        }
-        let tag = TagRef::Row(tree.id, key);
-        let acquired = self.lock_tag(tag, RowLock::KeyShare as u8, Wait::Block)?;
-        let mut awaited = None;
-        let looked = self.look_until_free((tree, key), (RowLock::KeyShare, Wait::Block), row, &mut awaited);
-        let held = looked.and_then(|(version, outcome)| {
-            version.iter().for_each(|version| self.depend_on(version.txid));
-            match (awaited.map(Origin::Seen), version, outcome) {
-                // The row that was there when the wait began may be gone, and another one have come in its place.
-                (Some(from), Some(version), LockOutcome::Locked(_)) if !from.is(&version) => {
-                    self.follow_back((tree, key), (version, from), outcome, row)
-                }
-                _ => Ok(outcome),
-            }
-        });
-        if acquired == Acquired::New && !matches!(held, Ok(LockOutcome::Locked(_))) {
-            self.unlock_tag(tag);
-        }
-        held
-    }
-
-    /// The outcome for the row of `from`, when `version` is the newest under its key: the row is gone, unless it is that
-    /// version's or went on under other keys and came back to this one.
-    fn follow_back(
-        &self,
-        (tree, key): (&Tree, &[u8]),
-        (version, from): (Stamp, Origin),
-        outcome: LockOutcome,
-        row: &mut Vec<u8>,
-    ) -> Result<LockOutcome, Error> {
-        let mut moved_to = Vec::new();
-        let Some(end) = self.ended(version, from, &mut moved_to)? else { return Ok(outcome) };
-        let (followed, at) =
-            self.follow(tree, end.goes_on, (RowLock::KeyShare, Wait::Block), (row, moved_to))?;
-        Ok(if at == key { followed } else { LockOutcome::Gone })
     }
 
     /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
@@ -336,43 +301,40 @@ impl Inner {
         }
     }
 
-    /// With the row's lock held: waits for a writer that came before, and finds the newest version. `awaited` becomes the
-    /// version that was there before the first writer waited for.
+    /// With the row's lock held: waits for a writer that came before, and finds the newest version.
     fn look_until_free(
         &self,
         (tree, key): (&Tree, &[u8]),
         (lock, wait): (RowLock, Wait),
         row: &mut Vec<u8>,
-        awaited: &mut Option<Stamp>,
     ) -> Result<(Option<Stamp>, LockOutcome), Error> {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(&self.engine.store, key, &mut look)?;
-            let (writer, former) = match look.finding {
+            let writer = match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
                 Finding::Gone(version) => return Ok((version, LockOutcome::Gone)),
                 Finding::Newest(stamp) => return Ok((Some(stamp), LockOutcome::Locked(stamp))),
                 Finding::Behind(writer) => match self.former(writer, row)? {
                     // It has put another row in the place of the one it deleted.
-                    Former { version: Some(stamp), deleted: true } if !stamp.deleted => (writer, Some(stamp)),
+                    Former { version: Some(stamp), deleted: true } if !stamp.deleted => writer,
                     Former { version: Some(stamp), .. } if !stamp.deleted => {
                         return Ok((Some(stamp), LockOutcome::Locked(stamp)));
                     }
                     Former { version, .. } => return Ok((version, LockOutcome::Gone)),
                 },
                 Finding::Conflict(writer) if lock == RowLock::KeyShare => match self.former(writer, row)? {
-                    Former { version: Some(stamp), .. } if !stamp.deleted => (writer, Some(stamp)),
+                    Former { version: Some(stamp), .. } if !stamp.deleted => writer,
                     Former { version, .. } => return Ok((version, LockOutcome::Gone)),
                 },
-                Finding::Conflict(writer) => (writer, None),
+                Finding::Conflict(writer) => writer,
             };
             match wait {
                 Wait::Skip => return Ok((None, LockOutcome::Skipped)),
                 Wait::NoWait => return Err(Error::LockNotAvailable),
                 Wait::Block => {}
             }
-            *awaited = awaited.or(former);
-            self.wait_for_writer((tree, key), lock, (writer.txid, writer.owner), writer.updates)?;
+            self.wait_for_writer((tree, key), lock, (writer.txid, writer.owner), writer.leaves_keys)?;
             fiber::safe_point();
         }
     }
@@ -416,6 +378,26 @@ impl Inner {
             match record.and_then(|record| record.version).and_then(Stamp::decode) {
                 Some(before) => stamp = before,
                 None => break Ok(Some(UNKNOWN)),
+            }
+        };
+        self.scratch.replace(bytes);
+        Ok(found?)
+    }
+
+    /// Whether a unique key of the row was changed since the version `origin`, even if it was changed back. `stamp` is the
+    /// row's newest version under the same key.
+    fn keys_changed(&self, mut stamp: Stamp, origin: Origin) -> Result<bool, Error> {
+        let mut bytes = self.scratch.take();
+        let found = loop {
+            if origin.is(&stamp) || stamp.keys || stamp.undo.is_none() {
+                break Ok(stamp.keys && !origin.is(&stamp));
+            }
+            if let Err(error) = undo::read(&self.engine.store, stamp.undo, &mut bytes) {
+                break Err(error);
+            }
+            match Record::parse(&bytes).and_then(|record| record.version).and_then(Stamp::decode) {
+                Some(before) => stamp = before,
+                None => break Ok(false),
             }
         };
         self.scratch.replace(bytes);

@@ -153,17 +153,19 @@ impl Inner {
     }
 
     /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
-    /// write back. Whoever comes later queues behind, but for FOR KEY SHARE where the writer only updates the row.
+    /// write back. Whoever comes later queues behind, but for FOR KEY SHARE where the writer leaves the row's keys as they are.
     pub(super) fn wait_for_writer(
         &self,
         (tree, key): (&Tree, &[u8]),
         lock: RowLock,
         (txid, owner): (u64, u32),
-        updates: bool,
+        leaves_keys: bool,
     ) -> Result<Acquired, Error> {
         let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
-        let waited = match updates && lock == RowLock::Update {
+        // FOR KEY SHARE claims as well: the writer, for which it waits, may still delete the row.
+        let claims = lock == RowLock::KeyShare || leaves_keys && lock == RowLock::Update;
+        let waited = match claims {
             false => self.wait_for_end(tree, key, txid, owner),
             true => {
                 self.engine.locks.claim(tag, self.number, lock as u8, &self.engine.slots);

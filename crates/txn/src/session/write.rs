@@ -26,6 +26,8 @@ use crate::{Error, log_undo, purge};
 enum Kind<'a> {
     Insert(&'a [u8]),
     Update(Stamp, &'a [u8]),
+    /// An update that changes a unique key other than the tree's.
+    UpdateKeys(Stamp, &'a [u8]),
     /// With the key under which the row goes on; empty when it doesn't.
     Delete(Stamp, &'a [u8]),
 }
@@ -35,14 +37,14 @@ impl<'a> Kind<'a> {
     fn lock(&self) -> RowLock {
         match self {
             Kind::Update(..) => RowLock::NoKeyUpdate,
-            Kind::Insert(_) | Kind::Delete(..) => RowLock::Update,
+            Kind::Insert(_) | Kind::UpdateKeys(..) | Kind::Delete(..) => RowLock::Update,
         }
     }
 
     /// The new version's payload; a deletion keeps the one that is there.
     fn payload(&self) -> Option<&'a [u8]> {
         match *self {
-            Kind::Insert(row) | Kind::Update(_, row) => Some(row),
+            Kind::Insert(row) | Kind::Update(_, row) | Kind::UpdateKeys(_, row) => Some(row),
             Kind::Delete(..) => None,
         }
     }
@@ -69,7 +71,7 @@ enum Judgement {
     Gone(Option<u64>),
     /// This transaction changed the row after it was read.
     SelfChanged,
-    /// That transaction, running in that slot, wrote the present version; whether it updated the row.
+    /// That transaction, running in that slot, wrote the present version; whether FOR KEY SHARE passes it.
     Written(u64, u32, bool),
     /// Somebody holds or awaits the row's lock.
     Locked,
@@ -104,35 +106,39 @@ impl RowWrite<'_> {
         let Some(present) = present else {
             return match self.kind {
                 Kind::Insert(_) => self.unless_locked(),
-                Kind::Update(..) | Kind::Delete(..) => Judgement::Gone(None),
+                Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Gone(None),
             };
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
         if stamp.txid == self.txid {
             // The row is this transaction's own already: of the locks that others may hold, only those that an update
-            // allows matter, and those only to a deletion.
+            // allows matter, and those only to a deletion or a change of keys.
             return match self.kind {
                 Kind::Insert(_) if stamp.deleted => Judgement::Write,
                 Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
                 Kind::Update(seen, _) if seen == stamp && !stamp.deleted => Judgement::Write,
-                Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => self.unless_key_shared(),
-                Kind::Update(..) | Kind::Delete(..) => Judgement::SelfChanged,
+                Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => {
+                    self.unless_key_shared()
+                }
+                Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::SelfChanged,
             };
         }
         let engine = &self.session.engine;
         if stamp.txid >= self.session.snapshot.get().horizon
             && let Status::Running(owner) = engine.status.get(stamp.txid)
         {
-            return Judgement::Written(stamp.txid, owner, !stamp.deleted);
+            return Judgement::Written(stamp.txid, owner, !stamp.holds_keys());
         }
         match self.kind {
             Kind::Insert(_) if stamp.deleted => self.unless_locked(),
             Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
-            Kind::Update(seen, _) | Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => {
+            Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _)
+                if seen == stamp && !stamp.deleted =>
+            {
                 self.unless_locked()
             }
             _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
-            Kind::Update(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
+            Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
         }
     }
 
@@ -208,6 +214,12 @@ impl EntryChange for RowWrite<'_> {
             // Nothing was there: readers that don't see this version need not look.
             undo: if present.is_some() { self.undo } else { UndoPointer::NONE },
             command: self.session.command.get(),
+            // A later update of this transaction leaves its change of keys what it is.
+            keys: match self.kind {
+                Kind::UpdateKeys(..) => true,
+                Kind::Update(seen, _) => seen.keys && seen.txid == self.txid,
+                Kind::Insert(_) | Kind::Delete(..) => false,
+            },
             deleted: matches!(self.kind, Kind::Delete(..)),
         };
         value[..HEADER].copy_from_slice(&stamp.encode());
@@ -232,6 +244,17 @@ impl Inner {
 
     pub(super) fn update(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
         let judgement = self.write(tree, key, Kind::Update(seen, row))?;
+        self.outcome(judgement)
+    }
+
+    pub(super) fn update_keys(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        seen: Stamp,
+        row: &[u8],
+    ) -> Result<Outcome, Error> {
+        let judgement = self.write(tree, key, Kind::UpdateKeys(seen, row))?;
         self.outcome(judgement)
     }
 
@@ -296,8 +319,8 @@ impl Inner {
                 }
                 Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
                 Judgement::KeyShared => self.lock_tag(tag, OWN_DELETE, Wait::Block)?,
-                Judgement::Written(writer, owner, updates) => {
-                    self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), updates)?
+                Judgement::Written(writer, owner, leaves_keys) => {
+                    self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), leaves_keys)?
                 }
                 _ => break,
             };
@@ -308,7 +331,8 @@ impl Inner {
             fiber::safe_point();
         }
         let mut judgement = change.judgement;
-        if let (Judgement::SelfChanged, Kind::Update(seen, _) | Kind::Delete(seen, _)) = (judgement, kind)
+        if judgement == Judgement::SelfChanged
+            && let Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) = kind
             && let Some(by) = self.replaced_by(tree, key, seen)?
         {
             judgement = Judgement::Gone(Some(by));
