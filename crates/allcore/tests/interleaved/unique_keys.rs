@@ -1,4 +1,5 @@
-//! Unique keys other than the primary one: a change of one holds off FOR KEY SHARE.
+//! Unique keys other than the primary one: a change of one holds off FOR KEY SHARE, and a row that is in the way is waited
+//! for.
 
 use super::script::Stage;
 
@@ -153,11 +154,47 @@ a: rollback
 b => count 1
 ";
 
+/// A row whose key is in the way is being changed elsewhere, or deleted: the answer waits for that.
+const IN_THE_WAY: &str = "
+s: create table p (a int primary key, u int unique, x int)
+s: insert into p values (1, 1, 1), (2, 2, 2)
+a: begin
+a: update p set x = 2 where a = 1
+b: insert into p values (3, 1, 1) => waits
+a: rollback
+b => error 23505
+a: begin
+a: update p set x = 2 where a = 1
+b: update p set u = 1 where a = 2 => waits
+a: delete from p where a = 1
+a: commit
+b => count 1
+b: begin isolation level repeatable read
+b: select count(*) from p => (1)
+a: begin
+a: update p set x = 5
+b: insert into p values (4, 1, 4) => waits
+a: commit
+b => error 23505
+b: rollback
+b: begin isolation level repeatable read
+b: select count(*) from p => (1)
+a: begin
+a: update p set x = 5
+b: insert into p values (4, 1, 4) => waits
+a: delete from p
+a: commit
+b => count 1
+b: commit
+c: select * from p => (4, 1, 4)
+";
+
 #[test]
 fn those_who_share_a_key_wait_for_its_change() {
     Stage::open().play(&[
         ("upgrade", UPGRADE),
         ("repeatable read", REPEATABLE),
         ("the writer goes on", WRITER_GOES_ON),
+        ("in the way", IN_THE_WAY),
     ]);
 }

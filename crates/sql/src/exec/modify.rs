@@ -4,7 +4,7 @@
 //! committed), [`again`] locks it and evaluates everything anew, and the change is made to that version if it still
 //! qualifies.
 
-use txn::{LockOutcome, Outcome, RowLock, Stamp, Wait};
+use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
 use super::again::{self, identified};
 use super::constraint::{check_row, unique_violation};
@@ -139,8 +139,7 @@ fn replace_row(
     };
     let outcome = outcome.map_err(from_txn)?;
     if outcome == Outcome::Done {
-        if moved && cx.txn.insert(&tree, &new_key, &bytes).map_err(from_txn)? == txn::InsertOutcome::Duplicate
-        {
+        if moved && cx.txn.insert(&tree, &new_key, &bytes).map_err(from_txn)? == InsertOutcome::Duplicate {
             let name = table.primary_key.as_ref().map_or("", |key| &key.name);
             return Err(unique_violation(cx, table, name, primary_parts(table), new_keys));
         }
@@ -201,12 +200,33 @@ pub(super) fn insert_entry(
     if key.len() > storage::btree::MAX_KEY {
         return Err(wide::key_too_long(key.len(), &index.name));
     }
-    match cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn)? {
-        txn::InsertOutcome::Done => Ok(()),
-        txn::InsertOutcome::Duplicate => {
-            Err(unique_violation(cx, table, &index.name, index_parts(index), row))
+    let insert = |cx: &Executor<'_>| cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn);
+    let mut outcome = insert(cx)?;
+    if outcome == InsertOutcome::Duplicate {
+        await_rival(cx, table, index, key)?;
+        outcome = insert(cx)?;
+    }
+    match outcome {
+        InsertOutcome::Done => Ok(()),
+        InsertOutcome::Duplicate => Err(unique_violation(cx, table, &index.name, index_parts(index), row)),
+    }
+}
+
+/// Waits for a running transaction that has written the row of an entry that is in the way, and left the entry as it is:
+/// it may yet delete the row.
+#[cold]
+fn await_rival(cx: &mut Executor<'_>, table: &Table, index: &Index, key: &[u8]) -> Result<(), SqlError> {
+    let (mut primary, mut row) = (cx.take_bytes(), cx.take_bytes());
+    if cx.txn.get_written(&tree(index.tree), key, &mut primary).map_err(from_txn)?.is_some() {
+        match cx.txn.await_newest(&table_tree(table), &primary, &mut row) {
+            // A change after the snapshot is no error here: the row is only in the way.
+            Ok(_) | Err(txn::Error::Serialization) => {}
+            Err(error) => return Err(from_txn(error)),
         }
     }
+    cx.give_bytes(primary);
+    cx.give_bytes(row);
+    Ok(())
 }
 
 /// Removes an entry of a row this transaction has just changed, so nobody else can be changing it.
