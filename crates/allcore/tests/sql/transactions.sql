@@ -134,3 +134,16 @@ set session characteristics as transaction read write;
 show datestyle;
 set role none; show role;
 set role nobody_here;
+-- BEGIN within a block sets the characteristics it names, as long as they can be set.
+begin;
+begin isolation level repeatable read;
+show transaction_isolation;
+begin isolation level repeatable read, read only;
+select 1;
+begin isolation level read committed;
+rollback;
+begin;
+select 1;
+start transaction read only;
+create table never(a int);
+rollback;

@@ -230,19 +230,22 @@ impl Session {
         }
     }
 
-    /// BEGIN. A transaction that a query string has opened before goes on as the block's.
+    /// BEGIN. A transaction that a query string has opened before goes on as the block's. Within a block it warns, and sets the
+    /// characteristics that it names.
     pub(super) fn begin(&mut self, modes: TransactionModes, client: &mut dyn Client) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
         if self.block.is_explicit() {
             let message = "there is already a transaction in progress";
             self.tell(client, &Notice::warning(SqlState::ACTIVE_SQL_TRANSACTION, message));
-            return Ok(());
+        } else {
+            self.ensure_transaction();
         }
-        self.ensure_transaction();
         if modes != TransactionModes::default() {
             self.change_characteristics(modes)?;
         }
-        self.block.stage = Stage::Explicit;
+        if !self.block.is_explicit() {
+            self.block.stage = Stage::Explicit;
+        }
         Ok(())
     }
 
