@@ -111,7 +111,8 @@ impl Shared {
         self.service()
     }
 
-    /// The worker that accepts connections and lets clients in: it is behind the cores, not pinned, and runs no SQL.
+    /// The worker that accepts connections and lets clients in: it is behind the cores and not pinned. A session
+    /// that does not ask for a core ([`crate::net::Next::Enter`]) stays on it.
     pub(crate) fn service(&self) -> usize {
         self.mailboxes.len() - 1
     }
@@ -297,9 +298,14 @@ impl Runtime {
         }
     }
 
-    /// Number of workers.
+    /// Number of pinned workers.
     pub fn core_count(&self) -> usize {
         self.shared.core_count()
+    }
+
+    /// Number of all workers: the cores', and the service worker behind them. State by worker has as many parts.
+    pub fn worker_count(&self) -> usize {
+        self.shared.service() + 1
     }
 
     /// Sessions on all cores.
@@ -436,19 +442,19 @@ unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker:
     worker.start_job(Job::Run(job));
 }
 
-/// The core this code runs on. Panics outside a worker.
+/// The worker this code runs on: a core, or behind the last one the service worker. Panics outside a worker.
 #[inline]
 pub fn core() -> usize {
     worker::here().core
 }
 
-/// The core this code runs on, or `None` outside a worker.
+/// The worker this code runs on as [`core`] gives it, or `None` outside a worker.
 #[inline]
 pub fn try_core() -> Option<usize> {
     worker::current().map(|worker| worker.core)
 }
 
-/// Number of workers of the runtime this code runs in. Panics outside a worker.
+/// Number of pinned workers of the runtime this code runs in. Panics outside a worker.
 #[inline]
 pub fn core_count() -> usize {
     worker::here().shared.core_count()

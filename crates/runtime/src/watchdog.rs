@@ -70,6 +70,11 @@ pub fn is_held(core: usize) -> bool {
     })
 }
 
+/// Whether the watchdog has noticed that every core of the runtime this code runs in is held.
+pub fn all_held() -> bool {
+    (0..crate::core_count()).all(is_held)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

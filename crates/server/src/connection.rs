@@ -1,7 +1,7 @@
 //! One session's connection: from its first byte to its last, message by message.
 //!
 //! The runtime's service worker serves it until its client is let in ([`Next::Enter`]), then a core does: a client can
-//! connect and cancel whatever the cores are busy with.
+//! connect and cancel whatever the cores are busy with. While every core is held, an administrator's session stays there.
 //!
 //! What must hold:
 //! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
@@ -112,7 +112,7 @@ enum Phase {
     Fresh,
     /// The client is proving who it is.
     Proving(Sasl),
-    /// The client is who it says it is. Its session is opened when the connection is served next, on a core.
+    /// The client is who it says it is. Its session is opened when the connection is served next.
     Admitted,
     /// Statements are served. Not boxed: a session in one piece is fetched ahead in one go ([`Serve::prefetch`]).
     Live(Live),
@@ -185,10 +185,17 @@ impl Connection {
             if !self.log_in(io)? {
                 return Ok(if matches!(self.phase, Phase::Over) { Flow::Close } else { Flow::Continue });
             }
-            if !was_admitted && matches!(self.phase, Phase::Admitted) {
+            if !was_admitted && matches!(self.phase, Phase::Admitted) && !self.stays() {
                 return Ok(Flow::Enter);
             }
         }
+    }
+
+    /// Whether the session stays on the service worker: an administrator's that begins while SQL holds every core. It can
+    /// look for what holds them, and cancel it.
+    fn stays(&self) -> bool {
+        runtime::watchdog::all_held()
+            && self.request.as_ref().is_some_and(|asked| self.shared.database.is_superuser(&asked.user))
     }
 
     /// Hands the session the settings of a new policy. Who is not in yet comes in by the policy there was.

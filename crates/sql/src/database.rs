@@ -263,7 +263,7 @@ impl Database {
             look_only: options.look_only,
             discard_log_after: options.discard_log_after.map(storage::Lsn),
         };
-        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.core_count()) };
+        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.worker_count()) };
         let opened =
             runtime.call(0, || open_shared(path, &runtime, &store, options.max_connections, options.given));
         match opened {

@@ -80,15 +80,16 @@ impl Engine {
     /// Ends the start of a store that has been created or opened (undoes what a crash left unfinished), and serves
     /// transactions on it. In a fiber of the store's runtime.
     pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
-        let cores = store.runtime.core_count();
-        let txids = Txids::new(highest_txid(store.inheritance()) + 1, cores);
+        // The service worker serves sessions, too.
+        let workers = store.runtime.worker_count();
+        let txids = Txids::new(highest_txid(store.inheritance()) + 1, workers);
         let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal.durable().0)));
         let engine = Arc::new(Engine {
             status: StatusTable::new()?,
             slots: Slots::new(),
-            floors: CoreFloors::new(cores),
+            floors: CoreFloors::new(workers),
             locks: LockTable::new(),
-            undo: UndoSpace::new(cores),
+            undo: UndoSpace::new(workers),
             horizon: CachePadded::new(AtomicU64::new(txids.end())),
             txids,
             published,

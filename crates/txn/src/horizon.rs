@@ -212,7 +212,7 @@ impl Engine {
 
     /// Has every core raise its floor. The floors count from the next look on: nobody waits here.
     fn raise_floors(&self, keeper: &Weak<Engine>) {
-        for core in 0..self.store.runtime.core_count() {
+        for core in 0..self.store.runtime.worker_count() {
             let keeper = keeper.clone();
             self.store.runtime.spawn(core, move || {
                 if let Some(engine) = keeper.upgrade() {

@@ -57,7 +57,7 @@ pub trait Serve: Send + 'static {
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
 
     /// Whether it is to be served on the service worker until it returns [`Next::Enter`]: that worker lets clients in
-    /// whatever the cores do, and runs no SQL.
+    /// whatever the cores do. One that never returns it stays there.
     fn is_entering(&self) -> bool {
         false
     }

@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Opens the session of a client that is who it says it is, on the core that it stays on.
+    /// Opens the session of a client that is who it says it is, on the worker that it stays on.
     fn enter(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
         let (Some(request), Some(place)) = (&self.request, self.place.take()) else {
             return Err(Fault::Broken);

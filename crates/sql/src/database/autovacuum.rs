@@ -201,7 +201,7 @@ pub(super) fn start(shared: &Arc<Shared>, pause: Duration) {
 impl Shared {
     /// Collects the counts and vacuums what is due.
     fn round(&self, ledger: &mut Ledger) {
-        for core in 0..self.runtime.core_count() {
+        for core in 0..self.runtime.worker_count() {
             for (id, deletions) in self.runtime.call(core, txn::take_deletions) {
                 ledger.tallies.entry(id).or_default().deleted += deletions;
             }
