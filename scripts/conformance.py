@@ -34,6 +34,8 @@ from conformance_taint import Taint
 from pg_source import fetch
 from wire import Connection, Lost
 
+# Regression files that are left out, and why.
+LEFT_OUT = {"sqljson": "a statement of it ends PostgreSQL 18.6 with a segmentation fault, and every session with it"}
 CLASSES = ["same", "varies", "unsupported", "follows", "known", "wrong", "hang", "internal"]
 SHOWN = ["wrong", "hang", "internal"]
 # Objects of a database of its own have numbers above these in PostgreSQL: their types' numbers say nothing.
@@ -107,7 +109,7 @@ class Pair:
         side = self.sides[number]
         data = step.data.encode(errors="surrogateescape") if step.data is not None else None
         try:
-            return side.ask(step.text, data)
+            return side.ask(step.texts[number], data)
         except TimeoutError:
             return self.cancelled(side)
 
@@ -162,7 +164,8 @@ class File:
         found = COPY_FILE.match(step.text)
         if found and os.path.isfile(found[2]):
             data = Path(found[2]).read_text(encoding="utf-8", errors="surrogateescape")
-            return Step(step.line, f"copy {found[1]} from stdin{step.text[found.end():]}", data)
+            rest = [COPY_FILE.sub(r"copy \1 from stdin", text, count=1) for text in step.texts]
+            return Step(step.line, tuple(rest), data)
         return step
 
     def step(self, path, step):
@@ -188,7 +191,10 @@ class File:
         else:
             self.taint.statement(text)
         if step.ended_by.startswith("\\gset"):
-            self.gset(step, expected)
+            # Where Allcore gave no row, PostgreSQL's values stand for its own.
+            self.gset(step, self.variables[0], expected)
+            self.gset(step, self.variables[1], expected)
+            self.gset(step, self.variables[1], given or [])
         return kind
 
     def again(self, guarded, given):
@@ -242,12 +248,15 @@ class File:
                 return error[0] in ("42883", "42704") or bool(error[0] == "42P01" and CATALOG.search(error[1]))
         return False
 
-    def gset(self, step, expected):
+    @staticmethod
+    def gset(step, own, results):
+        """Keeps the columns of a single row as variables of the server that gave it."""
         prefix = step.ended_by.split(maxsplit=1)[1:] or [""]
-        for columns, rows, _, _ in expected:
+        for columns, rows, _, _ in results:
             if len(rows) == 1:
                 for (name, _), value in zip(columns, rows[0]):
-                    self.variables[prefix[0].strip() + name] = value or ""
+                    name = prefix[0].strip() + name
+                    own[name] = own.get(name, "") if value is None and name in own else value or ""
 
 
 def show(results):
@@ -325,6 +334,9 @@ def main():
     said = subprocess.run([fuzz.PEER, "start"], check=True, capture_output=True, text=True).stdout
     postgres = Path(said.splitlines()[-1]) / ".s.PGSQL.5432"
     names = options.files or sorted(path.stem for path in (source / "sql").glob("*.sql") if path.stem != "test_setup")
+    for name in LEFT_OUT.keys() & set(names):
+        print(f"{name} is left out: {LEFT_OUT[name]}", file=sys.stderr)
+    names = [name for name in names if name not in LEFT_OUT]
     known = Known()
     notes = Notes(Path(fuzz.TARGET) / "conformance")
     counts = collections.Counter()
@@ -333,7 +345,7 @@ def main():
         server = Server(options.allcore, folder)
         for done, name in enumerate(names, 1):
             pair = Pair([postgres, server.ready()], f"conformance_{os.getpid()}", options.limit)
-            variables = {"PG_ABS_SRCDIR": str(source), "PG_LIBDIR": "/nonexistent", "PG_DLSUFFIX": ".so"}
+            variables = [{"PG_ABS_SRCDIR": str(source), "PG_LIBDIR": "/nonexistent", "PG_DLSUFFIX": ".so"} for _ in (0, 1)]
             file = File(pair, variables, notes, known)
             begun = time.monotonic()
             try:

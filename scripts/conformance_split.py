@@ -10,14 +10,25 @@ TRUE = {"t", "true", "on", "1", "yes"}
 
 
 class Step:
-    """A statement with its line, the data that follows it, and the psql command that ended it, `\\gset` for one."""
+    """A statement with its line, the data that follows it, and the psql command that ended it, `\\gset` for one.
 
-    def __init__(self, line, text, data=None, ended_by=";"):
-        self.line, self.text, self.data, self.ended_by = line, text, data, ended_by
+    `texts` has the text for each server: `\\gset` gives a variable the value that the server itself has answered.
+    `text` is PostgreSQL's.
+    """
+
+    def __init__(self, line, texts, data=None, ended_by=";"):
+        self.texts = (texts, texts) if isinstance(texts, str) else texts
+        self.text = self.texts[0]
+        self.line, self.data, self.ended_by = line, data, ended_by
+
+
+def joined(pieces):
+    """The text for each server; a piece that differs between them is a pair."""
+    return tuple("".join(piece if isinstance(piece, str) else piece[side] for piece in pieces).strip() for side in (0, 1))
 
 
 class Script:
-    """Steps of a file, one after the other; variables are set between them by whoever runs it."""
+    """Steps of a file, one after the other; each server has its variables, which the caller sets between steps."""
 
     def __init__(self, text, variables):
         self.text, self.variables = text, variables
@@ -37,13 +48,13 @@ class Script:
                 continue
             if char == "\\":
                 command, rest = self.command()
-                statement = "".join(pieces).strip()
+                statement = joined(pieces)
                 ends = command.startswith("g") or command in ("crosstabview", "bind", "parse")
                 if command == "q":
                     return
                 if self.condition(command, rest):
                     continue
-                if ends and statement and not self.skipped():
+                if ends and statement[0] and not self.skipped():
                     yield Step(begun, statement, ended_by="\\" + command + " " + rest)
                 if ends or command == "r":
                     pieces, depth, begun = [], 0, None
@@ -54,19 +65,23 @@ class Script:
                 continue
             if char == ";" and depth == 0 and blocks == 0:
                 self.at += 1
-                statement = "".join(pieces).strip()
+                statement = joined(pieces)
                 pieces = []
-                if statement and not self.skipped():
-                    data = self.copied() if COPY_IN.match(statement) else None
+                if statement[0] and not self.skipped():
+                    data = self.copied() if COPY_IN.match(statement[0]) else None
                     yield Step(begun, statement, data)
                 begun = None
                 continue
             piece = self.piece()
+            if not isinstance(piece, str):
+                begun = self.line() if begun is None else begun
+                pieces.append(piece)
+                continue
             if piece.strip() and not piece.startswith(("--", "/*")) and begun is None:
                 begun = self.line()
             depth += {"(": 1, ")": -1}.get(piece, 0)
             depth = max(depth, 0)
-            if NAME.fullmatch(piece) and pieces and BODY.match("".join(pieces)):
+            if NAME.fullmatch(piece) and pieces and BODY.match(joined(pieces)[0]):
                 word = piece.lower()
                 if word == "begin" or (blocks and word == "case"):
                     blocks += 1
@@ -79,7 +94,7 @@ class Script:
         return self.text.count("\n", 0, self.at) + 1
 
     def piece(self):
-        """The next token, with a variable's value in its place."""
+        """The next token, or a variable's value for each server."""
         text, at = self.text, self.at
         char = text[at]
         end = at + 1
@@ -99,10 +114,10 @@ class Script:
             end = len(text) if close < 0 else close + len(tag)
         elif char == ":" and not text.startswith("::", at) and (at == 0 or text[at - 1] != ":"):
             found = re.compile(r""":(['"]?)([A-Za-z_]\w*)\1""").match(text, at)
-            if found and found[2] in self.variables:
+            if found and found[2] in self.variables[0]:
                 self.at = found.end()
-                value, quote = self.variables[found[2]], found[1]
-                return quote + value.replace(quote, quote * 2) + quote if quote else value
+                values, quote = [own.get(found[2], "") for own in self.variables], found[1]
+                return tuple(quote + value.replace(quote, quote * 2) + quote if quote else value for value in values)
         elif NAME.match(text, at):
             end = NAME.match(text, at).end()
         self.at = end
@@ -149,7 +164,7 @@ class Script:
     def condition(self, command, rest):
         """Whether it was one of `\\if` and its kin, which are then done."""
         if command == "if":
-            value = self.variables.get(rest[1:], "") if rest.startswith(":") else rest
+            value = self.variables[0].get(rest[1:], "") if rest.startswith(":") else rest
             self.skipping.append(value.lower() not in TRUE)
         elif command == "elif" and self.skipping:
             self.skipping[-1] = True
@@ -163,14 +178,16 @@ class Script:
 
     def assign(self, command, rest):
         words = re.findall(r""":?'(?:[^']|'')*'|:"[^"]*"|\S+""", rest)
-        if command == "set" and words:
-            self.variables[words[0]] = "".join(self.value(word) for word in words[1:])
-        elif command == "getenv" and len(words) > 1:
-            self.variables[words[0]] = self.variables.get(words[1], "")
-        elif command == "unset" and words:
-            self.variables.pop(words[0], None)
+        for own in self.variables:
+            if command == "set" and words:
+                own[words[0]] = "".join(self.value(own, word) for word in words[1:])
+            elif command == "getenv" and len(words) > 1:
+                own[words[0]] = own.get(words[1], "")
+            elif command == "unset" and words:
+                own.pop(words[0], None)
 
-    def value(self, word):
+    @staticmethod
+    def value(own, word):
         if word.startswith(":"):
-            return self.variables.get(word[1:].strip("'\""), "")
+            return own.get(word[1:].strip("'\""), "")
         return word[1:-1].replace("''", "'") if word.startswith("'") else word

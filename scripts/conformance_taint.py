@@ -38,6 +38,12 @@ PUBLISHED = re.compile(r"cannot (?:update|delete from) table ")
 ASKS_ROLE = re.compile(r"\b(?:current_user|session_user|has_\w+_privilege)\b", re.I)
 # A call whose first argument may be an object that the function changes.
 CALL = re.compile(r"\b(?P<function>\w+)\s*\(\s*'(?P<name>[a-z_][\w.]*)'", re.I)
+# A cursor or prepared statement reads what its text names whenever it is used.
+KEEPS = re.compile(rf"\s*(?:declare|prepare)\s+(?P<name>{QUALIFIED})", re.I)
+# A table whose rows change with those of another one.
+TABLE = re.compile(rf"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>{QUALIFIED})", re.I)
+CASCADES = re.compile(
+    rf"\breferences\s+(?P<name>{QUALIFIED})\s*(?:\([^)]*\))?\s*(?:match\s+\w+\s+)?on\s+(?:update|delete)\s+(?:cascade|set)\b", re.I)
 ENDS = re.compile(r"(?:commit|end)\b", re.I)
 LITERAL = re.compile(r"'((?:[^']|'')*)'")
 PATTERN = re.compile(r"\^?((?:\w|\\_)+?)(?:%|\.\*|\\d|_$|$)")
@@ -78,6 +84,8 @@ class Taint:
         self.names, self.role = set(names), False
         # What stands behind a view: changing it should have changed that.
         self.behind = {}
+        # The tables that a table's rows follow by the actions of its foreign keys.
+        self.parents = {}
 
     def add(self, name):
         name = bare(name)
@@ -89,6 +97,7 @@ class Taint:
         role = ROLE.match(text)
         if role:
             self.role = True
+        self.note_parents(text)
         for begin in (ANYWHERE if BODY.match(text) else BEGINS).finditer(text):
             changed = CHANGES.match(text, begin.end())
             if changed:
@@ -106,7 +115,7 @@ class Taint:
         for found in INTO.finditer(text):
             self.add(found[1])
         for found in CALL.finditer(text):
-            if found["function"].lower() in self.names | {"nextval"}:
+            if found["function"].lower() in self.names | {"nextval", "cursor_to_xml"}:
                 self.add(found["name"])
         kind = KIND.match(text)
         if kind:
@@ -118,8 +127,19 @@ class Taint:
                 for name in found[1].split(","):
                     self.add(name)
 
+    def note_parents(self, text):
+        """Notes which tables the rows of a new table follow."""
+        table = TABLE.match(text)
+        if table:
+            found = {bare(parent["name"]) for parent in CASCADES.finditer(text)}
+            self.parents.setdefault(bare(table["name"]), set()).update(found)
+
     def same(self, text):
         """A statement that both carried out alike may end a difference of roles, or give another object a tainted name's place."""
+        self.note_parents(text)
+        keeps = KEEPS.match(text)
+        if keeps and words(text[keeps.end():]) & self.names:
+            self.add(keeps["name"])
         for found in RENAME.finditer(text):
             if words(text[:found.start()]) & self.names:
                 self.add(found["name"])
@@ -143,6 +163,7 @@ class Taint:
         for error in errors:
             told = words(" ".join(part for part in (error[1], *error[3:]) if part))
             used |= told.union(*(name.split(".") for name in told))
+        used |= set().union(*(self.parents.get(name, ()) for name in used))
         return bool(used & self.names) or any(map(self.made, used)) or any(map(self.pattern, LITERAL.findall(text)))
 
     def rows(self, expected, given):
