@@ -45,6 +45,27 @@ fn shapes(count: usize) -> Vec<String> {
 }
 
 #[test]
+fn a_union_of_a_thousand_branches_gives_all_its_rows() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.batch_execute("create table two (x numeric)").unwrap();
+    for (between, rows, sum) in [(" union all ", 1000, 499_500), (" union ", 100, 4950)] {
+        let many = repeat(1000, between, |at| match between.contains("all") {
+            true => format!("select {at}"),
+            // Numbers of two types, each several times.
+            false => format!("select {}{}", at % 100, if at % 2 == 0 { "" } else { ".0" }),
+        });
+        let found = client.query_one(&format!("select count(*), sum(x)::bigint from ({many}) s (x)"), &[]);
+        let found = found.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((found.get::<_, i64>(0), found.get::<_, i64>(1)), (rows, sum));
+        assert_eq!(client.execute(&format!("insert into two {many}"), &[]).unwrap(), rows as u64);
+        let read = format!("with w (x) as ({many}) select count(*) from two where x in (select x from w)");
+        assert_eq!(client.query_one(&read, &[]).unwrap().get::<_, i64>(0), rows);
+        client.batch_execute("truncate two").unwrap();
+    }
+}
+
+#[test]
 fn deep_statements_end_with_an_answer_or_an_error() {
     let server = Server::start(&[]);
     let mut client = server.connect();

@@ -56,3 +56,16 @@ select l.v, count(p.k) from l left join p on p.l_id = l.id and p.k > 10 group by
 select a.k, b.k from p a join p b on a.k = b.l_id where a.k < 3 order by 1, 2;
 select * from l semi join r on true;
 drop table l, r, e, p;
+
+-- FULL JOIN with subqueries in its condition.
+create table full_a (x int, y int);
+create table full_b (x int, z int);
+insert into full_a values (1, 10), (2, 20), (null, 30), (4, null);
+insert into full_b values (1, 1), (2, 2), (2, null), (null, 4), (5, 5);
+select * from full_a a full join full_b b on a.x = b.x and a.y > (select 10) order by 1, 2, 3, 4;
+select * from full_a a full join full_b b on a.x = b.x and b.z = (select max(z) from full_b where x = 2) order by 1, 2, 3, 4;
+select * from full_a a full join full_b b on a.x = b.x and exists (select 1 from full_b f where f.z = a.x) order by 1, 2, 3, 4;
+select * from full_a a full join full_b b on a.x = b.x and b.z in (select x from full_a) order by 1, 2, 3, 4;
+select * from full_a a full join full_b b on a.x = (select b.z) order by 1, 2, 3, 4;
+select * from full_a a full join full_b b on a.x = b.x and (select false) order by 1, 2, 3, 4;
+select o.x, (select count(*) from full_a a full join full_b b on a.x = b.x and a.y > (select o.x * 10)) from full_a o order by 1;

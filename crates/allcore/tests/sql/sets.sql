@@ -43,3 +43,20 @@ select distinct x + 0 from (values (9007199254740993::int8), (9007199254740992))
 select '1' union all select '2' union all select 3 order by 1;
 select null union all select 'a' union all select null order by 1;
 select 1, true union (select 2, false intersect select 3, (now() - now()));
+
+-- Chains of UNION and UNION ALL.
+select 1 union all select 2.5 union all select null union all select '4' order by 1;
+select 1 as x union select 1.0 union select 1.00 union all select 1 order by 1;
+select 'a'::varchar(3) union select 'b'::varchar(3) union select 'c'::varchar(5) order by 1;
+select null union select null union select 1;
+select 1 union all select 2 union all select 'x';
+select 1 union all select 2 union all select 3, 4;
+select 1 union all (select 3 union all select 2 order by 1 limit 1) union all select 0 order by 1;
+(select 1 union all select 2 order by 1 desc limit 1) union all select 3 union all select 4 order by 1;
+select 1 union all select 1 except all select 1 union select 5 order by 1;
+(with w as (select 7 as x) select x from w union all select 8) union all select x + 1 from (select 1 as x) s order by 1;
+with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select n from r union all select 10 union all select n from r order by 1;
+select x from (select 1 as x, 2 as y union all select 3, 4 union all select 5, 6) s order by x;
+select count(*) from (select 1 union all select 2 union all select 2) s;
+select * from (values (1), (2)) v (a) where a in (select 1 union all select 3 union all select 4);
+select 1 union all select 2 union all select 3 limit 2;

@@ -70,10 +70,9 @@ pub enum QueryBody {
         kind: SetKind,
         /// Keep duplicates.
         all: bool,
-        /// The left query; its columns have the common types.
-        left: Box<Query>,
-        /// The right one.
-        right: Box<Query>,
+        /// The queries from left to right; their columns have the common types. INTERSECT and EXCEPT have two, UNION
+        /// has any number.
+        sides: Vec<Query>,
         /// The registers of the result.
         output: Vec<Reg>,
     },

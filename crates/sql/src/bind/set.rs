@@ -12,68 +12,68 @@ use crate::plan::SetKind;
 use crate::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A set operation. Columns of which both sides are literals without a type become text.
+    /// A set operation. Columns of which both sides are literals without a type become text. A chain of UNIONs is one
+    /// operation of many sides, so that a long one nests no deeper than a short one.
     pub(crate) fn set_operation(&mut self, select: &SelectStmt) -> Result<Query, SqlError> {
         let (kind, name) = match SetOperation::try_from(select.op) {
             Ok(SetOperation::SetopIntersect) => (SetKind::Intersect, "INTERSECT"),
             Ok(SetOperation::SetopExcept) => (SetKind::Except, "EXCEPT"),
             _ => (SetKind::Union, "UNION"),
         };
-        let sides = [&select.larg, &select.rarg].into_iter().flatten();
-        if !select.locking_clause.is_empty() || sides.into_iter().any(|side| !side.locking_clause.is_empty())
-        {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
-            ));
+        let (first, others) = chain(select)?;
+        let mut sides = vec![self.query(first, Some(false))?];
+        for other in others {
+            let starts = starts_of_columns(other);
+            let start = |index: usize| starts.get(index).copied().unwrap_or(-1);
+            let other = self.query(other, Some(false))?;
+            if sides[0].output.len() != other.output.len() {
+                return Err(self.error(
+                    SqlState::SYNTAX_ERROR,
+                    format!("each {name} query must have the same number of columns"),
+                    start(0),
+                ));
+            }
+            let mut common = Vec::with_capacity(other.output.len());
+            for index in 0..other.output.len() {
+                let types = [sides[0].output[index].type_, other.output[index].type_];
+                let found = functions::common_type(name, &types);
+                common.push(found.map_err(|error| error.at(self.position(start(index))))?);
+            }
+            // UNION tells rows apart by the types that its sides had so far.
+            let is_new = sides[0].output.iter().zip(&common).any(|(column, common)| column.type_ != *common);
+            if sides.len() > 1 && is_new && !select.all {
+                let so_far = self.set_query(kind, false, std::mem::take(&mut sides));
+                sides.push(so_far);
+            }
+            sides.push(other);
+            for (index, common) in common.into_iter().enumerate() {
+                sides.iter_mut().try_for_each(|side| self.coerce_output(side, index, common))?;
+            }
         }
-        let (Some(left), Some(right)) = (&select.larg, &select.rarg) else {
-            return Err(SqlError::internal("set operation without sides"));
-        };
-        let mut left = self.query(left, Some(false))?;
-        let starts = starts_of_columns(right);
-        let start = |index: usize| starts.get(index).copied().unwrap_or(-1);
-        let mut right = self.query(right, Some(false))?;
-        if left.output.len() != right.output.len() {
-            return Err(self.error(
-                SqlState::SYNTAX_ERROR,
-                format!("each {name} query must have the same number of columns"),
-                start(0),
-            ));
-        }
-        let mut output = Vec::with_capacity(left.output.len());
-        for index in 0..left.output.len() {
-            let types = [left.output[index].type_, right.output[index].type_];
-            let common = functions::common_type(name, &types)
-                .map_err(|error| error.at(self.position(start(index))))?;
-            self.coerce_output(&mut left, index, common)?;
-            self.coerce_output(&mut right, index, common)?;
-            output.push(OutputColumn {
-                name: left.output[index].name.clone(),
-                type_: common,
-                register: self.register(),
-                origin: None,
-            });
-        }
-        let order = self.set_order(&select.sort_clause, &output)?;
+        let mut query = self.set_query(kind, select.all, sides);
+        query.order = self.set_order(&select.sort_clause, &query.output)?;
+        Ok(query)
+    }
+
+    /// The operation over its sides, whose columns have the same types.
+    fn set_query(&mut self, kind: SetKind, all: bool, sides: Vec<Query>) -> Query {
+        let columns = sides.first().map_or(&[][..], |first| &first.output);
+        let columns: Vec<(String, Type)> =
+            columns.iter().map(|column| (column.name.clone(), column.type_)).collect();
+        let column = |(name, type_)| OutputColumn { name, type_, register: self.register(), origin: None };
+        let output: Vec<OutputColumn> = columns.into_iter().map(column).collect();
         let registers = output.iter().map(|column| column.register).collect();
-        Ok(Query {
+        Query {
             tables: Vec::new(),
-            body: QueryBody::Set {
-                kind,
-                all: select.all,
-                left: Box::new(left),
-                right: Box::new(right),
-                output: registers,
-            },
+            body: QueryBody::Set { kind, all, sides, output: registers },
             output,
-            order,
+            order: Vec::new(),
             limit: None,
             offset: None,
             limit_sublinks: Vec::new(),
             ties: false,
             locks: Vec::new(),
-        })
+        }
     }
 
     /// Casts an output column of a query to a type: a computed target where it is made, anything else by making it
@@ -221,6 +221,37 @@ impl Binder<'_> {
             ties: false,
             locks: Vec::new(),
         })
+    }
+}
+
+/// The sides of a set operation from left to right: the first, and the others. A UNION whose left side is a UNION of the same
+/// kind, without clauses of its own, has that one's sides.
+fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<&SelectStmt>), SqlError> {
+    let mut others = Vec::new();
+    let mut outer = select;
+    loop {
+        let (Some(left), Some(right)) = (&outer.larg, &outer.rarg) else {
+            return Err(SqlError::internal("set operation without sides"));
+        };
+        if [outer, left, right].into_iter().any(|query| !query.locking_clause.is_empty()) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
+            ));
+        }
+        others.push(&**right);
+        let goes_on = select.op == SetOperation::SetopUnion as i32
+            && left.op == select.op
+            && left.all == select.all
+            && left.with_clause.is_none()
+            && left.sort_clause.is_empty()
+            && left.limit_count.is_none()
+            && left.limit_offset.is_none();
+        if !goes_on {
+            others.reverse();
+            return Ok((&**left, others));
+        }
+        outer = left;
     }
 }
 

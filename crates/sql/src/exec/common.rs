@@ -7,9 +7,9 @@
 //!    nothing else reads its state meanwhile.
 //! 2. Any other table is made by whole rounds: a reader that has read all rows runs the next round to its end, without
 //!    handing a row on, and all readers read what is kept. So a round never runs twice, whatever it contains.
-//! 3. Tables that read each other lazily stand on the stack together. A table above [`MAX_LAZY`] others is made whole
-//!    before the statement's body runs, where the tables it reads are complete and nothing nests. So a LIMIT above
-//!    more than [`MAX_LAZY`] tables that read each other does not end a recursion at their head.
+//! 3. Tables that read each other lazily stand on the stack together. A table that would make more than [`MAX_LAZY`]
+//!    operators stand there is made whole before the statement's body runs, where the tables it reads are complete and
+//!    nothing nests. So a LIMIT above a longer chain of tables does not end a recursion at its head.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
 
-/// Tables that may be in the making at once, one for the other.
-const MAX_LAZY: u32 = 12;
+/// Operators of tables that may be in the making at once, one for the other.
+const MAX_LAZY: u32 = 200;
 
 /// A common table in execution.
 pub(super) struct Common<'s> {
@@ -112,12 +112,12 @@ impl<'s> Common<'s> {
     ) -> Result<(), SqlError> {
         let (plan, registers) = self.term();
         cx.check()?;
-        cx.lazy += 1;
+        cx.lazy += self.table.height;
         run(cx, plan, file, arena, &mut |cx, file, _| {
             self.take(cx, registers, file)?;
             Ok(Flow::More)
         })?;
-        cx.lazy -= 1;
+        cx.lazy -= self.table.height;
         self.round_done();
         Ok(())
     }
@@ -134,7 +134,7 @@ impl<'s> Common<'s> {
         while !self.made.borrow().ended {
             let (plan, registers) = self.term();
             cx.check()?;
-            cx.lazy += 1;
+            cx.lazy += self.table.height;
             let flow = run(cx, plan, file, arena, &mut |cx, file, arena| {
                 if kept && !self.take(cx, registers, file)? {
                     return Ok(Flow::More);
@@ -146,7 +146,7 @@ impl<'s> Common<'s> {
                 }
                 sink(cx, file, arena)
             })?;
-            cx.lazy -= 1;
+            cx.lazy -= self.table.height;
             if flow == Flow::Stop {
                 return Ok(Flow::Stop);
             }

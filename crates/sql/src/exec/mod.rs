@@ -360,9 +360,8 @@ fn run_rest<'s, 'x>(
         Plan::Window { input, partition, order, calls, keep } => {
             window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)
         }
-        Plan::SetOperation { kind, all, left, left_registers, right, right_registers, output } => {
-            set::SetOperation { kind: *kind, all: *all, left, left_registers, right, right_registers, output }
-                .run(cx, file, arena, sink)
+        Plan::SetOperation { kind, all, sides, output } => {
+            set::SetOperation { kind: *kind, all: *all, sides, output }.run(cx, file, arena, sink)
         }
         Plan::Joined { present, .. } => match present {
             Some(register) if file[*register as usize].is_null() => Ok(Flow::More),

@@ -9,14 +9,15 @@ use crate::error::SqlError;
 use crate::plan::{Plan, Reg, SetKind};
 use crate::spill::Sorter;
 
+/// An input and its columns.
+type Side = (Plan, Vec<Reg>);
+
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {
     pub kind: SetKind,
     pub all: bool,
-    pub left: &'s Plan,
-    pub left_registers: &'s [Reg],
-    pub right: &'s Plan,
-    pub right_registers: &'s [Reg],
+    /// The inputs and their columns: two for INTERSECT and EXCEPT.
+    pub sides: &'s [Side],
     pub output: &'s [Reg],
 }
 
@@ -39,13 +40,18 @@ impl<'s> SetOperation<'s> {
     ) -> Result<Flow, SqlError> {
         match (self.kind, self.all) {
             (SetKind::Union, true) => {
-                if self.pass(cx, self.left, self.left_registers, file, arena, sink)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                for (side, registers) in self.sides {
+                    if self.pass(cx, side, registers, file, arena, sink)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
                 }
-                self.pass(cx, self.right, self.right_registers, file, arena, sink)
+                Ok(Flow::More)
             }
             (SetKind::Union, false) => self.union(cx, file, arena, sink),
-            (SetKind::Intersect | SetKind::Except, _) => self.counted(cx, file, arena, sink),
+            (SetKind::Intersect | SetKind::Except, _) => match self.sides {
+                [left, right] => self.counted(cx, (left, right), file, arena, sink),
+                _ => Err(SqlError::internal("a set operation without two sides")),
+            },
         }
     }
 
@@ -83,7 +89,7 @@ impl<'s> SetOperation<'s> {
             let mut firsts = Firsts::new(cx);
             let mut key = Vec::new();
             let mut flow = Flow::More;
-            for (side, registers) in [(self.left, self.left_registers), (self.right, self.right_registers)] {
+            for (side, registers) in self.sides {
                 flow = run(cx, side, file, arena, &mut |cx, file, arena| {
                     row_key(registers, file, &mut key)?;
                     match firsts.take(cx, &key, memory, |to| pack_registers(registers, file, to))? {
@@ -111,6 +117,7 @@ impl<'s> SetOperation<'s> {
     fn counted<'x>(
         &self,
         cx: &mut Executor<'s>,
+        (left, right): (&'s Side, &'s Side),
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
@@ -120,8 +127,8 @@ impl<'s> SetOperation<'s> {
             let mut counts: HashMap<&[u8], u64> = HashMap::new();
             let mut sorter: Option<Sorter<'s>> = None;
             let mut key = Vec::new();
-            run(cx, self.right, file, arena, &mut |cx, file, _| {
-                row_key(self.right_registers, file, &mut key)?;
+            run(cx, &right.0, file, arena, &mut |cx, file, _| {
+                row_key(&right.1, file, &mut key)?;
                 if let Some(count) = counts.get_mut(key.as_slice()) {
                     *count += 1;
                     return Ok(Flow::More);
@@ -143,11 +150,11 @@ impl<'s> SetOperation<'s> {
                 }
                 return Ok((None, Some(sorter), Flow::More));
             }
-            let (late, flow) = self.against(cx, &mut counts, file, arena, sink)?;
+            let (late, flow) = self.against(cx, (left, &mut counts), file, arena, sink)?;
             Ok((late, None, flow))
         })?;
         if let Some(sorter) = sorter {
-            return self.counted_sorted(cx, sorter, file, arena, sink);
+            return self.counted_sorted(cx, (left, sorter), file, arena, sink);
         }
         match late {
             Some(late) if flow == Flow::More => late.give(cx, (self.output, file), sink),
@@ -159,7 +166,7 @@ impl<'s> SetOperation<'s> {
     fn against<'x>(
         &self,
         cx: &mut Executor<'s>,
-        counts: &mut HashMap<&[u8], u64>,
+        ((left, registers), counts): (&'s Side, &mut HashMap<&[u8], u64>),
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
@@ -168,19 +175,19 @@ impl<'s> SetOperation<'s> {
         cx.scoped(|cx, memory| {
             let memory = &*memory;
             let mut firsts = Firsts::new(cx);
-            let flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
-                row_key(self.left_registers, file, &mut key)?;
+            let flow = run(cx, left, file, arena, &mut |cx, file, arena| {
+                row_key(registers, file, &mut key)?;
                 let count = counts.get_mut(key.as_slice());
                 let wanted = match (self.kind, self.all) {
                     (SetKind::Intersect, true) => count.is_some_and(take_one),
                     (_, true) => !count.is_some_and(take_one),
                     (kind, false) => count.is_some() == (kind == SetKind::Intersect),
                 };
-                let pack = |to: &mut Vec<u8>| pack_registers(self.left_registers, file, to);
+                let pack = |to: &mut Vec<u8>| pack_registers(registers, file, to);
                 if !wanted || (!self.all && !firsts.take(cx, &key, memory, pack)?) {
                     return Ok(Flow::More);
                 }
-                self.shift(self.left_registers, file);
+                self.shift(registers, file);
                 sink(cx, file, arena)
             })?;
             Ok((firsts.late(), flow))
@@ -191,18 +198,18 @@ impl<'s> SetOperation<'s> {
     fn counted_sorted<'x>(
         &self,
         cx: &mut Executor<'s>,
-        mut sorter: Sorter<'s>,
+        ((left, registers), mut sorter): (&'s Side, Sorter<'s>),
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         let mut key = Vec::new();
         // A count is eight bytes, a left row its values behind eight bytes and one.
-        run(cx, self.left, file, arena, &mut |_, file, _| {
-            row_key(self.left_registers, file, &mut key)?;
+        run(cx, left, file, arena, &mut |_, file, _| {
+            row_key(registers, file, &mut key)?;
             sorter.push(&key, |to| {
                 to.extend_from_slice(&[0; 9]);
-                pack_registers(self.left_registers, file, to);
+                pack_registers(registers, file, to);
             })?;
             Ok(Flow::More)
         })?;

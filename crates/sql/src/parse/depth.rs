@@ -10,7 +10,11 @@ use crate::error::{SqlError, SqlState};
 /// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's stack.
 const MAX_DEPTH: u32 = 500;
 
-/// The chains that are open inside one pair of brackets.
+/// Parts of a level. A set operation is one part: the binder takes a chain of UNIONs as one operation, so that only the
+/// parser and short walks nest there.
+const PARTS: u32 = 8;
+
+/// The chains that are open inside one pair of brackets, in parts of a level.
 #[derive(Default)]
 struct Level {
     /// Operators since the last comma, AND or OR.
@@ -55,7 +59,7 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
         }
         match token {
             [b'(' | b'['] => {
-                depth += 1;
+                depth += PARTS;
                 levels.push(Level::default());
                 deepest = deepest.max(depth);
                 return;
@@ -64,7 +68,7 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
                 if levels.len() > 1
                     && let Some(level) = levels.pop()
                 {
-                    depth -= 1 + level.operators + level.relations;
+                    depth -= PARTS + level.operators + level.relations;
                 }
                 return;
             }
@@ -80,23 +84,24 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
         match token {
             [b','] => depth -= std::mem::take(&mut level.operators),
             [b'\'' | b'"' | b'.' | b'$', ..] => {}
-            [b'/', b'*', ..] => deepest = deepest.max(comments(token)),
+            [b'/', b'*', ..] => deepest = deepest.max(comments(token) * PARTS),
             [b'-', b'-', ..] => {}
             [first, ..] if first.is_ascii_alphabetic() || *first == b'_' || *first >= 128 => {
                 match word(token) {
                     Word::Flat => depth -= std::mem::take(&mut level.operators),
-                    Word::Operator => (depth, level.operators) = (depth + 1, level.operators + 1),
-                    Word::Relation => (depth, level.relations) = (depth + 1, level.relations + 1),
+                    Word::Operator => (depth, level.operators) = (depth + PARTS, level.operators + PARTS),
+                    Word::Relation => (depth, level.relations) = (depth + PARTS, level.relations + PARTS),
+                    Word::SetOperation => (depth, level.relations) = (depth + 1, level.relations + 1),
                     Word::Plain => {}
                 }
             }
             [first, ..] if first.is_ascii_digit() => {}
-            _ => (depth, level.operators) = (depth + 1, level.operators + 1),
+            _ => (depth, level.operators) = (depth + PARTS, level.operators + PARTS),
         }
         deepest = deepest.max(depth);
     });
     if !is_whole {
-        deepest = deepest.max(comments(&text.as_bytes()[seen..]));
+        deepest = deepest.max(comments(&text.as_bytes()[seen..]) * PARTS);
     }
     if let Some((start, end)) = junk {
         let of_name = |c: &char| c.is_ascii_alphanumeric() || matches!(*c, '_' | '$') || !c.is_ascii();
@@ -104,7 +109,7 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
         let message = format!("trailing junk after parameter at or near \"{}{name}\"", &text[start..end]);
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, start)));
     }
-    if deepest > MAX_DEPTH {
+    if deepest > MAX_DEPTH * PARTS {
         return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
             .with_hint(format!("The statement nests more than {MAX_DEPTH} levels deep.")));
     }
@@ -135,6 +140,7 @@ enum Word {
     Flat,
     Operator,
     Relation,
+    SetOperation,
     Plain,
 }
 
@@ -144,7 +150,8 @@ fn word(token: &[u8]) -> Word {
         b"not", b"is", b"isnull", b"notnull", b"case", b"collate", b"at", b"like", b"ilike", b"in",
         b"between", b"similar",
     ];
-    const RELATIONS: [&[u8]; 6] = [b"join", b"union", b"intersect", b"except", b"with", b"explain"];
+    const RELATIONS: [&[u8]; 3] = [b"join", b"with", b"explain"];
+    const SET_OPERATIONS: [&[u8]; 3] = [b"union", b"intersect", b"except"];
     let is = |list: &[&[u8]]| list.iter().any(|word| token.eq_ignore_ascii_case(word));
     if is(&FLAT) {
         Word::Flat
@@ -152,6 +159,8 @@ fn word(token: &[u8]) -> Word {
         Word::Operator
     } else if is(&RELATIONS) {
         Word::Relation
+    } else if is(&SET_OPERATIONS) {
+        Word::SetOperation
     } else {
         Word::Plain
     }

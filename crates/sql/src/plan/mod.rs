@@ -261,14 +261,9 @@ pub enum Plan {
         kind: SetKind,
         /// Keep duplicates.
         all: bool,
-        /// Left rows.
-        left: Box<Plan>,
-        /// The left columns.
-        left_registers: Vec<Reg>,
-        /// Right rows.
-        right: Box<Plan>,
-        /// The right columns, of the same types.
-        right_registers: Vec<Reg>,
+        /// The inputs from left to right, each with its columns, of the same types. INTERSECT and EXCEPT have two,
+        /// UNION has any number.
+        sides: Vec<(Plan, Vec<Reg>)>,
         /// The result's columns.
         output: Vec<Reg>,
     },
@@ -452,8 +447,10 @@ pub struct CommonTable {
     pub recursive: Option<RecursiveTerm>,
     /// One scan reads it, once.
     pub single: bool,
-    /// Number of common tables in the making at once when this one is, itself included: those it reads in turn.
+    /// Number of operators that stand on each other when it is made: its own and those of the tables it reads in turn.
     pub depth: u32,
+    /// Number of operators of its own that stand on each other when it is made.
+    pub height: u32,
 }
 
 /// The part of a recursive query after UNION.

@@ -32,6 +32,13 @@ pub(super) fn scanned(plan: &Plan, visit: &mut dyn FnMut(u32)) {
     children(plan, &mut |child| scanned(child, visit));
 }
 
+/// Number of operators of a plan that stand on each other.
+pub(super) fn height(plan: &Plan) -> u32 {
+    let mut below = 0;
+    children(plan, &mut |child| below = below.max(height(child)));
+    below + 1
+}
+
 /// Number of times a plan scans a table: `weight` for each scan, 2 for one that may run again.
 fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
     let mut count = 0;

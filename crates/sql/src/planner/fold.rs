@@ -76,12 +76,11 @@ fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(input);
             again_mut(again.as_deref_mut(), visit);
         }
-        Plan::NestedLoop { left, right, .. }
-        | Plan::HashJoin { left, right, .. }
-        | Plan::SetOperation { left, right, .. } => {
+        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
             visit(left);
             visit(right);
         }
+        Plan::SetOperation { sides, .. } => sides.iter_mut().for_each(|(side, _)| visit(side)),
         Plan::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);

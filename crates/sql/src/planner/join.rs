@@ -11,7 +11,7 @@ use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Query, QueryBody, Source, SourceId};
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::Comparison;
 use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SetFunction, SortKey};
@@ -168,7 +168,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    fn hash_join(
+    pub(super) fn hash_join(
         &mut self,
         kind: JoinKind,
         left: Part,
@@ -404,6 +404,10 @@ impl Planner<'_, '_> {
             return self.outer_join(JoinKind::Left, right, left, on, conditions, available);
         }
         let (left_writes, right_writes) = (self.item_writes(&left), self.item_writes(&right));
+        if kind == JoinKind::Full {
+            let part = self.full_join((left, left_writes), (right, right_writes), on, available)?;
+            return self.filtered(part, conditions);
+        }
         let mut inside = Vec::new();
         let mut above = conditions;
         if kind == JoinKind::Left {
@@ -414,18 +418,6 @@ impl Planner<'_, '_> {
         let left = self.join_tree(left, inside, available, Wanted::default())?;
         let keys = hash_keys(&on, &left_writes, &right_writes);
         let hashable = !keys.is_empty() && !on.iter().any(|condition| self.reads_pending(condition));
-        if kind == JoinKind::Full {
-            if !hashable {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
-                ));
-            }
-            let right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
-            let rest = on.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
-            let part = self.hash_join(kind, left, right, keys, rest)?;
-            return self.filtered(part, above);
-        }
         let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
         let mut with_left = available.clone();
         with_left.extend(&left_writes);
@@ -556,11 +548,11 @@ fn at_most_one(plan: &Plan) -> bool {
 }
 
 /// The equalities between two sides, as (left, right) of equal types.
-fn hash_keys(conditions: &[Expr], left: &Registers, right: &Registers) -> Vec<(Expr, Expr)> {
+pub(super) fn hash_keys(conditions: &[Expr], left: &Registers, right: &Registers) -> Vec<(Expr, Expr)> {
     conditions.iter().filter_map(|condition| key_pair(condition, left, right)).collect()
 }
 
-fn is_key(condition: &Expr, left: &Registers, right: &Registers) -> bool {
+pub(super) fn is_key(condition: &Expr, left: &Registers, right: &Registers) -> bool {
     key_pair(condition, left, right).is_some()
 }
 

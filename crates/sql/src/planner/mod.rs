@@ -5,6 +5,7 @@ mod again;
 mod common;
 mod cost;
 mod fold;
+mod full;
 mod guard;
 mod join;
 mod lists;

@@ -55,9 +55,9 @@ fn drop_columns(query: &mut Query, read: &Registers) -> bool {
             });
             before > query.output.len() || !dropped.is_empty()
         }
-        QueryBody::Set { kind: SetKind::Union, all: true, left, right, output } => {
+        QueryBody::Set { kind: SetKind::Union, all: true, sides, output } => {
             let mut kept: Vec<bool> = output.iter().map(|register| read.contains(register)).collect();
-            if kept.iter().all(|kept| *kept) || left.output.len() != kept.len() {
+            if kept.iter().all(|kept| *kept) || sides.iter().any(|side| side.output.len() != kept.len()) {
                 return false;
             }
             // Rows without columns would have nothing to be told by.
@@ -67,7 +67,7 @@ fn drop_columns(query: &mut Query, read: &Registers) -> bool {
             let dropped = kept.contains(&false);
             retain_places(output, &kept);
             retain_places(&mut query.output, &kept);
-            for branch in [left, right] {
+            for branch in sides {
                 retain_places(&mut branch.output, &kept);
                 let mut inside = Registers::new();
                 query_reads(branch, &mut inside);
@@ -103,10 +103,7 @@ fn keep_inner(query: &Query, read: &mut Registers) {
     links(&query.limit_sublinks, read);
     match &query.body {
         QueryBody::Values { sublinks, .. } => links(sublinks, read),
-        QueryBody::Set { left, right, .. } => {
-            keep_outputs(left, read);
-            keep_outputs(right, read);
-        }
+        QueryBody::Set { sides, .. } => sides.iter().for_each(|side| keep_outputs(side, read)),
         QueryBody::Select(select) => {
             if let Distinct::All(keys) | Distinct::On(keys) = &select.distinct {
                 keys.iter().for_each(|key| super::registers::of_expr(key, read));
@@ -140,9 +137,8 @@ fn each_query(query: &mut Query, in_from: bool, visit: &mut dyn FnMut(&mut Query
         QueryBody::Values { sublinks, .. } => {
             sublinks.iter_mut().for_each(|link| each_query(&mut link.query, false, visit));
         }
-        QueryBody::Set { left, right, .. } => {
-            each_query(left, false, visit);
-            each_query(right, false, visit);
+        QueryBody::Set { sides, .. } => {
+            sides.iter_mut().for_each(|side| each_query(side, false, visit));
         }
         QueryBody::Select(select) => {
             select.sublinks.iter_mut().for_each(|link| each_query(&mut link.query, false, visit));

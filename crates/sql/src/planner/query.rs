@@ -38,7 +38,7 @@ pub(super) struct Planned {
 
 /// A subquery of the present query's expressions that no node computes yet.
 pub(super) struct Pending {
-    output: Reg,
+    pub(super) output: Reg,
     plan: Plan,
     pub(super) kind: SubqueryKind,
     /// Registers that must be there before it runs.
@@ -54,7 +54,7 @@ pub(super) struct Planner<'b, 'a> {
     pub(super) pending: Vec<Pending>,
     /// Columns of each WITH query.
     widths: HashMap<u32, usize>,
-    /// Number of WITH queries in the making at once when one is.
+    /// Number of operators of WITH queries that stand on each other when one is made.
     depths: HashMap<u32, u32>,
     /// The WITH queries whose recursive terms are being planned.
     pub(super) working: Vec<u32>,
@@ -121,22 +121,17 @@ impl<'b, 'a> Planner<'b, 'a> {
                     nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
                 self.topped(Part { plan, rows: count, cost: count, ordered: false }, top, None)?
             }
-            QueryBody::Set { kind, all, left, right, output } => {
-                let registers = |query: &Query| query.output.iter().map(|column| column.register).collect();
-                let (left_registers, right_registers) = (registers(&left), registers(&right));
-                let left = self.query(*left, outside)?;
-                let right = self.query(*right, outside)?;
-                let rows = left.rows + right.rows;
-                let cost = left.cost + right.cost + rows * cost::HASH_BUILD;
-                let plan = Plan::SetOperation {
-                    kind,
-                    all,
-                    left: Box::new(left.plan),
-                    left_registers,
-                    right: Box::new(right.plan),
-                    right_registers,
-                    output,
-                };
+            QueryBody::Set { kind, all, sides: queries, output } => {
+                let (mut rows, mut cost, mut sides) = (0.0, 0.0, Vec::with_capacity(queries.len()));
+                for query in queries {
+                    let registers = query.output.iter().map(|column| column.register).collect();
+                    let side = self.query(query, outside)?;
+                    rows += side.rows;
+                    cost += side.cost;
+                    sides.push((side.plan, registers));
+                }
+                cost += rows * cost::HASH_BUILD;
+                let plan = Plan::SetOperation { kind, all, sides, output };
                 self.topped(Part { plan, rows, cost, ordered: false }, top, None)?
             }
         };
@@ -168,15 +163,17 @@ impl<'b, 'a> Planner<'b, 'a> {
                     Some(RecursiveTerm { plan, registers, all })
                 }
             };
-            let mut below = 0;
+            let (mut below, mut height) = (0, 0);
             for plan in std::iter::once(&plan).chain(recursive.iter().map(|term| &term.plan)) {
+                height = height.max(common::height(plan));
                 common::scanned(plan, &mut |id| {
                     below = below.max(self.depths.get(&id).copied().unwrap_or(0))
                 });
             }
-            let depth = below + 1;
+            let depth = below + height;
             self.depths.insert(table.id, depth);
-            planned.push(CommonTable { id: table.id, plan, registers, recursive, single: false, depth });
+            let single = false;
+            planned.push(CommonTable { id: table.id, plan, registers, recursive, single, depth, height });
         }
         Ok(planned)
     }
@@ -443,7 +440,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         part
     }
 
-    fn attach(&mut self, part: Part, register: Reg) -> Part {
+    pub(super) fn attach(&mut self, part: Part, register: Reg) -> Part {
         let Some(index) = self.pending.iter().position(|pending| pending.output == register) else {
             return part;
         };

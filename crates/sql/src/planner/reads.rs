@@ -17,10 +17,7 @@ pub(super) fn query_reads(query: &Query, into: &mut Registers) {
             rows.iter().flatten().for_each(|expr| registers::of_expr(expr, into));
             sublinks.iter().for_each(|link| sublink_reads(link, into));
         }
-        QueryBody::Set { left, right, .. } => {
-            query_reads(left, into);
-            query_reads(right, into);
-        }
+        QueryBody::Set { sides, .. } => sides.iter().for_each(|side| query_reads(side, into)),
         QueryBody::Select(select) => {
             select.from.iter().for_each(|item| item_reads(item, into));
             let pairs = select.groups.iter().chain(&select.targets).map(|(expr, _)| expr);

@@ -71,12 +71,11 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
         | Plan::Limit { input, .. }
         | Plan::Distinct { input, .. }
         | Plan::LockRows { input, .. } => visit(input),
-        Plan::NestedLoop { left, right, .. }
-        | Plan::HashJoin { left, right, .. }
-        | Plan::SetOperation { left, right, .. } => {
+        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
             visit(left);
             visit(right);
         }
+        Plan::SetOperation { sides, .. } => sides.iter().for_each(|(side, _)| visit(side)),
         Plan::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);
@@ -101,9 +100,8 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
 pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
     super::fold::exprs(plan, &mut |expr| of_expr(expr, into));
     match plan {
-        Plan::SetOperation { left_registers, right_registers, .. } => {
-            into.extend(left_registers);
-            into.extend(right_registers);
+        Plan::SetOperation { sides, .. } => {
+            sides.iter().for_each(|(_, registers)| into.extend(registers));
         }
         Plan::With { tables, .. } => {
             for table in tables {
@@ -229,9 +227,10 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             fill(input, &inner);
             *keep = kept(input, &inner);
         }
-        Plan::SetOperation { left, right, left_registers, right_registers, .. } => {
-            fill(left, &left_registers.iter().copied().collect());
-            fill(right, &right_registers.iter().copied().collect());
+        Plan::SetOperation { sides, .. } => {
+            for (side, registers) in sides {
+                fill(side, &registers.iter().copied().collect());
+            }
         }
         Plan::With { tables, body } => {
             for table in tables {

@@ -304,13 +304,13 @@ impl Explainer<'_> {
             }
             Plan::Limit { input, .. } => self.over("Limit", &[input]),
             Plan::Distinct { input, .. } => self.over("Unique", &[input]),
-            Plan::SetOperation { kind, left, right, .. } => self.over(
+            Plan::SetOperation { kind, sides, .. } => self.over(
                 match kind {
                     SetKind::Union => "Append",
                     SetKind::Intersect => "SetOp Intersect",
                     SetKind::Except => "SetOp Except",
                 },
-                &[left, right],
+                &sides.iter().map(|(side, _)| side).collect::<Vec<_>>(),
             ),
             Plan::With { tables, body } => {
                 let mut shown = self.node(body);

@@ -68,8 +68,8 @@ fn collect(
             let exists = if matches!(kind, SubqueryKind::Exists) { "EXISTS" } else { "" };
             names.insert(*output, format!("{exists}(SubPlan {subqueries})"));
         }
-        Plan::SetOperation { left_registers, output, .. } => {
-            for (left, register) in left_registers.iter().zip(output) {
+        Plan::SetOperation { sides, output, .. } => {
+            for (left, register) in sides.iter().take(1).flat_map(|(_, left)| left).zip(output) {
                 let shown = Show { names, session }.name(*left);
                 names.insert(*register, shown);
             }

@@ -1,0 +1,54 @@
+//! FULL JOIN.
+
+use super::join::{Part, Wanted, hash_keys, is_key};
+use super::query::Planner;
+use super::registers::{self, Registers};
+use crate::bind::FromItem;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::plan::{JoinKind, Reg};
+use crate::types::Type;
+
+impl Planner<'_, '_> {
+    /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that it reads, or of the left
+    /// one where it reads neither.
+    pub(super) fn full_join(
+        &mut self,
+        (left, mut left_writes): (FromItem, Registers),
+        (right, mut right_writes): (FromItem, Registers),
+        on: Vec<Expr>,
+        available: &Registers,
+    ) -> Result<Part, SqlError> {
+        let mut left = self.join_tree(left, Vec::new(), available, Wanted::default())?;
+        let mut right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
+        let mut read = Registers::new();
+        on.iter().for_each(|condition| registers::of_expr(condition, &mut read));
+        let mut links: Vec<Reg> =
+            self.pending.iter().map(|link| link.output).filter(|output| read.contains(output)).collect();
+        links.sort_unstable();
+        for link in links {
+            let needs = self.required(&Expr::column(link, Type::UNKNOWN));
+            let is_within = |side: &Registers| {
+                needs.iter().all(|register| side.contains(register) || available.contains(register))
+            };
+            if is_within(&left_writes) {
+                left = self.attach(left, link);
+                left_writes.insert(link);
+            } else if is_within(&right_writes) {
+                right = self.attach(right, link);
+                right_writes.insert(link);
+            } else {
+                return Err(SqlError::unsupported("FULL JOIN with a subquery that reads both of its sides"));
+            }
+        }
+        let keys = hash_keys(&on, &left_writes, &right_writes);
+        if keys.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+            ));
+        }
+        let rest = on.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
+        self.hash_join(JoinKind::Full, left, right, keys, rest)
+    }
+}
