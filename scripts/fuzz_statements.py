@@ -151,6 +151,11 @@ class Round(Expressions):
                     on = f" on {a.name} = {b.name}"
                     if kind != "full join" and self.chance(0.4):
                         on += f" and {self.expr('bool', columns + more, 1)}"
+                    elif kind == "full join" and self.chance(0.4):
+                        # A subquery there may read one side.
+                        side = self.pick((columns, more))
+                        wanted = self.pick(side)
+                        on += f" and {wanted.name} {self.pick(COMPARISONS)} {self.scalar_query(wanted.type, side, 0)}"
                 elif kind == "full join":
                     kind, on = "left join", " on true"
                 else:
@@ -183,11 +188,17 @@ class Round(Expressions):
         names = ", ".join(f"o{i}" for i in range(len(types)))
         operation = self.pick(("union", "union all", "intersect", "except", "intersect all", "except all"))
         alias = self.alias()
-        return f"select {names} from (({left}) {operation} ({right})) {alias}", types
+        # A chain, which is one operation of many sides where it is a UNION.
+        others = [self.select_core(outer, 0, width, types)[0] for _ in range(self.pick((0, 0, 0, 1, 2, 4)))]
+        whole = f" {operation} ".join(f"({side})" for side in (left, right, *others))
+        return f"select {names} from ({whole}) {alias}", types
 
     def grouped(self, source, columns, where, depth, width, types):
         self.loose = True
         keys = self.random.sample(columns, self.random.randint(0, min(2, len(columns))))
+        if self.chance(0.1) and len(columns) > 1:
+            # A row as a key.
+            keys.append(Column(f"row({', '.join(c.name for c in self.random.sample(columns, 2))})", "record"))
         if self.chance(0.3):
             type_ = self.pick(TYPES)
             # A key that could be read as a number or a name of an output column is neither.
