@@ -4,11 +4,12 @@
 //! Within a value: integers and times big endian with the sign bit flipped; floats with all bits flipped when negative;
 //! text and bytea with 0 escaped as 0 255 and ended by 0 0, so that a prefix sorts first in composite keys; numerics as
 //! sign, decimal exponent and digits, so that equal values of different display scale have equal bytes; bpchar without
-//! its trailing blanks, so that lengths do not matter. A key is never read back: rows hold the values.
+//! its trailing blanks, so that lengths do not matter; arrays and records element by element, NULLs last. A key is never
+//! read back: rows hold the values.
 
 use runtime::work::{self, STRIDE};
 
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::types::compare::unpadded;
 use crate::types::numeric::{self, Numeric};
 use crate::types::{Datum, NumericRef};
@@ -74,12 +75,16 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
             }
         }
         Datum::Wide(v) => v.unfetched(),
-        Datum::Null | Datum::Record(_) => {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                "data type record has no default operator class for access method \"btree\"",
-            ));
+        Datum::Record(v) => {
+            // A field's type stands before it: values of different types are never taken for equal.
+            for (type_, field) in v.types.iter().zip(v.fields) {
+                work::give_way(16);
+                push(out).extend_from_slice(&type_.oid.to_be_bytes());
+                encode(*field, KeyOrder { descending: false, nulls_first: false }, out)?;
+            }
+            out.push(0);
         }
+        Datum::Null => return Err(SqlError::internal("a NULL as the value of a key")),
     }
     Ok(())
 }

@@ -122,3 +122,16 @@ create table s (a int[]);
 insert into s values ('{{1,2},{3,4}}'), ('[0:1]={5,6}'), ('{}'), (null);
 select a, a || a, array_dims(a) from s;
 select array_agg(a) from s where array_ndims(a) = 2;
+
+-- An array and an element of other types meet in their common one.
+select array[1, 2] || 3::bigint, 1.5 || array[1, 2], array[1, 2] || array[3.5], array['a'] || 'b'::varchar, 'x'::text || array['y'::varchar];
+select pg_typeof(array[1] || 2::smallint), pg_typeof(array[1] || 2.0), pg_typeof(array['a'::text] || array['b'::varchar]);
+select array_append(array[1], 2.5), array_prepend(1::bigint, array[2]), array_cat(array[1], array[2::bigint]);
+select array_position(array[1, 2, 3], 2.0), array_positions(array[1, 2, 1], 1::bigint), array_remove(array[1, 2], 2.0);
+select array_replace(array[1, 2], 2::bigint, 3::smallint), array[1] || null, null || array[1], array[1] || '{2,3}';
+select array[1] || '2';
+select array[1] || 'a'::text;
+select array_append(array[1], 'a'::text);
+select array_remove(array[1], true);
+select 65::"char", 'a'::"char"::int, 'x'::name::text::name, '12'::name::int, '{1,2}'::name::int[];
+select 128::"char";

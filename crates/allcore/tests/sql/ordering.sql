@@ -56,3 +56,7 @@ select l.a from l left join lateral (select l.a + r.k from r) s(x) on true where
 select l.a, r.k from l full join r on l.k = r.k order by r.k nulls first, l.a;
 select lead('a') over () from l;
 select first_value('a') over () from l;
+
+-- A limit and an offset whose sum is no bigint.
+select a from (values (2), (1), (3)) v (a) order by a limit 9223372036854775807 offset 1;
+select a from (values (2), (1), (3)) v (a) order by a limit 9223372036854775807 offset 9223372036854775807;

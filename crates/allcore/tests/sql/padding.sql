@@ -32,3 +32,9 @@ with recursive r(v) as (select 'a'::char(2) union select v from r) select * from
 select coalesce(null, 'a'::char(4)) || '|', 'ab'::char(5)::text || '|', cast('ab' as char(5)), 'ab'::char(5)::varchar(9) || '|';
 select true::char(5), 12::char(5), current_date::char(3) = '202';
 select 'x'::char(4)::name, 'x'::name::char(4) || '|';
+
+-- Patterns see the blanks that pad a char(n).
+select 'b'::char(2) ~ '\s', 'b'::char(2) !~ '\s', 'b'::char(2) ~* 'B ', 'b'::char(2) !~* 'B $', 'b'::char(2) like 'b', 'b'::char(2) like 'b ',
+    'b'::char(2) ilike 'B_', 'b'::char(2) not like 'b_', 'b'::char(2) not ilike 'B_';
+select 'b'::char(2) similar to 'b', 'b'::char(2) similar to 'b ', 'b'::char(2) not similar to 'b_', 'b' ~ 'b'::char(2), 'b ' like 'b'::char(2);
+select 'b'::char(2) !~ all (array['\s', 'x']), 'b'::char(2) ~* any (array['B ', 'x']);

@@ -126,3 +126,24 @@ prepare p as select $1a;
 select $1a, 2;
 select $12_x;
 select $3abc9 + 1;
+
+-- IS DISTINCT FROM goes column by column.
+select (1, null) is distinct from (1, null), (1, 2) is distinct from (1, null), (1, 2) is not distinct from (1, 2.0),
+    row() is distinct from row(), row() is not distinct from row(), row(null) is not distinct from row(1);
+select (1, 2) is distinct from (1, 2, 3);
+select (1, 2) is distinct from (1, 'x');
+select (1, 'a') is not distinct from ('1', 'a');
+
+-- Rows as keys of sorting, grouping and joining.
+create table keyed (a int, b text);
+insert into keyed values (1, 'x'), (2, null), (1, 'x'), (3, 'X');
+select distinct (a, b) from keyed order by 1;
+select (a, b), count(*) from keyed group by row(a, b) order by 1 desc;
+select count(distinct (a, b)), count(distinct row(a)) from keyed;
+select a, b from keyed order by (b, a), a;
+select (a, b) from keyed union select (1, 'x'::text) order by 1;
+select (a, b) from keyed except all select (1, 'x'::text) order by 1;
+select k from (select a, b from keyed) k order by k;
+with w as (select (a, b) as r from keyed) select w1.r from w w1 join w w2 on w1.r = w2.r order by w1.r;
+select (a, b), rank() over (order by (a, b)) from keyed order by 2;
+drop table keyed;

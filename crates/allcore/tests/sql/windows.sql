@@ -20,3 +20,9 @@ select id, sum(v) over (order by v), count(*) over (partition by g), avg(v) over
 select g, sum(v), rank() over (order by sum(v) desc nulls last) from w group by g order by g;
 select percent_rank() from w;
 drop table w;
+
+-- Arguments of lag and lead that fit no function.
+select lag(1, 2::bigint) over ();
+select lead(1, 1.5) over ();
+select lag(1, 1, 'a'::text) over ();
+select lag(1, '1') over (), lead(2, 1, '5') over ();

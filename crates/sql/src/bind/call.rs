@@ -312,7 +312,10 @@ impl Binder<'_> {
                 return Err(self.error(SqlState::WINDOWING_ERROR, refused, over.location));
             }
         }
-        partition.extend(self.exprs(&over.partition_clause)?);
+        for item in &over.partition_clause {
+            let expr = self.expr(item)?;
+            partition.push(self.sortable(expr, super::expr::location(item))?);
+        }
         for item in &over.order_clause {
             order.push(self.plain_sort_key(item)?);
         }
@@ -444,11 +447,17 @@ impl Binder<'_> {
         let NodeEnum::SortBy(sort) = inner(item)? else {
             return Err(SqlError::internal("ORDER BY without a sort key"));
         };
-        let mut expr = self.expr_of(sort.node.as_deref())?;
-        if expr.type_().oid == oid::UNKNOWN {
-            expr = self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), sort.location)?;
-        }
+        let expr = self.expr_of(sort.node.as_deref())?;
+        let expr = self.sortable(expr, sort.location)?;
         self.sort_key(expr, sort)
+    }
+
+    /// A literal or parameter without a type becomes text.
+    fn sortable(&mut self, expr: Expr, location: i32) -> Result<Expr, SqlError> {
+        match expr.type_().oid {
+            oid::UNKNOWN => self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), location),
+            _ => Ok(expr),
+        }
     }
 }
 

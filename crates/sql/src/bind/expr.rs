@@ -254,6 +254,12 @@ impl Binder<'_> {
                 self.built(functions::operator_any(name, left, right, all), expr.location)
             }
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
+                if let (Some(NodeEnum::RowExpr(a)), Some(NodeEnum::RowExpr(b))) =
+                    (left.and_then(|n| n.node.as_ref()), right.and_then(|n| n.node.as_ref()))
+                {
+                    let (a, b) = (self.expanded(&a.args)?, self.expanded(&b.args)?);
+                    return self.rows_distinct(a, b, kind == AExprKind::AexprNotDistinct, expr.location);
+                }
                 let (left, right) = (self.expr_of(left)?, self.expr_of(right)?);
                 let negated = kind == AExprKind::AexprNotDistinct;
                 self.built(functions::distinct(left, right, negated), expr.location)
@@ -341,13 +347,7 @@ impl Binder<'_> {
         right: Vec<Expr>,
         location: i32,
     ) -> Result<Expr, SqlError> {
-        if left.len() != right.len() {
-            return Err(self.error(
-                SqlState::SYNTAX_ERROR,
-                "unequal number of entries in row expressions",
-                location,
-            ));
-        }
+        self.same_width(&left, &right, location)?;
         if left.is_empty() {
             let message = "cannot compare rows of zero length";
             return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
@@ -377,6 +377,35 @@ impl Binder<'_> {
             }
             _ => Err(self.unsupported("this operator between rows", location)),
         }
+    }
+
+    fn same_width(&self, left: &[Expr], right: &[Expr], location: i32) -> Result<(), SqlError> {
+        if left.len() == right.len() {
+            return Ok(());
+        }
+        let message = "unequal number of entries in row expressions";
+        Err(self.error(SqlState::SYNTAX_ERROR, message, location))
+    }
+
+    /// IS [NOT] DISTINCT FROM between rows that are written out: column by column, so that literals get types.
+    fn rows_distinct(
+        &mut self,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        negated: bool,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        self.same_width(&left, &right, location)?;
+        let mut parts = Vec::with_capacity(left.len());
+        for (left, right) in left.into_iter().zip(right) {
+            parts.push(self.built(functions::distinct(left, right, negated), location)?);
+        }
+        Ok(match (parts.len(), negated) {
+            (0, _) => Expr::boolean(negated),
+            (1, false) => parts.swap_remove(0),
+            (_, false) => Expr::Or(parts),
+            (_, true) => Expr::and(parts),
+        })
     }
 
     fn logic(&mut self, expr: &BoolExpr) -> Result<Expr, SqlError> {

@@ -37,8 +37,11 @@ pub(super) fn sort<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let limit = match limit {
-        Some(limit) => count(cx, limit, file, arena, Count::Limit)?.unwrap_or(u64::MAX),
+    let limit = match limit.map(|limit| count(cx, limit, file, arena, Count::Limit)) {
+        Some(Ok(limit)) => limit.unwrap_or(u64::MAX),
+        // LIMIT and OFFSET each are a bigint, their sum may not be one.
+        Some(Err(error)) if error.code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE => u64::MAX,
+        Some(Err(error)) => return Err(error),
         None => u64::MAX,
     };
     if limit == 0 {

@@ -10,7 +10,9 @@ use crate::work;
 type Result<T> = std::result::Result<T, SqlError>;
 
 const ANY: u32 = oid::ANYARRAY;
-const ITEM: u32 = oid::ANYELEMENT;
+/// An array and an element: a call casts them to one common element type.
+const SAME: u32 = oid::ANYCOMPATIBLEARRAY;
+const ITEM: u32 = oid::ANYCOMPATIBLE;
 const I4: u32 = oid::INT4;
 
 fn rebuilt<'a>(
@@ -335,20 +337,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
         give(Some(array(a[0])?.dimensions() as i32).filter(|count| *count > 0))
     }),
     func("cardinality", &[ANY], I4, |_, a| Ok(Datum::Int4(array(a[0])?.len() as i32))),
-    func("array_append", &[ANY, ITEM], ANY, |cx, a| append(cx, a[0], a[1], false)).lax(),
-    func("array_prepend", &[ITEM, ANY], ANY, |cx, a| append(cx, a[1], a[0], true)).lax(),
-    func("array_cat", &[ANY, ANY], ANY, concatenate).lax(),
-    func("array_append_operator", &[ANY, ITEM], ANY, |cx, a| append(cx, a[0], a[1], false)).lax().op("||"),
-    func("array_prepend_operator", &[ITEM, ANY], ANY, |cx, a| append(cx, a[1], a[0], true)).lax().op("||"),
-    func("array_cat_operator", &[ANY, ANY], ANY, concatenate).lax().op("||"),
+    func("array_append", &[SAME, ITEM], SAME, |cx, a| append(cx, a[0], a[1], false)).lax(),
+    func("array_prepend", &[ITEM, SAME], SAME, |cx, a| append(cx, a[1], a[0], true)).lax(),
+    func("array_cat", &[SAME, SAME], SAME, concatenate).lax(),
+    func("array_append_operator", &[SAME, ITEM], SAME, |cx, a| append(cx, a[0], a[1], false)).lax().op("||"),
+    func("array_prepend_operator", &[ITEM, SAME], SAME, |cx, a| append(cx, a[1], a[0], true)).lax().op("||"),
+    func("array_cat_operator", &[SAME, SAME], SAME, concatenate).lax().op("||"),
     func("array_to_string", &[ANY, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
     func("array_to_string", &[ANY, oid::TEXT, oid::TEXT], oid::TEXT, |cx, a| to_text(cx, a)).lax().stable(),
     func("array_dims", &[ANY], oid::TEXT, bounds),
-    func("array_position", &[ANY, ITEM], I4, |_, a| position(a)).lax(),
-    func("array_position", &[ANY, ITEM, I4], I4, |_, a| position(a)).lax(),
-    func("array_positions", &[ANY, ITEM], oid::INT4_ARRAY, positions).lax(),
-    func("array_remove", &[ANY, ITEM], ANY, remove).lax(),
-    func("array_replace", &[ANY, ITEM, ITEM], ANY, replace).lax(),
+    func("array_position", &[SAME, ITEM], I4, |_, a| position(a)).lax(),
+    func("array_position", &[SAME, ITEM, I4], I4, |_, a| position(a)).lax(),
+    func("array_positions", &[SAME, ITEM], oid::INT4_ARRAY, positions).lax(),
+    func("array_remove", &[SAME, ITEM], SAME, remove).lax(),
+    func("array_replace", &[SAME, ITEM, ITEM], SAME, replace).lax(),
     func("arraycontains", &[ANY, ANY], oid::BOOL, |_, a| {
         Ok(Datum::Bool(contains(array(a[0])?, array(a[1])?)?))
     })

@@ -97,6 +97,8 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
         (oid::BOOL, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
             return Some((CastPath::Function(convert::bool_to_text()), Assignment));
         }
+        (oid::CHAR, oid::INT4) => return Some((CastPath::Function(convert::char_to_int4()), Explicit)),
+        (oid::INT4, oid::CHAR) => return Some((CastPath::Function(convert::int4_to_char()), Explicit)),
         (oid::INT4, oid::BOOL) => return Some((CastPath::Function(convert::int4_to_bool()), Explicit)),
         (oid::INT2 | oid::INT4 | oid::INT8, oid::BYTEA) => {
             return Some((CastPath::Function(convert::to_bytea()), Explicit));
@@ -114,7 +116,7 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     }
     // The vectors are no targets: their elements' type follows from the catalog's use alone.
     if matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) {
-        return if is_string(from) && from != oid::NAME { Some((CastPath::Input, Explicit)) } else { None };
+        return if is_string(from) { Some((CastPath::Input, Explicit)) } else { None };
     }
     if let (Some(from), Some(to)) = (types::element_of(from), types::element_of(to)) {
         let (element, context) = if from == to { (CastPath::Relabel, Implicit) } else { path(from, to)? };
@@ -124,7 +126,7 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     if is_string(to) {
         return Some((CastPath::Output, Assignment));
     }
-    if is_string(from) && from != oid::NAME && to != oid::RECORD {
+    if is_string(from) && to != oid::RECORD {
         return Some((CastPath::Input, Explicit));
     }
     None

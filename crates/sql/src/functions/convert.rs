@@ -273,6 +273,15 @@ static BOOL_TO_TEXT: Function = conversion("text", oid::TEXT, |_, a| {
 static BOOL_TO_INT4: Function = conversion("int4", oid::INT4, code_bool_to_int4);
 static INT4_TO_BOOL: Function = conversion("bool", oid::BOOL, code_int4_to_bool);
 
+static CHAR_TO_INT4: Function = conversion("int4", oid::INT4, |_, a| {
+    Ok(if let Datum::Char(value) = a[0] { Datum::Int4(i32::from(value as i8)) } else { Datum::Null })
+});
+static INT4_TO_CHAR: Function = conversion("char", oid::CHAR, |_, a| {
+    let Datum::Int4(value) = a[0] else { return Ok(Datum::Null) };
+    let byte = i8::try_from(value).map_err(|_| out_of_range("\"char\""))?;
+    Ok(Datum::Char(byte as u8))
+});
+
 fn find(list: &'static [Function], to: u32) -> Option<&'static Function> {
     list.iter().find(|function| function.result == to)
 }
@@ -315,6 +324,16 @@ pub(super) fn unpad() -> &'static Function {
 /// The function that cuts to a name's length.
 pub(super) fn to_name() -> &'static Function {
     &TO_NAME
+}
+
+/// "char" to int4.
+pub(super) fn char_to_int4() -> &'static Function {
+    &CHAR_TO_INT4
+}
+
+/// int4 to "char".
+pub(super) fn int4_to_char() -> &'static Function {
+    &INT4_TO_CHAR
 }
 
 /// bool to int4.

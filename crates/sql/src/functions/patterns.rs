@@ -224,10 +224,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     regexp!("bpcharregexeq", "~", oid::BPCHAR, |t, p| regexes::is_match(t, p, "")?),
     regexp!("textregexne", "!~", TEXT, |t, p| !regexes::is_match(t, p, "")?),
     regexp!("nameregexne", "!~", oid::NAME, |t, p| !regexes::is_match(t, p, "")?),
+    regexp!("bpcharregexne", "!~", oid::BPCHAR, |t, p| !regexes::is_match(t, p, "")?),
     regexp!("texticregexeq", "~*", TEXT, |t, p| regexes::is_match(t, p, "i")?),
     regexp!("nameicregexeq", "~*", oid::NAME, |t, p| regexes::is_match(t, p, "i")?),
+    regexp!("bpcharicregexeq", "~*", oid::BPCHAR, |t, p| regexes::is_match(t, p, "i")?),
     regexp!("texticregexne", "!~*", TEXT, |t, p| !regexes::is_match(t, p, "i")?),
     regexp!("nameicregexne", "!~*", oid::NAME, |t, p| !regexes::is_match(t, p, "i")?),
+    regexp!("bpcharicregexne", "!~*", oid::BPCHAR, |t, p| !regexes::is_match(t, p, "i")?),
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
     }),

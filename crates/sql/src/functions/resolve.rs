@@ -63,13 +63,22 @@ fn accepts(declared: u32, given: u32) -> bool {
     }
 }
 
-/// Whether the arguments' polymorphic positions agree: one element type for anyelement and anyarray.
+/// Whether the arguments' polymorphic positions agree: one element type for anyelement and anyarray, a common one for
+/// anycompatible and anycompatiblearray.
 fn consistent(function: &Function, given: &[u32]) -> bool {
-    let mut element = None;
+    let (mut element, mut compatible) = (None, Vec::new());
     for (position, given) in given.iter().enumerate().filter(|(_, given)| **given != oid::UNKNOWN) {
         let own = match declared(function, position) {
             oid::ANYARRAY => registry::element_of(*given),
             oid::ANYELEMENT | oid::ANYNONARRAY => Some(*given),
+            oid::ANYCOMPATIBLEARRAY => {
+                compatible.extend(registry::element_of(*given).map(Type::new));
+                None
+            }
+            oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => {
+                compatible.push(Type::new(*given));
+                None
+            }
             _ => None,
         };
         if let Some(own) = own {
@@ -79,7 +88,7 @@ fn consistent(function: &Function, given: &[u32]) -> bool {
             element = Some(own);
         }
     }
-    true
+    compatible.len() < 2 || super::casts::common_type("function", &compatible).is_ok()
 }
 
 fn takes(function: &Function, count: usize) -> bool {

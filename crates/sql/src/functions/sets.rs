@@ -41,7 +41,7 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
             let arguments = vec![arguments[0].clone(), number];
             Ok(Some(Bound::Window { function: WindowFunction::NthValue, arguments, type_ }))
         }
-        "lag" | "lead" if (1..=3).contains(&arguments.len()) => offset_function(name, arguments).map(Some),
+        "lag" | "lead" if (1..=3).contains(&arguments.len()) => offset_function(name, arguments),
         "first_value" | "last_value" if arguments.len() == 1 => {
             let function =
                 if name == "first_value" { WindowFunction::FirstValue } else { WindowFunction::LastValue };
@@ -62,23 +62,27 @@ fn settled(types: &[Type]) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
-fn offset_function(name: &str, arguments: &[Expr]) -> Result<Bound, SqlError> {
+fn offset_function(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
     let mut types = vec![arguments[0].type_()];
     types.extend(arguments.get(2).map(Expr::type_));
     if types.len() == 1 {
         // With a default, literals are text.
         settled(&types)?;
     }
-    let type_ = common_type(name, &types)?;
+    let Ok(type_) = common_type(name, &types) else { return Ok(None) };
     let mut bound = vec![cast(arguments[0].clone(), type_, CastContext::Implicit)?];
     if let Some(offset) = arguments.get(1) {
+        let given = offset.type_().oid;
+        if given != oid::UNKNOWN && !implicit_ok(given, oid::INT4) {
+            return Ok(None);
+        }
         bound.push(cast(offset.clone(), Type::INT4, CastContext::Implicit)?);
     }
     if let Some(default) = arguments.get(2) {
         bound.push(cast(default.clone(), type_, CastContext::Implicit)?);
     }
     let function = if name == "lag" { WindowFunction::Lag } else { WindowFunction::Lead };
-    Ok(Bound::Window { function, arguments: bound, type_ })
+    Ok(Some(Bound::Window { function, arguments: bound, type_ }))
 }
 
 /// One or more arrays side by side, the shorter ones filled up with NULL.
