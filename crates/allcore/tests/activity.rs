@@ -147,20 +147,22 @@ fn a_long_statement_is_shown_as_far_as_there_is_room() {
 fn settings_tell_what_the_server_is() {
     let server = Server::start(&["--buffers", "96MiB", "--max-connections", "77"]);
     let folder = server.data().parent().unwrap().display().to_string();
+    // The value as SHOW gives it, and as pg_settings gives it in the setting's unit where that differs.
     let expected = [
-        ("shared_buffers", "96MB".to_owned()),
-        ("max_connections", "77".to_owned()),
-        ("port", server.port.to_string()),
-        ("listen_addresses", "127.0.0.1".to_owned()),
-        ("unix_socket_directories", folder.clone()),
-        ("data_directory", format!("{folder}/data")),
-        ("ssl", "off".to_owned()),
-        ("max_wal_size", "1GB".to_owned()),
+        ("shared_buffers", "96MB".to_owned(), Some("12288")),
+        ("max_connections", "77".to_owned(), None),
+        ("port", server.port.to_string(), None),
+        ("listen_addresses", "127.0.0.1".to_owned(), None),
+        ("unix_socket_directories", folder.clone(), None),
+        ("data_directory", format!("{folder}/data"), None),
+        ("ssl", "off".to_owned(), None),
+        ("max_wal_size", "1GB".to_owned(), Some("1024")),
     ];
-    for (name, value) in expected {
+    for (name, value, in_unit) in expected {
         assert_eq!(server.psql(&format!("show {name}")), value, "{name}");
         assert_eq!(server.psql(&format!("select current_setting('{name}')")), value, "{name}");
-        assert_eq!(server.psql(&format!("select setting from pg_settings where name = '{name}'")), value);
+        let setting = server.psql(&format!("select setting from pg_settings where name = '{name}'"));
+        assert_eq!(setting, in_unit.unwrap_or(&value), "{name}");
     }
     // What there is not has no value.
     let mut client = server.connect();

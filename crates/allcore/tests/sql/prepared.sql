@@ -61,3 +61,47 @@ execute p;
 commit;
 deallocate p;
 drop table t;
+
+-- CREATE TABLE AS EXECUTE.
+create table counted (a int primary key, b text);
+insert into counted values (1, 'x'), (2, null), (3, 'y');
+prepare above as select a, b from counted where a > $1 order by a;
+create table copied as execute above(1);
+select * from copied order by a;
+create table named (z) as execute above('2');
+select * from named;
+create table named_too_often (x, y, z) as execute above(1);
+create table copied as execute above(1);
+create table if not exists copied as execute above(1);
+create table nothing as execute above(null) with no data;
+select * from nothing;
+create table missing_argument as execute above;
+create table missing as execute nowhere;
+prepare adds as insert into counted values ($1) returning a;
+create table added as execute adds(7);
+-- The plan is made anew for definitions of the same transaction.
+begin;
+alter table counted add column c int default 5;
+create table later as execute above(0);
+select count(*) from later;
+rollback;
+begin read only;
+create table refused as execute above(0);
+rollback;
+
+-- pg_prepared_statements.
+select name, statement, parameter_types, result_types, from_sql, prepare_time <= now() as made
+    from pg_prepared_statements where name in ('above', 'adds') order by name;
+prepare typed(numeric, "char") as select $1, $2::text, now();
+select parameter_types, result_types from pg_prepared_statements where name = 'typed';
+deallocate typed;
+select count(*) from pg_prepared_statements where name = 'typed';
+deallocate all;
+select count(*) from pg_prepared_statements;
+
+-- Parameters without a type become text where rows are sorted or parted by them.
+prepare parted as select a, ntile(2) over (partition by $1 order by a) from counted order by a;
+execute parted('k');
+execute parted(null);
+prepare ranked as select a, rank() over (order by $1) from counted order by a;
+execute ranked('k');

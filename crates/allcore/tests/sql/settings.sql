@@ -65,3 +65,24 @@ select state, wait_event_type, wait_event, query, xact_start = now(), query_star
 set application_name = 'me';
 select application_name, backend_type from pg_stat_activity where pid = pg_backend_pid();
 drop table t;
+
+-- pg_settings has numbers in their unit.
+select name, setting, unit, vartype, context, min_val, max_val, boot_val from pg_settings
+    where name in ('work_mem', 'statement_timeout', 'enable_sort', 'search_path', 'extra_float_digits', 'lock_timeout', 'row_security')
+    order by name;
+select name, setting, unit, vartype, context from pg_settings where name in ('block_size', 'fsync') order by name;
+set work_mem = '1GB';
+set statement_timeout = '90s';
+select name, setting, unit, source, reset_val from pg_settings where name in ('work_mem', 'statement_timeout') order by name;
+show work_mem;
+reset work_mem;
+reset statement_timeout;
+select name, setting, source from pg_settings where name in ('work_mem', 'statement_timeout') order by name;
+begin read only;
+select setting from pg_settings where name = 'transaction_read_only';
+rollback;
+select name, vartype, enumvals @> '{debug5,notice}' as has_words from pg_settings where name = 'client_min_messages';
+select count(*) from pg_settings where unit is not null and setting !~ '^-?[0-9]+$';
+select name, enumvals from pg_settings where name in ('bytea_output', 'IntervalStyle', 'log_min_messages', 'synchronous_commit') order by name;
+set bytea_output = 'base64';
+set synchronous_commit = 'perhaps';

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    DefElem, DiscardMode, ExplainStmt, LockStmt, Node, PrepareStmt, ReindexObjectType, ReindexStmt,
-    TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind, VariableSetStmt,
-    a_const,
+    DefElem, DiscardMode, ExecuteStmt, ExplainStmt, LockStmt, Node, PrepareStmt, ReindexObjectType,
+    ReindexStmt, TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind,
+    VariableSetStmt, a_const,
 };
 
 use super::modify::relation;
 use super::{Binder, inner, inner_of, strings};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{ColumnDesc, Command, Discard, Explain, Isolation, Reindex, Statement, TransactionModes};
+use crate::plan::{
+    ColumnDesc, Command, Discard, Explain, Isolation, PreparedCall, Reindex, Statement, TransactionModes,
+};
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
 use crate::types::settings::IntervalStyle;
@@ -70,15 +72,7 @@ impl Binder<'_> {
                 Ok(Command::Show((!show.name.eq_ignore_ascii_case("all")).then(|| show.name.to_lowercase())))
             }
             NodeEnum::PrepareStmt(prepare) => self.prepare(prepare),
-            NodeEnum::ExecuteStmt(execute) => {
-                let arguments = self.scoped(|binder| binder.exprs(&execute.params))?;
-                let places = execute.params.iter().map(|node| match &node.node {
-                    Some(NodeEnum::AConst(constant)) => self.position(constant.location),
-                    _ => None,
-                });
-                let places = places.collect();
-                Ok(Command::Execute { name: execute.name.clone(), arguments, places })
-            }
+            NodeEnum::ExecuteStmt(execute) => Ok(Command::Execute(self.prepared_call(execute)?)),
             NodeEnum::DeallocateStmt(deallocate) => {
                 Ok(Command::Deallocate((!deallocate.isall).then(|| deallocate.name.clone())))
             }
@@ -240,6 +234,17 @@ impl Binder<'_> {
         }
     }
 
+    /// EXECUTE name (arguments).
+    pub(super) fn prepared_call(&mut self, execute: &ExecuteStmt) -> Result<PreparedCall, SqlError> {
+        let arguments = self.scoped(|binder| binder.exprs(&execute.params))?;
+        let places = execute.params.iter().map(|node| match &node.node {
+            Some(NodeEnum::AConst(constant)) => self.position(constant.location),
+            _ => None,
+        });
+        let places = places.collect();
+        Ok(PreparedCall { name: execute.name.clone(), arguments, places })
+    }
+
     fn prepare(&self, prepare: &PrepareStmt) -> Result<Command, SqlError> {
         let mut types = Vec::with_capacity(prepare.argtypes.len());
         for node in &prepare.argtypes {
@@ -260,7 +265,8 @@ impl Binder<'_> {
         let before = self.request.start + (text.len() - rest.len());
         let before = self.request.text.get(..before).map_or(0, |text| text.chars().count());
         let (text, before) = (rest.trim_end().to_owned(), u32::try_from(before).unwrap_or(0));
-        Ok(Command::Prepare { name: prepare.name.clone(), types, text, before })
+        let source = self.request.text.into();
+        Ok(Command::Prepare { name: prepare.name.clone(), types, text, before, source })
     }
 
     fn lock_table(&self, lock: &LockStmt) -> Result<Command, SqlError> {

@@ -356,20 +356,13 @@ impl Binder<'_> {
         if range.relpersistence == "t" || range.schemaname == "pg_temp" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
-        if let Some(NodeEnum::ExecuteStmt(_)) = create.query.as_ref().and_then(|query| query.node.as_ref()) {
-            return Err(self.unsupported("CREATE TABLE AS EXECUTE", range.location));
-        }
         storage::of_table(&into.options)?;
         storage::table_space(&into.table_space_name)?;
         storage::table_method(&into.access_method)?;
-        let query = self.compiled(create.query.as_deref())?;
         let names = strings(&into.col_names);
-        if names.len() > query.columns.len() {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
-        }
-        let columns = query.columns.iter().enumerate().map(|(index, column)| ColumnDefinition {
-            name: names.get(index).map_or_else(|| column.name.clone(), |name| (*name).to_owned()),
-            type_: column.type_,
+        let columns = names.iter().map(|name| ColumnDefinition {
+            name: (*name).to_owned(),
+            type_: Type::UNKNOWN,
             not_null: false,
             default: None,
             sequence: None,
@@ -380,6 +373,16 @@ impl Binder<'_> {
             columns: columns.collect(),
             constraints: Vec::new(),
         };
+        if let Some(NodeEnum::ExecuteStmt(execute)) =
+            create.query.as_ref().and_then(|query| query.node.as_ref())
+        {
+            let call = self.prepared_call(execute)?;
+            return Ok(Command::CreateTableAsExecute { table, call, with_data: !into.skip_data });
+        }
+        let query = self.compiled(create.query.as_deref())?;
+        if names.len() > query.columns.len() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
+        }
         let select_into = create.is_select_into;
         Ok(Command::CreateTableAs { table, query, with_data: !into.skip_data, select_into })
     }

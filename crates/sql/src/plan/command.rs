@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{Identity, OwnedSequence, SequenceOptions, Statement};
+use crate::expr::Expr;
 use crate::types::Type;
 
 /// A schema-qualified name.
@@ -15,6 +16,17 @@ pub struct QualifiedName {
     pub schema: Option<String>,
     /// The name itself.
     pub name: String,
+}
+
+/// EXECUTE name (arguments).
+#[derive(Debug, Clone)]
+pub struct PreparedCall {
+    /// The prepared statement's name.
+    pub name: String,
+    /// Constant expressions, cast to the parameters' types when run.
+    pub arguments: Vec<Expr>,
+    /// Where those of them are that are literals, for errors.
+    pub places: Vec<Option<u32>>,
 }
 
 /// A statement that is no query.
@@ -73,16 +85,11 @@ pub enum Command {
         text: String,
         /// Characters before it in the client's text.
         before: u32,
+        /// The client's text.
+        source: Arc<str>,
     },
-    /// EXECUTE name (arguments).
-    Execute {
-        /// Its name.
-        name: String,
-        /// Constant expressions, cast to the parameters' types when run.
-        arguments: Vec<crate::expr::Expr>,
-        /// Where those of them are that are literals.
-        places: Vec<Option<u32>>,
-    },
+    /// EXECUTE.
+    Execute(PreparedCall),
     /// DEALLOCATE name; None = ALL.
     Deallocate(Option<String>),
     /// DISCARD.
@@ -163,7 +170,7 @@ pub enum Command {
     CreateTable(CreateTable),
     /// CREATE TABLE name AS query, SELECT INTO.
     CreateTableAs {
-        /// The table; its columns come from the query's.
+        /// The table; its columns are the names given for the query's first ones.
         table: CreateTable,
         /// The query.
         query: Arc<Statement>,
@@ -171,6 +178,15 @@ pub enum Command {
         with_data: bool,
         /// It was written as SELECT INTO.
         select_into: bool,
+    },
+    /// CREATE TABLE name AS EXECUTE.
+    CreateTableAsExecute {
+        /// The table; its columns are the names given for the query's first ones.
+        table: CreateTable,
+        /// The prepared statement and its arguments.
+        call: PreparedCall,
+        /// False: WITH NO DATA.
+        with_data: bool,
     },
     /// CREATE INDEX.
     CreateIndex(CreateIndex),

@@ -43,7 +43,7 @@ impl Characteristics {
     }
 
     /// The value of one of [`SETTINGS`]; None for other names.
-    fn setting(&self, name: &str) -> Option<&'static str> {
+    pub(super) fn setting(&self, name: &str) -> Option<&'static str> {
         Some(match name {
             "transaction_isolation" => isolation_name(self.isolation),
             "transaction_read_only" => on_off(self.read_only),

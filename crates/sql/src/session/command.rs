@@ -4,13 +4,9 @@ use std::sync::Arc;
 
 use super::characteristics::settles;
 use super::client::{Client, Notice, Severity};
-use super::plans::Planned;
-use super::portal::Portal;
 use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
-use crate::expr::EvalContext;
-use crate::functions;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use crate::types::Datum;
 use runtime::fiber;
@@ -101,8 +97,8 @@ impl Session {
                 client.complete("RESET");
             }
             Command::Show(name) => self.show(statement, name.as_deref(), client)?,
-            Command::Prepare { name, types, text, before } => {
-                if self.prepared.contains_key(name) {
+            Command::Prepare { name, types, text, before, source } => {
+                if self.environment.prepared.contains(name) {
                     let message = format!("prepared statement \"{name}\" already exists");
                     return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
                 }
@@ -111,15 +107,15 @@ impl Session {
                     error.position = error.position.map(|position| position + before);
                     error
                 })?;
-                self.keep_prepared(name, planned);
+                let source = Some(Arc::clone(source));
+                let created = self.environment.statement_time;
+                self.environment.prepared.insert(name, planned, source, created);
                 client.complete("PREPARE");
             }
-            Command::Execute { name, arguments, places } => {
-                self.execute_prepared(name, (arguments, places), values, client)?
-            }
+            Command::Execute(call) => self.execute_prepared(call, values, client)?,
             Command::Deallocate(name) => {
                 match name {
-                    None => self.forget_prepared(),
+                    None => self.environment.prepared.clear(),
                     Some(name) => {
                         self.find_prepared(name)?;
                         self.close_statement(name);
@@ -185,7 +181,7 @@ impl Session {
             Discard::All => {
                 self.refuse_block("DISCARD ALL")?;
                 self.environment.portals.clear();
-                self.forget_prepared();
+                self.environment.prepared.clear();
                 self.environment.discard();
                 self.environment.table.reset_all()?;
                 "DISCARD ALL"
@@ -236,71 +232,6 @@ impl Session {
             }
         }
         client.complete("SHOW");
-        Ok(())
-    }
-
-    /// An argument of EXECUTE as the parameter's type wants it.
-    fn as_parameter(
-        &self,
-        planned: &Planned,
-        at: usize,
-        argument: &crate::expr::Expr,
-    ) -> Result<crate::expr::Expr, SqlError> {
-        let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
-        let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
-        let given = argument.type_();
-        if given.oid == crate::types::oid::UNKNOWN {
-            if let Some(crate::types::Value::Text(text)) = argument.as_const() {
-                crate::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
-            }
-            return Ok(argument.clone());
-        }
-        functions::cast(argument.clone(), type_, functions::CastContext::Assignment).map_err(|_| {
-            let message = format!(
-                "parameter ${} of type {given} cannot be coerced to the expected type {type_}",
-                at + 1
-            );
-            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-        })
-    }
-
-    /// EXECUTE.
-    fn execute_prepared(
-        &mut self,
-        name: &str,
-        (arguments, places): (&[crate::expr::Expr], &[Option<u32>]),
-        values: &[Datum<'_>],
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        let planned: Arc<Planned> = Arc::clone(self.find_prepared(name)?);
-        let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
-        if declared != arguments.len() {
-            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                .with_detail(format!("Expected {declared} parameters but got {}.", arguments.len())));
-        }
-        let arena = bumpalo::Bump::new();
-        let mut texts = Vec::with_capacity(arguments.len());
-        for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
-            let argument = self.as_parameter(&planned, at, argument).map_err(|error| error.at(*place))?;
-            let value = argument.eval(&mut EvalContext {
-                registers: &[],
-                params: values,
-                arena: &arena,
-                session: &self.environment,
-            })?;
-            let mut bytes = Vec::new();
-            crate::types::text::write(value, argument.type_(), &self.environment, &mut bytes);
-            texts.push((!value.is_null()).then_some(bytes));
-        }
-        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
-        let mut portal = Portal::default();
-        portal.open(Arc::clone(&planned), &given, &[], &[]);
-        if let Some(columns) = super::columns_of(&planned) {
-            client.columns(&columns, &[]);
-        }
-        self.run_portal(&mut portal, u64::MAX, client)?;
         Ok(())
     }
 

@@ -13,8 +13,9 @@ use super::characteristics::Characteristics;
 use super::client::Notice;
 use super::plans::Planned;
 use super::portal::Portal;
+use super::prepared::PreparedStatements;
 use super::settings::SettingsTable;
-use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Setting, System};
+use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
 use crate::catalog::{Catalog, Relation, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
@@ -62,6 +63,8 @@ pub(crate) struct SessionEnvironment {
     pub statement_time: i64,
     /// The named portals, cursors among them.
     pub(super) portals: HashMap<String, Portal>,
+    /// The named prepared statements.
+    pub(super) prepared: PreparedStatements,
     /// Actions that functions left for after the statement.
     pub deferred: RefCell<Vec<Deferred>>,
     /// State of a seeded random().
@@ -95,6 +98,7 @@ impl SessionEnvironment {
             session,
             statement_time: 0,
             portals: HashMap::new(),
+            prepared: PreparedStatements::default(),
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
@@ -336,13 +340,7 @@ impl System for SessionEnvironment {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let setting = |(name, value): (&'static str, &str)| Setting {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            description: String::new(),
-            kind: "string",
-        };
-        self.all_shown().map(setting).collect()
+        self.table.described(|name| self.characteristics.setting(name))
     }
 
     fn activity(&self) -> Vec<Activity> {
@@ -379,6 +377,10 @@ impl System for SessionEnvironment {
             created: portal.created,
         };
         portals.into_iter().map(cursor).collect()
+    }
+
+    fn prepared(&self) -> Vec<Prepared> {
+        self.prepared.list()
     }
 
     fn locks(&self) -> Vec<Lock> {

@@ -19,13 +19,13 @@ mod environment;
 mod locks;
 mod plans;
 mod portal;
+mod prepared;
 mod rows;
 pub(crate) mod settings;
 mod sizes;
 mod statement;
 mod transaction;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,9 +58,6 @@ pub struct Session {
     shared: Arc<Shared>,
     environment: SessionEnvironment,
     block: Block,
-    prepared: HashMap<String, Arc<Planned>>,
-    /// Bytes of their plans.
-    prepared_bytes: usize,
     /// The unnamed statement.
     unnamed: Option<Arc<Planned>>,
     /// The unnamed portal, whose buffers are used again. None while it runs: moving the box costs no copy of it.
@@ -91,8 +88,6 @@ impl Session {
             environment: SessionEnvironment::new(shared, definitions, txn, user, (seat.session, interrupt)),
             shared: Arc::clone(shared),
             block: Block::default(),
-            prepared: HashMap::new(),
-            prepared_bytes: 0,
             unnamed: None,
             current: Some(Box::default()),
             tag: String::new(),
@@ -127,7 +122,7 @@ impl Session {
 
     /// Prepares a statement. Parameter types that are 0 or missing are inferred.
     pub fn parse(&mut self, name: &str, text: &str, types: &[u32]) -> Result<(), SqlError> {
-        if !name.is_empty() && self.prepared.contains_key(name) {
+        if !name.is_empty() && self.environment.prepared.contains(name) {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
@@ -137,19 +132,9 @@ impl Session {
         self.check_allowed(&planned)?;
         match name {
             "" => self.unnamed = Some(planned),
-            _ => self.keep_prepared(name, planned),
+            _ => self.environment.prepared.insert(name, planned, None, environment::clock()),
         }
         Ok(())
-    }
-
-    fn keep_prepared(&mut self, name: &str, planned: Arc<Planned>) {
-        self.prepared_bytes += planned.bytes;
-        self.prepared.insert(name.to_owned(), planned);
-    }
-
-    fn forget_prepared(&mut self) {
-        self.prepared.clear();
-        self.prepared_bytes = 0;
     }
 
     /// Makes a portal of a prepared statement and its parameters.
@@ -301,10 +286,7 @@ impl Session {
     pub fn close_statement(&mut self, name: &str) {
         match name {
             "" => self.unnamed = None,
-            _ => {
-                let gone = self.prepared.remove(name);
-                self.prepared_bytes -= gone.map_or(0, |planned| planned.bytes);
-            }
+            _ => self.environment.prepared.remove(name),
         }
     }
 
@@ -416,7 +398,7 @@ impl Session {
     }
 
     fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {
-        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.prepared.get(name) };
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.environment.prepared.get(name) };
         found.ok_or_else(|| {
             let message = match name {
                 "" => "unnamed prepared statement does not exist".to_owned(),
@@ -479,7 +461,7 @@ impl Session {
             self.interrupt.clear(Reason::Memory);
         }
         if self.status() == b'I' && self.environment.portals.is_empty() {
-            runtime::account::settle(self.prepared_bytes as i64);
+            runtime::account::settle(self.environment.prepared.bytes() as i64);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a typed field, the
 //! others are kept as text. A transaction remembers what to put back: after SET when it rolls back, after SET LOCAL always.
 
+mod described;
 mod known;
 mod reload;
 mod units;

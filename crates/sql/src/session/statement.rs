@@ -441,6 +441,12 @@ impl Session {
                 .is_none_or(|generation| self.environment.definitions.is_current(generation))
     }
 
+    /// A plan for what was planned that fits the present definitions.
+    pub(super) fn current_plan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
+        self.refresh_catalog();
+        if self.is_current(planned) { Ok(Arc::clone(planned)) } else { self.replan(planned) }
+    }
+
     /// Commands that hold plans of their own.
     fn depends_on_catalog(&self, statement: &Statement) -> bool {
         match &statement.body {

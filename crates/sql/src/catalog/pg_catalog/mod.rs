@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 pub use functions::function;
-pub use state::{Activity, Cursor, Lock, Locked, Setting, System};
+pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
 pub(crate) use text::quoted;
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};

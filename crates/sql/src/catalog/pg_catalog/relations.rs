@@ -59,6 +59,7 @@ pub(super) fn fill(catalog: &Catalog, system: &dyn System, relation: &str, rows:
         "pg_stat_activity" => views::activity(system, rows),
         "pg_locks" => views::locks(system, rows),
         "pg_cursors" => views::cursors(system, rows),
+        "pg_prepared_statements" => views::prepared_statements(system, rows),
         "pg_stat_user_tables" => {
             for table in catalog.tables() {
                 rows.add(vec![

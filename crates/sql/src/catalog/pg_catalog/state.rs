@@ -24,6 +24,10 @@ pub trait System {
     fn cursors(&self) -> Vec<Cursor> {
         Vec::new()
     }
+    /// The session's prepared statements, for pg_prepared_statements.
+    fn prepared(&self) -> Vec<Prepared> {
+        Vec::new()
+    }
     /// The locks held and awaited, for pg_locks.
     fn locks(&self) -> Vec<Lock> {
         Vec::new()
@@ -39,12 +43,24 @@ pub trait System {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// Its value as SHOW gives it.
+    /// Its value, a number in `unit` where that is there.
     pub value: String,
-    /// What it does.
-    pub description: String,
+    /// `ms`, `s`, `B`, `kB`, `8kB` or `MB`.
+    pub unit: Option<&'static str>,
     /// `bool`, `integer`, `real`, `string` or `enum`.
     pub kind: &'static str,
+    /// Who may change it and when, as PostgreSQL names it.
+    pub context: &'static str,
+    /// `default`, `client` or `session`.
+    pub source: &'static str,
+    /// The least and the largest value.
+    pub range: Option<(String, String)>,
+    /// The words it takes.
+    pub words: Option<Vec<&'static str>>,
+    /// Its value where nobody sets it.
+    pub boot: String,
+    /// The value that RESET gives it.
+    pub reset: String,
 }
 
 /// A row of pg_stat_activity.
@@ -83,6 +99,23 @@ pub struct Cursor {
     pub scrollable: bool,
     /// When it was made, in microseconds since 2000-01-01 UTC.
     pub created: i64,
+}
+
+/// A row of pg_prepared_statements.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Its name.
+    pub name: String,
+    /// The text that made it.
+    pub statement: String,
+    /// When it was made, in microseconds since 2000-01-01 UTC.
+    pub created: i64,
+    /// The types of its parameters, by OID.
+    pub parameters: Vec<u32>,
+    /// The types of its columns, where it gives rows.
+    pub results: Option<Vec<u32>>,
+    /// PREPARE made it, not a message of the extended protocol.
+    pub by_command: bool,
 }
 
 /// What a row of pg_locks is on.

@@ -4,8 +4,8 @@ use txn::AdvisoryKey;
 
 use super::super::{BOOTSTRAP_ROLE, Catalog};
 use super::relations::indexes_of;
-use super::{Locked, Rows, System, int2, oid, text, yes};
-use crate::types::Value;
+use super::{Locked, Rows, System, array, int2, oid, text, yes};
+use crate::types::{Value, oid as types};
 
 pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
     let owner = catalog.roles.first().map_or("", |role| &role.name);
@@ -39,15 +39,25 @@ pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
 
 pub(super) fn settings(system: &dyn System, rows: &mut Rows<'_>) {
     for setting in system.settings() {
-        rows.add(vec![
+        let mut row = vec![
             ("name", text(setting.name)),
             ("setting", text(setting.value)),
-            ("short_desc", text(setting.description)),
+            ("unit", setting.unit.map_or(Value::Null, text)),
+            ("short_desc", text("")),
             ("vartype", text(setting.kind)),
-            ("context", text("user")),
-            ("source", text("default")),
+            ("context", text(setting.context)),
+            ("source", text(setting.source)),
+            ("boot_val", text(setting.boot)),
+            ("reset_val", text(setting.reset)),
             ("pending_restart", yes(false)),
-        ]);
+        ];
+        if let Some((least, most)) = setting.range {
+            row.extend([("min_val", text(least)), ("max_val", text(most))]);
+        }
+        if let Some(words) = setting.words {
+            row.push(("enumvals", array(types::TEXT, words.into_iter().map(text))));
+        }
+        rows.add(row);
     }
 }
 
@@ -84,6 +94,22 @@ pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) {
             ("is_binary", yes(false)),
             ("is_scrollable", yes(cursor.scrollable)),
             ("creation_time", Value::Timestamptz(cursor.created)),
+        ]);
+    }
+}
+
+pub(super) fn prepared_statements(system: &dyn System, rows: &mut Rows<'_>) {
+    let types_of = |list: Vec<u32>| array(types::REGTYPE, list.into_iter().map(oid));
+    for prepared in system.prepared() {
+        rows.add(vec![
+            ("name", text(prepared.name)),
+            ("statement", text(prepared.statement)),
+            ("prepare_time", Value::Timestamptz(prepared.created)),
+            ("parameter_types", types_of(prepared.parameters)),
+            ("result_types", prepared.results.map_or(Value::Null, types_of)),
+            ("from_sql", yes(prepared.by_command)),
+            ("generic_plans", Value::Int8(0)),
+            ("custom_plans", Value::Int8(0)),
         ]);
     }
 }

@@ -78,10 +78,11 @@ pub(super) fn table(
     Ok("CREATE TABLE")
 }
 
-/// CREATE TABLE AS.
-pub(super) fn table_as(
+/// CREATE TABLE AS. `create` has the names given for the query's first columns, `tag_without_data` is the tag of WITH NO
+/// DATA where that was asked for.
+pub(in super::super) fn table_as(
     session: &mut Session,
-    (create, query, with_data): (&CreateTable, &Arc<Statement>, bool),
+    (create, query, tag_without_data): (&CreateTable, &Arc<Statement>, Option<&str>),
     values: &[Datum<'_>],
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
@@ -105,8 +106,8 @@ pub(super) fn table_as(
         client.complete("CREATE TABLE AS");
         return Ok(());
     };
-    if !with_data {
-        client.complete("CREATE TABLE AS");
+    if let Some(tag) = tag_without_data {
+        client.complete(tag);
         return Ok(());
     }
     session.environment.txn.statement_start().map_err(exec::from_txn)?;

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use txn::{Direction, Range, TableLock, Wait};
 
+pub(super) use create::table_as;
+
 use super::Session;
 use super::client::{Client, Notice};
 use crate::catalog::{Relation, Table};
@@ -52,7 +54,11 @@ pub(super) fn run(
         }
         Command::CreateTable(table) => create::table(session, table, client)?,
         Command::CreateTableAs { table, query, with_data, .. } => {
-            return create::table_as(session, (table, query, *with_data), values, client);
+            let tag_without_data = (!with_data).then_some("CREATE TABLE AS");
+            return create::table_as(session, (table, query, tag_without_data), values, client);
+        }
+        Command::CreateTableAsExecute { table, call, with_data } => {
+            return session.create_from_prepared((table, call, *with_data), values, client);
         }
         Command::CreateIndex(index) => create::index(session, index, client)?,
         Command::CreateSequence { name, if_not_exists, options } => {
@@ -97,7 +103,7 @@ fn name_of(command: &Command) -> &'static str {
         Command::CreateSchema { .. } => "CREATE SCHEMA",
         Command::CreateTable(_) => "CREATE TABLE",
         Command::CreateTableAs { select_into: true, .. } => "SELECT INTO",
-        Command::CreateTableAs { .. } => "CREATE TABLE AS",
+        Command::CreateTableAs { .. } | Command::CreateTableAsExecute { .. } => "CREATE TABLE AS",
         Command::CreateIndex(_) => "CREATE INDEX",
         Command::CreateSequence { .. } => "CREATE SEQUENCE",
         Command::AlterSequence { .. } => "ALTER SEQUENCE",

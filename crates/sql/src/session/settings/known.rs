@@ -71,7 +71,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("authentication_timeout", Kind::Given(Change::ByFile), "", false),
     known("autovacuum", Kind::Fixed, "on", false),
     known("block_size", Kind::Given(Change::Never), "", false),
-    known("bytea_output", Kind::Words(&["hex", "escape"]), "hex", false),
+    known("bytea_output", Kind::Words(&["escape", "hex"]), "hex", false),
     known("check_function_bodies", Kind::Bool, "on", false),
     known("client_encoding", Kind::Text, "UTF8", true),
     known("client_min_messages", Kind::Words(LEVELS), "notice", false),
@@ -161,7 +161,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("superuser_reserved_connections", Kind::Given(Change::AtStart), "", false),
     known(
         "synchronous_commit",
-        Kind::Words(&["on", "off", "local", "remote_write", "remote_apply"]),
+        Kind::Words(&["local", "remote_write", "remote_apply", "on", "off"]),
         "on",
         false,
     ),
@@ -220,13 +220,17 @@ pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
                 _ => lower,
             };
             if !words.contains(&lower.as_str()) {
-                let is_log = words == LOG_LEVELS;
-                let is_offered = |word: &&&str| !UNOFFERED.contains(word) || is_log && **word == "info";
-                let offered: Vec<&str> = words.iter().filter(is_offered).copied().collect();
-                let hint = format!("Available values: {}.", offered.join(", "));
+                let hint = format!("Available values: {}.", offered(words).join(", "));
                 return Err(invalid(known.name, value).with_hint(hint));
             }
             lower
         }
     })
+}
+
+/// The words of a setting that errors and `pg_settings` name.
+pub(super) fn offered(words: &[&'static str]) -> Vec<&'static str> {
+    let is_log = words == LOG_LEVELS;
+    let is_offered = |word: &&&str| !UNOFFERED.contains(word) || is_log && **word == "info";
+    words.iter().filter(is_offered).copied().collect()
 }

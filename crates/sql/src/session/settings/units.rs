@@ -43,6 +43,22 @@ pub(super) fn show_time(milliseconds: u64) -> String {
     if milliseconds == 0 { "0".to_owned() } else { format!("{milliseconds}ms") }
 }
 
+/// Bytes of "64kB", "4MB" or a plain number of bytes.
+pub(super) fn bytes_of(shown: &str) -> Option<f64> {
+    let split = shown.find(|c: char| !c.is_ascii_digit()).unwrap_or(shown.len());
+    let (number, unit) = shown.split_at(split);
+    let number: f64 = number.parse().ok()?;
+    let kilobytes = match unit {
+        "" => return Some(number),
+        "kB" => 1.0,
+        "MB" => 1024.0,
+        "GB" => 1024.0 * 1024.0,
+        "TB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number * kilobytes * 1024.0)
+}
+
 /// Kilobytes of "64kB", "4MB", "1.5GB" or a plain number.
 pub(super) fn parse_memory(name: &str, value: &str) -> Result<u64, SqlError> {
     const LEAST: f64 = 64.0;

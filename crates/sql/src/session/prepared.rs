@@ -1,0 +1,198 @@
+//! A session's named prepared statements, made by Parse or by PREPARE.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Session;
+use super::client::Client;
+use super::plans::Planned;
+use super::portal::Portal;
+use crate::catalog::pg_catalog::Prepared;
+use crate::error::{SqlError, SqlState};
+use crate::expr::{EvalContext, Expr};
+use crate::functions;
+use crate::plan::{Body, CreateTable, PreparedCall, QueryTag};
+use crate::types::Datum;
+
+/// A prepared statement.
+struct Entry {
+    planned: Arc<Planned>,
+    /// The text that PREPARE came in; None for one of the extended protocol.
+    source: Option<Arc<str>>,
+    created: i64,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.planned.bytes + self.source.as_ref().map_or(0, |source| source.len())
+    }
+}
+
+/// Prepared statements by name.
+#[derive(Default)]
+pub(super) struct PreparedStatements {
+    by_name: HashMap<String, Entry>,
+    bytes: usize,
+}
+
+impl PreparedStatements {
+    /// Bytes of their plans and texts.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<Planned>> {
+        self.by_name.get(name).map(|entry| &entry.planned)
+    }
+
+    /// Keeps a statement, made at the time `created` from a PREPARE in `source`.
+    pub fn insert(&mut self, name: &str, planned: Arc<Planned>, source: Option<Arc<str>>, created: i64) {
+        let entry = Entry { planned, source, created };
+        self.bytes += entry.bytes();
+        self.by_name.insert(name.to_owned(), entry);
+    }
+
+    /// Forgets a statement, where there is one of this name.
+    pub fn remove(&mut self, name: &str) {
+        self.bytes -= self.by_name.remove(name).map_or(0, |entry| entry.bytes());
+    }
+
+    pub fn clear(&mut self) {
+        *self = PreparedStatements::default();
+    }
+
+    /// The statements as pg_prepared_statements shows them.
+    pub fn list(&self) -> Vec<Prepared> {
+        let mut names: Vec<_> = self.by_name.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        let listed = |(name, entry): (&String, &Entry)| {
+            let compiled = entry.planned.compiled.as_ref();
+            let parameters = compiled.map_or(&[][..], |compiled| {
+                let types = &compiled.statement.parameters;
+                types.get(..compiled.declared).unwrap_or(types)
+            });
+            Prepared {
+                name: name.clone(),
+                statement: entry.source.as_ref().unwrap_or(&entry.planned.text).to_string(),
+                created: entry.created,
+                parameters: parameters.iter().map(|type_| type_.oid).collect(),
+                results: super::columns_of(&entry.planned)
+                    .map(|columns| columns.iter().map(|column| column.type_.oid).collect()),
+                by_command: entry.source.is_some(),
+            }
+        };
+        names.into_iter().map(listed).collect()
+    }
+}
+
+impl Session {
+    /// An argument of EXECUTE as the parameter's type wants it.
+    fn as_parameter(&self, planned: &Planned, at: usize, argument: &Expr) -> Result<Expr, SqlError> {
+        let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
+        let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
+        let given = argument.type_();
+        if given.oid == crate::types::oid::UNKNOWN {
+            if let Some(crate::types::Value::Text(text)) = argument.as_const() {
+                crate::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
+            }
+            return Ok(argument.clone());
+        }
+        functions::cast(argument.clone(), type_, functions::CastContext::Assignment).map_err(|_| {
+            let message = format!(
+                "parameter ${} of type {given} cannot be coerced to the expected type {type_}",
+                at + 1
+            );
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+        })
+    }
+
+    /// The arguments of EXECUTE as texts, NULL as None. `values`: the parameters of the EXECUTE itself.
+    fn execute_arguments(
+        &self,
+        planned: &Planned,
+        call: &PreparedCall,
+        values: &[Datum<'_>],
+    ) -> Result<Vec<Option<Vec<u8>>>, SqlError> {
+        let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
+        let PreparedCall { name, arguments, places } = call;
+        if declared != arguments.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .with_detail(format!("Expected {declared} parameters but got {}.", arguments.len())));
+        }
+        let arena = bumpalo::Bump::new();
+        let mut texts = Vec::with_capacity(arguments.len());
+        for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
+            let argument = self.as_parameter(planned, at, argument).map_err(|error| error.at(*place))?;
+            let value = argument.eval(&mut EvalContext {
+                registers: &[],
+                params: values,
+                arena: &arena,
+                session: &self.environment,
+            })?;
+            let mut bytes = Vec::new();
+            crate::types::text::write(value, argument.type_(), &self.environment, &mut bytes);
+            texts.push((!value.is_null()).then_some(bytes));
+        }
+        Ok(texts)
+    }
+
+    /// EXECUTE.
+    pub(super) fn execute_prepared(
+        &mut self,
+        call: &PreparedCall,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let planned = Arc::clone(self.find_prepared(&call.name)?);
+        let texts = self.execute_arguments(&planned, call, values)?;
+        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let mut portal = Portal::default();
+        portal.open(Arc::clone(&planned), &given, &[], &[]);
+        if let Some(columns) = super::columns_of(&planned) {
+            client.columns(&columns, &[]);
+        }
+        self.run_portal(&mut portal, u64::MAX, client)?;
+        Ok(())
+    }
+
+    /// CREATE TABLE AS EXECUTE.
+    pub(super) fn create_from_prepared(
+        &mut self,
+        (table, call, with_data): (&CreateTable, &PreparedCall, bool),
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let mut planned = Arc::clone(self.find_prepared(&call.name)?);
+        let texts = self.execute_arguments(&planned, call, values)?;
+        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let arena = bumpalo::Bump::new();
+        loop {
+            planned = self.current_plan(&planned)?;
+            let query = planned.compiled.as_ref().map(|compiled| &compiled.statement);
+            let Some(query) = query
+                .filter(|query| matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select))
+            else {
+                let message = "prepared statement is not a SELECT";
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            };
+            if table.columns.len() > query.columns.len() {
+                let message = "too many column names were specified";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            if !self.lock_tables(query)? {
+                continue;
+            }
+            let mut portal = Portal::default();
+            portal.open(Arc::clone(&planned), &given, &[], &[]);
+            let values = portal.values(&query.parameters, &self.environment, &arena)?;
+            let tag_without_data = (!with_data).then_some("SELECT 0");
+            return super::define::table_as(self, (table, query, tag_without_data), values, client);
+        }
+    }
+}
