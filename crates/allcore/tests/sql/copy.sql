@@ -69,3 +69,11 @@ select * from c;
 copy (values (1, 'a\b', true, null, '\x01'::bytea)) to stdout;
 copy (values (1, 'a"b', true, null, 'c,d')) to stdout csv;
 drop table t, c;
+
+-- An option that is given twice.
+create table option_twice (a int);
+copy option_twice to stdout (format csv, format text);
+copy option_twice to stdout (delimiter ',', null 'x', delimiter ';');
+copy option_twice to stdout csv csv;
+copy option_twice from stdin (header, header false);
+create database option_twice encoding 'utf8' encoding 'utf8';

@@ -93,3 +93,24 @@ select 1 from t window w as (order by g), w as (order by v);
 select rank() over (w order by v) from t window w as (order by g);
 select rank() over (w partition by v) from t window w as (order by g);
 select g, rank() over (w order by v) from t window w as (partition by g) order by g, v;
+
+-- System columns in definitions and changes.
+create table with_key (a int, primary key (ctid));
+create table with_key (a int, unique (tableoid));
+create table with_key (a int, unique (xmin));
+create table system_columns (a int primary key);
+create index on system_columns (ctid);
+create index on system_columns (a, tableoid);
+create index on system_columns (xmax);
+create index on system_columns (cmin);
+alter table system_columns add unique (ctid);
+create table referencing (a int, foreign key (ctid) references system_columns);
+create table referencing (a int references system_columns (ctid));
+alter table system_columns drop column ctid;
+alter table system_columns drop column if exists xmin;
+alter table system_columns rename column ctid to b;
+alter table system_columns alter column ctid set default 1;
+alter table system_columns alter column ctid set not null;
+alter table system_columns alter column ctid set statistics 1;
+update system_columns set ctid = '(0,1)';
+insert into system_columns (ctid) values ('(0,1)');

@@ -69,3 +69,17 @@ alter table ow_index rename to ow_index2;
 alter index ow_index2 rename to ow_index3;
 drop table ow;
 select nextval('ow_seq2');
+
+-- What a sequence may be owned by, and options given twice.
+create table owning (a int);
+create index owning_index on owning (a);
+create sequence owned owned by owning_index.a;
+create sequence owned owned by pg_class.relname;
+create sequence owned owned by owning.missing;
+create sequence owned increment 1 increment 2;
+create sequence owned no maxvalue maxvalue 7;
+create sequence owned owned by owning.a;
+alter sequence owned owned by owned.last_value;
+alter sequence owned owned by pg_class.oid;
+alter sequence owned cycle no cycle;
+create table twice (a int generated always as identity (start 1 start 2));

@@ -31,3 +31,13 @@ insert into c values (1, 1, 9) on conflict (a, b) do update set v = excluded.v r
 insert into c values (1, 1, 9) on conflict (b, a) do nothing;
 insert into c values (1, 1, 9) on conflict (a) do nothing;
 drop table t, c;
+
+-- The key is sought behind the analysis of the update.
+create table keyless (key int, data text);
+insert into keyless values (1) on conflict (key) do update set data = excluded.missing;
+insert into keyless values (1) on conflict (key) do update set data = excluded.ctid::text;
+insert into keyless values (1) on conflict (missing) do update set data = excluded.missing;
+insert into keyless values (1) on conflict (ctid) do nothing;
+insert into keyless values (1) on conflict (key) do update set ctid = '(0,1)';
+insert into keyless values (1) on conflict (key) do update set data = 'x';
+insert into keyless values (1) on conflict (key) do nothing;

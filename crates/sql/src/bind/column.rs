@@ -4,6 +4,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::ColumnRef;
 
 use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId, strings};
+use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr};
 use crate::types::Type;
@@ -362,9 +363,6 @@ impl Binder<'_> {
         expr
     }
 }
-
-/// The columns that PostgreSQL gives each table by itself.
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
 
 /// Whether an entry is a table's row; the row that ON CONFLICT refused has no system columns.
 fn has_system_columns(entry: &Entry) -> bool {

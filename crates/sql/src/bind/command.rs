@@ -373,6 +373,20 @@ impl Binder<'_> {
     }
 
     /// A boolean option: without a value it is on.
+    /// 42601 for an option that is given twice.
+    pub(super) fn refuse_repeated(&self, options: &[Node]) -> Result<(), SqlError> {
+        let mut seen: Vec<&str> = Vec::with_capacity(options.len());
+        for node in options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            if seen.contains(&option.defname.as_str()) {
+                let message = "conflicting or redundant options";
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
+            }
+            seen.push(&option.defname);
+        }
+        Ok(())
+    }
+
     pub(crate) fn option_bool(&self, option: &DefElem) -> Result<bool, SqlError> {
         if option.arg.is_none() {
             return Ok(true);

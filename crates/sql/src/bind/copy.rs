@@ -145,6 +145,7 @@ impl Binder<'_> {
                 _ => None,
             })
         };
+        self.refuse_repeated(options)?;
         for node in options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
             self.copy_option(option, from)?;

@@ -10,6 +10,7 @@ use crate::plan::Command;
 
 impl Binder<'_> {
     pub(crate) fn create_database(&self, create: &CreatedbStmt) -> Result<Command, SqlError> {
+        self.refuse_repeated(&create.options)?;
         let mut owner = None;
         for option in &create.options {
             let NodeEnum::DefElem(option) = inner(option)? else { continue };

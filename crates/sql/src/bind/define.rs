@@ -16,6 +16,7 @@ use attributes::{Attributes, OneValue};
 
 use super::modify::relation;
 use super::{Binder, inner, storage, strings};
+use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::catalog::{Column, Relation, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
@@ -128,11 +129,12 @@ impl Binder<'_> {
         let draft = draft_table(&name.name, columns);
         for constraint in constraints {
             match &mut constraint.kind {
+                // A key over a system column is refused where the key is made.
                 ConstraintKind::PrimaryKey(keys)
                 | ConstraintKind::Unique { columns: keys, .. }
                 | ConstraintKind::ForeignKey { columns: keys, .. } => {
                     for key in keys {
-                        if draft.column(key).is_none() {
+                        if draft.column(key).is_none() && !SYSTEM_COLUMNS.contains(&key.as_str()) {
                             return Err(SqlError::new(
                                 SqlState::UNDEFINED_COLUMN,
                                 format!("column \"{key}\" named in key does not exist"),

@@ -13,6 +13,7 @@ use super::{
     Barred, Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Insert, Level,
     QueryBody, Returning, Select, Source, inner,
 };
+use crate::catalog::system_columns;
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -523,6 +524,9 @@ impl Binder<'_> {
             };
             if !target.indirection.is_empty() {
                 return Err(self.unsupported("assigning to a part of a column", target.location));
+            }
+            if let Some(refused) = system_columns::unchangeable("assign to", &target.name) {
+                return Err(refused.at(self.position(target.location)));
             }
             let position = self.named_column(table, &target.name, target.location)?;
             if assignments.iter().any(|other| other.column as usize == position) {

@@ -5,6 +5,7 @@ use pg_query::protobuf::{Constraint, DefElem, Node};
 
 use super::command::option_text;
 use super::{Binder, inner, strings};
+use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Identity, OwnedSequence, QualifiedName, SequenceOptions};
 
@@ -46,6 +47,7 @@ impl Binder<'_> {
 
     /// The options of a sequence.
     pub(super) fn sequence_options(&self, nodes: &[Node]) -> Result<SequenceOptions, SqlError> {
+        self.refuse_repeated(nodes)?;
         let mut options = SequenceOptions::default();
         for node in nodes {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
@@ -89,15 +91,26 @@ impl Binder<'_> {
             [schema, table, column] => (Some(schema), table, column),
             _ => return Err(self.error(SqlState::SYNTAX_ERROR, "invalid OWNED BY option", option.location)),
         };
-        match self.catalog().relation(self.context.search_path, schema, table) {
-            Some(crate::catalog::Relation::Table(table)) => {
+        let owner = self.catalog().relation(self.context.search_path, schema, table);
+        let kind = match owner {
+            Some(Relation::Table(table)) if table.is_virtual() => {
+                let message = "sequence must be in same schema as table it is linked to";
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            }
+            Some(Relation::Table(table)) => {
                 let position = self.named_column(&table, column, -1)?;
-                Ok(Some((table.oid, position as u32)))
+                return Ok(Some((table.oid, position as u32)));
             }
-            _ => {
-                Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist")))
+            Some(Relation::Index(..)) => "indexes",
+            Some(Relation::Sequence(_)) => "sequences",
+            None => {
+                let message = format!("relation \"{table}\" does not exist");
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
             }
-        }
+        };
+        let message = format!("sequence cannot be owned by relation \"{table}\"");
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_detail(format!("This operation is not supported for {kind}.")))
     }
 }
 

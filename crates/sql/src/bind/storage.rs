@@ -7,6 +7,7 @@ use pg_query::protobuf::{AlterTableCmd, ColumnDef, Constraint, DefElem, IndexEle
 
 use super::command::{node_text, option_text, without_position};
 use super::{Binder, inner, strings};
+use crate::catalog::system_columns;
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::AlterAction;
@@ -403,6 +404,9 @@ impl Binder<'_> {
         }
         if kind == Kind::AtSetStatistics && command.name.is_empty() {
             return Err(self.unsupported("statistics of a column by number", -1));
+        }
+        if let Some(refused) = system_columns::unchangeable("alter", &command.name) {
+            return Err(refused);
         }
         let at = self.named_column(table, &command.name, -1).map_err(without_position)?;
         let type_ = table.columns[at].type_;

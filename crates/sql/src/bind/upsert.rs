@@ -7,6 +7,7 @@ use pg_query::protobuf::{InferClause, OnConflictAction, OnConflictClause};
 
 use super::{Binder, Clause, Conflict, inner};
 use crate::catalog::Table;
+use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ColumnRead, ConflictUpdate, Reg};
 
@@ -19,14 +20,12 @@ impl Binder<'_> {
         name: &str,
         new_row: Reg,
     ) -> Result<Conflict, SqlError> {
-        let arbiter = match &clause.infer {
-            Some(infer) => Some(self.arbiter(infer, table)?),
-            None => None,
-        };
+        let arbiter = clause.infer.as_ref().map(|infer| self.arbiter(infer, table)).transpose()?;
+        let arbiter = || arbiter.map(|key| key.ok_or_else(no_arbiter)).transpose();
         if clause.action != OnConflictAction::OnconflictUpdate as i32 {
-            return Ok(Conflict { arbiter, update: None });
+            return Ok(Conflict { arbiter: arbiter()?, update: None });
         }
-        if arbiter.is_none() {
+        if clause.infer.is_none() {
             return Err(self
                 .error(
                     SqlState::SYNTAX_ERROR,
@@ -64,7 +63,8 @@ impl Binder<'_> {
                 })
                 .collect();
             let update = Some(ConflictUpdate { existing, condition, assignments, updated_row, checks });
-            Ok(Conflict { arbiter, update })
+            // PostgreSQL seeks the key behind the analysis of what it is for.
+            Ok(Conflict { arbiter: arbiter()?, update })
         })
     }
 
@@ -85,15 +85,15 @@ impl Binder<'_> {
         }
     }
 
-    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means.
-    fn arbiter(&self, infer: &InferClause, table: &Table) -> Result<Arbiter, SqlError> {
+    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means; None: no key has these columns.
+    fn arbiter(&self, infer: &InferClause, table: &Table) -> Result<Option<Arbiter>, SqlError> {
         if !infer.conname.is_empty() {
             let primary = table.primary_key.as_ref().is_some_and(|key| key.name == infer.conname);
             let index =
                 table.indexes.iter().position(|index| index.constraint != 0 && index.name == infer.conname);
             return match (primary, index) {
-                (true, _) => Ok(Arbiter::PrimaryKey),
-                (false, Some(index)) => Ok(Arbiter::Index(index)),
+                (true, _) => Ok(Some(Arbiter::PrimaryKey)),
+                (false, Some(index)) => Ok(Some(Arbiter::Index(index))),
                 (false, None) => Err(self.error(
                     SqlState::UNDEFINED_OBJECT,
                     format!("constraint \"{}\" for table \"{}\" does not exist", infer.conname, table.name),
@@ -106,6 +106,9 @@ impl Binder<'_> {
             let NodeEnum::IndexElem(element) = inner(element)? else { continue };
             if element.name.is_empty() {
                 return Err(self.unsupported("ON CONFLICT by an expression", infer.location));
+            }
+            if SYSTEM_COLUMNS.contains(&element.name.as_str()) {
+                return Ok(None);
             }
             let column = table.column(&element.name).ok_or_else(|| {
                 self.error(
@@ -124,17 +127,17 @@ impl Binder<'_> {
             columns == wanted
         };
         if table.primary_key.as_ref().is_some_and(|key| matches(&mut key.columns.iter().copied())) {
-            return Ok(Arbiter::PrimaryKey);
+            return Ok(Some(Arbiter::PrimaryKey));
         }
         let index = table
             .indexes
             .iter()
             .position(|index| index.unique && matches(&mut index.columns.iter().map(|key| key.column)));
-        index.map(Arbiter::Index).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-            )
-        })
+        Ok(index.map(Arbiter::Index))
     }
+}
+
+fn no_arbiter() -> SqlError {
+    let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
 }

@@ -12,6 +12,7 @@ mod change;
 mod objects;
 pub mod pg_catalog;
 mod statistics;
+pub(crate) mod system_columns;
 #[cfg(test)]
 mod tests;
 

@@ -13,6 +13,7 @@ use crate::bind::command::without_position;
 use crate::bind::modify::relation;
 use crate::bind::owner::named_role;
 use crate::bind::{Binder, inner};
+use crate::catalog::system_columns;
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind};
@@ -69,6 +70,9 @@ impl Binder<'_> {
                     Some(_) if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) => None,
                     Some(expression) => {
                         let table = self.stored_table(range).map_err(without_position)?;
+                        if let Some(refused) = system_columns::unchangeable("alter", &name) {
+                            return Err(refused);
+                        }
                         let position = self.named_column(&table, &name, -1)?;
                         let type_ = table.columns[position].type_;
                         let text = self.default_expression(expression, &name, type_);

@@ -8,6 +8,7 @@ use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
 use super::{constraint, exists, identity, missing, owner, quoted, retype, sequence, skipping};
+use crate::catalog::system_columns;
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
@@ -123,6 +124,9 @@ fn act(
         }
         AlterAction::DropColumn { name, if_exists, cascade } => {
             let Some(at) = table.column(name) else {
+                if let Some(refused) = system_columns::unchangeable("drop", name) {
+                    return Err(refused);
+                }
                 let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
                 if !if_exists {
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
@@ -159,7 +163,8 @@ fn act(
             Ok(())
         }
         AlterAction::RenameColumn { from, to } => {
-            let at = table.column(from).ok_or_else(|| no_column(from))?;
+            let absent = || system_columns::unchangeable("rename", from).unwrap_or_else(|| no_column(from));
+            let at = table.column(from).ok_or_else(absent)?;
             create::check_column_name(to)?;
             if table.column(to).is_some() {
                 let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);

@@ -5,6 +5,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::create::{no_column, referenced};
 use super::{alter, default_name, numbered, quoted};
+use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec;
@@ -60,10 +61,10 @@ fn positions(table: &Table, names: &[String]) -> Result<Vec<u32>, SqlError> {
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         let at = table.column(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" named in key does not exist"),
-            )
+            system_columns::in_index(name).unwrap_or_else(|| {
+                let message = format!("column \"{name}\" named in key does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            })
         })?;
         if found.contains(&(at as u32)) {
             let message = format!("column \"{name}\" appears twice in key");
@@ -271,9 +272,11 @@ fn foreign_key(
         .iter()
         .map(|name| {
             table.column(name).map(|at| at as u32).ok_or_else(|| {
-                let message =
-                    format!("column \"{name}\" referenced in foreign key constraint does not exist");
-                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                system_columns::in_foreign_key(name).unwrap_or_else(|| {
+                    let message =
+                        format!("column \"{name}\" referenced in foreign key constraint does not exist");
+                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                })
             })
         })
         .collect::<Result<Vec<u32>, _>>()?;
@@ -284,7 +287,10 @@ fn foreign_key(
         })?,
         _ => parent_columns
             .iter()
-            .map(|name| referenced.column(name).map(|at| at as u32).ok_or_else(|| no_column(name)))
+            .map(|name| {
+                let absent = || system_columns::in_foreign_key(name).unwrap_or_else(|| no_column(name));
+                referenced.column(name).map(|at| at as u32).ok_or_else(absent)
+            })
             .collect::<Result<_, _>>()?,
     };
     if positions.len() != own_positions.len() {

@@ -7,6 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::{constraint, default_name, exists, missing, owner, sequence};
+use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
 use crate::catalog::{
     Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Relation, Schema, Table, TreeAddress,
 };
@@ -192,7 +193,7 @@ pub(super) fn at_most_columns(count: usize) -> Result<(), SqlError> {
 
 /// 42701 for the name of a system column.
 pub(super) fn check_column_name(name: &str) -> Result<(), SqlError> {
-    if !["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"].contains(&name) {
+    if !SYSTEM_COLUMNS.contains(&name) {
         return Ok(());
     }
     let message = format!("column name \"{name}\" conflicts with a system column name");
@@ -244,7 +245,8 @@ pub(super) fn index(
     let mut table = session.definition(found.oid)?;
     let mut columns = Vec::with_capacity(create.columns.len());
     for column in &create.columns {
-        let at = table.column(&column.name).ok_or_else(|| no_column(&column.name))?;
+        let absent = || system_columns::in_index(&column.name).unwrap_or_else(|| no_column(&column.name));
+        let at = table.column(&column.name).ok_or_else(absent)?;
         columns.push(IndexKey {
             column: at as u32,
             descending: column.descending,

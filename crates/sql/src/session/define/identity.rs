@@ -7,6 +7,7 @@ use super::super::client::Client;
 use super::alter::owned_by;
 use super::{sequence, skipping};
 use crate::catalog::Table;
+use crate::catalog::system_columns;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Identity, OwnedSequence, SequenceOptions};
 use crate::types::oid;
@@ -101,8 +102,11 @@ pub(super) fn refuse_default(table: &Table, at: usize, dropping: bool) -> Result
     })
 }
 
-/// 42703, as ALTER COLUMN words it.
+/// 42703, as ALTER COLUMN words it; 0A000 for a system column.
 pub(super) fn missing(table: &Table, column: &str) -> SqlError {
+    if let Some(refused) = system_columns::unchangeable("alter", column) {
+        return refused;
+    }
     let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
 }
