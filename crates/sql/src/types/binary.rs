@@ -1,5 +1,7 @@
 //! Values in PostgreSQL's binary format, in and out (without the length word).
 
+use std::cmp::Ordering;
+
 use bumpalo::Bump;
 
 use super::numeric::Numeric;
@@ -72,7 +74,22 @@ fn bad_length() -> SqlError {
     SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
+/// 08P01 for a value that ends before it is whole.
+pub(super) fn too_short() -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+}
+
+/// Refuses a value of another length.
+pub(super) fn of_length(bytes: &[u8], length: usize) -> Result<(), SqlError> {
+    match bytes.len().cmp(&length) {
+        Ordering::Less => Err(too_short()),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(bad_length()),
+    }
+}
+
 fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
+    of_length(bytes, N)?;
     bytes.try_into().map_err(|_| bad_length())
 }
 
@@ -138,7 +155,10 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
                 months: i32::from_be_bytes(exact(&rest[4..])?),
             })
         }
-        oid::UUID => Datum::Uuid(bytes.try_into().map_err(|_| bad_length())?),
+        oid::UUID => {
+            of_length(bytes, 16)?;
+            Datum::Uuid(bytes.try_into().map_err(|_| bad_length())?)
+        }
         oid::OID
         | oid::XID
         | oid::CID
@@ -173,7 +193,7 @@ fn checked(micros: i64) -> Result<i64, SqlError> {
 fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     let mut rest = bytes;
     let mut word = || -> Result<i32, SqlError> {
-        let (head, tail) = rest.split_first_chunk().ok_or_else(bad_length)?;
+        let (head, tail) = rest.split_first_chunk().ok_or_else(too_short)?;
         rest = tail;
         Ok(i32::from_be_bytes(*head))
     };
@@ -206,7 +226,7 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
     let total = dimensions
         .iter()
         .try_fold(i64::from(count > 0), |total, (length, _)| total.checked_mul(i64::from(*length)));
-    let total = total.filter(|total| *total <= rest.len() as i64 / 4).ok_or_else(bad_length)?;
+    let total = total.filter(|total| *total <= rest.len() as i64 / 4).ok_or_else(too_short)?;
     let mut builder = ArrayBuilder::new(element.oid);
     for _ in 0..total {
         let (head, tail) = rest.split_first_chunk().ok_or_else(bad_length)?;
@@ -221,6 +241,46 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         crate::work::tick(16)?;
         rest = tail;
     }
+    if !rest.is_empty() {
+        return Err(bad_length());
+    }
     let dimensions = if total == 0 { Vec::new() } else { dimensions };
     Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish_with(&dimensions), arena))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_length_is_refused() {
+        let array = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5];
+        let empty = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 23];
+        let infinite = [0, 0, 0, 0, 0xd0, 0, 0, 32];
+        let whole: [(u32, &[u8]); 6] = [
+            (oid::INT2, &[0, 1]),
+            (oid::UUID, &[7; 16]),
+            (oid::INT4_ARRAY, &array),
+            (oid::INT4_ARRAY, &empty),
+            (oid::NUMERIC, &infinite),
+            (oid::NUMERIC, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 3]),
+        ];
+        let arena = Bump::new();
+        let code = |bytes: &[u8], oid: u32| {
+            let bytes = arena.alloc_slice_copy(bytes);
+            parse(bytes, Type::new(oid), &arena).err().map(|error| error.code)
+        };
+        for (type_, bytes) in whole {
+            assert_eq!(code(bytes, type_), None, "{type_}");
+            let longer = [bytes, &[0]].concat();
+            assert_eq!(code(&longer, type_), Some(SqlState::INVALID_BINARY_REPRESENTATION), "{type_}");
+        }
+        for (type_, bytes) in whole.iter().filter(|(type_, _)| *type_ != oid::INT4_ARRAY) {
+            let shorter = &bytes[..bytes.len() - 1];
+            assert_eq!(code(shorter, *type_), Some(SqlState::PROTOCOL_VIOLATION), "{type_}");
+        }
+        let mut out = Vec::new();
+        write(parse(&infinite, Type::new(oid::NUMERIC), &arena).unwrap(), Type::new(oid::NUMERIC), &mut out);
+        assert_eq!(out, infinite);
+    }
 }

@@ -6,6 +6,7 @@ use num_traits::{Num, Signed, Zero};
 use super::digits::{from_digits, to_digits};
 use super::{Decimal, INTEGER_DIGITS_MAX, Numeric, NumericRef, SCALE_MAX, overflow, pow10};
 use crate::error::{SqlError, SqlState};
+use crate::types::binary;
 
 fn invalid(text: &str) -> SqlError {
     SqlError::new(
@@ -42,7 +43,9 @@ impl NumericRef<'_> {
                 (if decimal.mantissa.is_negative() { 0x4000 } else { 0 }, Some(decimal))
             }
         };
-        let scale = decimal.as_ref().map_or(0, |decimal| decimal.scale);
+        // PostgreSQL sends 32 as the scale of an infinite value.
+        let infinite_scale = if sign == 0xC000 { 0 } else { 32 };
+        let scale = decimal.as_ref().map_or(infinite_scale, |decimal| decimal.scale);
         let (digits, weight) = decimal.map_or((Vec::new(), 0), |decimal| decimal.base_10000());
         out.extend_from_slice(&(digits.len() as i16).to_be_bytes());
         out.extend_from_slice(&(weight as i16).to_be_bytes());
@@ -135,20 +138,20 @@ impl Numeric {
             |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
         let (Some(count), Some(weight), Some(sign), Some(scale)) = (word(0), word(1), word(2), word(3))
         else {
-            return Err(bad("length"));
+            return Err(binary::too_short());
         };
-        match sign {
-            0xC000 => return Ok(Numeric::NaN),
-            0xD000 => return Ok(Numeric::Infinity),
-            0xF000 => return Ok(Numeric::NegInfinity),
-            0 | 0x4000 => {}
-            _ => return Err(bad("sign")),
+        if !matches!(sign, 0 | 0x4000 | 0xC000 | 0xD000 | 0xF000) {
+            return Err(bad("sign"));
         }
         if u32::from(scale) > SCALE_MAX {
             return Err(bad("scale"));
         }
-        if bytes.len() != 8 + usize::from(count) * 2 {
-            return Err(bad("length"));
+        binary::of_length(bytes, 8 + usize::from(count) * 2)?;
+        match sign {
+            0xC000 => return Ok(Numeric::NaN),
+            0xD000 => return Ok(Numeric::Infinity),
+            0xF000 => return Ok(Numeric::NegInfinity),
+            _ => {}
         }
         let mut digits = Vec::with_capacity(usize::from(count) * 4);
         for index in 0..usize::from(count) {
