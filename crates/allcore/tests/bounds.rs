@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -187,8 +188,12 @@ fn open_cursors_count_and_go_to_temporary_pages() {
 
 /// A session that speaks bytes, past its login.
 fn raw(server: &Server) -> TcpStream {
-    let mut socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
+    logged_in(socket)
+}
+
+fn logged_in<S: Read + Write>(mut socket: S) -> S {
     let body = b"\0\x03\0\0user\0postgres\0database\0postgres\0\0";
     socket.write_all(&(body.len() as u32 + 4).to_be_bytes()).unwrap();
     socket.write_all(body).unwrap();
@@ -197,7 +202,7 @@ fn raw(server: &Server) -> TcpStream {
 }
 
 /// The server's next message.
-fn answer(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+fn answer(socket: &mut impl Read) -> (u8, Vec<u8>) {
     let mut head = [0; 5];
     socket.read_exact(&mut head).unwrap();
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
@@ -239,6 +244,102 @@ fn unfinished_messages_are_bounded_together() {
         assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
     });
     assert_bounded(&server, "16 messages of 20 MiB, whole");
+}
+
+/// Sessions that each hold less than a statement that would be stopped for its size, and together far more than there is.
+const MANY: usize = 400;
+
+fn start_for_many() -> Server {
+    let (memory, buffers) = (format!("{MEMORY}MiB"), format!("{BUFFERS}MiB"));
+    let sessions = (MANY + 20).to_string();
+    Server::start(&[
+        "--memory",
+        &memory,
+        "--buffers",
+        &buffers,
+        "--cores",
+        "2",
+        "--max-connections",
+        &sessions,
+    ])
+}
+
+/// A message with its head.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[kind], &length[..], body].concat()
+}
+
+/// Waits until the memory that sessions hold is within the limit again, and no session works.
+fn settled(server: &Server) {
+    let mut client = server.connect();
+    let text = "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and state = 'active' \
+                and wait_event is distinct from 'ClientWrite' and query not like '%beside%'";
+    let deadline = Instant::now() + LIMIT;
+    let mut quiet = 0;
+    while quiet < 5 {
+        quiet = if run(&mut client, text) == Ok("0".to_owned()) { quiet + 1 } else { 0 };
+        assert!(Instant::now() < deadline, "sessions work for ever");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn results_that_nobody_reads_are_bounded_together() {
+    let server = start_for_many();
+    beside(&server, || {
+        // The kernel takes megabytes for a socket of TCP, and a fifth of one for a Unix socket.
+        let path = server.folder.path().join(format!(".s.PGSQL.{}", server.port));
+        let connect = |_| logged_in(UnixStream::connect(&path).unwrap());
+        let mut sockets: Vec<UnixStream> = (0..MANY).map(connect).collect();
+        let text = b"select repeat('a', 300000) from generate_series(1, 1000)\0";
+        for socket in &mut sockets {
+            socket.write_all(&message(b'Q', text)).unwrap();
+        }
+        settled(&server);
+        assert_bounded(&server, "results of 300 kB rows that nobody reads");
+        let mut client = server.connect();
+        assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+        drop(sockets);
+        // All of it is there again for one that needs much.
+        let deadline = Instant::now() + LIMIT;
+        while run(&mut client, "select length(repeat('a', 15000000))") != Ok("15000000".to_owned()) {
+            assert!(Instant::now() < deadline, "no memory is given back");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert_bounded(&server, "results that nobody read");
+}
+
+#[test]
+fn half_sent_messages_of_many_sessions_are_bounded_together() {
+    const MESSAGE: usize = 800_000;
+    let server = start_for_many();
+    beside(&server, || {
+        let mut sockets: Vec<TcpStream> = (0..MANY).map(|_| raw(&server)).collect();
+        let part = vec![b'x'; 600_000];
+        for socket in &mut sockets {
+            socket.write_all(b"Q").unwrap();
+            socket.write_all(&(MESSAGE as u32 + 4).to_be_bytes()).unwrap();
+            socket.write_all(&part).unwrap();
+        }
+        settled(&server);
+        assert_bounded(&server, "messages of 600 of 800 kB");
+        let mut refused = 0;
+        for socket in &mut sockets {
+            socket.write_all(&vec![b'x'; MESSAGE - part.len() - 1]).unwrap();
+            socket.write_all(b"\0").unwrap();
+            let (kind, body) = answer(socket);
+            let said = String::from_utf8_lossy(&body).into_owned();
+            assert_eq!(kind, b'E', "{said}");
+            assert!(said.starts_with("SERROR"), "{said}");
+            refused += u32::from(said.contains("C53200"));
+            assert!(said.contains("C53200") || said.contains("C42601"), "{said}");
+            assert_eq!(answer(socket).0, b'Z');
+        }
+        assert!(refused > 0, "{MANY} messages of {MESSAGE} bytes fit {MEMORY} MiB");
+    });
+    assert_bounded(&server, "messages of 800 kB");
 }
 
 #[test]

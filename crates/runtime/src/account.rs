@@ -36,8 +36,12 @@ const SLACK: i64 = 3 * LEASE;
 pub(crate) const ASKED: usize = 64 << 10;
 /// After a thread has freed this much since its peak, free memory goes back to the system.
 const TRIMMED: i64 = 32 << 20;
-/// A session that holds less goes on while memory is short, so that the large ones are stopped first.
-const SMALL: i64 = 4 << 20;
+/// Most that a session may hold to go on while memory is short, so that the large ones are stopped first.
+const SMALL_MOST: i64 = 4 << 20;
+/// Least of the same, however many sessions there are: a session's part beyond the limit, in the worst case.
+const SMALL_LEAST: i64 = 256 << 10;
+/// A share of the limit that the sessions which go on may hold together.
+const SMALL_SHARE: i64 = 4;
 /// Blocks of this size and more are mappings of their own, which go back to the system when they are freed.
 const MAPPED: libc::c_int = 1 << 20;
 /// Free memory at the heap's end that is kept.
@@ -75,6 +79,9 @@ thread_local! {
 static TAKEN: AtomicI64 = AtomicI64::new(0);
 /// Limit of all sessions together, in bytes; none until it is set.
 static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
+
+/// A session that holds more is stopped or refused while memory is short; set by [`share_among`].
+static SMALL: AtomicI64 = AtomicI64::new(SMALL_MOST);
 
 /// The system's allocator, counting.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +169,7 @@ fn take(cells: &Cells) {
         // Seen by the watch while the statement still runs.
         account.set_held(held);
         cells.base.set(sum);
-        if held > account.memory_limit() || short && held > SMALL {
+        if held > account.memory_limit() || short && is_large(held) {
             account.overdraw();
         }
     }
@@ -248,7 +255,7 @@ pub fn ask(bytes: usize) -> Result<(), Interrupted> {
 fn ask_now(bytes: usize) -> Result<(), Interrupted> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     let granted = room().is_none_or(|room| {
-        let small = room.held.saturating_add(bytes) <= SMALL;
+        let small = !is_large(room.held.saturating_add(bytes));
         bytes <= room.own && (small || bytes <= room.whole)
     });
     if granted { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
@@ -309,5 +316,15 @@ pub fn is_short() -> bool {
 
 /// Whether a session that holds so much is one to be stopped while memory is short.
 pub fn is_large(held: i64) -> bool {
-    held > SMALL
+    // Relaxed: a number that orders nothing.
+    held > SMALL.load(Ordering::Relaxed)
+}
+
+/// Sets what is large by the number of sessions, so that those which go on while memory is short hold a quarter of the limit
+/// together.
+pub fn share_among(sessions: usize) {
+    let sessions = i64::try_from(sessions).unwrap_or(i64::MAX).max(1);
+    let share = limit() / SMALL_SHARE / sessions;
+    // Relaxed: as in `is_large`.
+    SMALL.store(share.clamp(SMALL_LEAST, SMALL_MOST), Ordering::Relaxed);
 }

@@ -210,6 +210,12 @@ impl Interrupt {
         self.pending.load(Ordering::Relaxed) & ENDING != 0
     }
 
+    /// Whether the session is to give its memory up while the process is short of it.
+    pub(crate) fn is_starved(&self) -> bool {
+        // Relaxed: as above.
+        self.pending.load(Ordering::Relaxed) & Reason::Memory.bit() != 0 && account::is_short()
+    }
+
     /// Parks the running fiber once, unless `gives_up` holds; returns whether it does then.
     pub(crate) fn park_unless(&self, gives_up: impl Fn(&Self) -> bool) -> bool {
         let waker = sync::park::current();

@@ -3,6 +3,8 @@
 //! The allocator counts ([`runtime::account`]); a statement past its limit is interrupted at its next safe point. A single
 //! call that builds a large value has no safe point in between, so it asks first.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use runtime::account;
@@ -70,37 +72,102 @@ fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), Sq
     if small { Ok(()) } else { ask(size.saturating_mul(COPIES)) }
 }
 
-/// Stops the statement of the session that holds most, while the process is short of memory.
+/// Stops the statements of the sessions that hold most, while the process is short of memory.
 pub(crate) struct Relief {
     board: Arc<Board>,
-    /// The session that was cancelled last, and the number of rounds since.
-    told: Option<(u32, u32)>,
+    /// The sessions that were told to stop, and how many rounds ago.
+    told: HashMap<u32, u32>,
 }
 
 impl Relief {
     pub fn new(board: &Arc<Board>) -> Relief {
-        Relief { board: Arc::clone(board), told: None }
+        Relief { board: Arc::clone(board), told: HashMap::new() }
     }
 
-    /// One round of the watch.
+    /// One round of the watch: as many of the largest are told to stop as hold what is too much.
     pub fn round(&mut self) {
-        let Some((session, held)) = self.board.largest() else { return };
-        if !account::is_large(held) {
+        let mut sessions = self.board.held();
+        account::share_among(sessions.len());
+        sessions.retain(|(_, held)| account::is_large(*held));
+        sessions.sort_unstable_by_key(|(_, held)| Reverse(*held));
+        let taken = i64::try_from(account::taken()).unwrap_or(i64::MAX);
+        let stopped = choose(&sessions, &mut self.told, taken - account::limit());
+        if stopped.is_empty() {
             return;
         }
-        if let Some((told, rounds)) = &mut self.told
-            && *told == session
-            && *rounds < PATIENCE
-        {
-            *rounds += 1;
-            return;
+        for (session, _) in &stopped {
+            self.board.interrupt(*session, Reason::Memory);
         }
-        self.told = Some((session, 0));
-        let (held, taken, limit) = (held >> 20, account::taken() >> 20, account::limit() >> 20);
-        log::warn!(
-            "memory is short ({taken} MiB of {limit} MiB): stopping the statement of session {session}, \
-             which holds {held} MiB"
-        );
-        self.board.interrupt(session, Reason::Memory);
+        let held = stopped.iter().map(|(_, held)| held).sum::<i64>() >> 20;
+        let (taken, limit) = (taken >> 20, account::limit() >> 20);
+        match *stopped {
+            [(session, _)] => log::warn!(
+                "memory is short ({taken} MiB of {limit} MiB): stopping the statement of session {session}, \
+                 which holds {held} MiB"
+            ),
+            _ => log::warn!(
+                "memory is short ({taken} MiB of {limit} MiB): stopping the statements of {} sessions, \
+                 which hold {held} MiB",
+                stopped.len()
+            ),
+        }
+    }
+}
+
+/// Chooses which sessions are told to stop, the largest first, until what they hold covers the excess. One that was told is
+/// waited for; after [`PATIENCE`] rounds it is told once more, and others in its place.
+fn choose(sessions: &[(u32, i64)], told: &mut HashMap<u32, u32>, excess: i64) -> Vec<(u32, i64)> {
+    let before = std::mem::take(told);
+    let waited_for = |session: &u32| before.get(session).is_some_and(|rounds| *rounds < PATIENCE);
+    let expected: i64 =
+        sessions.iter().filter(|(session, _)| waited_for(session)).map(|(_, held)| *held).sum();
+    let mut excess = excess - expected;
+    let mut stopped = Vec::new();
+    for &(session, held) in sessions {
+        let rounds = before.get(&session).map(|rounds| rounds + 1);
+        let again = rounds.is_some_and(|rounds| rounds > 0 && rounds.is_multiple_of(PATIENCE));
+        let chosen = again || rounds.is_none() && excess > 0;
+        if chosen {
+            stopped.push((session, held));
+        }
+        if rounds.is_none() && chosen {
+            excess -= held;
+        }
+        if let Some(rounds) = rounds.or(chosen.then_some(0)) {
+            told.insert(session, rounds);
+        }
+    }
+    stopped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_of_the_largest_are_stopped_as_cover_the_excess() {
+        let sessions = [(1, 50), (2, 40), (3, 30), (4, 20)];
+        let mut told = HashMap::new();
+        assert_eq!(choose(&sessions, &mut told, 80), [(1, 50), (2, 40)]);
+        // They are waited for.
+        assert_eq!(choose(&sessions, &mut told, 80), []);
+        // One has given its memory back, the other is on its way; there is more than both held.
+        assert_eq!(choose(&sessions[1..], &mut told, 50), [(3, 30)]);
+        assert_eq!(choose(&sessions, &mut HashMap::new(), 0), []);
+        assert_eq!(choose(&[], &mut told, 100), []);
+        assert!(told.is_empty());
+    }
+
+    #[test]
+    fn a_session_that_does_not_stop_does_not_keep_others_from_being_stopped() {
+        let sessions = [(1, 50), (2, 40), (3, 30)];
+        let mut told = HashMap::new();
+        let mut stopped = Vec::new();
+        for _ in 0..=3 * PATIENCE {
+            stopped.extend(choose(&sessions, &mut told, 50).into_iter().map(|(session, _)| session));
+        }
+        assert_eq!(stopped[..3], [1, 1, 2]);
+        let times = |wanted| stopped.iter().filter(|session| **session == wanted).count();
+        assert_eq!((times(1), times(2)), (4, 2), "{stopped:?}");
     }
 }

@@ -28,8 +28,8 @@ const COLLECTED_MAX: usize = 8 * 1024;
 const PIECE: usize = 256 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
 const COPIED_MAX: usize = 16 * 1024;
-/// Buffers that grew beyond this are not kept.
-const KEPT_MAX: usize = 512 * 1024;
+/// Buffers that grew beyond this are not kept: a core's pooled fibers have two each, which are nobody's.
+const KEPT_MAX: usize = 128 * 1024;
 /// A closed session whose peer does not take the last reply is dropped after this.
 const LINGER: Duration = Duration::from_secs(5);
 /// A closed session whose peer has got the last reply, and does not close, is dropped after this.
@@ -181,7 +181,8 @@ pub(crate) fn serve_round(fiber: &Fiber) {
 /// Serves one session once: everything that has come.
 fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mut Buffers) {
     let blocked = !session.unsent.borrow().is_empty() && !session.dead.get();
-    if blocked && !session.interrupt.is_ending() && session.keep_arrival(worker) {
+    let is_told = session.interrupt.is_ending() || session.interrupt.is_starved();
+    if blocked && !is_told && session.keep_arrival(worker) {
         return; // it comes again when the socket has taken its replies
     }
     let Some(mut handler) = session.handler.take() else {
@@ -407,7 +408,8 @@ impl SessionIo<'_> {
     }
 
     /// Sends the output now; parks while the socket is full. Call it when the output is over 64 KiB. Only an interrupt
-    /// that ends the session ends the wait (`Interrupted`, not taken): half a message can't be taken back.
+    /// that ends the session ends the wait (`Interrupted`, not taken): half a message can't be taken back. So does one for
+    /// memory while the process is short of it; the connection counts as broken then, and what it was to send is dropped.
     pub fn flush(&mut self) -> io::Result<()> {
         let worker = worker::here();
         worker.net.send_replies();
@@ -416,7 +418,12 @@ impl SessionIo<'_> {
             self.session.send_or_keep(worker, piece);
             while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
                 let sent = |session: &Session| session.unsent.borrow().is_empty();
-                awaited::during(Awaited::ClientWrite, || self.wait_for_socket(Interrupt::is_ending, sent))?;
+                let gives_up = |interrupt: &Interrupt| interrupt.is_ending() || interrupt.is_starved();
+                let waited = awaited::during(Awaited::ClientWrite, || self.wait_for_socket(gives_up, sent));
+                if waited.is_err() && !self.session.interrupt.is_ending() {
+                    self.session.give_up_sending();
+                }
+                waited?;
             }
             work::give_way(piece.len());
         }

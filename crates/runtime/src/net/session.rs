@@ -214,6 +214,12 @@ impl Session {
         self.sent(worker, bytes, send(self.socket(), bytes));
     }
 
+    /// The connection is over, and what was left over is dropped.
+    pub(super) fn give_up_sending(&self) {
+        self.dead.set(true);
+        drop(self.unsent.take());
+    }
+
     /// Whether replies may be sent: nothing was left over, and there is somebody to send to.
     pub(super) fn takes_replies(&self) -> bool {
         !self.dead.get() && self.unsent.borrow().is_empty()

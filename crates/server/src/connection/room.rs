@@ -10,8 +10,8 @@ use runtime::account;
 use runtime::net::SessionIo;
 use sql::{SqlError, SqlState};
 
-/// An unfinished message of more bytes is taken for what its session holds.
-const LARGE_INPUT: usize = 1024 * 1024;
+/// An unfinished message takes at most so many times its bytes: a buffer grows by doubling.
+const INPUT_SHARE: usize = 2;
 
 /// Asks for so many bytes before they are used.
 #[inline]
@@ -20,10 +20,11 @@ pub(super) fn ask(bytes: usize) -> Result<(), Fault> {
 }
 
 impl Connection {
-    /// Whether an idle session holds much memory, other than for a message that has not come whole.
+    /// Whether an idle session holds much memory that others need, other than for a message that has not come whole.
     pub(super) fn holds_much_idle(&self, io: &SessionIo<'_>) -> bool {
         let input = self.tls.as_ref().map_or(io.input(), |tls| tls.input());
-        input.len() <= LARGE_INPUT && account::is_large(io.interrupt().held())
+        let of_input = i64::try_from(INPUT_SHARE * input.len()).unwrap_or(i64::MAX);
+        account::is_short() && account::is_large(io.interrupt().held() - of_input)
     }
 }
 

@@ -177,10 +177,13 @@ impl Board {
         found.inspect(|interrupt| interrupt.raise(reason)).is_some()
     }
 
-    /// The session that holds most memory, and how much; None without sessions.
-    pub fn largest(&self) -> Option<(u32, i64)> {
+    /// The bytes of memory that each session holds.
+    pub fn held(&self) -> Vec<(u32, i64)> {
+        // Room is made before the lock is taken.
+        let mut held = Vec::with_capacity(self.sessions());
         let numbers = self.numbers.lock();
-        numbers.interrupts.iter().map(|(session, one)| (*session, one.held())).max_by_key(|(_, held)| *held)
+        held.extend(numbers.interrupts.iter().map(|(session, one)| (*session, one.held())));
+        held
     }
 
     /// The sessions that run on a core now, with their statements: a fiber that has given the core away waits for

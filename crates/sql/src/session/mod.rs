@@ -456,11 +456,12 @@ impl Session {
             b'T' => State::InTransaction,
             _ => State::Failed,
         });
-        if self.interrupt.is_pending() {
-            // It came too late for its statement, which has given back what it held.
+        let holds_nothing = self.status() == b'I' && self.environment.portals.is_empty();
+        if self.interrupt.is_pending() && (holds_nothing || !runtime::account::is_short()) {
+            // It came too late for its statement. A session that keeps portals while memory is short hears of it as it idles.
             self.interrupt.clear(Reason::Memory);
         }
-        if self.status() == b'I' && self.environment.portals.is_empty() {
+        if holds_nothing {
             runtime::account::settle(self.environment.prepared.bytes() as i64);
         }
     }
