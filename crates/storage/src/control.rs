@@ -176,7 +176,7 @@ impl ControlFile {
     pub(crate) fn open_as(folder: &Path, read_only: bool) -> Result<(ControlFile, Control), Error> {
         let path = folder.join(NAME);
         if !runtime::file::exists(&path).during("looking for the control file")? {
-            return Err(Error::Format(FormatProblem::Missing(NAME)));
+            return Err(Error::Format(FormatProblem::Missing(NAME.to_owned())));
         }
         let file = File::open(&path, OpenOptions { read_only, ..OpenOptions::default() })
             .during("opening the control file")?;

@@ -121,7 +121,7 @@ impl DataFile {
         };
         let file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::Format(FormatProblem::Missing("pages")));
+                return Err(Error::Format(FormatProblem::Missing("pages".to_owned())));
             }
             opened => opened.during("opening a file of pages")?,
         };

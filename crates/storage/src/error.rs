@@ -37,9 +37,11 @@ pub enum FormatProblem {
     /// Written by a version whose format this one doesn't read.
     Version(String),
     /// A file that must be there isn't.
-    Missing(&'static str),
+    Missing(String),
     /// A file is there and damaged beyond what recovery repairs.
     Damaged(&'static str),
+    /// A file is not as the others say it must be; this says which and how.
+    Unfit(String),
     /// The log is damaged before a position that was known to be durable.
     LogDamaged(Box<LogDamage>),
     /// The end of the log was to be discarded from a position on that does not fit.
@@ -70,6 +72,7 @@ impl fmt::Display for FormatProblem {
             }
             FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
             FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),
+            FormatProblem::Unfit(what) => f.write_str(what),
             FormatProblem::LogDamaged(damage) => damage.fmt(f),
             FormatProblem::Discard { asked, damage: None } => {
                 write!(f, "--discard-log-after {asked} does not fit: the log is whole; start without it")

@@ -107,7 +107,7 @@ impl Recovery {
         let mut reader = open_log(folder, &control, control.floor)?;
         let floor_segment = control.floor.0 / control.segment_bytes;
         if reader.first_segment().is_none_or(|first| first > floor_segment) {
-            return Err(Error::Format(FormatProblem::Missing("log segment")));
+            return Err(log::missing(floor_segment));
         }
         let mut last_of: HashMap<u64, Lsn> = HashMap::new();
         let (mut highest_txn, mut last_commit) = (0, None);
@@ -219,7 +219,9 @@ impl Recovery {
         while reader.position() < self.end {
             let at = reader.position();
             let Some(record) = reader.next_record()? else {
-                return Err(Error::Format(FormatProblem::Damaged("log: it changed while it was read")));
+                return Err(Error::Format(FormatProblem::Unfit(
+                    "the log changed while it was read".to_owned(),
+                )));
             };
             debug_assert_eq!(record.position(), at);
             sync::stop::point("recovery.redo");
@@ -244,7 +246,9 @@ impl Recovery {
                 continue;
             }
             sync::stop::point("recovery.undo");
-            let missing = Error::Format(FormatProblem::Damaged("log: a transaction's record is missing"));
+            let missing = Error::Format(FormatProblem::Unfit(
+                "a transaction's record is missing in the log".to_owned(),
+            ));
             let record =
                 reader.record_ending_at(lsn)?.filter(|record| record.link().txn == txn).ok_or(missing)?;
             let link = record.link();
@@ -336,7 +340,7 @@ impl RedoPages for PoolPages<'_> {
 fn open_log(folder: &Path, control: &Control, start: Lsn) -> Result<LogReader, Error> {
     let folder = folder.join(log::FOLDER);
     if !runtime::file::exists(&folder).during("looking for the log")? {
-        return Err(Error::Format(FormatProblem::Missing("log")));
+        return Err(Error::Format(FormatProblem::Missing("log".to_owned())));
     }
     LogReader::new(&folder, control.segment_bytes, control.salt, start)
 }
@@ -344,16 +348,15 @@ fn open_log(folder: &Path, control: &Control, start: Lsn) -> Result<LogReader, E
 fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
     let path = folder.join(PAGES_FILE);
     if !runtime::file::exists(&path).during("looking for the data file")? {
-        return Err(Error::Format(FormatProblem::Missing(PAGES_FILE)));
+        return Err(Error::Format(FormatProblem::Missing(PAGES_FILE.to_owned())));
     }
     let options = runtime::file::OpenOptions { read_only: true, ..Default::default() };
     let file = runtime::file::File::open(&path, options).during("opening the data file")?;
     let bytes = file.len().during("measuring the data file")?;
     drop(file);
     if bytes < u64::from(control.pages) * PAGE_SIZE as u64 {
-        return Err(Error::Format(FormatProblem::Damaged(
-            "pages: it is shorter than at the last checkpoint",
-        )));
+        let what = format!("file {PAGES_FILE} is shorter than at the last checkpoint");
+        return Err(Error::Format(FormatProblem::Unfit(what)));
     }
     if control.pages == 0 {
         return Ok(());

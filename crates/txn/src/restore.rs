@@ -94,7 +94,8 @@ impl UndoHandler for Undo {
         last: Lsn,
     ) -> Result<Lsn, storage::Error> {
         let Some((tree, key, before)) = log_undo::decode(undo) else {
-            let what = storage::error::FormatProblem::Damaged("log: undo information");
+            let what = "a record of the log has undo information that can't be read".to_owned();
+            let what = storage::error::FormatProblem::Unfit(what);
             return Err(storage::Error::Format(what));
         };
         let mut patience = Patience::new("disk space to take back what a crash left unfinished");

@@ -56,7 +56,7 @@ fn refuses_what_is_missing_short_damaged_or_foreign() {
     let folder = Folder::new("control");
     let path = folder.path().join(NAME);
     let open = || ControlFile::open(folder.path()).map(|(_, control)| control);
-    assert_eq!(open(), Err(Error::Format(FormatProblem::Missing(NAME))));
+    assert_eq!(open(), Err(Error::Format(FormatProblem::Missing(NAME.to_owned()))));
     ControlFile::create(folder.path(), &sample(4096)).unwrap();
     let good = std::fs::read(&path).unwrap();
     // Shorter than the copy that counts (sequence 2, the first in the file): nothing valid is left.

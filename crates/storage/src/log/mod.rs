@@ -48,7 +48,7 @@ pub(crate) use record::PartForm;
 pub use record::{Kind, MAX_PAGES, Part, Record};
 use ring::Ring;
 use segments::Segments;
-pub(crate) use segments::clear_from;
+pub(crate) use segments::{clear_from, missing};
 
 /// Unit of log writes: what direct I/O needs and disks write whole.
 pub(crate) const BLOCK: u64 = 4096;

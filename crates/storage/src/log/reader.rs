@@ -11,7 +11,7 @@ use runtime::file::{AlignedBuf, File};
 use super::record::{self, HEADER, LONGEST, Record, TRAILER};
 use super::{BLOCK, segments};
 use crate::Error;
-use crate::error::{FormatProblem, IoContext};
+use crate::error::IoContext;
 use crate::page::Lsn;
 
 /// Bytes read at once: several of the longest records.
@@ -40,8 +40,8 @@ impl LogReader {
     pub fn new(folder: &Path, segment_bytes: u64, salt: u32, start: Lsn) -> Result<LogReader, Error> {
         let mut numbers = segments::list(folder)?;
         numbers.retain(|number| *number >= start.0 / segment_bytes);
-        if numbers.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
-            return Err(Error::Format(FormatProblem::Missing("log segment between others")));
+        if let Some(pair) = numbers.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
+            return Err(segments::missing(pair[0] + 1));
         }
         let segments = numbers.first().copied().zip(numbers.last().copied());
         Ok(LogReader {
@@ -159,7 +159,7 @@ impl LogReader {
             let file = segments::open_for_reading(&self.folder.join(segments::name(number)))?;
             let length = file.len().during("measuring a log segment")?;
             if length > self.segment_bytes {
-                return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
+                return Err(segments::too_long(number));
             }
             self.open = Some((number, file, length));
         }

@@ -13,7 +13,7 @@ use runtime::file::{self, AlignedBuf, File, OpenOptions};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{SpinLock, WaitQueue};
 
-use super::{BLOCK, Wal, fail_stop};
+use super::{BLOCK, FOLDER, Wal, fail_stop};
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};
 
@@ -300,6 +300,16 @@ fn write_zeros(path: &Path, size: u64) -> Result<Arc<File>, Error> {
     Ok(Arc::new(file))
 }
 
+/// The error for a segment that must be there and isn't.
+pub(crate) fn missing(number: u64) -> Error {
+    Error::Format(FormatProblem::Missing(format!("{FOLDER}/{}", name(number))))
+}
+
+/// The error for a file that is longer than a segment.
+pub(super) fn too_long(number: u64) -> Error {
+    Error::Format(FormatProblem::Unfit(format!("file {FOLDER}/{} is longer than a segment", name(number))))
+}
+
 /// Makes everything from `end` on read as zeros: the rest of its segment is cleared, later segments are removed. Without
 /// this, records that a crash left beyond a gap could be taken for records again once the log has grown up to them.
 pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error> {
@@ -316,7 +326,7 @@ pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error
     let file = open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?;
     let length = file.len().during("measuring a log segment")?;
     if length > size {
-        return Err(Error::Format(FormatProblem::Damaged("log segment (its length)")));
+        return Err(too_long(number));
     }
     if length < size {
         // Cut short behind the log's end: what is missing is written as zeros below.

@@ -428,18 +428,20 @@ fn starts_that_are_refused() {
         break_it(copy.path());
         refusal(&copy)
     };
-    use FormatProblem::{Damaged, Missing};
+    use FormatProblem::{Damaged, Missing, Unfit};
+    let missing = |file: &str| Error::Format(Missing(file.to_owned()));
+    let segment = |at: usize| missing(&segments[at].display().to_string());
     let remove = |name: &Path| broken(&|folder| std::fs::remove_file(folder.join(name)).unwrap());
-    assert_eq!(remove(Path::new("control")), Error::Format(Missing("control")));
-    assert_eq!(remove(Path::new("pages")), Error::Format(Missing("pages")));
-    assert_eq!(remove(&segments[0]), Error::Format(Missing("log segment")));
-    assert_eq!(remove(&segments[1]), Error::Format(Missing("log segment between others")));
+    assert_eq!(remove(Path::new("control")), missing("control"));
+    assert_eq!(remove(Path::new("pages")), missing("pages"));
+    assert_eq!(remove(&segments[0]), segment(0));
+    assert_eq!(remove(&segments[1]), segment(1));
     let empty = |name: &'static str| broken(&|folder| std::fs::write(folder.join(name), []).unwrap());
     assert_eq!(empty("control"), Error::Format(Damaged("control")));
     let no_log = broken(&|folder| std::fs::remove_dir_all(folder.join(log::FOLDER)).unwrap());
-    assert_eq!(no_log, Error::Format(Missing("log")));
+    assert_eq!(no_log, missing("log"));
     let long = broken(&|folder| std::fs::write(folder.join(&segments[1]), vec![0; (1 << 20) + 1]).unwrap());
-    assert!(matches!(long, Error::Format(Damaged(_))), "{long:?}");
+    assert!(matches!(long, Error::Format(Unfit(_))), "{long:?}");
     // The log ends before the last checkpoint's record.
     let lost = broken(&|folder| {
         let at = (control.log_end.0 - 8) % (1 << 20);
@@ -455,7 +457,7 @@ fn starts_that_are_refused() {
         control.pages = 1;
         file.write(&control).unwrap();
     });
-    assert_eq!(shorter, Error::Format(Damaged("pages: it is shorter than at the last checkpoint")));
+    assert_eq!(shorter, Error::Format(Unfit("file pages is shorter than at the last checkpoint".to_owned())));
 }
 
 #[test]
