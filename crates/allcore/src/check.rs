@@ -1,5 +1,6 @@
 //! `allcore check`: verifies a data folder whose server is down, and changes nothing in it.
 
+use crate::folder;
 use crate::logger;
 use crate::settings::{LogFormat, LogLevel};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +15,7 @@ pub fn run(data: &Path) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
     crate::must_be_data_folder(data)?;
     let fault = |fault: &dyn std::fmt::Display| format!("{}: {fault}", data.display());
+    folder::keep_private(data)?;
     let options = Options { look_only: true, ..Options::default() };
     let database = Database::open(data, options).map_err(|e| fault(&e))?;
     let bar = ProgressBar::new(0);
