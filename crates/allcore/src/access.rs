@@ -100,7 +100,13 @@ impl Known {
         let (seen, passwords) = self.last.lock().clone();
         let new = match stamp {
             Ok(stamp) if seen == Some(stamp) => return passwords,
-            Ok(_) => Passwords::read(&self.data),
+            Ok(_) => match Passwords::read(&self.data) {
+                // A full disk, or a copy that is under way, leaves this. Users are added and never removed.
+                Ok(new) if new.is_empty() => {
+                    Err(format!("{} is empty", Passwords::file(&self.data).display()))
+                }
+                read => read,
+            },
             Err(ref fault) => Err(format!("cannot read {}: {fault}", Passwords::file(&self.data).display())),
         };
         let passwords = match new {
