@@ -19,8 +19,11 @@ group_of_1_gib() {
     mkdir "$root/$name" && echo "$root/$name" && echo 1G >"$root/$name/memory.max" &&
       { [ ! -e "$root/$name/memory.swap.max" ] || echo 0 >"$root/$name/memory.swap.max"; }
   elif [ -d "$root/memory" ]; then
+    # Memory and swap together, where swap is counted, can't be less than memory: they are set in this order.
     mkdir "$root/memory/$name" && echo "$root/memory/$name" &&
-      echo 1073741824 >"$root/memory/$name/memory.limit_in_bytes"
+      echo 1073741824 >"$root/memory/$name/memory.limit_in_bytes" &&
+      { [ ! -e "$root/memory/$name/memory.memsw.limit_in_bytes" ] ||
+        echo 1073741824 >"$root/memory/$name/memory.memsw.limit_in_bytes"; }
   else
     return 1
   fi
