@@ -35,6 +35,20 @@ fn wait_for_refusal(server: &Server) -> postgres::Error {
 }
 
 #[test]
+fn a_first_start_that_was_cut_off_begins_anew() {
+    let mut server = killed();
+    let data = server.data();
+    // As a crash before its end leaves it.
+    std::fs::rename(data.join("ALLCORE"), data.join("ALLCORE.new")).unwrap();
+    server.launch();
+    assert_eq!(server.psql("select count(*) from pg_class where relname = 't'").trim(), "0");
+    server.psql("create table t (id int primary key); insert into t values (1)");
+    server.crash();
+    server.launch();
+    assert_eq!(server.psql("select count(*) from t").trim(), "1");
+}
+
+#[test]
 fn clients_hear_that_the_server_is_starting() {
     let mut server = killed();
     server.environment("ALLCORE_STOP", Some("recovery.redo=park@1"));

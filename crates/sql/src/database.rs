@@ -424,13 +424,9 @@ fn open_shared(
     max_connections: usize,
     mut given: Given,
 ) -> Result<Arc<Shared>, OpenError> {
-    let new = !options.manner.look_only
-        && runtime::file::list(path).map_or(true, |found| {
-            // The lock file alone is what an unfinished first start leaves behind.
-            found.iter().all(|file| file.file_name().is_some_and(|name| name == "lock"))
-        });
+    let new = !options.manner.look_only && Store::is_vacant(path);
     let store = match new {
-        true => Store::create(path, runtime, options)?,
+        true => Store::begin(path, runtime, options)?,
         false => Store::open(path, runtime, options)?,
     };
     if new {
@@ -453,6 +449,12 @@ fn open_shared(
         autovacuum: autovacuum::Autovacuum::new(),
     });
     shared.load()?;
+    if new {
+        // From now on the folder is opened as it is, so the first definitions are on disk before.
+        let wal = &shared.engine.store().wal;
+        wal.wait_durable(wal.position())?;
+        Store::finish(path)?;
+    }
     garbage::collect_in_background(&shared);
     let board = Arc::clone(&shared.board);
     let watched = shared.runtime.watch(Box::new(move |core, lasted| board.report_held(core, lasted)));

@@ -1,7 +1,7 @@
 //! The store: a data folder with its pool, log and space map, opened and closed as one.
 //!
-//! In the folder: `ALLCORE` (the format's version; written last when the folder is made, so that a folder whose making
-//! was cut short is none), `lock` (held while it is open), `control` and `log/` (the log's), `pages`, `temp`.
+//! In the folder: `ALLCORE` (the format's version; named so last when the folder is made, and `ALLCORE.new` before, so that
+//! a folder whose making was cut short is made anew), `lock` (held while it is open), `control` and `log/` (the log's), `pages`, `temp`.
 //!
 //! A start: [`Store::open`] finds the log's end and repeats history, then [`Store::recover`] undoes, with the help of
 //! the room above, what was never committed, and takes a checkpoint. Only then may anything else change the store.
@@ -23,9 +23,11 @@ use crate::page::Lsn;
 use crate::pool::{PageLog, Pool, PoolOptions};
 use crate::recovery::{Manner, Recovery, UndoHandler, crew};
 use crate::space::Space;
-use crate::{Error, btree, space};
+use crate::{Error, btree, control, log, space};
 
 const FORMAT_FILE: &str = "ALLCORE";
+/// The name of the format file until the store is made.
+const DRAFT_FILE: &str = "ALLCORE.new";
 const LOCK_FILE: &str = "lock";
 const PAGES_FILE: &str = "pages";
 const TEMPORARY_FILE: &str = "temp";
@@ -101,18 +103,36 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes a new store in `folder`, which must not exist or be empty. To be called in a fiber.
+    /// Makes a new store in `folder`, which must be vacant. To be called in a fiber.
     pub fn create(
         folder: &Path,
         runtime: &Arc<Runtime>,
         options: &StoreOptions,
     ) -> Result<Arc<Store>, Error> {
+        let store = Store::begin(folder, runtime, options)?;
+        Store::finish(folder).inspect_err(|_| store.pool.stop_writers())?;
+        Ok(store)
+    }
+
+    /// Whether a store may be made in `folder`: it is not there, or empty, or a crash cut off the making of one.
+    pub fn is_vacant(folder: &Path) -> bool {
+        let Ok(found) = file::list(folder) else { return true };
+        let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
+        let has = |name| found.iter().any(|path| is(path, name));
+        !has(FORMAT_FILE) && (has(DRAFT_FILE) || found.iter().all(|path| is(path, LOCK_FILE)))
+    }
+
+    /// Begins to make a store: the folder stays vacant until [`Store::finish`], so that what a crash or a full disk leaves of
+    /// it is in nobody's way. To be called in a fiber.
+    pub fn begin(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
         file::create_dir(folder).during("making the data folder")?;
-        let found = file::list(folder).during("listing the data folder")?;
-        if found.iter().any(|path| path.file_name().is_none_or(|name| name != LOCK_FILE)) {
-            return Err(Error::Format(FormatProblem::NotEmpty));
-        }
+        let vacant = || Store::is_vacant(folder).then_some(()).ok_or(Error::Format(FormatProblem::NotEmpty));
+        vacant()?;
         let lock = lock(folder, false)?;
+        // Another process may have made one meanwhile.
+        vacant()?;
+        clear_draft(folder)?;
+        write_draft(folder)?;
         let wal = Wal::create(folder, options.wal)?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
@@ -120,7 +140,6 @@ impl Store {
         pool.start_writers(runtime);
         let made = Space::create(&pool, &wal).and_then(|space| {
             checkpoint::run(&wal, &*pool)?;
-            write_format(folder)?;
             Ok(space)
         });
         let space = made.inspect_err(|_| pool.stop_writers())?;
@@ -134,6 +153,12 @@ impl Store {
             checkpointer: SpinLock::new(None),
             lock: SpinLock::new(lock),
         }))
+    }
+
+    /// The store that [`Store::begin`] began is made, and all that belongs to it is durable.
+    pub fn finish(folder: &Path) -> Result<(), Error> {
+        file::rename(&folder.join(DRAFT_FILE), &folder.join(FORMAT_FILE)).during("naming the format file")?;
+        file::sync_dir(folder).during("syncing the data folder")
     }
 
     /// Opens the store in `folder` and repeats what its log says. [`Store::recover`] comes next. To be called in a fiber.
@@ -250,9 +275,26 @@ fn lock(folder: &Path, look_only: bool) -> Result<Option<FileLock>, Error> {
     }
 }
 
-fn write_format(folder: &Path) -> Result<(), Error> {
+/// Removes what the making of a store has left that was cut off; the draft of the format file vouches that it is nothing else.
+fn clear_draft(folder: &Path) -> Result<(), Error> {
+    let gone = |path: &Path| match file::remove(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    if !file::exists(&folder.join(DRAFT_FILE)).during("looking for the format file")? {
+        return Ok(());
+    }
+    let segments = file::list(&folder.join(log::FOLDER)).unwrap_or_default();
+    let files = [control::NAME, log::durable::NAME, PAGES_FILE, TEMPORARY_FILE].map(|name| folder.join(name));
+    for path in segments.iter().chain(&files) {
+        gone(path).during("removing what an unfinished start has left")?;
+    }
+    Ok(())
+}
+
+fn write_draft(folder: &Path) -> Result<(), Error> {
     let options = OpenOptions { create: true, truncate: true, ..OpenOptions::default() };
-    let format = File::open(&folder.join(FORMAT_FILE), options).during("making the format file")?;
+    let format = File::open(&folder.join(DRAFT_FILE), options).during("making the format file")?;
     format.write_at(FORMAT.as_bytes(), 0).during("writing the format file")?;
     format.sync_data().during("syncing the format file")?;
     file::sync_dir(folder).during("syncing the data folder")

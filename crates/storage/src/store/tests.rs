@@ -186,14 +186,38 @@ fn temporary_pages_come_and_go() {
     bench.crash(store);
 }
 
-#[test]
-fn folders_that_are_no_store_are_refused() {
-    let bench = Bench::new("refused");
-    let refused = |result: Result<Arc<Store>, Error>| match result {
+fn refused(result: Result<Arc<Store>, Error>) -> FormatProblem {
+    match result {
         Err(Error::Format(problem)) => problem,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("opened"),
-    };
+    }
+}
+
+#[test]
+fn a_creation_that_was_cut_off_begins_anew() {
+    let bench = Bench::new("cut-off");
+    let (format, draft) = (bench.folder.join(FORMAT_FILE), bench.folder.join(DRAFT_FILE));
+    for gone in ["", PAGES_FILE, TEMPORARY_FILE, log::durable::NAME, control::NAME] {
+        let store = bench.create().unwrap();
+        assert_eq!(refused(bench.create()), FormatProblem::NotEmpty);
+        bench.recover(&store);
+        bench.close(store);
+        assert!(format.exists() && !draft.exists());
+        // As a crash before its end leaves it.
+        fs::rename(&format, &draft).unwrap();
+        if !gone.is_empty() {
+            fs::remove_file(bench.folder.join(gone)).unwrap();
+        }
+        assert_eq!(refused(bench.open()), FormatProblem::NotAStore);
+    }
+    fs::remove_file(&draft).unwrap();
+    assert_eq!(refused(bench.create()), FormatProblem::NotEmpty);
+}
+
+#[test]
+fn folders_that_are_no_store_are_refused() {
+    let bench = Bench::new("refused");
     assert_eq!(refused(bench.open()), FormatProblem::NotAStore);
     let store = bench.create().unwrap();
     assert_eq!(refused(bench.create()), FormatProblem::NotEmpty);
