@@ -126,11 +126,30 @@ pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
 /// As [`std::str::from_utf8`].
 #[inline]
 pub fn utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
-    if bytes.len() <= 16 * STRIDE { std::str::from_utf8(bytes) } else { long_utf8(bytes) }
+    if bytes.len() <= 16 * STRIDE {
+        return std::str::from_utf8(bytes);
+    }
+    let Ok(text) = long_utf8(bytes, |done| {
+        give_way(done);
+        Ok::<(), std::convert::Infallible>(())
+    });
+    text
+}
+
+/// As [`utf8`], with a safe point after each piece.
+///
+/// # Errors
+/// Why the work ended early. Within, as [`std::str::from_utf8`].
+#[inline]
+pub fn checked_utf8(bytes: &[u8]) -> Result<Result<&str, Utf8Error>, Stopped> {
+    if bytes.len() <= 16 * STRIDE { Ok(std::str::from_utf8(bytes)) } else { long_utf8(bytes, tick) }
 }
 
 #[cold]
-fn long_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
+fn long_utf8<E>(
+    bytes: &[u8],
+    mut safe_point: impl FnMut(usize) -> Result<(), E>,
+) -> Result<Result<&str, Utf8Error>, E> {
     let mut rest = bytes;
     while !rest.is_empty() {
         // A piece ends before a byte that begins a character; of invalid bytes it may end anywhere.
@@ -140,14 +159,14 @@ fn long_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
         let (piece, others) = rest.split_at(end);
         if std::str::from_utf8(piece).is_err() {
             // Says where, counted from the beginning.
-            return std::str::from_utf8(bytes);
+            return Ok(std::str::from_utf8(bytes));
         }
-        give_way(end);
+        safe_point(end)?;
         rest = others;
     }
     // SAFETY: the bytes are pieces one behind the other, each of which is valid UTF-8, and so is what they make together.
     // Nobody changed them meanwhile: they are borrowed.
-    Ok(unsafe { std::str::from_utf8_unchecked(bytes) })
+    Ok(Ok(unsafe { std::str::from_utf8_unchecked(bytes) }))
 }
 
 #[cfg(test)]

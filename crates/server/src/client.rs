@@ -78,16 +78,18 @@ impl Client for WireClient<'_, '_, '_> {
             }
             let at = out.len();
             out.extend_from_slice(&[0; 4]);
-            if encode::format_of(self.formats, index) == 0 {
-                text::write(*datum, column.type_, session, out);
+            let mut written = if encode::format_of(self.formats, index) == 0 {
+                text::write(*datum, column.type_, session, out)
             } else {
-                binary::write(*datum, column.type_, out);
-            }
+                binary::write(*datum, column.type_, out)
+            };
             if out.len() - start > LONGEST {
-                let fault = too_long(at - start, out.len() - at - 4);
+                written = written.and(Err(too_long(at - start, out.len() - at - 4)));
+            }
+            if written.is_err() {
                 // The message that was begun, whose type stands before its length.
                 out.truncate(start - 1);
-                return Err(fault);
+                return written;
             }
             let length = (out.len() - at - 4) as u32;
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -116,7 +118,7 @@ impl Client for WireClient<'_, '_, '_> {
         if data.len() > LONGEST {
             return Err(too_long(0, data.len()));
         }
-        encode::copy_data(self.wire.output(), data);
+        encode::copy_data(self.wire.output(), data).map_err(SqlError::stopped)?;
         self.flush_if_large()
     }
 

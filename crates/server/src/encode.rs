@@ -2,6 +2,7 @@
 //!
 //! Every message is begun with [`begin`], which leaves room for its length, and ended with [`end`], which fills it in.
 
+use runtime::work::{self, STRIDE, Stopped};
 use sql::SqlError;
 use sql::session::{ColumnDesc, Notice};
 
@@ -118,11 +119,22 @@ pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) 
     end(out, start);
 }
 
-/// CopyData.
-pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
+/// CopyData, with safe points. Where the statement is interrupted nothing is written.
+pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
     let start = begin(out, b'd');
-    out.extend_from_slice(data);
+    out.reserve(data.len());
+    let mut pieces = data.chunks(STRIDE);
+    out.extend_from_slice(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        if let Err(stopped) = work::tick(STRIDE) {
+            // The message that was begun, whose type stands before its length.
+            out.truncate(start - 1);
+            return Err(stopped);
+        }
+        out.extend_from_slice(piece);
+    }
     end(out, start);
+    Ok(())
 }
 
 /// How grave a report is. An error ends the statement, a fatal one the session.

@@ -50,15 +50,13 @@ impl Client for Answer {
         if self.columns.is_empty() {
             self.columns = columns.to_vec();
         }
-        self.rows.push(row.iter().map(Datum::to_value).collect());
+        self.rows.push(row.iter().map(Datum::to_value).collect::<Result<_, _>>()?);
         let shown = row.iter().zip(columns).map(|(value, column)| {
-            (!value.is_null()).then(|| {
-                let mut bytes = Vec::new();
-                text::write(*value, column.type_, session, &mut bytes);
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
+            let shown =
+                (!value.is_null()).then(|| text::to_bytes(*value, column.type_, session)).transpose()?;
+            Ok(shown.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         });
-        self.texts.push(shown.collect());
+        self.texts.push(shown.collect::<Result<_, SqlError>>()?);
         Ok(())
     }
     fn complete(&mut self, tag: &str) {
@@ -191,7 +189,7 @@ fn bound(session: &mut Session, sql: &str, params: &[Value], answer: &mut Answer
     let mut texts = Vec::with_capacity(params.len());
     for (at, value) in params.iter().enumerate() {
         let own = Type::new(types.get(at).copied().unwrap_or(0));
-        texts.push(session.value_text(value, own));
+        texts.push(session.value_text(value, own)?);
     }
     let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
     session.bind("", "", &given, &[], &[])?;

@@ -220,13 +220,31 @@ pub struct ErrorFields {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SqlError(Box<ErrorFields>);
 
+/// Bytes of a message at most. A value of a gigabyte, quoted in a message, would be copied, logged and sent at once.
+const MESSAGE_LONGEST: usize = 64 << 10;
+
+/// A part of a message, which ends with an ellipsis where it would be too long.
+fn cut(mut text: String) -> String {
+    if text.len() > MESSAGE_LONGEST {
+        text.truncate(text.floor_char_boundary(MESSAGE_LONGEST));
+        text.shrink_to_fit();
+        text.push_str("...");
+    }
+    text
+}
+
+/// A text for a message, which ends early where the message would be cut anyway.
+pub(crate) fn for_message(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MESSAGE_LONGEST)]
+}
+
 impl SqlError {
     /// An error with its code and message.
     #[cold]
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
         SqlError(Box::new(ErrorFields {
             code,
-            message: message.into(),
+            message: cut(message.into()),
             detail: None,
             hint: None,
             position: None,
@@ -255,7 +273,7 @@ impl SqlError {
     /// Adds the detail.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
-        self.0.detail = Some(detail.into());
+        self.0.detail = Some(cut(detail.into()));
         self
     }
 
@@ -269,7 +287,7 @@ impl SqlError {
     /// Says where it happened.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
-        self.0.context = Some(context.into());
+        self.0.context = Some(cut(context.into()));
         self
     }
 

@@ -7,12 +7,13 @@
 //! its trailing blanks, so that lengths do not matter; arrays and records element by element, NULLs last. A key is never
 //! read back: rows hold the values.
 
-use runtime::work::{self, STRIDE};
+use runtime::work::STRIDE;
 
 use crate::error::SqlError;
 use crate::types::compare::unpadded;
 use crate::types::numeric::{self, Numeric};
 use crate::types::{Datum, NumericRef};
+use crate::work;
 
 /// How one column of a key is ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -37,7 +38,12 @@ pub fn encode(value: Datum<'_>, order: KeyOrder, out: &mut Vec<u8>) -> Result<()
     let start = out.len();
     encode_value(value, out)?;
     if order.descending {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        for piece in out[start..].chunks_mut(STRIDE) {
+            piece.iter_mut().for_each(|byte| *byte = !*byte);
+            if piece.len() == STRIDE {
+                work::tick(STRIDE)?;
+            }
+        }
     }
     Ok(())
 }
@@ -46,9 +52,9 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => encode_i64(v, out),
-        Datum::Text(v) => encode_bytes(v.as_bytes(), out),
-        Datum::Padded(v) => encode_bytes(unpadded(v).as_bytes(), out),
-        Datum::Bytea(v) => encode_bytes(v, out),
+        Datum::Text(v) => encode_bytes(v.as_bytes(), out)?,
+        Datum::Padded(v) => encode_bytes(unpadded(v).as_bytes(), out)?,
+        Datum::Bytea(v) => encode_bytes(v, out)?,
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Char(v) => out.push(v),
         Datum::Int2(v) => out.extend_from_slice(&(v as u16 ^ 1 << 15).to_be_bytes()),
@@ -63,7 +69,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Datum::Uuid(v) => out.extend_from_slice(v),
         Datum::Array(v) => {
             for element in v.iter() {
-                work::give_way(16);
+                work::tick(16)?;
                 encode(element, KeyOrder { descending: false, nulls_first: false }, &mut *push(out))?;
             }
             // Less than the mark of any element: a shorter array sorts first.
@@ -78,7 +84,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Datum::Record(v) => {
             // A field's type stands before it: values of different types are never taken for equal.
             for (type_, field) in v.types.iter().zip(v.fields) {
-                work::give_way(16);
+                work::tick(16)?;
                 push(out).extend_from_slice(&type_.oid.to_be_bytes());
                 encode(*field, KeyOrder { descending: false, nulls_first: false }, out)?;
             }
@@ -99,7 +105,7 @@ fn encode_i64(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(value as u64 ^ 1 << 63).to_be_bytes());
 }
 
-fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
     if bytes.len() > STRIDE {
         out.reserve(bytes.len());
     }
@@ -116,10 +122,11 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(piece);
         }
         if piece.len() == STRIDE {
-            work::give_way(STRIDE);
+            work::tick(STRIDE)?;
         }
     }
     out.extend_from_slice(&[0, 0]);
+    Ok(())
 }
 
 fn encode_float(value: f64, out: &mut Vec<u8>) {

@@ -4,9 +4,11 @@
 //! belongs to the core, since other statements may run at each safe point.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher};
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
+use hashbrown::DefaultHashBuilder;
 use runtime::work::{self, STRIDE, Stopped};
 use runtime::{fiber, interrupt};
 
@@ -44,6 +46,45 @@ impl Pace {
         self.between = fiber::safe_point_after(self.between);
         self.left = self.between;
         interrupt::check().map_err(|interrupted| from_interrupt(interrupted.0))
+    }
+}
+
+/// Hashes keys of any length: gives way between the pieces of a long one.
+#[derive(Clone, Default)]
+pub(crate) struct PacedState(DefaultHashBuilder);
+
+/// The hasher of [`PacedState`].
+pub(crate) struct PacedHasher(<DefaultHashBuilder as BuildHasher>::Hasher);
+
+impl BuildHasher for PacedState {
+    type Hasher = PacedHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> PacedHasher {
+        PacedHasher(self.0.build_hasher())
+    }
+}
+
+impl Hasher for PacedHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        if bytes.len() <= STRIDE {
+            return self.0.write(bytes);
+        }
+        for piece in bytes.chunks(STRIDE) {
+            self.0.write(piece);
+            work::give_way(piece.len());
+        }
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        self.0.write_usize(number);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
     }
 }
 
@@ -108,22 +149,20 @@ pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
     pieces(text).try_for_each(|piece| piece.map(|piece| out.push_str(piece)))
 }
 
-/// Appends many bytes. Gives way, but leaves an interrupt to the next safe point.
+/// Appends many bytes.
 #[inline]
-pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if bytes.len() <= STRIDE {
-        return out.extend_from_slice(bytes);
+        out.extend_from_slice(bytes);
+        return Ok(());
     }
-    append_long(bytes, out);
+    put_long(bytes, out)
 }
 
 #[cold]
-fn append_long(bytes: &[u8], out: &mut Vec<u8>) {
+fn put_long(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.reserve(bytes.len());
-    for piece in bytes.chunks(STRIDE) {
-        out.extend_from_slice(piece);
-        work::give_way(piece.len());
-    }
+    byte_pieces(bytes, 1).try_for_each(|piece| piece.map(|piece| out.extend_from_slice(piece)))
 }
 
 /// A text of one character for each of another's.
@@ -133,6 +172,23 @@ pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> R
         out.extend(piece?.chars().map(&mut map));
     }
     Ok(out)
+}
+
+/// The bytes without the blanks at their end. Gives way, but leaves an interrupt to the next safe point.
+#[inline]
+pub(crate) fn without_blanks(text: &str) -> &str {
+    if text.len() <= STRIDE {
+        return text.trim_end_matches(' ');
+    }
+    let mut end = text.len();
+    for piece in text.as_bytes().rchunks(STRIDE) {
+        if let Some(last) = piece.iter().rposition(|byte| *byte != b' ') {
+            return &text[..end - piece.len() + last + 1];
+        }
+        end -= piece.len();
+        work::give_way(piece.len());
+    }
+    ""
 }
 
 /// Number of characters in a text.
@@ -184,66 +240,92 @@ fn compare_long(left: &[u8], right: &[u8]) -> Ordering {
     left.len().cmp(&right.len())
 }
 
-/// An owned copy of bytes. Gives way, but leaves an interrupt to the next safe point.
-pub(crate) fn owned_bytes(bytes: &[u8]) -> Box<[u8]> {
+/// A text of more bytes is read beside the core where reading it has no safe point.
+pub(crate) const LONG_INPUT: usize = 64 << 10;
+
+/// Reads a text beside the core.
+#[cold]
+pub(crate) fn aside<R: Send + 'static>(
+    text: &str,
+    read: impl FnOnce(&str) -> Result<R> + Send + 'static,
+) -> Result<R> {
+    let text = owned_text(text)?;
+    runtime::aside::run(move || read(&text)).map_err(stopped)?
+}
+
+/// An owned copy of bytes.
+pub(crate) fn owned_bytes(bytes: &[u8]) -> Result<Box<[u8]>> {
     if bytes.len() <= STRIDE {
-        return bytes.into();
+        return Ok(bytes.into());
     }
     let mut out = Vec::new();
-    append(bytes, &mut out);
-    out.into()
+    put(bytes, &mut out)?;
+    Ok(out.into())
 }
 
-/// An owned copy of a text. Gives way, but leaves an interrupt to the next safe point.
-pub(crate) fn owned_text(text: &str) -> Box<str> {
-    let mut rest = text;
-    let mut out = String::with_capacity(text.len());
-    while rest.len() > STRIDE {
-        let (piece, others) = rest.split_at(boundary(rest, STRIDE));
-        work::give_way(STRIDE);
-        out.push_str(piece);
-        rest = others;
+/// An owned copy of a text.
+pub(crate) fn owned_text(text: &str) -> Result<Box<str>> {
+    if text.len() <= STRIDE {
+        return Ok(text.into());
     }
-    out.push_str(rest);
-    out.into()
+    let mut out = String::new();
+    push(&mut out, text)?;
+    Ok(out.into())
 }
 
-/// A text copied into the arena. Gives way, but leaves an interrupt to the next safe point.
+/// A text copied into the arena.
 #[inline]
-pub(crate) fn text_in<'a>(text: &str, arena: &'a Bump) -> &'a str {
-    if text.len() <= STRIDE { arena.alloc_str(text) } else { texts_in(&[text], arena) }
+pub(crate) fn text_in<'a>(text: &str, arena: &'a Bump) -> Result<&'a str> {
+    if text.len() <= STRIDE { Ok(arena.alloc_str(text)) } else { texts_in(&[text], arena) }
 }
 
-/// Bytes copied into the arena. Gives way, but leaves an interrupt to the next safe point.
+/// Bytes copied into the arena.
 #[inline]
-pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
-    if bytes.len() <= STRIDE { arena.alloc_slice_copy(bytes) } else { long_bytes_in(bytes, arena) }
+pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> Result<&'a [u8]> {
+    if bytes.len() <= STRIDE { Ok(arena.alloc_slice_copy(bytes)) } else { parts_in(&[bytes], arena) }
 }
 
-#[cold]
-fn long_bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> &'a [u8] {
-    let mut out = BumpVec::with_capacity_in(bytes.len(), arena);
-    for piece in bytes.chunks(STRIDE) {
-        work::give_way(STRIDE);
-        out.extend_from_slice_copy(piece);
+/// Byte strings copied into the arena, one behind the other.
+pub(crate) fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
+    let mut out = BumpVec::with_capacity_in(parts.iter().map(|part| part.len()).sum(), arena);
+    for part in parts {
+        for piece in byte_pieces(part, 1) {
+            out.extend_from_slice_copy(piece?);
+        }
     }
-    out.into_bump_slice()
+    Ok(out.into_bump_slice())
 }
 
 /// Texts copied into the arena, one behind the other.
-pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> &'a str {
+pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
     let mut out = BumpString::with_capacity_in(texts.iter().map(|text| text.len()).sum(), arena);
     for text in texts {
-        let mut rest = *text;
-        while rest.len() > STRIDE {
-            let (piece, others) = rest.split_at(boundary(rest, STRIDE));
-            work::give_way(STRIDE);
-            out.push_str(piece);
-            rest = others;
+        for piece in pieces(text) {
+            out.push_str(piece?);
         }
-        out.push_str(rest);
     }
-    out.into_bump_str()
+    Ok(out.into_bump_str())
+}
+
+/// Whether a byte is among many.
+#[inline]
+pub(crate) fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
+    for piece in byte_pieces(bytes, 1) {
+        if piece?.contains(&sought) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a byte that the test takes is among many.
+pub(crate) fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
+    for piece in byte_pieces(bytes, 1) {
+        if piece?.iter().any(|byte| test(*byte)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Where a text first occurs in another.
@@ -340,6 +422,30 @@ fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
     Ok(hash)
 }
 
+/// How many bytes two byte strings begin with in common.
+#[inline]
+pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
+    let mut common = 0;
+    for (left, right) in byte_pieces(left, 1).zip(right.chunks(STRIDE)) {
+        let left = left?;
+        // Comparing whole pieces is faster than byte by byte.
+        let least = left.len().min(right.len());
+        if left[..least] != right[..least] {
+            return Ok(common + left.iter().zip(right).take_while(|(a, b)| a == b).count());
+        }
+        common += least;
+    }
+    Ok(common)
+}
+
+/// Whether a text begins with another.
+pub(crate) fn starts_with(text: &str, start: &str) -> Result<bool> {
+    match text.as_bytes().get(..start.len()) {
+        Some(head) => equal(head, start.as_bytes()),
+        None => Ok(false),
+    }
+}
+
 /// Whether two long byte strings are equal.
 pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
     if left.len() != right.len() {
@@ -354,47 +460,4 @@ pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn places(text: &str, needle: &str) -> Vec<usize> {
-        let mut places = Vec::new();
-        each_match(text, needle, |at| {
-            places.push(at);
-            Ok(true)
-        })
-        .unwrap();
-        places
-    }
-
-    #[test]
-    fn matches_are_found_across_pieces_as_in_one() {
-        let text = "ab\u{e9}aab\u{20ac}".repeat(9000);
-        for needle in ["a", "ab", "\u{e9}a", "b\u{20ac}a", "\u{20ac}ab\u{e9}aab\u{20ac}", "x", "aaa"] {
-            let expected: Vec<usize> = text.match_indices(needle).map(|(at, _)| at).collect();
-            assert_eq!(places(&text, needle), expected, "{needle}");
-        }
-        for length in [4097, 5000, 40_000] {
-            let from = boundary(&text, 30_000);
-            let needle = &text[from..boundary(&text, from + length)];
-            let expected: Vec<usize> = text.match_indices(needle).map(|(at, _)| at).collect();
-            assert_eq!(places(&text, needle), expected, "{length}");
-            let other = format!("{needle}x");
-            assert_eq!(places(&text, &other), Vec::<usize>::new(), "{length}");
-        }
-    }
-
-    #[test]
-    fn characters_are_counted_across_pieces() {
-        let text = "a\u{e9}\u{20ac}\u{1f600}".repeat(5000);
-        assert_eq!(count_characters(&text).unwrap(), 20_000);
-        for character in [0, 1, 2, 3, 4, 6553, 6554, 16_384, 19_999] {
-            let expected = text.char_indices().nth(character).unwrap().0;
-            assert_eq!(byte_of_character(&text, character).unwrap(), expected, "{character}");
-        }
-        assert_eq!(byte_of_character(&text, 20_000).unwrap(), text.len());
-        assert_eq!(byte_of_character(&text, usize::MAX).unwrap(), text.len());
-        assert_eq!(pieces(&text).map(Result::unwrap).collect::<String>(), text);
-        assert_eq!(pieces("").map(Result::unwrap).collect::<String>(), "");
-    }
-}
+mod tests;

@@ -70,7 +70,8 @@ fn answer(catalog: &Arc<Catalog>, session: &TestSession, expression: &str) -> St
         run(root, &mut registers, &arena, session)?;
         let value = registers[statement.output[0] as usize];
         let ty: Type = statement.columns[0].type_;
-        Ok(if value.is_null() { "\\N".to_owned() } else { text::to_string(value, ty, session) })
+        let shown = text::to_bytes(value, ty, session)?;
+        Ok(if value.is_null() { "\\N".to_owned() } else { String::from_utf8_lossy(&shown).into_owned() })
     };
     shown().unwrap_or_else(|error| format!("!{}", error.code))
 }

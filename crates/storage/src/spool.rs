@@ -6,17 +6,19 @@
 //!
 //! 1. A page is written once, when it is made, by the spool's one owner; readers are the owner's too.
 //! 2. Every page is given back, on a core of its own store: when what is before it was read and released, or when the spool
-//!    is dropped. Giving back does not park. A spool may be dropped anywhere: from elsewhere its pages are sent there, and
+//!    is dropped. Dropping does not park. A spool may be dropped anywhere: from elsewhere its pages are sent there, and
 //!    of a store whose workers have ended nobody wants them.
 //! 3. Spooled pages don't push others out: they come into the pool unused, first in line for eviction.
 
 use std::sync::Arc;
 
-use runtime::fiber;
+use runtime::{fiber, interrupt, work};
 
 use crate::page::{BODY_SIZE, HEADER_SIZE, PageKind, PageNo};
 use crate::{Error, Store};
 
+/// Pages given back between two looks at the clock: some microseconds' work.
+const PAGES_AT_ONCE: usize = 16;
 /// Bytes in a page of a spool.
 pub const PIECE: usize = BODY_SIZE;
 
@@ -56,8 +58,8 @@ impl Spool {
         !self.pages.is_empty()
     }
 
-    /// Appends what `write` adds to the buffer it is given. Parks when the bound is passed. After an error the spool is
-    /// good for nothing but being dropped.
+    /// Appends what `write` adds to the buffer it is given. Parks when the bound is passed, and obeys interrupts then. After
+    /// an error the spool is good for nothing but being dropped.
     pub fn append(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
         let before = self.tail.len();
         write(&mut self.tail);
@@ -87,7 +89,7 @@ impl Spool {
         let mut at = 0;
         while self.tail.len() - at >= least {
             // All that was in memory may be a lot.
-            fiber::safe_point();
+            safe_point()?;
             let piece = &self.tail[at..self.tail.len().min(at + PIECE)];
             let page_no = store.space.claim_temporary()?;
             if let Err(error) = store.pool.reserve(1) {
@@ -107,13 +109,15 @@ impl Spool {
         Ok(())
     }
 
-    /// Gives back the pages before `at`, which will not be read again.
+    /// Gives back the pages before `at`, which will not be read again. Gives way between them.
     pub fn release_before(&mut self, at: u64) {
         let Some(store) = &self.store else { return };
         let end = ((at / PIECE as u64) as usize).min(self.pages.len());
-        if end > self.released {
-            give_back(store, &self.pages[self.released..end]);
-            self.released = end;
+        while self.released < end {
+            let some = end.min(self.released + PAGES_AT_ONCE);
+            give_back(store, &self.pages[self.released..some]);
+            self.released = some;
+            work::give_way(work::STRIDE);
         }
     }
 
@@ -139,7 +143,9 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        self.release_before(u64::MAX);
+        if let Some(store) = &self.store {
+            give_back(store, &self.pages[self.released..]);
+        }
     }
 }
 
@@ -196,7 +202,9 @@ impl SpoolReader {
             return Ok(&self.load(spool, index)?[within..within + len]);
         }
         self.gathered.clear();
+        self.gathered.reserve(len);
         while self.gathered.len() < len {
+            safe_point()?;
             let (index, within) = ((self.at / PIECE as u64) as usize, (self.at % PIECE as u64) as usize);
             let left = len - self.gathered.len();
             if index == spool.pages.len() {
@@ -223,6 +231,12 @@ impl SpoolReader {
         }
         Ok(page)
     }
+}
+
+/// Others get their turn, an interrupt ends the statement.
+fn safe_point() -> Result<(), Error> {
+    fiber::safe_point();
+    Ok(interrupt::check()?)
 }
 
 fn beyond_end() -> Error {

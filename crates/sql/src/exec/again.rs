@@ -152,7 +152,7 @@ fn still_matches<'s, 'x>(
         }
         let row = inner.file(row);
         for register in fresh {
-            row[*register as usize] = file[*register as usize].copy_in(&inner.bump);
+            row[*register as usize] = file[*register as usize].copy_in(&inner.bump)?;
         }
         found = match &part.plan {
             Some(plan) => gives_row(cx, plan, row, inner)?,

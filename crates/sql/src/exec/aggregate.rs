@@ -17,6 +17,7 @@ use crate::functions::Accumulator;
 use crate::plan::{AggregateCall, Plan, Reg};
 use crate::spill::{Sorted, Sorter, pack, unpack};
 use crate::types::Datum;
+use crate::work::{self, PacedState};
 
 /// Most arguments an aggregate has.
 const ARGUMENTS_MAX: usize = 4;
@@ -90,7 +91,7 @@ impl<'s> Aggregation<'s> {
             })?;
             return Ok(found);
         }
-        let mut by_key: HashMap<&[u8], usize> = HashMap::new();
+        let mut by_key: HashMap<&[u8], usize, PacedState> = HashMap::default();
         let before = runtime::account::held();
         let (mut key, mut packed) = (Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
@@ -104,15 +105,15 @@ impl<'s> Aggregation<'s> {
                 *at
             } else if let Some(late) = late {
                 late.push(&key, |to| {
-                    self.pack_keys(file, to);
-                    pack_registers(self.keep, file, to);
+                    self.pack_keys(file, to)?;
+                    pack_registers(self.keep, file, to)
                 })?;
                 return Ok(Flow::More);
             } else {
                 packed.clear();
-                self.pack_keys(file, &mut packed);
-                found.push(Group { keys: memory.bump.alloc_slice_copy(&packed), states: self.start() });
-                by_key.insert(memory.bump.alloc_slice_copy(&key), found.len() - 1);
+                self.pack_keys(file, &mut packed)?;
+                found.push(Group { keys: work::bytes_in(&packed, &memory.bump)?, states: self.start() });
+                by_key.insert(work::bytes_in(&key, &memory.bump)?, found.len() - 1);
                 let each = size_of::<Group<'_>>() + self.calls.len() * size_of::<Accumulator>();
                 let table = by_key.capacity() * size_of::<(&[u8], usize)>();
                 // States grow (array_agg), and so may what lies below: that is why it may be twice as much.
@@ -132,8 +133,8 @@ impl<'s> Aggregation<'s> {
         self.calls.iter().map(|call| call.function.start()).collect()
     }
 
-    fn pack_keys(&self, file: &File<'_>, to: &mut Vec<u8>) {
-        pack(self.groups.iter().map(|(_, register)| file[*register as usize]), to);
+    fn pack_keys(&self, file: &File<'_>, to: &mut Vec<u8>) -> Result<(), SqlError> {
+        pack(self.groups.iter().map(|(_, register)| file[*register as usize]), to)
     }
 
     fn unpack_keys<'x>(
@@ -247,7 +248,7 @@ impl<'s> Aggregation<'s> {
                     }
                     let last = last.get_or_insert_default();
                     last.clear();
-                    last.extend_from_slice(key);
+                    work::put(key, last)?;
                     keys.clear();
                     states = self.start();
                 }
@@ -256,7 +257,7 @@ impl<'s> Aggregation<'s> {
                     let file = own.file(file);
                     let rest = self.unpack_keys(row, file, &own.bump)?;
                     if keys.is_empty() {
-                        keys.extend_from_slice(&row[..row.len() - rest.len()]);
+                        work::put(&row[..row.len() - rest.len()], &mut keys)?;
                     }
                     unpack_registers(self.keep, rest, file, &own.bump)?;
                     self.feed(cx, (0, &mut states), &mut kept, file, own)?;
@@ -281,7 +282,7 @@ impl Kept<'_, '_> {
         let Some((seen, memory)) = &mut self.seen else { return Ok(false) };
         let len = key.len();
         encode_all(arguments, key)?;
-        let known = seen.see(key, memory) == Sight::Known;
+        let known = seen.see(key, memory)? == Sight::Known;
         key.truncate(len);
         Ok(known)
     }
@@ -310,8 +311,8 @@ impl Feed {
         if let Some(sorted) = &mut self.sorted
             && let Some((key, row)) = sorted.next()?
         {
-            self.key.extend_from_slice(key);
-            self.row.extend_from_slice(row);
+            work::put(key, &mut self.key)?;
+            work::put(row, &mut self.row)?;
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
+use crate::work::{self, PacedState};
 
 /// Operators of tables that may be in the making at once, one for the other.
 const MAX_LAZY: u32 = 200;
@@ -41,7 +42,7 @@ struct Made {
     /// No further round gives rows.
     ended: bool,
     /// The keys of all rows of a UNION. Every round asks for them, so these stay in memory.
-    seen: HashSet<Box<[u8]>>,
+    seen: HashSet<Box<[u8]>, PacedState>,
 }
 
 /// Runs a body that reads common tables.
@@ -54,7 +55,7 @@ pub(super) fn with<'s, 'x>(
 ) -> Result<Flow, SqlError> {
     let before = cx.common.len();
     for table in tables {
-        let (rows, seen) = (Rows::new(cx.work_mem()), HashSet::new());
+        let (rows, seen) = (Rows::new(cx.work_mem()), HashSet::default());
         let made = RefCell::new(Made { rows, round: Default::default(), begun: false, ended: false, seen });
         let common = Rc::new(Common { table, made });
         cx.common.push(Rc::clone(&common));
@@ -169,7 +170,7 @@ impl<'s> Common<'s> {
                 row.clear();
                 // A copy, since rows may be appended while the row is handed on.
                 match reader.next(&self.made.borrow().rows)? {
-                    Some(bytes) => row.extend_from_slice(bytes),
+                    Some(bytes) => work::put(bytes, &mut row)?,
                     None => break,
                 }
                 let flow = give(

@@ -80,7 +80,7 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<St
             continue;
         }
         let bump = bumpalo::Bump::new();
-        let shown = shown(cx, wide::fetch(cx.txn, table, (at, *value), &bump)?, column.type_);
+        let shown = shown(cx, wide::fetch(cx.txn, table, (at, *value), &bump)?, column.type_)?;
         match shown.char_indices().nth(LONGEST) {
             Some((end, _)) => {
                 line.push_str(&shown[..end]);
@@ -94,10 +94,13 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<St
 }
 
 /// A value as text, for messages.
-pub(super) fn shown(cx: &Executor<'_>, value: Datum<'_>, type_: crate::types::Type) -> String {
-    let mut bytes = Vec::new();
-    text::write(value, type_, cx.environment, &mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+pub(super) fn shown(
+    cx: &Executor<'_>,
+    value: Datum<'_>,
+    type_: crate::types::Type,
+) -> Result<String, SqlError> {
+    let bytes = text::to_bytes(value, type_, cx.environment)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// "Key (a, b)=(1, 2)", for messages.
@@ -106,15 +109,15 @@ pub(super) fn shown_key(
     table: &Table,
     columns: impl Iterator<Item = u32>,
     row: &[Datum<'_>],
-) -> String {
+) -> Result<String, SqlError> {
     let (mut names, mut values) = (Vec::new(), Vec::new());
     for column in columns {
         let definition = &table.columns[column as usize];
         names.push(definition.name.as_str());
         let value = row[column as usize];
-        values.push(if value.is_null() { "null".to_owned() } else { shown(cx, value, definition.type_) });
+        values.push(if value.is_null() { "null".to_owned() } else { shown(cx, value, definition.type_)? });
     }
-    format!("Key ({})=({})", names.join(", "), values.join(", "))
+    Ok(format!("Key ({})=({})", names.join(", "), values.join(", ")))
 }
 
 /// 23505 with PostgreSQL's words.
@@ -127,7 +130,10 @@ pub(super) fn unique_violation(
     row: &[Datum<'_>],
 ) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    let key = shown_key(cx, table, parts.map(|part| part.column), row);
+    let key = match shown_key(cx, table, parts.map(|part| part.column), row) {
+        Ok(key) => key,
+        Err(error) => return error,
+    };
     in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
         .with_detail(format!("{key} already exists."))
         .with_constraint(name)

@@ -67,6 +67,12 @@ impl SqlError {
     pub fn interrupted(by: Interrupted) -> SqlError {
         from_interrupt(by.0)
     }
+
+    /// The error for work that ended early.
+    #[must_use]
+    pub fn stopped(stopped: runtime::work::Stopped) -> SqlError {
+        crate::work::stopped(stopped)
+    }
 }
 
 /// 53200, with what the session may hold.

@@ -15,6 +15,7 @@ use txn::{InsertOutcome, Load, Loaded};
 use super::{Executor, from_txn};
 use crate::error::SqlError;
 use crate::spill::Sorter;
+use crate::work;
 
 /// Bytes of entries that decide whether they come in order.
 const PROBE: usize = 1 << 20;
@@ -65,7 +66,7 @@ impl<'s> TreeFill<'s> {
                 Loaded::OutOfOrder => {}
             }
         }
-        self.sorter.push(key, |to| to.extend_from_slice(payload))?;
+        self.sorter.push(key, |to| work::put(payload, to))?;
         if self.ascending && self.load.is_none() {
             self.ascending = self.come == 0 || self.last.as_slice() < key;
             self.last.clear();

@@ -5,16 +5,18 @@
 //! at once, so the rows come in the order of the input altogether.
 
 use hashbrown::HashSet;
+use runtime::work::STRIDE;
 
 use super::memory::{give, unpack_registers, used};
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::SqlError;
 use crate::plan::Reg;
 use crate::spill::Sorter;
+use crate::work::{self, PacedState};
 
 /// Keys remembered as long as there is room.
 pub(super) struct Seen<'b> {
-    keys: HashSet<&'b [u8]>,
+    keys: HashSet<&'b [u8], PacedState>,
     room: usize,
     full: bool,
 }
@@ -32,7 +34,7 @@ pub(super) enum Sight {
 
 impl<'b> Seen<'b> {
     pub fn new(room: usize) -> Seen<'b> {
-        Seen { keys: HashSet::new(), room, full: false }
+        Seen { keys: HashSet::default(), room, full: false }
     }
 
     /// Whether the key is remembered.
@@ -41,17 +43,21 @@ impl<'b> Seen<'b> {
     }
 
     /// Whether the key was seen; remembers it, in an arena of its own for all keys.
-    pub fn see(&mut self, key: &[u8], memory: &'b Arena<'_>) -> Sight {
+    pub fn see(&mut self, key: &[u8], memory: &'b Arena<'_>) -> Result<Sight, SqlError> {
         if self.full {
-            return if self.keys.contains(key) { Sight::Known } else { Sight::NoRoom };
+            return Ok(if self.keys.contains(key) { Sight::Known } else { Sight::NoRoom });
         }
         let before = self.keys.len();
-        self.keys.get_or_insert_with(key, |key| crate::work::bytes_in(key, &memory.bump));
+        if key.len() <= STRIDE {
+            self.keys.get_or_insert_with(key, |key| memory.bump.alloc_slice_copy(key));
+        } else if !self.keys.contains(key) {
+            self.keys.insert(work::bytes_in(key, &memory.bump)?);
+        }
         if self.keys.len() == before {
-            return Sight::Known;
+            return Ok(Sight::Known);
         }
         self.full = used(&memory.bump) + self.keys.capacity() * size_of::<&[u8]>() > self.room;
-        Sight::New
+        Ok(Sight::New)
     }
 }
 
@@ -75,9 +81,9 @@ impl<'s, 'b> Firsts<'s, 'b> {
         cx: &Executor<'s>,
         key: &[u8],
         memory: &'b Arena<'_>,
-        pack: impl FnOnce(&mut Vec<u8>),
+        pack: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<bool, SqlError> {
-        match self.seen.see(key, memory) {
+        match self.seen.see(key, memory)? {
             Sight::New => Ok(true),
             Sight::Known => Ok(false),
             Sight::NoRoom => {
@@ -85,7 +91,7 @@ impl<'s, 'b> Firsts<'s, 'b> {
                 *number += 1;
                 sorter.push(key, |to| {
                     to.extend_from_slice(&number.to_be_bytes());
-                    pack(to);
+                    pack(to)
                 })?;
                 Ok(false)
             }
@@ -116,9 +122,9 @@ impl<'s> Late<'s> {
             }
             any = true;
             last.clear();
-            last.extend_from_slice(key);
+            work::put(key, &mut last)?;
             let (number, row) = row.split_at(size_of::<u64>());
-            by_number.push(number, |to| to.extend_from_slice(row))?;
+            by_number.push(number, |to| work::put(row, to))?;
         }
         drop(by_key);
         let mut rows = by_number.finish()?;

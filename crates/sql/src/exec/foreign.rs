@@ -50,7 +50,7 @@ pub(super) fn row_inserted(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_
     }
     let child = known(cx, table)?;
     for (at, key) in table.foreign_keys.iter().enumerate() {
-        need_parent(cx, &child, at, key, row);
+        need_parent(cx, &child, at, key, row)?;
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub(super) fn row_changed(
     for (at, key) in table.foreign_keys.iter().enumerate() {
         if !same(key.columns.iter(), old, new)? {
             let child = known(cx, table)?;
-            need_parent(cx, &child, at, key, new);
+            need_parent(cx, &child, at, key, new)?;
         }
     }
     parent_gone(cx, table, old, Some(new))
@@ -82,14 +82,21 @@ fn known(cx: &Executor<'_>, table: &Table) -> Result<Arc<Table>, SqlError> {
     cx.catalog.table(table.oid).cloned().ok_or_else(|| SqlError::internal("a table without definition"))
 }
 
-fn need_parent(cx: &mut Executor<'_>, child: &Arc<Table>, at: usize, key: &ForeignKey, row: &[Datum<'_>]) {
+fn need_parent(
+    cx: &mut Executor<'_>,
+    child: &Arc<Table>,
+    at: usize,
+    key: &ForeignKey,
+    row: &[Datum<'_>],
+) -> Result<(), SqlError> {
     let values = key.columns.iter().map(|column| row[*column as usize]);
     // MATCH SIMPLE: any NULL satisfies the constraint.
     if values.clone().any(|value| value.is_null()) {
-        return;
+        return Ok(());
     }
-    let values = values.map(|value| value.to_value()).collect();
+    let values = values.map(|value| value.to_value()).collect::<Result<_, _>>()?;
     cx.pending.push(Pending::Parent { child: Arc::clone(child), key: at, values });
+    Ok(())
 }
 
 fn parent_gone(
@@ -107,14 +114,14 @@ fn parent_gone(
         {
             continue;
         }
-        let values = |row: &[Datum<'_>]| -> Vec<Value> {
+        let values = |row: &[Datum<'_>]| -> Result<Vec<Value>, SqlError> {
             key.parent_columns.iter().map(|column| row[*column as usize].to_value()).collect()
         };
-        let old = values(old);
+        let old = values(old)?;
         if old.iter().any(|value| matches!(value, Value::Null)) {
             continue;
         }
-        let new = new.map(values);
+        let new = new.map(values).transpose()?;
         cx.pending.push(Pending::Children { child: Arc::clone(child), key: reference.key, old, new });
     }
     Ok(())
@@ -388,7 +395,7 @@ fn forbid(
     for (column, value) in key.parent_columns.iter().zip(old) {
         shown[*column as usize] = value.datum();
     }
-    let shown = shown_key(cx, parent, key.parent_columns.iter().copied(), &shown);
+    let shown = shown_key(cx, parent, key.parent_columns.iter().copied(), &shown)?;
     let (code, setting, still) = match restrict {
         true => (SqlState::RESTRICT_VIOLATION, "RESTRICT setting of ", "is referenced"),
         false => (SqlState::FOREIGN_KEY_VIOLATION, "", "is still referenced"),
@@ -452,7 +459,7 @@ fn default_of<'b>(
     let default = crate::planner::default_value(cx.catalog, table, column)?;
     let scratch = Bump::new();
     let mut context = EvalContext { registers: &[], params: &[], arena: &scratch, session: cx.environment };
-    Ok(default.eval(&mut context)?.copy_in(bump))
+    default.eval(&mut context)?.copy_in(bump)
 }
 
 /// CASCADE, SET NULL, SET DEFAULT.

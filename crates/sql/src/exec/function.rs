@@ -120,7 +120,7 @@ impl Producer<'_, '_> {
                 let mut any = false;
                 for (value, array) in row.iter_mut().zip(&*arrays) {
                     if let Some(element) = array.get(*at) {
-                        *value = element.copy_in(&own.bump);
+                        *value = element.copy_in(&own.bump)?;
                         any = true;
                     }
                 }
@@ -135,7 +135,7 @@ impl Producer<'_, '_> {
                 }
             }
             Producer::Once(value) => {
-                row[0] = value.copy_in(&own.bump);
+                row[0] = value.copy_in(&own.bump)?;
                 *self = Producer::Ended;
                 return Ok(true);
             }
@@ -216,7 +216,7 @@ impl<'s> Series<'s> {
             1.. => above?,
             _ => below?,
         };
-        let (next, last, step) = (Some(values[0].to_value()), values[1].to_value(), step.to_value());
+        let (next, last, step) = (Some(values[0].to_value()?), values[1].to_value()?, step.to_value()?);
         let series = Series { environment: cx.environment, params: cx.params, next, last, step, sum, past };
         Ok(Some(series))
     }
@@ -230,7 +230,7 @@ impl<'s> Series<'s> {
             arena: &arena,
             session: self.environment,
         };
-        Ok(expr.eval(&mut context)?.to_value())
+        expr.eval(&mut context)?.to_value()
     }
 
     fn next<'y>(&mut self, row: &mut [Datum<'y>], own: &'y Arena<'_>) -> Result<bool, SqlError> {
@@ -238,7 +238,7 @@ impl<'s> Series<'s> {
         if matches!(self.compute(&self.past, value, &self.last)?, Value::Bool(true)) {
             return Ok(false);
         }
-        row[0] = value.datum().copy_in(&own.bump);
+        row[0] = value.datum().copy_in(&own.bump)?;
         self.next = match self.compute(&self.sum, value, &self.last) {
             Err(error)
                 if error.code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE

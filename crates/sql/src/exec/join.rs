@@ -12,6 +12,7 @@ use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use crate::types::Datum;
+use crate::work::{self, PacedState};
 
 /// For every left row the right side anew.
 pub(super) struct NestedLoop<'s> {
@@ -87,19 +88,20 @@ struct Kept<'b> {
 #[derive(Default)]
 struct Table<'b> {
     rows: Vec<Kept<'b>>,
-    heads: HashMap<&'b [u8], (usize, usize)>,
+    heads: HashMap<&'b [u8], (usize, usize), PacedState>,
 }
 
 impl<'b> Table<'b> {
-    fn insert(&mut self, key: &[u8], row: &'b [Datum<'b>], memory: &'b Arena<'_>) {
+    fn insert(&mut self, key: &[u8], row: &'b [Datum<'b>], memory: &'b Arena<'_>) -> Result<(), SqlError> {
         let at = self.rows.len();
         self.rows.push(Kept { row, next: None, matched: false });
         if let Some((_, last)) = self.heads.get_mut(key) {
             self.rows[*last].next = Some(at);
             *last = at;
         } else {
-            self.heads.insert(memory.bump.alloc_slice_copy(key), (at, at));
+            self.heads.insert(work::bytes_in(key, &memory.bump)?, (at, at));
         }
+        Ok(())
     }
 
     /// Bytes it takes beside its arena.
@@ -183,7 +185,7 @@ impl<'s> HashJoin<'s> {
             } else if let Some(sorter) = &mut sorter {
                 sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
             } else {
-                table.insert(&key, store(self.right_registers, file, &memory.bump), memory);
+                table.insert(&key, store(self.right_registers, file, &memory.bump)?, memory)?;
                 // Not asked for each row, which costs more than keeping a short one.
                 if table.rows.len().is_multiple_of(8) && used(&memory.bump) + table.bytes() > cx.work_mem() {
                     sorter = Some(table.spill(cx)?);
@@ -226,7 +228,7 @@ impl<'s> HashJoin<'s> {
             None => {}
             // The only match uses the left row's scope.
             Some(at) if rows[at].next.is_none() => {
-                copy_all(self.right_registers, rows[at].row, file, &arena.bump);
+                copy_all(self.right_registers, rows[at].row, file, &arena.bump)?;
                 (matched, flow) = self.pair(cx, file, arena, sink)?;
                 rows[at].matched |= matched;
             }

@@ -7,6 +7,7 @@ use super::firsts::{Seen, Sight};
 use super::{Arena, Executor};
 use crate::error::SqlError;
 use crate::spill::{Rows, RowsReader, Sorter};
+use crate::work;
 
 /// Keys of the list from one that is remembered to the next.
 const STRIDE: u64 = 64;
@@ -38,8 +39,8 @@ impl<'b> KeySet<'b> {
         key: &[u8],
         memory: &'b Arena<'_>,
     ) -> Result<(), SqlError> {
-        if self.seen.see(key, memory) == Sight::NoRoom {
-            self.sorter.get_or_insert_with(|| cx.sorter()).push(key, |_| {})?;
+        if self.seen.see(key, memory)? == Sight::NoRoom {
+            self.sorter.get_or_insert_with(|| cx.sorter()).push(key, |_| Ok(()))?;
         }
         Ok(())
     }
@@ -55,11 +56,11 @@ impl<'b> KeySet<'b> {
                 continue;
             }
             if rows.count().is_multiple_of(STRIDE) {
-                fences.push(key.into());
+                fences.push(work::owned_bytes(key)?);
             }
-            rows.push(cx.store(), |to| to.extend_from_slice(key))?;
+            rows.push(cx.store(), |to| work::put(key, to))?;
             last.clear();
-            last.extend_from_slice(key);
+            work::put(key, &mut last)?;
         }
         self.sorted = Some(SortedKeys { rows, reader: RowsReader::default(), fences });
         Ok(())

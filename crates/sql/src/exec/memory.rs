@@ -10,8 +10,16 @@ use crate::spill::{pack, unpack};
 use crate::types::Datum;
 
 /// A copy of the given registers.
-pub(super) fn store<'b>(registers: &[Reg], file: &File<'_>, bump: &'b Bump) -> &'b [Datum<'b>] {
-    bump.alloc_slice_fill_iter(registers.iter().map(|register| file[*register as usize].copy_in(bump)))
+pub(super) fn store<'b>(
+    registers: &[Reg],
+    file: &File<'_>,
+    bump: &'b Bump,
+) -> Result<&'b [Datum<'b>], SqlError> {
+    let row = bump.alloc_slice_fill_copy(registers.len(), Datum::Null);
+    for (value, register) in row.iter_mut().zip(registers) {
+        *value = file[*register as usize].copy_in(bump)?;
+    }
+    Ok(row)
 }
 
 /// Puts a stored row back, which outlives the file.
@@ -22,10 +30,16 @@ pub(super) fn load<'x>(registers: &[Reg], row: &[Datum<'x>], file: &mut File<'x>
 }
 
 /// Puts a copy of a stored row back.
-pub(super) fn copy_all<'x>(registers: &[Reg], row: &[Datum<'_>], file: &mut File<'x>, bump: &'x Bump) {
+pub(super) fn copy_all<'x>(
+    registers: &[Reg],
+    row: &[Datum<'_>],
+    file: &mut File<'x>,
+    bump: &'x Bump,
+) -> Result<(), SqlError> {
     for (register, value) in registers.iter().zip(row) {
-        file[*register as usize] = value.copy_in(bump);
+        file[*register as usize] = value.copy_in(bump)?;
     }
+    Ok(())
 }
 
 /// Bytes used of an arena.
@@ -34,8 +48,8 @@ pub(super) fn used(bump: &Bump) -> usize {
 }
 
 /// Packs the given registers.
-pub(super) fn pack_registers(registers: &[Reg], file: &File<'_>, to: &mut Vec<u8>) {
-    pack(registers.iter().map(|register| file[*register as usize]), to);
+pub(super) fn pack_registers(registers: &[Reg], file: &File<'_>, to: &mut Vec<u8>) -> Result<(), SqlError> {
+    pack(registers.iter().map(|register| file[*register as usize]), to)
 }
 
 /// Puts packed registers back; gives what follows them.

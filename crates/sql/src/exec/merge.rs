@@ -10,6 +10,7 @@ use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::JoinKind;
 use crate::spill::{Rows, RowsReader, Sorted, Sorter};
+use crate::work;
 
 /// Where the results go: to the sink, or first into order.
 struct Out<'j, 's> {
@@ -28,8 +29,8 @@ impl<'s> Out<'_, 's> {
     ) -> Result<Flow, SqlError> {
         let Some(sorter) = &mut self.ordered else { return sink(cx, file, arena) };
         sorter.push(&number.to_be_bytes(), |to| {
-            pack_registers(self.join.left_registers, file, to);
-            pack_registers(self.join.right_registers, file, to);
+            pack_registers(self.join.left_registers, file, to)?;
+            pack_registers(self.join.right_registers, file, to)
         })?;
         Ok(Flow::More)
     }
@@ -55,7 +56,7 @@ impl Group {
         self.any = false;
         if let Some((key, row)) = self.next.take() {
             self.any = true;
-            self.rows.push(cx.store(), |to| to.extend_from_slice(&row))?;
+            self.rows.push(cx.store(), |to| work::put(&row, to))?;
             self.key = key;
         }
         while let Some((key, row)) = right.next()? {
@@ -63,12 +64,12 @@ impl Group {
             if !self.any {
                 self.any = true;
                 self.key.clear();
-                self.key.extend_from_slice(key);
+                work::put(key, &mut self.key)?;
             } else if key != self.key.as_slice() {
-                self.next = Some((key.to_vec(), row.to_vec()));
+                self.next = Some((work::owned_bytes(key)?.into(), work::owned_bytes(row)?.into()));
                 break;
             }
-            self.rows.push(cx.store(), |to| to.extend_from_slice(row))?;
+            self.rows.push(cx.store(), |to| work::put(row, to))?;
         }
         Ok(())
     }
@@ -118,7 +119,7 @@ impl<'j, 's> Merge<'j, 's> {
             if self.join.key(cx, true, file, arena, &mut key)? {
                 left.push(&key, |to| {
                     to.extend_from_slice(&number.to_be_bytes());
-                    pack_registers(self.join.left_registers, file, to);
+                    pack_registers(self.join.left_registers, file, to)
                 })?;
                 return Ok(Flow::More);
             }

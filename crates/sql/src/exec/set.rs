@@ -8,6 +8,7 @@ use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::{Plan, Reg, SetKind};
 use crate::spill::Sorter;
+use crate::work::{self, PacedState};
 
 /// An input and its columns.
 type Side = (Plan, Vec<Reg>);
@@ -124,7 +125,7 @@ impl<'s> SetOperation<'s> {
     ) -> Result<Flow, SqlError> {
         let (late, sorter, flow) = cx.scoped(|cx, memory| {
             let memory = &*memory;
-            let mut counts: HashMap<&[u8], u64> = HashMap::new();
+            let mut counts: HashMap<&[u8], u64, PacedState> = HashMap::default();
             let mut sorter: Option<Sorter<'s>> = None;
             let mut key = Vec::new();
             run(cx, &right.0, file, arena, &mut |cx, file, _| {
@@ -134,10 +135,10 @@ impl<'s> SetOperation<'s> {
                     return Ok(Flow::More);
                 }
                 if let Some(sorter) = &mut sorter {
-                    sorter.push(&key, |to| to.extend_from_slice(&1_u64.to_le_bytes()))?;
+                    sorter.push(&key, |to| work::put(&1_u64.to_le_bytes(), to))?;
                     return Ok(Flow::More);
                 }
-                counts.insert(memory.bump.alloc_slice_copy(&key), 1);
+                counts.insert(work::bytes_in(&key, &memory.bump)?, 1);
                 if used(&memory.bump) + counts.capacity() * size_of::<(&[u8], u64)>() > cx.work_mem() {
                     sorter = Some(cx.sorter());
                 }
@@ -146,7 +147,7 @@ impl<'s> SetOperation<'s> {
             if let Some(mut sorter) = sorter {
                 for (key, count) in counts.drain() {
                     cx.check()?;
-                    sorter.push(key, |to| to.extend_from_slice(&count.to_le_bytes()))?;
+                    sorter.push(key, |to| work::put(&count.to_le_bytes(), to))?;
                 }
                 return Ok((None, Some(sorter), Flow::More));
             }
@@ -166,7 +167,7 @@ impl<'s> SetOperation<'s> {
     fn against<'x>(
         &self,
         cx: &mut Executor<'s>,
-        ((left, registers), counts): (&'s Side, &mut HashMap<&[u8], u64>),
+        ((left, registers), counts): (&'s Side, &mut HashMap<&[u8], u64, PacedState>),
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
@@ -209,7 +210,7 @@ impl<'s> SetOperation<'s> {
             row_key(registers, file, &mut key)?;
             sorter.push(&key, |to| {
                 to.extend_from_slice(&[0; 9]);
-                pack_registers(registers, file, to);
+                pack_registers(registers, file, to)
             })?;
             Ok(Flow::More)
         })?;
@@ -221,7 +222,7 @@ impl<'s> SetOperation<'s> {
                 if last.as_deref() != Some(key) {
                     let buffer = last.get_or_insert_default();
                     buffer.clear();
-                    buffer.extend_from_slice(key);
+                    work::put(key, buffer)?;
                     (count, given) = (0, 0);
                 }
                 let Some((_, row)) = row.split_at_checked(9) else {

@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::spill::{Rows, RowsReader};
-use crate::types::{ArrayBuilder, ArrayRef, Datum};
+use crate::types::{ArrayBuilder, Datum};
 
 /// The parts of a subquery node.
 pub(super) struct Subquery<'s> {
@@ -66,7 +66,7 @@ impl<'s> Subquery<'s> {
                 }
                 let value = match &mut known {
                     Known::Nothing => Datum::Null,
-                    Known::Value(value) => value.copy_in(&arena.bump),
+                    Known::Value(value) => value.copy_in(&arena.bump)?,
                     Known::Keys { keys, null, any } => self.look_up(cx, keys, (*null, *any), file, arena)?,
                     Known::Rows(rows) => self.compare_kept(cx, rows, file)?,
                 };
@@ -103,7 +103,7 @@ impl<'s> Subquery<'s> {
                             "more than one row returned by a subquery used as an expression",
                         ));
                     }
-                    result = Some(cx.eval(value, file, inner)?.copy_in(&arena.bump));
+                    result = Some(cx.eval(value, file, inner)?.copy_in(&arena.bump)?);
                     Ok(Flow::More)
                 })?;
                 Ok(result.unwrap_or(Datum::Null))
@@ -127,10 +127,10 @@ impl<'s> Subquery<'s> {
                 let element = crate::types::element_of(type_.oid).unwrap_or(0);
                 let mut builder = ArrayBuilder::new(element);
                 run(cx, self.subquery, file, arena, &mut |cx, file, inner| {
-                    builder.push(cx.eval(value, file, inner)?);
+                    builder.push(cx.eval(value, file, inner)?)?;
                     Ok(Flow::More)
                 })?;
-                Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), &arena.bump))))
+                builder.array_in(&arena.bump)
             }
         }
     }
@@ -144,7 +144,7 @@ impl<'s> Subquery<'s> {
         memory: &'b Arena<'s>,
     ) -> Result<Known<'b>, SqlError> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
-            return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)));
+            return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)?));
         };
         // Of several columns a NULL in one decides nothing while another differs: those are compared row by row.
         let Some([pair]) = hash.as_deref() else {

@@ -14,6 +14,7 @@ use crate::functions::Accumulator;
 use crate::plan::{Plan, Reg, SortKey, WindowCall, WindowFunction};
 use crate::spill::{Rows, RowsReader, Sorted, pack, unpack};
 use crate::types::{Datum, Value};
+use crate::work;
 
 /// The parts of a window node.
 pub(super) struct Window<'s> {
@@ -76,11 +77,11 @@ impl<'s> Window<'s> {
             }
             let new_peers = rows.count() == 0 || key != last.as_slice();
             rows.push(cx.store(), |to| {
-                pack([Datum::Bool(new_peers)].into_iter(), to);
-                to.extend_from_slice(row);
+                pack([Datum::Bool(new_peers)].into_iter(), to)?;
+                work::put(row, to)
             })?;
             last.clear();
-            last.extend_from_slice(key);
+            work::put(key, &mut last)?;
             last_partition = partition;
         }
         if rows.count() > 0 { self.give(cx, &rows, file, sink) } else { Ok(Flow::More) }
@@ -105,10 +106,10 @@ impl<'s> Window<'s> {
             payload.extend_from_slice(&(key.len() as u32).to_le_bytes());
             sort_key(cx, self.order, file, arena, &mut key)?;
             for argument in self.calls.iter().flat_map(|call| &call.arguments) {
-                pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload);
+                pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
             }
-            pack_registers(self.keep, file, &mut payload);
-            sorter.push(&key, |to| to.extend_from_slice(&payload))?;
+            pack_registers(self.keep, file, &mut payload)?;
+            sorter.push(&key, |to| work::put(&payload, to))?;
             Ok(Flow::More)
         })?;
         sorter.finish()
@@ -200,7 +201,7 @@ impl<'s> Window<'s> {
         walk.peers = (first, end);
         for (value, state) in walk.values.iter_mut().zip(&walk.aggregates) {
             if let Some(state) = state {
-                *value = state.finish(&own.bump)?.to_value();
+                *value = state.finish(&own.bump)?.to_value()?;
             }
         }
         own.bump.reset();
@@ -259,7 +260,7 @@ impl<'s> Window<'s> {
                     None => arguments.get(2).copied().unwrap_or(Datum::Null),
                 }
             }
-            WindowFunction::Aggregate(_) => walk.values[number].datum_in(arena).copy_in(arena),
+            WindowFunction::Aggregate(_) => walk.values[number].datum_in(arena).copy_in(arena)?,
         })
     }
 
@@ -278,6 +279,6 @@ impl<'s> Window<'s> {
         for _ in 0..=before {
             unpack(&mut row, &scratch)?;
         }
-        Ok(unpack(&mut row, &scratch)?.copy_in(arena))
+        unpack(&mut row, &scratch)?.copy_in(arena)
     }
 }

@@ -138,6 +138,13 @@ fn unrecognized(name: &str) -> SqlError {
 #[derive(Default)]
 pub(crate) struct NoSession(Settings);
 
+impl NoSession {
+    /// No session but for these settings.
+    pub fn with(settings: Settings) -> NoSession {
+        NoSession(settings)
+    }
+}
+
 impl Environment for NoSession {
     fn settings(&self) -> &Settings {
         &self.0

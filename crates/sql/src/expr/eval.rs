@@ -10,7 +10,9 @@ use crate::error::{SqlError, SqlState};
 use crate::functions::{Comparison, Fast, Function};
 use crate::memory;
 use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, compare, length, registry, text};
+use crate::types::{
+    ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, binary, compare, length, registry, text,
+};
 
 /// Arguments kept on the stack; longer lists go to the arena.
 const INLINE: usize = 4;
@@ -238,11 +240,11 @@ pub fn convert<'a>(
         CastPath::Relabel => return Ok(value),
         CastPath::Length => value,
         CastPath::Function(function) => call_function(function, &[value], context)?,
-        CastPath::Output => Datum::Text(output(value, from, context)),
+        CastPath::Output => Datum::Text(output(value, from, context)?),
         CastPath::Input => {
             let input = match value {
                 Datum::Text(input) | Datum::Padded(input) => input,
-                other => output(other, from, context),
+                other => output(other, from, context)?,
             };
             // The length is applied below: a cast cuts where an input refuses.
             let plain = if explicit { Type::new(to.oid) } else { to };
@@ -260,23 +262,21 @@ pub fn convert<'a>(
                     item
                 } else {
                     convert(element, item, from_element, to_element, explicit, context)?
-                });
+                })?;
             }
-            return Ok(Datum::Array(ArrayRef(crate::work::bytes_in(
-                &builder.finish_with(&array.shape()),
-                context.arena,
-            ))));
+            return builder.array_with_in(&array.shape(), context.arena);
         }
     };
     length::apply(converted, to, explicit, context.arena)
 }
 
 /// A value's text in the arena.
-pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> &'a str {
+pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> Result<&'a str, SqlError> {
     if let Datum::Text(text) | Datum::Padded(text) = value {
-        return text;
+        return Ok(text);
     }
-    crate::work::text_in(&text::to_string(value, ty, context.session), context.arena)
+    let bytes = text::to_bytes(value, ty, context.session)?;
+    crate::work::text_in(binary::utf8(&bytes)?, context.arena)
 }
 
 impl Quantified {
@@ -337,9 +337,9 @@ fn eval_array<'a>(
     let nested = elements.first().is_some_and(|element| element.type_().oid == ty.oid);
     if !nested {
         for element in elements {
-            builder.push(element.eval(context)?);
+            builder.push(element.eval(context)?)?;
         }
-        return Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), context.arena))));
+        return builder.array_in(context.arena);
     }
     // The shape of each sub-array; NULL counts as an empty one.
     let mut inner: Option<Vec<(i32, i32)>> = None;
@@ -356,21 +356,19 @@ fn eval_array<'a>(
             ));
         }
         if let Some(array) = array {
-            array.iter().for_each(|value| builder.push(value));
+            array.iter().try_for_each(|value| builder.push(value))?;
         }
     }
     let inner = inner.unwrap_or_default();
-    let bytes = if inner.is_empty() {
-        builder.finish()
-    } else {
-        if inner.len() >= MAX_DIMENSIONS {
-            return Err(too_many_dimensions(inner.len() + 1));
-        }
-        let mut dimensions = vec![(elements.len() as i32, 1)];
-        dimensions.extend(inner);
-        builder.finish_with(&dimensions)
-    };
-    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&bytes, context.arena))))
+    if inner.is_empty() {
+        return builder.array_in(context.arena);
+    }
+    if inner.len() >= MAX_DIMENSIONS {
+        return Err(too_many_dimensions(inner.len() + 1));
+    }
+    let mut dimensions = vec![(elements.len() as i32, 1)];
+    dimensions.extend(inner);
+    builder.array_with_in(&dimensions, context.arena)
 }
 
 fn eval_row<'a>(fields: &'a [Expr], context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {

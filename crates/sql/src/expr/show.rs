@@ -91,13 +91,15 @@ impl Show<'_> {
     /// A constant: bare where SQL would read it as of its type, else quoted and cast.
     fn constant(&self, value: &Value, type_: Type) -> String {
         let arena = Bump::new();
-        let mut bytes = Vec::new();
-        match value {
+        let bytes = match value {
             Value::Null => return format!("NULL::{type_}"),
             Value::Bool(value) => return value.to_string(),
-            _ => text::write(value.datum_in(&arena), type_, self.session, &mut bytes),
-        }
-        let shown = String::from_utf8_lossy(&bytes);
+            // Without safe points: there is nobody to tell that it was interrupted.
+            _ => runtime::work::within(usize::MAX - 1, || {
+                text::to_bytes(value.datum_in(&arena), type_, self.session)
+            }),
+        };
+        let shown = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
         let bare = match type_.oid {
             oid::INT4 => !shown.starts_with('-'),
             oid::NUMERIC => shown.contains('.') && !shown.starts_with('-'),

@@ -13,7 +13,8 @@ use crate::expr::Expr;
 use crate::memory;
 use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::numeric::{Numeric, Operation, combine_small, store_small};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Interval, Type, Value, compare, oid, registry};
+use crate::types::{ArrayBuilder, Datum, Interval, Type, Value, compare, oid, registry};
+use crate::work;
 
 /// An aggregate function, bound to its argument types.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -329,7 +330,7 @@ impl Accumulator {
                     || if self.kind == Kind::Max { order.is_gt() } else { order.is_lt() }
                     || order.is_eq() && differs;
                 if better {
-                    *best = value.to_value();
+                    *best = value.to_value()?;
                 }
             }
             State::Bool(all) => match (value, self.kind) {
@@ -347,24 +348,24 @@ impl Accumulator {
             }
             State::Text(text) => {
                 if let (true, Some(Datum::Text(delimiter))) = (self.count > 1, arguments.get(1)) {
-                    text.push_str(delimiter);
+                    work::push(text, delimiter)?;
                 }
                 if let Datum::Text(value) = value {
-                    text.push_str(value);
+                    work::push(text, value)?;
                 }
                 bounded(text.len())?;
             }
             State::Bytes(bytes) => {
                 if let (true, Some(Datum::Bytea(delimiter))) = (self.count > 1, arguments.get(1)) {
-                    bytes.extend_from_slice(delimiter);
+                    work::put(delimiter, bytes)?;
                 }
                 if let Datum::Bytea(value) = value {
-                    bytes.extend_from_slice(value);
+                    work::put(value, bytes)?;
                 }
                 bounded(bytes.len())?;
             }
             State::Array(builder) => {
-                builder.push(value);
+                builder.push(value)?;
                 bounded(builder.size())?;
             }
             State::Arrays(builder, shape) => add_array(builder, shape, value, self.count == 1)?,
@@ -410,7 +411,8 @@ impl Accumulator {
                 Ok(Datum::Interval(sum.divide(self.count as f64)?))
             }
             State::Interval(sum) => Ok(Datum::Interval(*sum)),
-            State::Best(best) => Ok(copy_in(best, arena)),
+            // The state may go before the result.
+            State::Best(best) => best.datum().copy_in(arena),
             State::Bool(value) => Ok(Datum::Bool(*value)),
             State::Bits(bits) => Ok(match self.result {
                 oid::INT2 => Datum::Int2(*bits as i16),
@@ -419,21 +421,21 @@ impl Accumulator {
             }),
             State::Text(text) => {
                 memory::ask(text.len())?;
-                Ok(Datum::Text(crate::work::text_in(text, arena)))
+                work::text_in(text, arena).map(Datum::Text)
             }
             State::Bytes(bytes) => {
                 memory::ask(bytes.len())?;
-                Ok(Datum::Bytea(crate::work::bytes_in(bytes, arena)))
+                work::bytes_in(bytes, arena).map(Datum::Bytea)
             }
             State::Array(builder) => {
-                memory::ask(2 * builder.size())?;
-                Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
+                memory::ask(builder.size())?;
+                builder.array_in(arena)
             }
             State::Arrays(builder, shape) => {
-                memory::ask(2 * builder.size())?;
+                memory::ask(builder.size())?;
                 let count = i32::try_from(self.count).map_err(|_| out_of_range("integer"))?;
                 let shape: Vec<(i32, i32)> = [(count, 1)].into_iter().chain(shape.iter().copied()).collect();
-                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&shape)))))
+                builder.array_with_in(&shape, arena)
             }
         }
     }
@@ -515,8 +517,8 @@ fn add_array(
         return refused("cannot accumulate arrays of different dimensionality");
     }
     for element in array.iter() {
-        builder.push(element);
-        crate::work::tick(16)?;
+        builder.push(element)?;
+        work::tick(16)?;
     }
     bounded(builder.size())
 }
@@ -551,9 +553,4 @@ fn variance(
         Numeric::Finite(variance) if root => Numeric::Finite(variance.root(variance.scale)),
         other => other,
     })
-}
-
-/// A copy whose memory is the arena's: the state may go before the result.
-fn copy_in<'a>(value: &Value, arena: &'a Bump) -> Datum<'a> {
-    value.datum().copy_in(arena)
 }

@@ -68,8 +68,8 @@ pub(super) fn interval(value: Datum<'_>) -> Result<Interval> {
 }
 
 /// A text result.
-pub(super) fn give_text<'a>(text: &str, arena: &'a Bump) -> Datum<'a> {
-    Datum::Text(crate::work::texts_in(&[text], arena))
+pub(super) fn give_text<'a>(text: &str, arena: &'a Bump) -> Result<Datum<'a>> {
+    crate::work::text_in(text, arena).map(Datum::Text)
 }
 
 /// A numeric result.

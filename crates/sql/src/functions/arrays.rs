@@ -4,7 +4,7 @@ use super::arguments::{array, give_text, int, text};
 use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, compare, oid, text as type_text};
+use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, binary, compare, oid, text as type_text};
 use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -23,10 +23,10 @@ fn rebuilt<'a>(
     let mut builder = ArrayBuilder::new(element);
     for value in values {
         let before = builder.size();
-        builder.push(value);
+        builder.push(value)?;
         work::tick(builder.size() - before + 16)?;
     }
-    Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), cx.arena))))
+    builder.array_in(cx.arena)
 }
 
 /// The first element that equals a value which is not NULL. Counts its work.
@@ -69,14 +69,13 @@ fn shaped<'a>(builder: &ArrayBuilder, shape: &[(i32, i32)], cx: &EvalContext<'a,
         let message = format!("array lower bound is too large: {lower}");
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
-    let bytes = if builder.is_empty() { builder.finish() } else { builder.finish_with(shape) };
-    Ok(Datum::Array(ArrayRef(work::bytes_in(&bytes, cx.arena))))
+    builder.array_with_in(if builder.is_empty() { &[] } else { shape }, cx.arena)
 }
 
 fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Datum<'a>>) -> Result<()> {
     for value in values {
         let before = builder.size();
-        builder.push(value);
+        builder.push(value)?;
         work::tick(builder.size() - before + 16)?;
     }
     Ok(())
@@ -196,7 +195,7 @@ fn positions<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<
     for (at, value) in (lower..).zip(list.iter()) {
         work::tick(16)?;
         if compare(value, a[1]).is_eq() {
-            builder.push(Datum::Int4(at));
+            builder.push(Datum::Int4(at))?;
         }
     }
     shaped(&builder, &[(builder.len() as i32, 1)], cx)
@@ -233,7 +232,7 @@ fn bounds<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>
     }
     let shown: String =
         shape.iter().map(|(length, lower)| format!("[{lower}:{}]", lower + (length - 1))).collect();
-    Ok(give_text(&shown, cx.arena))
+    give_text(&shown, cx.arena)
 }
 
 /// The subscripts of a dimension.
@@ -265,14 +264,12 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
         match null {
             Some(null) if value.is_null() => work::push(&mut out, null)?,
             _ => {
-                work::push(
-                    &mut out,
-                    &type_text::to_string(value, Type::new(list.element_type()), cx.session),
-                )?;
+                let shown = type_text::to_bytes(value, Type::new(list.element_type()), cx.session)?;
+                work::push(&mut out, binary::utf8(&shown)?)?;
             }
         }
     }
-    Ok(give_text(&out, cx.arena))
+    give_text(&out, cx.arena)
 }
 
 fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> Result<bool> {

@@ -257,7 +257,7 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
     };
     let value = text::parse(literal, plain, &session, &arena)?;
     let value = types::length::apply(value, to, context == Explicit, &arena)?;
-    Ok(Some(value.to_value()))
+    value.to_value().map(Some)
 }
 
 /// How much a cast's result may change.

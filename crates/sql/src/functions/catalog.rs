@@ -3,7 +3,7 @@
 use super::arguments::{boolean, give_text, int, text};
 use super::{Function, func};
 use crate::error::{SqlError, SqlState};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, oid, registry};
+use crate::types::{ArrayBuilder, Datum, Type, oid, registry};
 
 const TEXT: u32 = oid::TEXT;
 const OID: u32 = oid::OID;
@@ -30,41 +30,40 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("version", &[], TEXT, |_, _| Ok(Datum::Text(VERSION))).stable(),
     func("current_setting", &[TEXT], TEXT, |cx, a| {
         let name = text(a[0])?;
-        Ok(give_text(&setting(name, cx.session.setting(name))?, cx.arena))
+        give_text(&setting(name, cx.session.setting(name))?, cx.arena)
     })
     .stable(),
     func("current_setting", &[TEXT, oid::BOOL], TEXT, |cx, a| {
         let name = text(a[0])?;
         match cx.session.setting(name) {
             None if boolean(a[1])? => Ok(Datum::Null),
-            found => Ok(give_text(&setting(name, found)?, cx.arena)),
+            found => give_text(&setting(name, found)?, cx.arena),
         }
     })
     .stable(),
     func("set_config", &[TEXT, TEXT, oid::BOOL], TEXT, |cx, a| {
         let value = cx.session.set_setting(text(a[0])?, text(a[1])?, boolean(a[2])?)?;
-        Ok(give_text(&value, cx.arena))
+        give_text(&value, cx.arena)
     })
     .volatile(),
-    func("current_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena)))
+    func("current_user", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),
+    func("user", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),
+    func("current_role", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),
+    func("session_user", &[], oid::NAME, |cx, _| give_text(&cx.session.session_user(), cx.arena)).stable(),
+    func("current_database", &[], oid::NAME, |cx, _| give_text(&cx.session.current_database(), cx.arena))
         .stable(),
-    func("user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena))).stable(),
-    func("current_role", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_user(), cx.arena)))
-        .stable(),
-    func("session_user", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.session_user(), cx.arena)))
-        .stable(),
-    func("current_database", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena)))
-        .stable(),
-    func("current_catalog", &[], oid::NAME, |cx, _| Ok(give_text(&cx.session.current_database(), cx.arena)))
+    func("current_catalog", &[], oid::NAME, |cx, _| give_text(&cx.session.current_database(), cx.arena))
         .stable(),
     func("current_schema", &[], oid::NAME, |cx, _| {
-        Ok(cx.session.current_schema().map_or(Datum::Null, |name| give_text(&name, cx.arena)))
+        cx.session.current_schema().map_or(Ok(Datum::Null), |name| give_text(&name, cx.arena))
     })
     .stable(),
     func("current_schemas", &[oid::BOOL], oid::NAME_ARRAY, |cx, a| {
         let mut builder = ArrayBuilder::new(oid::NAME);
-        cx.session.current_schemas(boolean(a[0])?).iter().for_each(|name| builder.push(Datum::Text(name)));
-        Ok(Datum::Array(ArrayRef(cx.arena.alloc_slice_copy(&builder.finish()))))
+        for name in &cx.session.current_schemas(boolean(a[0])?) {
+            builder.push(Datum::Text(name))?;
+        }
+        builder.array_in(cx.arena)
     })
     .stable(),
     func("pg_backend_pid", &[], I4, |cx, _| Ok(Datum::Int4(cx.session.backend_pid()))).stable(),
@@ -77,7 +76,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(match registry::info(type_oid) {
             // Without a length, bpchar's own name is told apart only when no modifier was asked for.
             Some(_) if type_oid == oid::BPCHAR && a[1].is_null() => Datum::Text("character"),
-            Some(_) => give_text(&Type::with_modifier(type_oid, modifier).to_string(), cx.arena),
+            Some(_) => give_text(&Type::with_modifier(type_oid, modifier).to_string(), cx.arena)?,
             None => Datum::Text("???"),
         })
     })

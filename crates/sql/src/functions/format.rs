@@ -1,8 +1,7 @@
 //! format(): %s, %I and %L with positions, widths and the flag for padding on the right.
 
 use super::arguments::{invalid, text};
-use super::strings::quote_literal;
-use crate::catalog::pg_catalog::quoted;
+use super::strings::{quote_ident, quote_literal};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::text::parse_integer;
@@ -130,7 +129,7 @@ pub(super) fn format_text(a: &[Datum<'_>]) -> Result<String> {
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            'I' => padded(&mut out, &quoted(text(value)?), &found)?,
+            'I' => padded(&mut out, &quote_ident(text(value)?)?, &found)?,
             _ if value.is_null() => padded(&mut out, "NULL", &found)?,
             _ => padded(&mut out, &quote_literal(text(value)?)?, &found)?,
         }
@@ -142,7 +141,7 @@ pub(super) fn format_text(a: &[Datum<'_>]) -> Result<String> {
 fn padded(out: &mut String, value: &str, found: &Specifier) -> Result<()> {
     let left = found.left || found.width < 0;
     let width = usize::try_from(found.width.unsigned_abs()).unwrap_or(usize::MAX);
-    let missing = width.saturating_sub(value.chars().count());
+    let missing = width.saturating_sub(work::count_characters(value)?);
     super::strings::bounded(out.len().saturating_add(value.len()).saturating_add(missing))?;
     let fill = |out: &mut String| -> Result<()> {
         let mut rest = missing;

@@ -9,13 +9,13 @@ use crate::expr::Expr;
 use crate::types::{self, Datum, Type, Value, oid};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    func("to_json", &[oid::TEXT], oid::JSON, |cx, a| Ok(give_text(&quoted(text(a[0])?)?, cx.arena))),
+    func("to_json", &[oid::TEXT], oid::JSON, |cx, a| give_text(&quoted(text(a[0])?)?, cx.arena)),
     func(KEY, &[oid::TEXT], oid::JSON, |cx, a| match a[0] {
         Datum::Null => {
             let message = "null value not allowed for object key";
             Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
         }
-        key => Ok(give_text(&quoted(text(key)?)?, cx.arena)),
+        key => give_text(&quoted(text(key)?)?, cx.arena),
     })
     .lax(),
 ];

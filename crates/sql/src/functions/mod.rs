@@ -18,6 +18,7 @@ mod casts;
 mod catalog;
 mod convert;
 mod datetimes;
+mod encodings;
 mod format;
 mod json;
 mod maths;

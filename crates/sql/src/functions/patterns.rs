@@ -232,13 +232,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     regexp!("nameicregexne", "!~*", oid::NAME, |t, p| !regexes::is_match(t, p, "i")?),
     regexp!("bpcharicregexne", "!~*", oid::BPCHAR, |t, p| !regexes::is_match(t, p, "i")?),
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena))
+        give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena)
     }),
     func("similar_to_escape", &[TEXT], TEXT, |cx, a| {
-        Ok(give_text(&similar::whole(text(a[0])?, "\\")?, cx.arena))
+        give_text(&similar::whole(text(a[0])?, "\\")?, cx.arena)
     }),
     func("similar_to_escape", &[TEXT, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&similar::whole(text(a[0])?, text(a[1])?)?, cx.arena))
+        give_text(&similar::whole(text(a[0])?, text(a[1])?)?, cx.arena)
     }),
     func("like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(like(text(a[0])?, text(a[1])?)?))),
 ];

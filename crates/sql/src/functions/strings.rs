@@ -1,13 +1,13 @@
 //! Strings and byte strings.
 
 use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
+use super::encodings::{decode, encode};
 use super::format::format_text;
 use super::{Function, func};
 use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
 use crate::memory;
-use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+use crate::types::{ArrayBuilder, Datum, oid};
 use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -93,7 +93,7 @@ fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) ->
         missing -= whole;
     }
     work::push(&mut padding, slice(fill, 1, Some(missing as i64))?)?;
-    Ok(Datum::Text(work::texts_in(&if left { [&padding, input] } else { [input, &padding] }, arena)))
+    work::texts_in(&if left { [&padding, input] } else { [input, &padding] }, arena).map(Datum::Text)
 }
 
 /// Characters with a mapping to one character each, as PostgreSQL maps them.
@@ -124,10 +124,8 @@ fn overlay<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
         Some(length) => int(*length)?,
         None => work::count_characters(new)? as i64,
     };
-    Ok(Datum::Text(work::texts_in(
-        &[slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?],
-        arena,
-    )))
+    let parts = [slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?];
+    work::texts_in(&parts, arena).map(Datum::Text)
 }
 
 fn md5(input: &[u8]) -> Result<String> {
@@ -177,7 +175,7 @@ fn repeat<'a>(input: &str, count: usize, arena: &'a bumpalo::Bump) -> Result<Dat
     let length = input.len().saturating_mul(count);
     room(length)?;
     if length <= runtime::work::STRIDE {
-        return Ok(give_text(&input.repeat(count), arena));
+        return give_text(&input.repeat(count), arena);
     }
     // In blocks of several, so that a short text is not copied character by character.
     let block_of = (runtime::work::STRIDE / input.len().max(1)).clamp(1, count);
@@ -224,9 +222,26 @@ fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str
     Ok(if passed == wanted { &input[start..end] } else { "" })
 }
 
+pub(super) fn quote_ident(input: &str) -> Result<String> {
+    if input.len() <= runtime::work::STRIDE {
+        return Ok(quoted(input));
+    }
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let mut out = String::new();
+    if !input.starts_with(|c: char| c.is_ascii_digit()) && !work::any(input.as_bytes(), |byte| !plain(byte))?
+    {
+        work::push(&mut out, input)?;
+        return Ok(out);
+    }
+    out.push('"');
+    work::push(&mut out, &replace(input, "\"", "\"\"")?)?;
+    out.push('"');
+    Ok(out)
+}
+
 pub(super) fn quote_literal(input: &str) -> Result<String> {
     let quoted = replace(input, "'", "''")?;
-    let (mut out, escaped) = match quoted.contains('\\') {
+    let (mut out, escaped) = match work::contains(quoted.as_bytes(), b'\\')? {
         true => ("E'".to_owned(), replace(&quoted, "\\", "\\\\")?),
         false => ("'".to_owned(), quoted),
     };
@@ -264,115 +279,12 @@ fn character_of(code: i64) -> Result<char> {
     })
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn encode_base64(input: &[u8]) -> Result<String> {
-    let mut out = String::with_capacity(input.len() / 3 * 4);
-    for (index, chunk) in input.chunks(3).enumerate() {
-        work::tick(4)?;
-        if index > 0 && index % 19 == 0 {
-            out.push('\n');
-        }
-        let word =
-            chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            if place <= chunk.len() {
-                out.push(char::from(BASE64[(word >> (18 - 6 * place) & 63) as usize]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    Ok(out)
-}
-
-fn decode_base64(input: &str) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(input.len() / 4 * 3);
-    // Four characters make three bytes, or fewer with the padding that ends the text.
-    let (mut word, mut place, mut kept) = (0u32, 0, None);
-    for c in input.bytes() {
-        work::tick(8)?;
-        if c.is_ascii_whitespace() {
-            continue;
-        }
-        let value = match BASE64.iter().position(|x| *x == c) {
-            Some(value) => value as u32,
-            None if c != b'=' => {
-                let message =
-                    format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c));
-                return Err(invalid(message));
-            }
-            None if kept.is_none() && place < 2 => {
-                return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
-            }
-            None => {
-                kept = kept.or(Some(place - 1));
-                0
-            }
-        };
-        word = word << 6 | value;
-        place += 1;
-        if place == 4 {
-            out.extend_from_slice(&word.to_be_bytes()[1..=kept.unwrap_or(3)]);
-            (word, place) = (0, 0);
-        }
-    }
-    if place != 0 {
-        return Err(invalid("invalid base64 end sequence")
-            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
-    }
-    Ok(out)
-}
-
-fn encode(input: &[u8], format: &str) -> Result<String> {
-    match format.to_ascii_lowercase().as_str() {
-        "hex" => {}
-        "escape" => return encode_escape(input),
-        "base64" => return encode_base64(input),
-        _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
-    }
-    let (mut out, mut shown) = (String::with_capacity(input.len() * 2), Vec::new());
-    for piece in work::byte_pieces(input, 1) {
-        shown.clear();
-        write_bytea(piece?, false, &mut shown);
-        out.push_str(&String::from_utf8_lossy(&shown[2..]));
-    }
-    Ok(out)
-}
-
-/// Zeros and bytes that are not ASCII in octal, backslashes doubled, other bytes as they are.
-fn encode_escape(input: &[u8]) -> Result<String> {
-    let mut out = String::with_capacity(input.len());
-    for piece in work::byte_pieces(input, 1) {
-        for &byte in piece? {
-            match byte {
-                0 | 0x80.. => {
-                    out.push('\\');
-                    out.extend([byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| char::from(b'0' + digit)));
-                }
-                b'\\' => out.push_str("\\\\"),
-                _ => out.push(char::from(byte)),
-            }
-        }
-    }
-    Ok(out)
-}
-
-fn decode(input: &str, format: &str) -> Result<Vec<u8>> {
-    match format.to_ascii_lowercase().as_str() {
-        "hex" => parse_hex(input),
-        "escape" => parse_bytea(input),
-        "base64" => decode_base64(input),
-        _ => Err(invalid(format!("unrecognized encoding: \"{format}\""))),
-    }
-}
-
 fn join<'a>(parts: impl Iterator<Item = Datum<'a>>, delimiter: &str) -> Result<String> {
     let mut out = String::new();
     let mut first = true;
     for part in parts.filter(|part| !part.is_null()) {
         if !first {
-            out.push_str(delimiter);
+            work::push(&mut out, delimiter)?;
         }
         first = false;
         work::push(&mut out, text(part)?)?;
@@ -390,7 +302,7 @@ fn string_to_array<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datu
     let null = a.get(2).and_then(|null| text(*null).ok());
     let mut builder = ArrayBuilder::new(TEXT);
     let mut push = |part: &str| {
-        builder.push(if Some(part) == null { Datum::Null } else { Datum::Text(part) });
+        builder.push(if Some(part) == null { Datum::Null } else { Datum::Text(part) })?;
         work::tick(part.len() + 16)
     };
     match a[1] {
@@ -409,19 +321,35 @@ fn string_to_array<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datu
             push(&input[start..])?;
         }
     }
-    Ok(Datum::Array(ArrayRef(work::bytes_in(&builder.finish(), arena))))
+    builder.array_in(arena)
 }
+
+/// A longer set of characters is looked up by hash.
+const SHORT_SET: usize = 64;
 
 /// Takes characters of a set off the ends.
 fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Result<Datum<'a>> {
-    let mut rest = input;
-    while left && let Some(c) = rest.chars().next().filter(|c| set.contains(*c)) {
-        rest = &rest[c.len_utf8()..];
-        work::tick(set.len())?;
+    if set.len() <= SHORT_SET {
+        return trim_where(input, |c| set.contains(c), left, right);
     }
-    while right && let Some(c) = rest.chars().next_back().filter(|c| set.contains(*c)) {
+    let mut known = std::collections::HashSet::new();
+    for c in set.chars() {
+        known.insert(c);
+        work::tick(16)?;
+    }
+    trim_where(input, |c| known.contains(&c), left, right)
+}
+
+/// Takes characters that the test takes off the ends.
+fn trim_where(input: &str, test: impl Fn(char) -> bool, left: bool, right: bool) -> Result<Datum<'_>> {
+    let mut rest = input;
+    while left && let Some(c) = rest.chars().next().filter(|c| test(*c)) {
+        rest = &rest[c.len_utf8()..];
+        work::tick(16)?;
+    }
+    while right && let Some(c) = rest.chars().next_back().filter(|c| test(*c)) {
         rest = &rest[..rest.len() - c.len_utf8()];
-        work::tick(set.len())?;
+        work::tick(16)?;
     }
     Ok(Datum::Text(rest))
 }
@@ -445,7 +373,7 @@ macro_rules! mapping {
     ($name:literal, $take:expr) => {
         func($name, &[TEXT], TEXT, |cx, a| {
             let take: fn(&str) -> Result<String> = $take;
-            Ok(give_text(&take(text(a[0])?)?, cx.arena))
+            give_text(&take(text(a[0])?)?, cx.arena)
         })
     };
 }
@@ -454,14 +382,10 @@ fn characters<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     Ok(Datum::Int4(work::count_characters(text(a[0])?)? as i32))
 }
 
-fn concat_text<'a>(cx: &crate::expr::EvalContext<'a, '_>, left: &str, right: &str) -> Datum<'a> {
-    Datum::Text(work::texts_in(&[left, right], cx.arena))
-}
-
 /// `||`; where one side is no text, the binder has cast it.
 fn concatenate<'a>(cx: &mut crate::expr::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     room(text(a[0])?.len() + text(a[1])?.len())?;
-    Ok(concat_text(cx, text(a[0])?, text(a[1])?))
+    work::texts_in(&[text(a[0])?, text(a[1])?], cx.arena).map(Datum::Text)
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -477,7 +401,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Datum::Bytea(out.into_bump_slice()))
     })
     .op("||"),
-    func("concat", &[oid::TEXT_ARRAY], TEXT, |cx, a| Ok(give_text(&join(a.iter().copied(), "")?, cx.arena)))
+    func("concat", &[oid::TEXT_ARRAY], TEXT, |cx, a| give_text(&join(a.iter().copied(), "")?, cx.arena))
         .lax()
         .any_number()
         .stable(),
@@ -485,17 +409,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if a[0].is_null() {
             return Ok(Datum::Null);
         }
-        Ok(give_text(&join(a[1..].iter().copied(), text(a[0])?)?, cx.arena))
+        give_text(&join(a[1..].iter().copied(), text(a[0])?)?, cx.arena)
     })
     .lax()
     .any_number()
     .stable(),
-    func("format", &[TEXT], TEXT, |cx, a| Ok(give_text(&format_text(a)?, cx.arena))),
+    func("format", &[TEXT], TEXT, |cx, a| give_text(&format_text(a)?, cx.arena)),
     func("format", &[TEXT, oid::TEXT_ARRAY], TEXT, |cx, a| {
         if a[0].is_null() {
             return Ok(Datum::Null);
         }
-        Ok(give_text(&format_text(a)?, cx.arena))
+        give_text(&format_text(a)?, cx.arena)
     })
     .lax()
     .any_number()
@@ -515,18 +439,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
     mapping!("upper", |v| work::map_characters(v, uppercase)),
     mapping!("initcap", initcap),
     mapping!("md5", |v| md5(v.as_bytes())),
-    func("md5", &[BYTEA], TEXT, |cx, a| Ok(give_text(&md5(bytes(a[0])?)?, cx.arena))),
+    func("md5", &[BYTEA], TEXT, |cx, a| give_text(&md5(bytes(a[0])?)?, cx.arena)),
     func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| overlay(a, cx.arena)),
     func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| overlay(a, cx.arena)),
     mapping!("reverse", reverse),
-    mapping!("quote_ident", |v| Ok(quoted(v))),
+    mapping!("quote_ident", quote_ident),
     mapping!("quote_literal", quote_literal),
     func("quote_nullable", &[TEXT], TEXT, |cx, a| {
-        Ok(if a[0].is_null() {
-            Datum::Text("NULL")
-        } else {
-            give_text(&quote_literal(text(a[0])?)?, cx.arena)
-        })
+        if a[0].is_null() {
+            return Ok(Datum::Text("NULL"));
+        }
+        give_text(&quote_literal(text(a[0])?)?, cx.arena)
     })
     .lax(),
     BTRIM[0],
@@ -568,10 +491,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("position", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),
     func("strpos", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),
     func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| {
-        Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))
+        work::starts_with(text(a[0])?, text(a[1])?).map(Datum::Bool)
     }),
     func("starts_with_operator", &[TEXT, TEXT], oid::BOOL, |_, a| {
-        Ok(Datum::Bool(text(a[0])?.starts_with(text(a[1])?)))
+        work::starts_with(text(a[0])?, text(a[1])?).map(Datum::Bool)
     })
     .op("^@"),
     func("replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
@@ -579,10 +502,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if from.is_empty() {
             return Ok(a[0]);
         }
-        Ok(give_text(&replace(input, from, to)?, cx.arena))
+        give_text(&replace(input, from, to)?, cx.arena)
     }),
     func("translate", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?)?, cx.arena))
+        give_text(&translate(text(a[0])?, text(a[1])?, text(a[2])?)?, cx.arena)
     }),
     func("repeat", &[TEXT, I4], TEXT, |cx, a| repeat(text(a[0])?, int(a[1])?.max(0) as usize, cx.arena)),
     func("lpad", &[TEXT, I4], TEXT, |cx, a| pad(a, " ", true, cx.arena)),
@@ -593,16 +516,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Datum::Text(split_part(text(a[0])?, text(a[1])?, int(a[2])?)?))
     }),
     func("ascii", &[TEXT], I4, |_, a| Ok(Datum::Int4(text(a[0])?.chars().next().map_or(0, |c| c as i32)))),
-    func("chr", &[I4], TEXT, |cx, a| {
-        Ok(give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena))
-    }),
-    func("to_hex", &[I4], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])? as u32), cx.arena))),
-    func("to_hex", &[oid::INT8], TEXT, |cx, a| Ok(give_text(&format!("{:x}", int(a[0])?), cx.arena))),
-    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| {
-        Ok(give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena))
-    }),
+    func("chr", &[I4], TEXT, |cx, a| give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena)),
+    func("to_hex", &[I4], TEXT, |cx, a| give_text(&format!("{:x}", int(a[0])? as u32), cx.arena)),
+    func("to_hex", &[oid::INT8], TEXT, |cx, a| give_text(&format!("{:x}", int(a[0])?), cx.arena)),
+    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena)),
     func("decode", &[TEXT, TEXT], BYTEA, |cx, a| {
-        Ok(Datum::Bytea(work::bytes_in(&decode(text(a[0])?, text(a[1])?)?, cx.arena)))
+        work::bytes_in(&decode(text(a[0])?, text(a[1])?)?, cx.arena).map(Datum::Bytea)
     }),
     func("string_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
     func("string_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),

@@ -37,7 +37,7 @@ macro_rules! asked {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    func("pg_size_pretty", &[oid::INT8], TEXT, |cx, a| Ok(give_text(&size_pretty(int(a[0])?), cx.arena))),
+    func("pg_size_pretty", &[oid::INT8], TEXT, |cx, a| give_text(&size_pretty(int(a[0])?), cx.arena)),
     asked!("pg_get_partkeydef", &[OID], TEXT),
     asked!("pg_get_viewdef", &[OID], TEXT),
     asked!("pg_get_viewdef", &[OID, BOOL], TEXT),

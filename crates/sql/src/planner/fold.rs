@@ -20,7 +20,7 @@ pub(super) fn expr(target: &mut Expr) {
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
         // An expression that exceeds the budget is evaluated when the statement runs, with safe points.
         let folded = runtime::work::within(crate::work::FOLDING_BUDGET, || {
-            target.eval(&mut context).ok().map(|value| value.to_value())
+            target.eval(&mut context).and_then(|value| value.to_value()).ok()
         });
         if let Some(value) = folded {
             *target = Expr::Const(value, target.type_());

@@ -9,7 +9,7 @@ use runtime::interrupt::{self, Reason};
 use super::environment::SessionEnvironment;
 use crate::error::SqlError;
 use crate::exec::from_txn;
-use crate::types::{ArrayBuilder, ArrayRef, Datum, oid};
+use crate::types::{ArrayBuilder, Datum, oid};
 
 impl SessionEnvironment {
     /// Runs the function of this name, if it is one of these.
@@ -41,8 +41,8 @@ impl SessionEnvironment {
             "pg_terminate_backend" => signal(Reason::Terminate),
             "pg_blocking_pids" => {
                 let mut pids = ArrayBuilder::new(oid::INT4);
-                blocking().iter().for_each(|pid| pids.push(Datum::Int4(*pid as i32)));
-                Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&pids.finish()))))
+                let pushed = blocking().iter().try_for_each(|pid| pids.push(Datum::Int4(*pid as i32)));
+                pushed.and_then(|()| pids.array_in(arena))
             }
             "pg_isolation_test_session_is_blocked" => {
                 let Some(Datum::Array(interesting)) = arguments.get(1) else { return Some(Ok(Datum::Null)) };

@@ -495,13 +495,10 @@ impl Session {
         &self,
         value: &crate::types::Value,
         type_: crate::types::Type,
-    ) -> Option<Vec<u8>> {
+    ) -> Result<Option<Vec<u8>>, SqlError> {
         let arena = bumpalo::Bump::new();
         let datum = value.datum_in(&arena);
-        (!datum.is_null()).then(|| {
-            let mut bytes = Vec::new();
-            crate::types::text::write(datum, type_, &self.environment, &mut bytes);
-            bytes
-        })
+        let text = || crate::types::text::to_bytes(datum, type_, &self.environment);
+        (!datum.is_null()).then(text).transpose()
     }
 }

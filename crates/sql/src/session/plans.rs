@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use runtime::account;
+use runtime::{account, work};
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::normalize::{Normalized, Template};
@@ -59,9 +59,31 @@ impl Planned {
     }
 }
 
-struct Cache {
+/// Plans by text, of both kinds.
+#[derive(Default)]
+struct Plans {
     by_template: HashMap<(Scope, u64), (Template, Arc<Planned>)>,
     by_text: HashMap<(Scope, u64), Arc<Planned>>,
+}
+
+impl Plans {
+    /// Drops the plans. Gives way between them: some thousand take tens of milliseconds.
+    fn discard(self) {
+        for (_, planned) in self.by_template.into_values() {
+            let_go(planned);
+        }
+        self.by_text.into_values().for_each(let_go);
+    }
+}
+
+fn let_go(planned: Arc<Planned>) {
+    let bytes = planned.bytes;
+    drop(planned);
+    work::give_way(bytes);
+}
+
+struct Cache {
+    plans: Plans,
     normalized: Option<Normalized>,
     /// Bytes of the plans in both maps.
     bytes: usize,
@@ -71,15 +93,17 @@ struct Cache {
 }
 
 impl Cache {
-    /// Whether a plan is to be kept; makes room for it.
-    fn admits(&mut self, hash: u64, bytes: usize) -> bool {
+    /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for that.
+    fn admits(&mut self, hash: u64, bytes: usize, discarded: &mut Plans) -> bool {
         let most = most_bytes();
         if bytes > most / 8 || bytes > LARGE && !self.was_seen(hash) {
             return false;
         }
-        if self.bytes + bytes > most || self.by_template.len() >= KEPT || self.by_text.len() >= KEPT {
-            self.by_template.clear();
-            self.by_text.clear();
+        if self.bytes + bytes > most
+            || self.plans.by_template.len() >= KEPT
+            || self.plans.by_text.len() >= KEPT
+        {
+            *discarded = std::mem::take(&mut self.plans);
             self.bytes = 0;
         }
         self.bytes += bytes;
@@ -119,8 +143,7 @@ const LARGE: usize = 64 << 10;
 
 thread_local! {
     static CACHE: RefCell<Cache> = RefCell::new(Cache {
-        by_template: HashMap::new(),
-        by_text: HashMap::new(),
+        plans: Plans { by_template: HashMap::new(), by_text: HashMap::new() },
         normalized: None,
         bytes: 0,
         large: [0; 64],
@@ -141,7 +164,7 @@ pub(super) fn give_normalized(normalized: Normalized) {
 /// The plan for a text like one seen before, apart from its literals.
 pub(super) fn by_template(scope: Scope, text: &str, read: &Normalized) -> Option<Arc<Planned>> {
     CACHE.with_borrow(|cache| {
-        let (template, planned) = cache.by_template.get(&(scope, read.hash))?;
+        let (template, planned) = cache.plans.by_template.get(&(scope, read.hash))?;
         template.serves(text, &read.literals).then(|| Arc::clone(planned))
     })
 }
@@ -150,12 +173,16 @@ pub(super) fn by_template(scope: Scope, text: &str, read: &Normalized) -> Option
 pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned: &Arc<Planned>) {
     let Some(compiled) = &planned.compiled else { return };
     let template = Template::new(text, &read.literals, compiled.uses.clone());
+    let mut discarded = Plans::default();
     CACHE.with_borrow_mut(|cache| {
-        if cache.admits(read.hash, planned.bytes) {
-            let before = cache.by_template.insert((scope, read.hash), (template, Arc::clone(planned)));
+        if cache.admits(read.hash, planned.bytes, &mut discarded) {
+            let plan = (template, Arc::clone(planned));
+            let before = cache.plans.by_template.insert((scope, read.hash), plan);
             cache.replaced(before.as_ref().map(|(_, plan)| &**plan));
         }
     });
+    // Others run meanwhile, so the cache is not borrowed.
+    discarded.discard();
 }
 
 fn text_hash(text: &str, types: &[u32]) -> u64 {
@@ -168,18 +195,21 @@ fn text_hash(text: &str, types: &[u32]) -> u64 {
 /// The plan for exactly this text and these types.
 pub(super) fn by_text(scope: Scope, text: &str, types: &[u32]) -> Option<Arc<Planned>> {
     CACHE.with_borrow(|cache| {
-        let planned = cache.by_text.get(&(scope, text_hash(text, types)))?;
+        let planned = cache.plans.by_text.get(&(scope, text_hash(text, types)))?;
         (*planned.text == *text && *planned.types == *types).then(|| Arc::clone(planned))
     })
 }
 
 /// Keeps a plan for its text and types.
 pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
+    let mut discarded = Plans::default();
     CACHE.with_borrow_mut(|cache| {
         let hash = text_hash(&planned.text, &planned.types);
-        if cache.admits(hash, planned.bytes) {
-            let before = cache.by_text.insert((scope, hash), Arc::clone(planned));
+        if cache.admits(hash, planned.bytes, &mut discarded) {
+            let before = cache.plans.by_text.insert((scope, hash), Arc::clone(planned));
             cache.replaced(before.as_deref());
         }
     });
+    // As above.
+    discarded.discard();
 }

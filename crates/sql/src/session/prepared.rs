@@ -135,8 +135,7 @@ impl Session {
                 arena: &arena,
                 session: &self.environment,
             })?;
-            let mut bytes = Vec::new();
-            crate::types::text::write(value, argument.type_(), &self.environment, &mut bytes);
+            let bytes = crate::types::text::to_bytes(value, argument.type_(), &self.environment)?;
             texts.push((!value.is_null()).then_some(bytes));
         }
         Ok(texts)

@@ -14,8 +14,11 @@ use crate::types::{Datum, tagged};
 
 /// Appends values as [`unpack`] reads them.
 #[inline]
-pub(crate) fn pack<'d>(values: impl Iterator<Item = Datum<'d>>, to: &mut Vec<u8>) {
-    values.for_each(|value| tagged::write_deep(value, to));
+pub(crate) fn pack<'d>(
+    mut values: impl Iterator<Item = Datum<'d>>,
+    to: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    values.try_for_each(|value| tagged::write_deep(value, to))
 }
 
 /// The next packed value. Only a record needs the arena.
@@ -60,7 +63,11 @@ impl Rows {
 
     /// Appends a row that `write` packs.
     #[inline]
-    pub fn push(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
+    pub fn push(
+        &mut self,
+        store: &Arc<Store>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
         if self.count.is_multiple_of(ROWS_BETWEEN_MARKS) && self.marked {
             self.marks.push(self.spool.len());
         }
@@ -69,8 +76,7 @@ impl Rows {
         let framed = |to: &mut Vec<u8>| {
             let start = to.len();
             to.extend_from_slice(&[0; 4]);
-            write(to);
-            length = short(to.len() - start - 4);
+            length = write(to).and_then(|()| short(to.len() - start - 4));
             to[start..start + 4].copy_from_slice(&length.as_ref().map_or(0, |len| *len).to_le_bytes());
         };
         self.spool.append(store, framed).map_err(failed)?;

@@ -14,7 +14,7 @@ use storage::spool::{Spool, SpoolReader};
 
 use super::{failed, pause, short};
 use crate::error::SqlError;
-use crate::work::Pace;
+use crate::work::{self, Pace};
 
 /// An entry in memory: the key's first bytes behind what all keys have in common, which decide most comparisons (set when
 /// it is sorted), and where the rest is.
@@ -108,7 +108,11 @@ impl<'a> Sorter<'a> {
 
     /// Adds an entry whose payload `write` appends to what it is given. It isn't called for an entry beyond the limit.
     #[inline]
-    pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> Result<(), SqlError> {
+    pub fn push(
+        &mut self,
+        key: &[u8],
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
         if self.bar.as_ref().is_some_and(|bar| key >= bar.as_slice()) {
             return Ok(());
         }
@@ -116,14 +120,12 @@ impl<'a> Sorter<'a> {
             None => self.common = key.len(),
             Some(other) => {
                 let other = &other.key(&self.bytes)[..self.common];
-                if !key.starts_with(other) {
-                    self.common = key.iter().zip(other).take_while(|(a, b)| a == b).count();
-                }
+                self.common = work::common_prefix(key, other)?;
             }
         }
         let at = self.bytes.len();
-        crate::work::append(key, &mut self.bytes);
-        write(&mut self.bytes);
+        work::put(key, &mut self.bytes)?;
+        write(&mut self.bytes)?;
         let payload = short(self.bytes.len() - at - key.len())?;
         self.entries.push(Entry { prefix: 0, at, key: short(key.len())?, payload });
         self.longest = self.longest.max(self.bytes.len() - at);
@@ -151,7 +153,7 @@ impl<'a> Sorter<'a> {
                 return a.prefix.cmp(&b.prefix);
             }
             // What came first lies first.
-            crate::work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..]).then(a.at.cmp(&b.at))
+            work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..]).then(a.at.cmp(&b.at))
         };
         for stretch in self.entries.chunks_mut(STRETCH) {
             for entry in &mut *stretch {
@@ -172,7 +174,11 @@ impl<'a> Sorter<'a> {
         }
         if self.entries.len() >= self.limit {
             self.entries.truncate(self.limit);
-            self.bar = self.entries.last().map(|entry| entry.key(bytes).to_vec());
+            if let Some(last) = self.entries.last() {
+                let mut bar = Vec::new();
+                work::put(last.key(bytes), &mut bar)?;
+                self.bar = Some(bar);
+            }
         }
         Ok(())
     }
@@ -184,7 +190,7 @@ impl<'a> Sorter<'a> {
         for entry in &mut self.entries {
             let at = bytes.len();
             let length = entry.key as usize + entry.payload as usize;
-            bytes.extend_from_slice(&self.bytes[entry.at..][..length]);
+            work::put(&self.bytes[entry.at..][..length], &mut bytes)?;
             entry.at = at;
         }
         self.bytes = bytes;
@@ -289,13 +295,14 @@ fn merge(
 
 /// Writes an entry to a run.
 fn append(store: &Arc<Store>, spool: &mut Spool, key: &[u8], payload: &[u8]) -> Result<(), SqlError> {
+    let mut written = Ok(());
     let write = |to: &mut Vec<u8>| {
         to.extend_from_slice(&(key.len() as u32).to_le_bytes());
         to.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        to.extend_from_slice(key);
-        to.extend_from_slice(payload);
+        written = work::put(key, to).and_then(|()| work::put(payload, to));
     };
-    spool.append(store, write).map_err(failed)
+    spool.append(store, write).map_err(failed)?;
+    written
 }
 
 /// An entry as it is drained.
@@ -352,7 +359,7 @@ impl RunReader {
         let length = |at: usize| lengths[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b) as usize);
         let (key, payload) = (length(0), length(4));
         self.entry.clear();
-        self.entry.extend_from_slice(self.reader.read(&self.spool, key + payload).map_err(failed)?);
+        work::put(self.reader.read(&self.spool, key + payload).map_err(failed)?, &mut self.entry)?;
         self.key = key;
         self.prefix = prefix(&self.entry[..key]);
         Ok(true)
@@ -387,7 +394,7 @@ impl Merge {
     /// Whether one run's entry goes before another's: the earlier run's when the keys are equal.
     fn before(&self, one: usize, other: usize) -> bool {
         let (a, b) = (&self.runs[one], &self.runs[other]);
-        let order = a.prefix.cmp(&b.prefix).then_with(|| a.entry[..a.key].cmp(&b.entry[..b.key]));
+        let order = a.prefix.cmp(&b.prefix).then_with(|| work::compare(&a.entry[..a.key], &b.entry[..b.key]));
         order.then(one.cmp(&other)) == Ordering::Less
     }
 

@@ -1,9 +1,12 @@
 //! Arrays in their packed form, which is also what rows hold: element type (u32), number of dimensions (u8), length and
 //! lower bound of each (two i32), then each element: a tag and its bytes, as [`super::tagged`] writes them.
 
+use bumpalo::Bump;
+
 use super::tagged;
-use super::{Datum, oid};
+use super::{Datum, Value, oid};
 use crate::error::{SqlError, SqlState};
+use crate::work;
 
 /// Dimensions of an array at most, as PostgreSQL's.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -106,10 +109,10 @@ impl ArrayBuilder {
         ArrayBuilder { element, count: 0, elements: Vec::new() }
     }
 
-    /// Appends an element.
-    pub fn push(&mut self, value: Datum<'_>) {
-        tagged::write(value, &mut self.elements);
+    /// Appends an element. Fails when the statement is interrupted while a long one is copied.
+    pub fn push(&mut self, value: Datum<'_>) -> Result<(), SqlError> {
         self.count += 1;
+        tagged::write(value, &mut self.elements)
     }
 
     /// How many bytes its elements take.
@@ -128,23 +131,55 @@ impl ArrayBuilder {
     }
 
     /// The packed array with one dimension from 1, or none when it is empty.
-    pub fn finish(&self) -> Vec<u8> {
-        if self.count == 0 {
-            return self.finish_with(&[]);
-        }
-        self.finish_with(&[(self.count as i32, 1)])
+    pub fn finish(&self) -> Result<Vec<u8>, SqlError> {
+        self.finish_with(&[(self.count as i32, 1)][..self.count.min(1)])
     }
 
     /// The packed array with these lengths and lower bounds, whose product is the number of elements.
-    pub fn finish_with(&self, dimensions: &[(i32, i32)]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(5 + dimensions.len() * 8 + self.elements.len());
+    pub fn finish_with(&self, dimensions: &[(i32, i32)]) -> Result<Vec<u8>, SqlError> {
+        let mut bytes = self.head(dimensions);
+        bytes.reserve_exact(self.elements.len());
+        work::put(&self.elements, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`ArrayBuilder::finish`], in the arena.
+    pub fn array_in<'a>(&self, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
+        self.array_with_in(&[(self.count as i32, 1)][..self.count.min(1)], arena)
+    }
+
+    /// As [`ArrayBuilder::finish_with`], in the arena.
+    pub fn array_with_in<'a>(
+        &self,
+        dimensions: &[(i32, i32)],
+        arena: &'a Bump,
+    ) -> Result<Datum<'a>, SqlError> {
+        let bytes = work::parts_in(&[&self.head(dimensions), &self.elements], arena)?;
+        Ok(Datum::Array(ArrayRef(bytes)))
+    }
+
+    /// The packed array of values which are few and short, as those of the catalog: made at once, without a safe point.
+    pub fn list_of(element: u32, values: impl Iterator<Item = Value>, lower: i32) -> Vec<u8> {
+        let mut builder = ArrayBuilder::new(element);
+        for value in values {
+            // Only a long value has safe points.
+            let pushed = builder.push(value.datum());
+            debug_assert!(pushed.is_ok(), "{value:?}");
+        }
+        let mut bytes = builder.head(&[(builder.count as i32, lower)][..builder.count.min(1)]);
+        bytes.extend_from_slice(&builder.elements);
+        bytes
+    }
+
+    /// The bytes before the elements.
+    fn head(&self, dimensions: &[(i32, i32)]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(5 + dimensions.len() * 8);
         bytes.extend_from_slice(&self.element.to_le_bytes());
         bytes.push(dimensions.len() as u8);
         for (length, lower) in dimensions {
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(&lower.to_le_bytes());
         }
-        crate::work::append(&self.elements, &mut bytes);
         bytes
     }
 }

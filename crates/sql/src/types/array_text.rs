@@ -6,14 +6,15 @@ use super::registry::element_of;
 use super::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, oid, text};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
+use crate::work;
 
 /// Appends `{...}`.
-pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) {
+pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let lengths: Vec<(i32, i32)> =
         (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
     if lengths.is_empty() {
         out.extend_from_slice(b"{}");
-        return;
+        return Ok(());
     }
     if lengths.iter().any(|(_, lower)| *lower != 1) {
         for (length, lower) in &lengths {
@@ -23,7 +24,7 @@ pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) 
     }
     let element = Type::new(array.element_type());
     let mut values = array.iter();
-    write_level(&lengths, element, &mut values, session, out);
+    write_level(&lengths, element, &mut values, session, out)
 }
 
 fn write_level<'a>(
@@ -32,54 +33,54 @@ fn write_level<'a>(
     values: &mut impl Iterator<Item = Datum<'a>>,
     session: &dyn Environment,
     out: &mut Vec<u8>,
-) {
+) -> Result<(), SqlError> {
     out.push(b'{');
     for index in 0..lengths[0].0 {
         if index > 0 {
             out.push(b',');
         }
-        runtime::work::give_way(16);
+        work::tick(16)?;
         if lengths.len() > 1 {
-            write_level(&lengths[1..], element, values, session, out);
+            write_level(&lengths[1..], element, values, session, out)?;
             continue;
         }
         match values.next() {
             None | Some(Datum::Null) => out.extend_from_slice(b"NULL"),
             Some(value) => {
                 let start = out.len();
-                text::write(value, element, session, out);
-                runtime::work::give_way(out.len() - start);
-                if needs_quotes(&out[start..]) {
-                    quote(start, b'\\', out);
+                text::write(value, element, session, out)?;
+                if needs_quotes(&out[start..])? {
+                    quote(start, b'\\', out)?;
                 }
             }
         }
     }
     out.push(b'}');
+    Ok(())
 }
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-fn needs_quotes(text: &[u8]) -> bool {
-    text.is_empty()
-        || text.eq_ignore_ascii_case(b"null")
-        || text.iter().any(|byte| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(*byte))
+fn needs_quotes(text: &[u8]) -> Result<bool, SqlError> {
+    if text.is_empty() || text.eq_ignore_ascii_case(b"null") {
+        return Ok(true);
+    }
+    work::any(text, |byte| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(byte))
 }
 
 /// Puts the text from `start` on into double quotes; a quote is escaped by `escape`, a backslash by a backslash. With each
 /// level of nesting the escapes double: the text is left as it is where there is no memory for that.
-fn quote(start: usize, escape: u8, out: &mut Vec<u8>) {
+fn quote(start: usize, escape: u8, out: &mut Vec<u8>) -> Result<(), SqlError> {
     // The plain text, and what it may become.
     if !runtime::work::affords(3 * (out.len() - start)) {
-        return;
+        return work::tick(0);
     }
     let plain = out.split_off(start);
     out.push(b'"');
-    for piece in plain.chunks(runtime::work::STRIDE) {
-        runtime::work::give_way(piece.len());
-        for &byte in piece {
+    for piece in work::byte_pieces(&plain, 1) {
+        for &byte in piece? {
             if byte == b'"' {
                 out.push(escape);
             } else if byte == b'\\' {
@@ -89,10 +90,15 @@ fn quote(start: usize, escape: u8, out: &mut Vec<u8>) {
         }
     }
     out.push(b'"');
+    Ok(())
 }
 
 /// Appends `(...)`.
-pub fn write_record(record: &RecordRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) {
+pub fn write_record(
+    record: &RecordRef<'_>,
+    session: &dyn Environment,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
     out.push(b'(');
     for (index, (value, ty)) in record.fields.iter().zip(record.types).enumerate() {
         if index > 0 {
@@ -102,14 +108,15 @@ pub fn write_record(record: &RecordRef<'_>, session: &dyn Environment, out: &mut
             continue;
         }
         let start = out.len();
-        text::write(*value, *ty, session, out);
+        text::write(*value, *ty, session, out)?;
         let plain = &out[start..];
-        let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(*byte);
-        if plain.is_empty() || plain.iter().any(special) {
-            quote(start, b'"', out);
+        let special = |byte| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(byte);
+        if plain.is_empty() || work::any(plain, special)? {
+            quote(start, b'"', out)?;
         }
     }
     out.push(b')');
+    Ok(())
 }
 
 /// Reads an array's text into its packed form.
@@ -133,12 +140,12 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
             Token::Delimiter => shape.delimiter(&parser)?,
             Token::Null => {
                 shape.element(&parser)?;
-                builder.push(Datum::Null);
+                builder.push(Datum::Null)?;
             }
             Token::Element => {
                 shape.element(&parser)?;
                 let value = std::mem::take(&mut parser.value);
-                builder.push(text::parse(&value, element, session, &arena)?);
+                builder.push(text::parse(&value, element, session, &arena)?)?;
             }
         }
     }
@@ -147,12 +154,12 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
         return Err(parser.malformed("Junk after closing right brace."));
     }
     if builder.is_empty() {
-        return Ok(builder.finish());
+        return builder.finish();
     }
     let lower = |at: usize| bounds.get(at).map_or(1, |(_, lower)| *lower);
     let dimensions: Vec<(i32, i32)> =
         shape.lengths.iter().enumerate().map(|(at, length)| (length.unwrap_or(0), lower(at))).collect();
-    Ok(builder.finish_with(&dimensions))
+    builder.finish_with(&dimensions)
 }
 
 /// A piece of an array's text.

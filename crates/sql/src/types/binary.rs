@@ -8,22 +8,22 @@ use super::numeric::Numeric;
 use super::{ArrayBuilder, ArrayRef, Datum, Interval, Type, oid, registry};
 use crate::error::{SqlError, SqlState};
 
-/// Appends the value's bytes (nothing for NULL).
-pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) {
+/// Appends the value's bytes (nothing for NULL). Fails when the statement is interrupted while a long one is written.
+pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null => {}
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
-        Datum::Text(v) | Datum::Padded(v) => crate::work::append(v.as_bytes(), out),
+        Datum::Text(v) | Datum::Padded(v) => return crate::work::put(v.as_bytes(), out),
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Char(v) => out.push(v),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Numeric(v) => v.write_binary(out),
-        Datum::Bytea(v) => crate::work::append(v, out),
+        Datum::Bytea(v) => return crate::work::put(v, out),
         Datum::Interval(v) => {
             out.extend_from_slice(&v.micros.to_be_bytes());
             out.extend_from_slice(&v.days.to_be_bytes());
@@ -31,32 +31,34 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) {
         }
         Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Uuid(v) => out.extend_from_slice(v),
-        Datum::Array(v) => write_array(v, out),
+        Datum::Array(v) => return write_array(v, out),
         Datum::Wide(v) => v.unfetched(),
         Datum::Record(v) => {
             out.extend_from_slice(&(v.fields.len() as i32).to_be_bytes());
             for (field, ty) in v.fields.iter().zip(v.types) {
                 out.extend_from_slice(&ty.oid.to_be_bytes());
-                write_sized(*field, *ty, out);
+                write_sized(*field, *ty, out)?;
             }
         }
     }
+    Ok(())
 }
 
 /// Appends length word and bytes; -1 for NULL.
-pub fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) {
+pub fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
     if value.is_null() {
         out.extend_from_slice(&(-1i32).to_be_bytes());
-        return;
+        return Ok(());
     }
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    write(value, ty, out);
+    write(value, ty, out)?;
     let length = (out.len() - start - 4) as i32;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
-fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) {
+fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let has_null = array.iter().any(|value| value.is_null());
     out.extend_from_slice(&(array.dimensions() as i32).to_be_bytes());
     out.extend_from_slice(&i32::from(has_null).to_be_bytes());
@@ -66,8 +68,10 @@ fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&lower.to_be_bytes());
     }
     for value in array.iter() {
-        write_sized(value, Type::new(array.element_type()), out);
+        crate::work::tick(16)?;
+        write_sized(value, Type::new(array.element_type()), out)?;
     }
+    Ok(())
 }
 
 fn bad_length() -> SqlError {
@@ -95,7 +99,7 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
 
 /// Bytes as UTF-8.
 pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    runtime::work::utf8(bytes).map_err(|problem| {
+    runtime::work::checked_utf8(bytes).map_err(crate::work::stopped)?.map_err(|problem| {
         let at = problem.valid_up_to();
         let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
         SqlError::new(
@@ -108,7 +112,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
 /// Text as the server has it: UTF-8 without zeros.
 pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
     let text = utf8(bytes)?;
-    if text.as_bytes().contains(&0) {
+    if crate::work::contains(text.as_bytes(), 0)? {
         return Err(SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
             "invalid byte sequence for encoding \"UTF8\": 0x00",
@@ -233,11 +237,11 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         let length = i32::from_be_bytes(*head);
         rest = tail;
         if length < 0 {
-            builder.push(Datum::Null);
+            builder.push(Datum::Null)?;
             continue;
         }
         let (value, tail) = rest.split_at_checked(length as usize).ok_or_else(bad_length)?;
-        builder.push(parse(value, element, arena)?);
+        builder.push(parse(value, element, arena)?)?;
         crate::work::tick(16)?;
         rest = tail;
     }
@@ -245,7 +249,7 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         return Err(bad_length());
     }
     let dimensions = if total == 0 { Vec::new() } else { dimensions };
-    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish_with(&dimensions), arena))))
+    builder.array_with_in(&dimensions, arena)
 }
 
 #[cfg(test)]
@@ -280,7 +284,8 @@ mod tests {
             assert_eq!(code(shorter, *type_), Some(SqlState::PROTOCOL_VIOLATION), "{type_}");
         }
         let mut out = Vec::new();
-        write(parse(&infinite, Type::new(oid::NUMERIC), &arena).unwrap(), Type::new(oid::NUMERIC), &mut out);
+        let value = parse(&infinite, Type::new(oid::NUMERIC), &arena).unwrap();
+        write(value, Type::new(oid::NUMERIC), &mut out).unwrap();
         assert_eq!(out, infinite);
     }
 }

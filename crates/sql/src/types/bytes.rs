@@ -2,7 +2,6 @@
 
 use super::text::invalid_syntax;
 use crate::error::{SqlError, SqlState};
-use runtime::work::{STRIDE, give_way};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -12,18 +11,17 @@ fn push_hex(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends a bytea as `\x...`, or in escape format.
-pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) {
+pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) -> Result<(), SqlError> {
     if !escape {
         out.reserve(2 + value.len() * 2);
         out.extend_from_slice(b"\\x");
-        for piece in value.chunks(STRIDE) {
-            piece.iter().for_each(|byte| push_hex(*byte, out));
-            give_way(piece.len());
+        for piece in crate::work::byte_pieces(value, 1) {
+            piece?.iter().for_each(|byte| push_hex(*byte, out));
         }
-        return;
+        return Ok(());
     }
     for &byte in value {
-        give_way(1);
+        crate::work::tick(1)?;
         match byte {
             b'\\' => out.extend_from_slice(b"\\\\"),
             0x20..=0x7e => out.push(byte),
@@ -32,6 +30,7 @@ pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) {
             }
         }
     }
+    Ok(())
 }
 
 /// Decodes pairs of hex digits, white space between them allowed.

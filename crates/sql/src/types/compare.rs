@@ -59,7 +59,7 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
 /// A bpchar without the trailing blanks, which mean nothing.
 #[inline]
 pub fn unpadded(text: &str) -> &str {
-    text.trim_end_matches(' ')
+    work::without_blanks(text)
 }
 
 /// A date's midnight, beyond the range of timestamps too; then it is later than all of them but infinity.
@@ -89,7 +89,8 @@ fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Ordering {
 /// A fixed order of the representations, so that comparing what should never meet is still a total order.
 fn rank(value: Datum<'_>) -> u8 {
     let mut tag = Vec::new();
-    super::tagged::write(value, &mut tag);
+    // An interrupt comes behind the tag.
+    drop(super::tagged::write(value, &mut tag));
     tag.first().copied().unwrap_or(0)
 }
 

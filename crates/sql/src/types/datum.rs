@@ -4,6 +4,7 @@
 //! bpchar is `Padded`, apart from text, because it compares without its trailing blanks wherever it goes. Whoever needs the type has it from the expression or the column.
 
 use super::{ArrayRef, Interval, NumericRef, Type};
+use crate::error::SqlError;
 use crate::work;
 
 /// A value, or NULL. At most 24 bytes, passed by copy.
@@ -144,9 +145,9 @@ impl Datum<'_> {
         matches!(self, Datum::Wide(_))
     }
 
-    /// A copy whose memory is the arena's.
-    pub fn copy_in<'b>(&self, arena: &'b bumpalo::Bump) -> Datum<'b> {
-        match *self {
+    /// A copy whose memory is the arena's. Fails when the statement is interrupted while a long value is copied.
+    pub fn copy_in<'b>(&self, arena: &'b bumpalo::Bump) -> Result<Datum<'b>, SqlError> {
+        Ok(match *self {
             Datum::Null => Datum::Null,
             Datum::Bool(v) => Datum::Bool(v),
             Datum::Char(v) => Datum::Char(v),
@@ -155,10 +156,10 @@ impl Datum<'_> {
             Datum::Int8(v) => Datum::Int8(v),
             Datum::Float4(v) => Datum::Float4(v),
             Datum::Float8(v) => Datum::Float8(v),
-            Datum::Numeric(v) => Datum::Numeric(NumericRef(work::bytes_in(v.0, arena))),
-            Datum::Text(v) => Datum::Text(work::text_in(v, arena)),
-            Datum::Padded(v) => Datum::Padded(work::text_in(v, arena)),
-            Datum::Bytea(v) => Datum::Bytea(work::bytes_in(v, arena)),
+            Datum::Numeric(v) => Datum::Numeric(NumericRef(work::bytes_in(v.0, arena)?)),
+            Datum::Text(v) => Datum::Text(work::text_in(v, arena)?),
+            Datum::Padded(v) => Datum::Padded(work::text_in(v, arena)?),
+            Datum::Bytea(v) => Datum::Bytea(work::bytes_in(v, arena)?),
             Datum::Date(v) => Datum::Date(v),
             Datum::Time(v) => Datum::Time(v),
             Datum::Timestamp(v) => Datum::Timestamp(v),
@@ -166,18 +167,21 @@ impl Datum<'_> {
             Datum::Interval(v) => Datum::Interval(v),
             Datum::Oid(v) => Datum::Oid(v),
             Datum::Uuid(v) => Datum::Uuid(arena.alloc(*v)),
-            Datum::Array(v) => Datum::Array(ArrayRef(work::bytes_in(v.0, arena))),
-            Datum::Record(v) => Datum::Record(arena.alloc(RecordRef {
-                types: arena.alloc_slice_copy(v.types),
-                fields: arena.alloc_slice_fill_iter(v.fields.iter().map(|field| field.copy_in(arena))),
-            })),
+            Datum::Array(v) => Datum::Array(ArrayRef(work::bytes_in(v.0, arena)?)),
+            Datum::Record(v) => {
+                let fields = arena.alloc_slice_fill_copy(v.fields.len(), Datum::Null);
+                for (copy, field) in fields.iter_mut().zip(v.fields) {
+                    *copy = field.copy_in(arena)?;
+                }
+                Datum::Record(arena.alloc(RecordRef { types: arena.alloc_slice_copy(v.types), fields }))
+            }
             Datum::Wide(v) => Datum::Wide(v),
-        }
+        })
     }
 
-    /// An owned copy.
-    pub fn to_value(&self) -> Value {
-        match *self {
+    /// An owned copy. Fails as [`Datum::copy_in`].
+    pub fn to_value(&self) -> Result<Value, SqlError> {
+        Ok(match *self {
             Datum::Null => Value::Null,
             Datum::Bool(v) => Value::Bool(v),
             Datum::Char(v) => Value::Char(v),
@@ -187,9 +191,9 @@ impl Datum<'_> {
             Datum::Float4(v) => Value::Float4(v),
             Datum::Float8(v) => Value::Float8(v),
             Datum::Numeric(v) => Value::Numeric(v.0.into()),
-            Datum::Text(v) => Value::Text(work::owned_text(v)),
-            Datum::Padded(v) => Value::Padded(work::owned_text(v)),
-            Datum::Bytea(v) => Value::Bytea(work::owned_bytes(v)),
+            Datum::Text(v) => Value::Text(work::owned_text(v)?),
+            Datum::Padded(v) => Value::Padded(work::owned_text(v)?),
+            Datum::Bytea(v) => Value::Bytea(work::owned_bytes(v)?),
             Datum::Date(v) => Value::Date(v),
             Datum::Time(v) => Value::Time(v),
             Datum::Timestamp(v) => Value::Timestamp(v),
@@ -197,12 +201,13 @@ impl Datum<'_> {
             Datum::Interval(v) => Value::Interval(v),
             Datum::Oid(v) => Value::Oid(v),
             Datum::Uuid(v) => Value::Uuid(*v),
-            Datum::Array(v) => Value::Array(work::owned_bytes(v.0)),
-            Datum::Record(v) => Value::Record(
-                v.types.iter().zip(v.fields).map(|(ty, field)| (*ty, field.to_value())).collect(),
-            ),
+            Datum::Array(v) => Value::Array(work::owned_bytes(v.0)?),
+            Datum::Record(v) => {
+                let fields = v.types.iter().zip(v.fields).map(|(ty, field)| Ok((*ty, field.to_value()?)));
+                Value::Record(fields.collect::<Result<_, SqlError>>()?)
+            }
             Datum::Wide(v) => v.unfetched(),
-        }
+        })
     }
 }
 

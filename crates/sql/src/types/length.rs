@@ -4,6 +4,7 @@ use bumpalo::Bump;
 
 use super::{Datum, Type, oid};
 use crate::error::{SqlError, SqlState};
+use crate::work;
 
 /// What character(n) is filled up with, so many at a time.
 const SPACES: &str = "                                                                ";
@@ -38,26 +39,29 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
     }
     match value {
         Datum::Text(text) if ty.oid == oid::VARCHAR => {
-            let Some(end) = end_of(text, ty.modifier - 4) else { return Ok(value) };
+            let Some(end) = end_of(text, ty.modifier - 4)? else { return Ok(value) };
             check_cut(text, end, explicit, "character varying", ty.modifier - 4)?;
             Ok(Datum::Text(&text[..end]))
         }
         Datum::Padded(text) => {
             let length = (ty.modifier - 4) as usize;
-            if let Some(end) = end_of(text, ty.modifier - 4) {
+            if let Some(end) = end_of(text, ty.modifier - 4)? {
                 check_cut(text, end, explicit, "character", ty.modifier - 4)?;
                 return Ok(Datum::Padded(&text[..end]));
             }
-            let characters = text.chars().count();
+            let characters = work::count_characters(text)?;
             if characters == length {
                 return Ok(value);
             }
             let mut padded =
                 bumpalo::collections::String::with_capacity_in(text.len() + length - characters, arena);
-            padded.push_str(text);
+            for piece in work::pieces(text) {
+                padded.push_str(piece?);
+            }
             let mut missing = length - characters;
             while missing > 0 {
                 let some = missing.min(SPACES.len());
+                work::tick(some)?;
                 padded.push_str(&SPACES[..some]);
                 missing -= some;
             }
@@ -80,28 +84,28 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             let mut builder = super::ArrayBuilder::new(array.element_type());
             let element = Type::with_modifier(array.element_type(), ty.modifier);
             for value in array.iter() {
-                builder.push(apply(value, element, explicit, arena)?);
+                builder.push(apply(value, element, explicit, arena)?)?;
             }
             let dimensions: Vec<_> =
                 (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
-            Ok(Datum::Array(super::ArrayRef(crate::work::bytes_in(&builder.finish_with(&dimensions), arena))))
+            builder.array_with_in(&dimensions, arena)
         }
         other => Ok(other),
     }
 }
 
 /// Where the text must end to have so many characters; None when it has no more.
-fn end_of(text: &str, characters: i32) -> Option<usize> {
+fn end_of(text: &str, characters: i32) -> Result<Option<usize>, SqlError> {
     let characters = characters.max(0) as usize;
     if text.len() <= characters {
-        return None;
+        return Ok(None);
     }
-    text.char_indices().nth(characters).map(|(at, _)| at)
+    Ok(Some(work::byte_of_character(text, characters)?).filter(|end| *end < text.len()))
 }
 
 /// Only spaces may be cut off without being asked to.
 fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) -> Result<(), SqlError> {
-    if explicit || text[end..].bytes().all(|byte| byte == b' ') {
+    if explicit || !work::any(&text.as_bytes()[end..], |byte| byte != b' ')? {
         return Ok(());
     }
     Err(SqlError::new(

@@ -3,6 +3,7 @@
 use bumpalo::Bump;
 
 use super::{ArrayRef, Datum, Interval, NumericRef, RecordRef, Type};
+use crate::error::SqlError;
 
 /// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its type's OID (u32) and
 /// modifier (i32) and its value.
@@ -10,15 +11,16 @@ const RECORD: u8 = 20;
 
 /// Appends a value, a record with its fields.
 #[inline]
-pub fn write_deep(value: Datum<'_>, out: &mut Vec<u8>) {
+pub fn write_deep(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let Datum::Record(record) = value else { return write(value, out) };
     out.push(RECORD);
     out.extend_from_slice(&(record.fields.len() as u32).to_le_bytes());
     for (type_, field) in record.types.iter().zip(record.fields) {
         out.extend_from_slice(&type_.oid.to_le_bytes());
         out.extend_from_slice(&type_.modifier.to_le_bytes());
-        write_deep(*field, out);
+        write_deep(*field, out)?;
     }
+    Ok(())
 }
 
 /// Reads a value off the front as [`write_deep`] wrote it; a record's fields go into the arena.
@@ -39,8 +41,9 @@ pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Option<Datum<'a>>
     Some(Datum::Record(arena.alloc(RecordRef { types, fields })))
 }
 
-/// Appends a value. A record becomes NULL: arrays of records are not built.
-pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
+/// Appends a value. A record becomes NULL: arrays of records are not built. Fails when the statement is interrupted while a
+/// long value is copied.
+pub fn write(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null | Datum::Record(_) => out.push(0),
         Datum::Bool(v) => fixed(1, [u8::from(v)], out),
@@ -50,10 +53,10 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Int8(v) => fixed(5, v.to_le_bytes(), out),
         Datum::Float4(v) => fixed(6, v.to_le_bytes(), out),
         Datum::Float8(v) => fixed(7, v.to_le_bytes(), out),
-        Datum::Numeric(v) => variable(8, v.0, out),
-        Datum::Text(v) => variable(9, v.as_bytes(), out),
-        Datum::Padded(v) => variable(19, v.as_bytes(), out),
-        Datum::Bytea(v) => variable(10, v, out),
+        Datum::Numeric(v) => return variable(8, v.0, out),
+        Datum::Text(v) => return variable(9, v.as_bytes(), out),
+        Datum::Padded(v) => return variable(19, v.as_bytes(), out),
+        Datum::Bytea(v) => return variable(10, v, out),
         Datum::Date(v) => fixed(11, v.to_le_bytes(), out),
         Datum::Time(v) => fixed(12, v.to_le_bytes(), out),
         Datum::Timestamp(v) => fixed(13, v.to_le_bytes(), out),
@@ -65,9 +68,10 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) {
         }
         Datum::Oid(v) => fixed(16, v.to_le_bytes(), out),
         Datum::Uuid(v) => fixed(17, *v, out),
-        Datum::Array(v) => variable(18, v.0, out),
+        Datum::Array(v) => return variable(18, v.0, out),
         Datum::Wide(v) => v.unfetched(),
     }
+    Ok(())
 }
 
 #[inline(always)]
@@ -77,11 +81,11 @@ fn fixed<const N: usize>(tag: u8, bytes: [u8; N], out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes);
 }
 
-fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
     let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
     out.reserve(5 + bytes.len());
     out.extend_from_slice(&[tag, a, b, c, d]);
-    crate::work::append(bytes, out);
+    crate::work::put(bytes, out)
 }
 
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
@@ -139,8 +143,8 @@ mod tests {
         let types = [Type::INT4, Type::with_modifier(Type::VARCHAR.oid, 14), Type::RECORD];
         let fields = [Datum::Int4(-3), Datum::Null, Datum::Record(&inner)];
         let mut bytes = Vec::new();
-        write_deep(Datum::Record(&RecordRef { types: &types, fields: &fields }), &mut bytes);
-        write_deep(Datum::Padded("after"), &mut bytes);
+        write_deep(Datum::Record(&RecordRef { types: &types, fields: &fields }), &mut bytes).unwrap();
+        write_deep(Datum::Padded("after"), &mut bytes).unwrap();
         let arena = Bump::new();
         let mut rest = bytes.as_slice();
         let Some(Datum::Record(record)) = read_deep(&mut rest, &arena) else { panic!("no record") };

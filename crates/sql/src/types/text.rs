@@ -8,23 +8,28 @@ use super::datetime::{
 };
 use super::numeric::Numeric;
 use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
-use crate::error::{SqlError, SqlState};
-use crate::expr::Environment;
+use crate::error::{SqlError, SqlState, for_message};
+use crate::expr::{Environment, NoSession};
 
-/// Appends the value's text (nothing for NULL).
-pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Vec<u8>) {
+/// Appends the value's text (nothing for NULL). Fails when the statement is interrupted while a long one is written.
+pub fn write(
+    value: Datum<'_>,
+    ty: Type,
+    session: &dyn Environment,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
     match value {
         Datum::Null => {}
         Datum::Int4(v) => write_i64(v.into(), out),
         Datum::Int8(v) => write_i64(v, out),
-        Datum::Text(v) | Datum::Padded(v) => crate::work::append(v.as_bytes(), out),
+        Datum::Text(v) | Datum::Padded(v) => return crate::work::put(v.as_bytes(), out),
         Datum::Bool(v) => out.push(if v { b't' } else { b'f' }),
         Datum::Char(v) => bytes::write_char(v, out),
         Datum::Int2(v) => write_i64(v.into(), out),
         Datum::Float4(v) => float::write_f32(v, session.settings().extra_float_digits, out),
         Datum::Float8(v) => float::write_f64(v, session.settings().extra_float_digits, out),
         Datum::Numeric(v) => v.write(out),
-        Datum::Bytea(v) => bytes::write_bytea(v, session.settings().bytea_escape, out),
+        Datum::Bytea(v) => return bytes::write_bytea(v, session.settings().bytea_escape, out),
         Datum::Date(v) => write_date(v, session.settings(), out),
         Datum::Time(v) => write_time(v, out),
         Datum::Timestamp(v) => write_timestamp(v, session.settings(), out),
@@ -34,16 +39,18 @@ pub fn write(value: Datum<'_>, ty: Type, session: &dyn Environment, out: &mut Ve
         Datum::Uuid(v) => bytes::write_uuid(v, out),
         Datum::Array(v) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => {
             for (index, element) in v.iter().enumerate() {
+                crate::work::tick(16)?;
                 if index > 0 {
                     out.push(b' ');
                 }
                 write_i64(element.as_i64().unwrap_or(0), out);
             }
         }
-        Datum::Array(v) => array_text::write(v, session, out),
+        Datum::Array(v) => return array_text::write(v, session, out),
         Datum::Wide(v) => v.unfetched(),
-        Datum::Record(v) => array_text::write_record(v, session, out),
+        Datum::Record(v) => return array_text::write_record(v, session, out),
     }
+    Ok(())
 }
 
 /// Appends an integer's digits.
@@ -69,11 +76,47 @@ fn write_oid(value: u32, type_oid: u32, session: &dyn Environment, out: &mut Vec
     }
 }
 
+/// Whether values of a type are read from their text without a safe point: their text is short, but for white space.
+fn is_read_at_once(type_oid: u32) -> bool {
+    matches!(
+        type_oid,
+        oid::BOOL
+            | oid::FLOAT4
+            | oid::FLOAT8
+            | oid::NUMERIC
+            | oid::DATE
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::INTERVAL
+            | oid::UUID
+            | oid::OID
+            | oid::XID
+            | oid::CID
+    )
+}
+
+/// As [`parse`], beside the core.
+#[cold]
+fn parse_long<'a>(
+    text: &str,
+    ty: Type,
+    session: &dyn Environment,
+    arena: &'a Bump,
+) -> Result<Datum<'a>, SqlError> {
+    let session = NoSession::with(session.settings().clone());
+    let value = crate::work::aside(text, move |text| {
+        let arena = Bump::new();
+        parse_at_once(text, ty, &session, &arena)?.to_value()
+    });
+    value?.datum().copy_in(arena)
+}
+
 /// 22P02: the text is no value of the type.
 pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {type_name}: \"{text}\""),
+        format!("invalid input syntax for type {type_name}: \"{}\"", for_message(text)),
     )
 }
 
@@ -81,12 +124,25 @@ pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
 pub fn out_of_range(type_name: &str, text: &str) -> SqlError {
     SqlError::new(
         SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("value \"{text}\" is out of range for type {type_name}"),
+        format!("value \"{}\" is out of range for type {type_name}", for_message(text)),
     )
 }
 
 /// Reads a value of a type; applies its modifier as an assignment does (too long text is an error).
 pub fn parse<'a>(
+    text: &'a str,
+    ty: Type,
+    session: &dyn Environment,
+    arena: &'a Bump,
+) -> Result<Datum<'a>, SqlError> {
+    if text.len() > crate::work::LONG_INPUT && is_read_at_once(ty.oid) {
+        return parse_long(text, ty, session, arena);
+    }
+    parse_at_once(text, ty, session, arena)
+}
+
+#[inline]
+fn parse_at_once<'a>(
     text: &'a str,
     ty: Type,
     session: &dyn Environment,
@@ -99,13 +155,13 @@ pub fn parse<'a>(
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING | oid::VOID => Datum::Text(text),
         oid::BPCHAR => Datum::Padded(text),
         oid::NAME => Datum::Text(truncate_name(text)),
-        oid::BOOL => Datum::Bool(parse_bool(text)?),
         oid::INT2 => Datum::Int2(parse_integer(text, "smallint")? as i16),
+        oid::BOOL => Datum::Bool(parse_bool(text)?),
         oid::FLOAT4 => Datum::Float4(float::parse_f32(text)?),
         oid::FLOAT8 => Datum::Float8(float::parse_f64(text)?),
         oid::NUMERIC => Datum::Numeric(parse_numeric(text)?.with_modifier(ty.modifier)?.store(arena)?),
         oid::CHAR => Datum::Char(bytes::parse_char(text)),
-        oid::BYTEA => Datum::Bytea(crate::work::bytes_in(&bytes::parse_bytea(text)?, arena)),
+        oid::BYTEA => Datum::Bytea(crate::work::bytes_in(&bytes::parse_bytea(text)?, arena)?),
         oid::DATE => Datum::Date(parse_date(text, settings())?),
         oid::TIME => Datum::Time(parse_time(text, settings())?),
         oid::TIMESTAMP => Datum::Timestamp(parse_timestamp(text, settings())?),
@@ -121,7 +177,7 @@ pub fn parse<'a>(
         }
         oid::INT2VECTOR | oid::OIDVECTOR => parse_vector(text, ty.oid, arena)?,
         _ if registry::is_array(ty.oid) => {
-            Datum::Array(ArrayRef(crate::work::bytes_in(&array_text::parse(text, ty, session)?, arena)))
+            Datum::Array(ArrayRef(crate::work::bytes_in(&array_text::parse(text, ty, session)?, arena)?))
         }
         oid::RECORD => {
             return Err(SqlError::new(
@@ -166,14 +222,15 @@ fn parse_vector<'a>(text: &str, vector: u32, arena: &'a Bump) -> Result<Datum<'a
     let element = registry::element_of(vector).unwrap_or(oid::OID);
     let mut builder = super::ArrayBuilder::new(element);
     for part in text.split_ascii_whitespace() {
+        crate::work::tick(16)?;
         builder.push(if element == oid::OID {
             Datum::Oid(parse_oid(part, "oid")?)
         } else {
             Datum::Int2(parse_integer(part, "smallint")? as i16)
-        });
+        })?;
     }
     let count = builder.len() as i32;
-    Ok(Datum::Array(ArrayRef(arena.alloc_slice_copy(&builder.finish_with(&[(count, 0)])))))
+    builder.array_with_in(&[(count, 0)], arena)
 }
 
 /// The value of nothing but decimal digits, with a minus perhaps, if they are so few that they fit.
@@ -199,7 +256,7 @@ fn plain_integer(text: &[u8]) -> Option<i64> {
 }
 
 /// Reads an integer for one of the three widths, named as the message names them.
-pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
+pub fn parse_integer(text: &str, type_name: &'static str) -> Result<i64, SqlError> {
     let (least, greatest) = match type_name {
         "smallint" => (i64::from(i16::MIN), i64::from(i16::MAX)),
         "integer" => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -211,6 +268,12 @@ pub fn parse_integer(text: &str, type_name: &str) -> Result<i64, SqlError> {
             false => Err(out_of_range(type_name, text)),
         };
     }
+    let read = move |text: &str| unusual_integer(text, type_name, (least, greatest));
+    if text.len() > crate::work::LONG_INPUT { crate::work::aside(text, read) } else { read(text) }
+}
+
+/// An integer with white space, a base or underscores.
+fn unusual_integer(text: &str, type_name: &str, (least, greatest): (i64, i64)) -> Result<i64, SqlError> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (true, &trimmed[1..]),
@@ -275,7 +338,8 @@ pub fn parse_bool(text: &str) -> Result<bool, SqlError> {
 
 /// The name inside an OID alias type's text: unquoted, folded.
 fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32, SqlError> {
-    let name = text.trim();
+    // No name is as long as a message, with its schema and its quotes.
+    let name = for_message(text).trim();
     if name == "-" {
         return Ok(0);
     }
@@ -317,9 +381,9 @@ fn unquote(name: &str) -> String {
     }
 }
 
-/// The value's text as a string.
-pub fn to_string(value: Datum<'_>, ty: Type, session: &dyn Environment) -> String {
+/// The value's text as bytes.
+pub fn to_bytes(value: Datum<'_>, ty: Type, session: &dyn Environment) -> Result<Vec<u8>, SqlError> {
     let mut out = Vec::new();
-    write(value, ty, session, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    write(value, ty, session, &mut out)?;
+    Ok(out)
 }

@@ -144,17 +144,10 @@ fn letter(value: u8) -> Value {
 
 /// int2vector and oidvector, whose subscripts begin at 0.
 fn vector(element: u32, values: impl Iterator<Item = Value>) -> Value {
-    let mut builder = crate::types::ArrayBuilder::new(element);
-    values.for_each(|value| builder.push(value.datum()));
-    let count = i32::try_from(builder.len()).unwrap_or(i32::MAX);
-    Value::Array(builder.finish_with(&[(count, 0)]).into())
+    Value::Array(crate::types::ArrayBuilder::list_of(element, values, 0).into())
 }
 
 /// An array.
 fn array(element: u32, values: impl Iterator<Item = Value>) -> Value {
-    let mut builder = crate::types::ArrayBuilder::new(element);
-    for value in values {
-        builder.push(value.datum());
-    }
-    Value::Array(builder.finish().into())
+    Value::Array(crate::types::ArrayBuilder::list_of(element, values, 1).into())
 }

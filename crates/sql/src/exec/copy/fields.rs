@@ -1,6 +1,10 @@
 //! The fields of a line in COPY's text and CSV formats: slices of the line, or of a buffer where something was escaped.
 
+use runtime::work::STRIDE;
+
+use crate::error::SqlError;
 use crate::plan::{CopyFormat, CopyKind};
+use crate::work;
 
 /// Where a field's bytes are.
 #[derive(Clone, Copy)]
@@ -57,6 +61,20 @@ pub(super) fn find(bytes: &[u8], from: usize, a: u8, b: u8) -> usize {
     at
 }
 
+/// As [`find`], with safe points.
+pub(super) fn find_paced(bytes: &[u8], from: usize, a: u8, b: u8) -> Result<usize, SqlError> {
+    let mut from = from;
+    loop {
+        let end = bytes.len().min(from + STRIDE);
+        let at = find(&bytes[..end], from, a, b);
+        if at < end || end == bytes.len() {
+            return Ok(at);
+        }
+        work::tick(STRIDE)?;
+        from = end;
+    }
+}
+
 /// Whether one of two bytes is there: looked for in sixteen at a time, each time without a branch.
 pub(super) fn has_either(bytes: &[u8], a: u8, b: u8) -> bool {
     fn is_in(chunk: &[u8; 16], a: u8, b: u8) -> bool {
@@ -71,13 +89,13 @@ pub(super) fn has_either(bytes: &[u8], a: u8, b: u8) -> bool {
 }
 
 impl Fields {
-    /// Takes a line apart.
-    pub fn cut(&mut self, line: &[u8], format: &CopyFormat) {
+    /// Takes a line apart; what is behind more than `most` fields is left.
+    pub fn cut(&mut self, line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         self.fields.clear();
         self.unescaped.clear();
         match format.kind {
-            CopyKind::Csv => self.cut_csv(line, format),
-            _ => self.cut_text(line, format),
+            CopyKind::Csv => self.cut_csv(line, format, most),
+            _ => self.cut_text(line, format, most),
         }
     }
 
@@ -95,7 +113,7 @@ impl Fields {
         }
     }
 
-    fn cut_text(&mut self, line: &[u8], format: &CopyFormat) {
+    fn cut_text(&mut self, line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         let null = format.null.as_bytes();
         // Where the field begins, and where in the buffer, once it has to be there.
         let (mut start, mut own) = (0, None);
@@ -103,7 +121,7 @@ impl Fields {
         let mut copied = 0;
         let mut at = 0;
         loop {
-            at = find(line, at, format.delimiter, b'\\');
+            at = find_paced(line, at, format.delimiter, b'\\')?;
             if line.get(at) == Some(&b'\\') && format.delimiter != b'\\' {
                 // A backslash that ends the line stands for itself.
                 let Some(escaped) = line.get(at + 1) else {
@@ -111,7 +129,8 @@ impl Fields {
                     continue;
                 };
                 own.get_or_insert(self.unescaped.len());
-                self.unescaped.extend_from_slice(&line[copied.max(start)..at]);
+                work::tick(4)?;
+                work::put(&line[copied.max(start)..at], &mut self.unescaped)?;
                 at += 2;
                 let byte = unescape(line, &mut at, *escaped);
                 self.unescaped.push(byte);
@@ -123,24 +142,24 @@ impl Fields {
                 _ if raw == null => Field::Null,
                 None => Field::Line(start, at),
                 Some(own) => {
-                    self.unescaped.extend_from_slice(&line[copied..at]);
+                    work::put(&line[copied..at], &mut self.unescaped)?;
                     Field::Unescaped(own, self.unescaped.len())
                 }
             });
-            if at == line.len() {
-                return;
+            if at == line.len() || self.fields.len() > most {
+                return Ok(());
             }
             at += 1;
             start = at;
         }
     }
 
-    fn cut_csv(&mut self, line: &[u8], format: &CopyFormat) {
+    fn cut_csv(&mut self, line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         let (quote, escape) = (format.quote, format.escape);
         let mut at = 0;
         loop {
             let start = at;
-            at = find(line, at, format.delimiter, quote);
+            at = find_paced(line, at, format.delimiter, quote)?;
             if at == line.len() || line[at] == format.delimiter && format.delimiter != quote {
                 let field = &line[start..at];
                 let null = field == format.null.as_bytes();
@@ -148,9 +167,13 @@ impl Fields {
             } else {
                 // Something is quoted, so it isn't NULL.
                 let own = self.unescaped.len();
-                self.unescaped.extend_from_slice(&line[start..at]);
-                let mut inside = false;
+                work::put(&line[start..at], &mut self.unescaped)?;
+                let (mut inside, mut next_tick) = (false, at + STRIDE);
                 while at < line.len() && (inside || line[at] != format.delimiter) {
+                    if at >= next_tick {
+                        work::tick(STRIDE)?;
+                        next_tick = at + STRIDE;
+                    }
                     let (byte, next) = (line[at], line.get(at + 1).copied());
                     at += 1;
                     let escapes =
@@ -166,8 +189,8 @@ impl Fields {
                 }
                 self.fields.push(Field::Unescaped(own, self.unescaped.len()));
             }
-            if at == line.len() {
-                return;
+            if at == line.len() || self.fields.len() > most {
+                return Ok(());
             }
             at += 1;
         }
@@ -220,8 +243,8 @@ mod tests {
     fn cut(line: &str, format: &CopyFormat) -> Vec<Option<String>> {
         let mut fields = Fields::default();
         // What an earlier line left is gone.
-        fields.cut(b"left\\tover\t\"a\"", format);
-        fields.cut(line.as_bytes(), format);
+        fields.cut(b"left\\tover\t\"a\"", format, 9).unwrap();
+        fields.cut(line.as_bytes(), format, 9).unwrap();
         let text = |bytes: &[u8]| Some(String::from_utf8(bytes.to_vec()).unwrap());
         (0..fields.len())
             .map(|at| match fields.get(at) {
@@ -265,6 +288,31 @@ mod tests {
         is("\"two\nlines\"", &csv, &[Some("two\nlines")]);
         let other = CopyFormat { escape: b'\\', ..format(CopyKind::Csv) };
         is("\"a\\\"b\\\\c\\d\",e\\", &other, &[Some("a\"b\\c\\d"), Some("e\\")]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_with_safe_points() {
+        let (text, csv) = (format(CopyKind::Text), format(CopyKind::Csv));
+        let backslash = CopyFormat { escape: b'\\', ..format(CopyKind::Csv) };
+        let quoted = |inner: &str| format!("\"{}\"", inner.repeat(1 << 21));
+        for (line, format) in [
+            ("a".repeat(1 << 22), &text),
+            ("a".repeat(1 << 22), &csv),
+            ("\\n".repeat(1 << 21), &text),
+            ("\\101".repeat(1 << 20), &text),
+            (quoted("\"\""), &csv),
+            (quoted("ab"), &csv),
+            (quoted("\\\""), &backslash),
+        ] {
+            let mut fields = Fields::default();
+            let budget = 1 << 20;
+            let ended = runtime::work::within(budget, || fields.cut(line.as_bytes(), format, 2));
+            assert!(ended.is_err(), "{:?}", &line[..8]);
+        }
+        // No more fields are cut than are wanted, and one to show that there are too many.
+        let mut fields = Fields::default();
+        fields.cut("\t".repeat(1 << 22).as_bytes(), &text, 2).unwrap();
+        assert_eq!(fields.len(), 3);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Errors carry PostgreSQL's context: the table, the number of the line and, for a value, its column.
 
 use super::SIGNATURE;
-use super::fields::{Fields, Shown, find, has_either};
+use super::fields::{Fields, Shown, find_paced, has_either};
 use crate::error::{SqlError, SqlState};
 use crate::exec::insert::insert_row;
 use crate::exec::load;
@@ -11,6 +11,7 @@ use crate::exec::{Arena, Executor};
 use crate::plan::{Body, CopyFormat, CopyKind, Insert, Reg, Statement};
 use crate::session::Client;
 use crate::types::{Datum, Type, binary, text};
+use crate::work;
 
 /// Type, name and register of a line's field.
 type Field = (Type, String, Reg);
@@ -64,7 +65,7 @@ impl Input {
         self.bytes.drain(..self.start);
         self.start = 0;
         match client.copy_in()? {
-            Some(piece) => self.bytes.extend_from_slice(piece),
+            Some(piece) => work::put(piece, &mut self.bytes)?,
             None => self.ended = true,
         }
         Ok(!self.ended)
@@ -122,6 +123,16 @@ struct Reader<'r, 's> {
     rows: u64,
 }
 
+/// As [`has_either`], with safe points.
+fn has_either_paced(bytes: &[u8], a: u8, b: u8) -> Result<bool, SqlError> {
+    for piece in work::byte_pieces(bytes, 1) {
+        if has_either(piece?, a, b) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn bad_format(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
@@ -135,12 +146,12 @@ impl<'s> Reader<'_, 's> {
         let mut arena = self.cx.take_arena();
         loop {
             if ending == Ending::Unknown {
-                ending = self.ending(input.rest(), &mut firsts, input.ended);
+                ending = self.ending(input.rest(), &mut firsts, input.ended)?;
             }
             // While the ending is unknown no line has one.
             let found = match ending {
                 Ending::Unknown => None,
-                known => self.line_end(input.rest(), &mut seen, known.last()),
+                known => self.line_end(input.rest(), &mut seen, known.last())?,
             };
             let length = match found {
                 Some(at) => at,
@@ -158,7 +169,7 @@ impl<'s> Reader<'_, 's> {
             if length == 0 && found.is_none() {
                 break;
             }
-            crate::work::tick(length)?;
+            work::tick(length)?;
             let whole = &input.rest()[..length];
             seen = Seen::default();
             self.line += 1;
@@ -168,7 +179,7 @@ impl<'s> Reader<'_, 's> {
                 }
                 _ => (whole, ending != Ending::ReturnFeed),
             };
-            let plain = plain && !has_either(line, 0, ending.stray());
+            let plain = plain && !has_either_paced(line, 0, ending.stray())?;
             if !plain {
                 self.check_ending(whole, found.is_some(), ending)?;
             }
@@ -177,7 +188,7 @@ impl<'s> Reader<'_, 's> {
                 break;
             }
             if self.line > 1 || !self.format.header {
-                fields.cut(line, self.format);
+                fields.cut(line, self.format, self.fields.len())?;
                 self.insert_texts((line, plain), &fields, &arena)?;
                 arena.bump.reset();
             }
@@ -188,17 +199,22 @@ impl<'s> Reader<'_, 's> {
     }
 
     /// What ends the first line; unknown when that has not come yet.
-    fn ending(&self, bytes: &[u8], [feeds, returns]: &mut [Seen; 2], ended: bool) -> Ending {
-        let feed = self.line_end(bytes, feeds, b'\n');
-        let Some(at) = self.line_end(bytes, returns, b'\r').filter(|at| feed.is_none_or(|feed| *at < feed))
-        else {
-            return if feed.is_some() || ended { Ending::Feed } else { Ending::Unknown };
+    fn ending(
+        &self,
+        bytes: &[u8],
+        [feeds, returns]: &mut [Seen; 2],
+        ended: bool,
+    ) -> Result<Ending, SqlError> {
+        let feed = self.line_end(bytes, feeds, b'\n')?;
+        let back = self.line_end(bytes, returns, b'\r')?;
+        let Some(at) = back.filter(|at| feed.is_none_or(|feed| *at < feed)) else {
+            return Ok(if feed.is_some() || ended { Ending::Feed } else { Ending::Unknown });
         };
-        match bytes.get(at + 1) {
+        Ok(match bytes.get(at + 1) {
             Some(b'\n') => Ending::ReturnFeed,
             None if !ended => Ending::Unknown,
             _ => Ending::Return,
-        }
+        })
     }
 
     /// An error when the line has a carriage return or a line feed that ends no line as the first one was ended.
@@ -206,13 +222,13 @@ impl<'s> Reader<'_, 's> {
         let first = |end| self.line_end(line, &mut Seen::default(), end);
         let at_end = |at: usize| at + 1 == line.len();
         let name = match ending {
-            Ending::Return => first(b'\n').map(|_| "newline"),
-            Ending::ReturnFeed if ended => match first(b'\r') {
+            Ending::Return => first(b'\n')?.map(|_| "newline"),
+            Ending::ReturnFeed if ended => match first(b'\r')? {
                 Some(at) if at_end(at) => None,
                 Some(_) => Some("carriage return"),
                 None => Some("newline"),
             },
-            _ => first(b'\r').map(|_| "carriage return"),
+            _ => first(b'\r')?.map(|_| "carriage return"),
         };
         let Some(name) = name else { return Ok(()) };
         let csv = self.format.kind == CopyKind::Csv;
@@ -226,7 +242,7 @@ impl<'s> Reader<'_, 's> {
     }
 
     /// Where the line ends. Such bytes within CSV quotes, and those behind a backslash of the text format, belong to it.
-    fn line_end(&self, bytes: &[u8], seen: &mut Seen, end: u8) -> Option<usize> {
+    fn line_end(&self, bytes: &[u8], seen: &mut Seen, end: u8) -> Result<Option<usize>, SqlError> {
         let CopyFormat { kind, quote, escape, .. } = *self.format;
         // An escape takes the byte behind it along; a doubled quote toggles twice.
         let (mark, escape) = match kind {
@@ -236,13 +252,14 @@ impl<'s> Reader<'_, 's> {
         loop {
             let within_quotes = seen.quoted && escape.is_some();
             let (one, other) = if within_quotes { (quote, escape.unwrap_or(quote)) } else { (end, mark) };
-            seen.at = find(bytes, seen.at, one, other);
-            let byte = *bytes.get(seen.at)?;
+            seen.at = find_paced(bytes, seen.at, one, other)?;
+            let Some(&byte) = bytes.get(seen.at) else { return Ok(None) };
             if byte == end && !seen.quoted {
-                return Some(seen.at);
+                return Ok(Some(seen.at));
             }
+            work::tick(4)?;
             if Some(byte) == escape && (seen.quoted || kind != CopyKind::Csv) {
-                let next = *bytes.get(seen.at + 1)?;
+                let Some(&next) = bytes.get(seen.at + 1) else { return Ok(None) };
                 let takes = kind != CopyKind::Csv || next == quote || Some(next) == escape;
                 seen.at += if takes { 2 } else { 1 };
                 continue;
@@ -276,7 +293,6 @@ impl<'s> Reader<'_, 's> {
         given: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
-        runtime::work::give_way(line.len());
         let encoding = |error| self.with_line(error, None);
         let whole = if plain { binary::utf8(line) } else { binary::valid_text(line) };
         let whole = whole.map_err(encoding)?;
@@ -354,7 +370,7 @@ impl<'s> Reader<'_, 's> {
                 let length = usize::try_from(length)
                     .map_err(|_| self.with_column(bad_format("invalid field size"), name, None))?;
                 let bytes = input.take(length, client)?.ok_or_else(|| self.with_line(short(), None))?;
-                let bytes: &[u8] = arena.bump.alloc_slice_copy(bytes);
+                let bytes = work::bytes_in(bytes, &arena.bump)?;
                 file[*register as usize] = binary::parse(bytes, *type_, &arena.bump)
                     .map_err(|error| self.with_column(error, name, None))?;
             }
@@ -366,7 +382,9 @@ impl<'s> Reader<'_, 's> {
 
     /// "COPY t, line 3: "...""
     fn with_line(&self, mut error: SqlError, line: Option<&[u8]>) -> SqlError {
-        let shown = line.map(|line| format!(": \"{}\"", shortened(&String::from_utf8_lossy(line))));
+        // More than is shown of it.
+        let line = line.map(|line| String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN + 4)]));
+        let shown = line.map(|line| format!(": \"{}\"", shortened(&line)));
         error.context = Some(format!("COPY {}, line {}{}", self.table, self.line, shown.unwrap_or_default()));
         error
     }
@@ -384,9 +402,11 @@ impl<'s> Reader<'_, 's> {
     }
 }
 
+/// Characters shown of a line or a value.
+const SHOWN: usize = 100;
+
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 100;
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

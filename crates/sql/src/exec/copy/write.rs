@@ -6,6 +6,7 @@ use crate::exec::{Executor, Flow};
 use crate::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use crate::session::Client;
 use crate::types::{Datum, binary, text};
+use crate::work;
 
 /// Runs the query and writes its rows; their number.
 pub(crate) fn copy_out<'s>(
@@ -19,7 +20,7 @@ pub(crate) fn copy_out<'s>(
     };
     let environment = cx.environment;
     let mut writer = Writer { format, columns: &statement.columns, out: Vec::new(), value: Vec::new() };
-    writer.begin();
+    writer.begin()?;
     // Drivers count on the protocol's one row a message, and on what begins a binary copy coming with its first row.
     if format.kind != CopyKind::Binary && !writer.out.is_empty() {
         client.copy_out(&writer.out)?;
@@ -27,7 +28,7 @@ pub(crate) fn copy_out<'s>(
     }
     let mut rows = 0;
     cx.query(root, statement.registers, &statement.output, &mut |row| {
-        writer.row(row, environment);
+        writer.row(row, environment)?;
         rows += 1;
         environment.before_showing()?;
         client.copy_out(&writer.out)?;
@@ -49,7 +50,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Result<(), SqlError> {
         if self.format.kind == CopyKind::Binary {
             self.out.extend_from_slice(SIGNATURE);
             self.out.extend_from_slice(&[0; 8]);
@@ -60,13 +61,14 @@ impl Writer<'_> {
                 }
                 self.value.clear();
                 self.value.extend_from_slice(column.name.as_bytes());
-                self.field(false);
+                self.field(false)?;
             }
             self.out.push(b'\n');
         }
+        Ok(())
     }
 
-    fn row(&mut self, row: &[Datum<'_>], session: &dyn crate::expr::Environment) {
+    fn row(&mut self, row: &[Datum<'_>], session: &dyn crate::expr::Environment) -> Result<(), SqlError> {
         if self.format.kind == CopyKind::Binary {
             self.out.extend_from_slice(&(row.len() as i16).to_be_bytes());
         }
@@ -77,9 +79,9 @@ impl Writer<'_> {
                     self.out.extend_from_slice(&(-1_i32).to_be_bytes());
                     continue;
                 }
-                binary::write(*value, column.type_, &mut self.value);
+                binary::write(*value, column.type_, &mut self.value)?;
                 self.out.extend_from_slice(&(self.value.len() as i32).to_be_bytes());
-                self.out.extend_from_slice(&self.value);
+                work::put(&self.value, &mut self.out)?;
                 continue;
             }
             if at > 0 {
@@ -89,54 +91,58 @@ impl Writer<'_> {
                 self.out.extend_from_slice(self.format.null.as_bytes());
                 continue;
             }
-            text::write(*value, column.type_, session, &mut self.value);
-            self.field(self.format.force_quote.get(at).copied().unwrap_or(false));
+            text::write(*value, column.type_, session, &mut self.value)?;
+            self.field(self.format.force_quote.get(at).copied().unwrap_or(false))?;
         }
         if self.format.kind != CopyKind::Binary {
             self.out.push(b'\n');
         }
+        Ok(())
     }
 
     /// Writes `value` with what the format escapes.
-    fn field(&mut self, force_quote: bool) {
+    fn field(&mut self, force_quote: bool) -> Result<(), SqlError> {
         let (delimiter, quote, escape) = (self.format.delimiter, self.format.quote, self.format.escape);
         if self.format.kind == CopyKind::Csv {
-            let special =
-                |byte: &u8| *byte == delimiter || *byte == quote || *byte == b'\n' || *byte == b'\r';
+            let special = |byte| byte == delimiter || byte == quote || byte == b'\n' || byte == b'\r';
             let quoted = force_quote
                 || self.value == self.format.null.as_bytes()
-                || self.value.iter().any(special)
+                || work::any(&self.value, special)?
                 || (self.columns.len() == 1 && self.value == b"\\.");
             if !quoted {
-                self.out.extend_from_slice(&self.value);
-                return;
+                return work::put(&self.value, &mut self.out);
             }
             self.out.push(quote);
-            for byte in &self.value {
-                if *byte == quote || *byte == escape {
-                    self.out.push(escape);
+            for piece in work::byte_pieces(&self.value, 1) {
+                for byte in piece? {
+                    if *byte == quote || *byte == escape {
+                        self.out.push(escape);
+                    }
+                    self.out.push(*byte);
                 }
-                self.out.push(*byte);
             }
             self.out.push(quote);
-            return;
+            return Ok(());
         }
-        for byte in &self.value {
-            let escaped = match *byte {
-                0x08 => b'b',
-                0x0c => b'f',
-                b'\n' => b'n',
-                b'\r' => b'r',
-                b'\t' => b't',
-                0x0b => b'v',
-                b'\\' => b'\\',
-                byte if byte == delimiter => byte,
-                byte => {
-                    self.out.push(byte);
-                    continue;
-                }
-            };
-            self.out.extend_from_slice(&[b'\\', escaped]);
+        for piece in work::byte_pieces(&self.value, 1) {
+            for byte in piece? {
+                let escaped = match *byte {
+                    0x08 => b'b',
+                    0x0c => b'f',
+                    b'\n' => b'n',
+                    b'\r' => b'r',
+                    b'\t' => b't',
+                    0x0b => b'v',
+                    b'\\' => b'\\',
+                    byte if byte == delimiter => byte,
+                    byte => {
+                        self.out.push(byte);
+                        continue;
+                    }
+                };
+                self.out.extend_from_slice(&[b'\\', escaped]);
+            }
         }
+        Ok(())
     }
 }

@@ -26,7 +26,7 @@ use super::strings::bounded;
 use super::{Code, Function, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, NoSession};
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Value, oid};
+use crate::types::{ArrayBuilder, Datum, Value, oid};
 use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -105,20 +105,16 @@ pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Co
                 work::push(&mut copy, text)?;
                 Value::Text(copy.into_boxed_str())
             }
-            other => other.to_value(),
+            other => other.to_value()?,
         });
     }
     let found = runtime::aside::run(move || {
         let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
         let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
-        code(&mut context, &arguments).map(|found| found.to_value())
+        code(&mut context, &arguments).and_then(|found| found.to_value())
     });
-    Ok(match found.map_err(work::stopped)?? {
-        Value::Text(text) => give_text(&text, cx.arena),
-        Value::Array(array) => Datum::Array(ArrayRef(work::bytes_in(&array, cx.arena))),
-        other => other.datum().copy_in(cx.arena),
-    })
+    found.map_err(work::stopped)??.datum().copy_in(cx.arena)
 }
 
 /// PostgreSQL's pattern and flags, compiled.
@@ -231,17 +227,20 @@ fn no_global(function: &str, flags: &str) -> Result<()> {
 }
 
 /// Writes a replacement: `\1` to `\9` are groups, `\&` the match.
-fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Found) {
-    let group = |out: &mut String, number: usize| {
-        if let Some(Some((start, end))) = found.get(number) {
-            out.push_str(&text[*start..*end]);
+fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Found) -> Result<()> {
+    let group = |out: &mut String, number: usize| match found.get(number) {
+        Some(Some((start, end))) => {
+            bounded(out.len() + (end - start))?;
+            work::push(out, &text[*start..*end])
         }
+        _ => Ok(()),
     };
     let mut characters = replacement.chars().peekable();
     while let Some(c) = characters.next() {
+        work::tick(1)?;
         match (c, characters.peek().copied()) {
-            ('\\', Some('&')) => group(out, 0),
-            ('\\', Some(digit @ '1'..='9')) => group(out, digit as usize - '0' as usize),
+            ('\\', Some('&')) => group(out, 0)?,
+            ('\\', Some(digit @ '1'..='9')) => group(out, digit as usize - '0' as usize)?,
             ('\\', Some('\\')) => out.push('\\'),
             _ => {
                 out.push(c);
@@ -250,6 +249,7 @@ fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Fo
         }
         characters.next();
     }
+    Ok(())
 }
 
 fn replace<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
@@ -269,13 +269,13 @@ fn replace<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result
     regex.each(input, 0, |found| {
         let (start, end) = found[0].unwrap_or((copied, copied));
         work::push(&mut out, &input[copied..start])?;
-        write_replacement(&mut out, replacement, input, &found);
+        write_replacement(&mut out, replacement, input, &found)?;
         copied = end;
         bounded(out.len())?;
         Ok(all)
     })?;
-    out.push_str(&input[copied..]);
-    Ok(give_text(&out, arena))
+    work::push(&mut out, &input[copied..])?;
+    give_text(&out, arena)
 }
 
 fn match_groups<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
@@ -284,9 +284,9 @@ fn match_groups<'a>(a: &[Datum<'a>], flags: &str, arena: &'a bumpalo::Bump) -> R
     let Some(found) = compile(text(a[1])?, flags)?.captures(input, 0)? else { return Ok(Datum::Null) };
     let mut builder = ArrayBuilder::new(TEXT);
     for group in found.iter().skip(usize::from(found.len() > 1)) {
-        builder.push(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])));
+        builder.push(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])))?;
     }
-    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
+    builder.array_in(arena)
 }
 
 /// The text between matches. Empty matches at the text's ends and behind another match split nothing.
@@ -303,14 +303,14 @@ fn split_array<'a>(
     compile(text(a[1])?, flags)?.each(input, 0, |found| {
         let (start, end) = found[0].unwrap_or_default();
         if start < input.len() && end > last_end {
-            builder.push(Datum::Text(&input[begun..start]));
+            builder.push(Datum::Text(&input[begun..start]))?;
             begun = end;
         }
         last_end = end;
         Ok(true)
     })?;
-    builder.push(Datum::Text(&input[begun..]));
-    Ok(Datum::Array(ArrayRef(crate::work::bytes_in(&builder.finish(), arena))))
+    builder.push(Datum::Text(&input[begun..]))?;
+    builder.array_in(arena)
 }
 
 /// The first group of the first match, or the match.

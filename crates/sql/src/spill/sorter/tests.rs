@@ -61,7 +61,7 @@ fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
                 let mut sorter = Sorter::new(store, memory);
                 given
                     .iter()
-                    .for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+                    .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
                 assert_eq!(sorter.is_spilled(), bytes > memory, "{count} in {memory}");
                 assert!(drain(sorter.finish().unwrap()) == expected, "{count} in {memory}");
             }
@@ -74,7 +74,7 @@ fn long_entries_are_read_few_at_a_time() {
     with_store("long", |store| {
         let mut sorter = Sorter::new(store, 64 << 10);
         for number in (0..20_u8).rev() {
-            sorter.push(&vec![number; 100_000], |to| to.push(number)).unwrap();
+            sorter.push(&vec![number; 100_000], |to| work::put(&[number], to)).unwrap();
             assert!(sorter.fan_in() == FAN_IN_LONG);
         }
         let drained = drain(sorter.finish().unwrap());
@@ -99,7 +99,7 @@ fn a_limited_sorter_gives_the_first() {
                 let mut sorter = Sorter::limited(store, memory, limit);
                 given
                     .iter()
-                    .for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+                    .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
                 let first = &expected[..limit.min(expected.len())];
                 assert!(drain(sorter.finish().unwrap()) == first, "{limit} in {memory}");
             }
@@ -112,7 +112,7 @@ fn what_is_left_half_way_gives_its_pages_back() {
     with_store("half", |store| {
         let given = entries(10_000);
         let mut sorter = Sorter::new(store, 64 << 10);
-        given.iter().for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+        given.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         assert!(sorter.is_spilled());
         let mut sorted = sorter.finish().unwrap();
         for _ in 0..5000 {
@@ -120,7 +120,7 @@ fn what_is_left_half_way_gives_its_pages_back() {
         }
         drop(sorted);
         let mut sorter = Sorter::new(store, 64 << 10);
-        given.iter().for_each(|(key, payload)| sorter.push(key, |to| to.extend_from_slice(payload)).unwrap());
+        given.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         drop(sorter);
     });
 }
@@ -134,7 +134,7 @@ fn a_large_memory_is_sorted_in_stretches() {
         let mut sorter = Sorter::new(store, 1 << 30);
         let mut expected: Vec<_> = (0..count).map(|number| (key(number), number)).collect();
         for (key, number) in &expected {
-            sorter.push(key, |to| to.extend_from_slice(&number.to_le_bytes())).unwrap();
+            sorter.push(key, |to| work::put(&number.to_le_bytes(), to)).unwrap();
         }
         expected.sort();
         let mut sorted = sorter.finish().unwrap();
@@ -151,7 +151,7 @@ fn the_sort_of_a_large_memory_is_interrupted() {
     with_store("interrupt", |store| {
         let mut sorter = Sorter::new(store, 1 << 30);
         for number in 0..3 * STRETCH as u64 {
-            sorter.push(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), |_| ()).unwrap();
+            sorter.push(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), |_| Ok(())).unwrap();
         }
         let stop = Interrupt::new();
         interrupt::set_current(Some(Arc::clone(&stop)));

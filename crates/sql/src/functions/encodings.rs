@@ -1,0 +1,111 @@
+//! encode() and decode(): bytes as text in hex, base64 and escape format.
+
+use super::arguments::invalid;
+use crate::error::SqlError;
+use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
+use crate::work;
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode_base64(input: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(input.len() / 3 * 4);
+    for (index, chunk) in input.chunks(3).enumerate() {
+        work::tick(4)?;
+        if index > 0 && index % 19 == 0 {
+            out.push('\n');
+        }
+        let word =
+            chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            if place <= chunk.len() {
+                out.push(char::from(BASE64[(word >> (18 - 6 * place) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn decode_base64(input: &str) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(input.len() / 4 * 3);
+    // Four characters make three bytes, or fewer with the padding that ends the text.
+    let (mut word, mut place, mut kept) = (0u32, 0, None);
+    for c in input.bytes() {
+        work::tick(8)?;
+        if c.is_ascii_whitespace() {
+            continue;
+        }
+        let value = match BASE64.iter().position(|x| *x == c) {
+            Some(value) => value as u32,
+            None if c != b'=' => {
+                let message =
+                    format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c));
+                return Err(invalid(message));
+            }
+            None if kept.is_none() && place < 2 => {
+                return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
+            }
+            None => {
+                kept = kept.or(Some(place - 1));
+                0
+            }
+        };
+        word = word << 6 | value;
+        place += 1;
+        if place == 4 {
+            out.extend_from_slice(&word.to_be_bytes()[1..=kept.unwrap_or(3)]);
+            (word, place) = (0, 0);
+        }
+    }
+    if place != 0 {
+        return Err(invalid("invalid base64 end sequence")
+            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+    }
+    Ok(out)
+}
+
+pub(super) fn encode(input: &[u8], format: &str) -> Result<String> {
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => {}
+        "escape" => return encode_escape(input),
+        "base64" => return encode_base64(input),
+        _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
+    }
+    let (mut out, mut shown) = (String::with_capacity(input.len() * 2), Vec::new());
+    for piece in work::byte_pieces(input, 1) {
+        shown.clear();
+        write_bytea(piece?, false, &mut shown)?;
+        out.push_str(&String::from_utf8_lossy(&shown[2..]));
+    }
+    Ok(out)
+}
+
+/// Zeros and bytes that are not ASCII in octal, backslashes doubled, other bytes as they are.
+fn encode_escape(input: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(input.len());
+    for piece in work::byte_pieces(input, 1) {
+        for &byte in piece? {
+            match byte {
+                0 | 0x80.. => {
+                    out.push('\\');
+                    out.extend([byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| char::from(b'0' + digit)));
+                }
+                b'\\' => out.push_str("\\\\"),
+                _ => out.push(char::from(byte)),
+            }
+        }
+    }
+    Ok(out)
+}
+
+pub(super) fn decode(input: &str, format: &str) -> Result<Vec<u8>> {
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => parse_hex(input),
+        "escape" => parse_bytea(input),
+        "base64" => decode_base64(input),
+        _ => Err(invalid(format!("unrecognized encoding: \"{format}\""))),
+    }
+}
