@@ -8,6 +8,8 @@ mod common;
 mod foreign_keys;
 #[path = "interleaved/locks.rs"]
 mod locks;
+#[path = "interleaved/names.rs"]
+mod names;
 #[path = "interleaved/newest_conditions.rs"]
 mod newest_conditions;
 #[path = "interleaved/newest_joins.rs"]

@@ -73,6 +73,22 @@ enum Name {
     Index { table: u32, index: u32 },
 }
 
+/// The names of the relations that a change puts into a catalog, with their schema.
+fn relation_names(change: &Change) -> Vec<(u32, &str, Name)> {
+    match change {
+        Change::PutTable(table) => {
+            let indexes = table
+                .index_names()
+                .map(|(name, index)| (table.schema, name, Name::Index { table: table.oid, index }));
+            std::iter::once((table.schema, &table.name[..], Name::Table(table.oid))).chain(indexes).collect()
+        }
+        Change::PutSequence(sequence) => {
+            vec![(sequence.schema, &sequence.name, Name::Sequence(sequence.oid))]
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl Catalog {
     /// The catalog of a new database: schemas public, pg_catalog and information_schema, no tables.
     #[must_use]
@@ -113,27 +129,12 @@ impl Catalog {
     pub fn taken(&self, changes: &[Change]) -> Option<(&'static str, String)> {
         let mut next = self.clone();
         for change in changes {
-            let mut names: Vec<(u32, &str, Name)> = Vec::new();
-            match change {
-                Change::PutTable(table) => {
-                    names.push((table.schema, &table.name, Name::Table(table.oid)));
-                    names.extend(
-                        table.index_names().map(|(name, index)| {
-                            (table.schema, name, Name::Index { table: table.oid, index })
-                        }),
-                    );
-                }
-                Change::PutSequence(sequence) => {
-                    names.push((sequence.schema, &sequence.name, Name::Sequence(sequence.oid)));
-                }
-                Change::PutSchema(schema)
-                    if next.schema(&schema.name).is_some_and(|other| other.oid != schema.oid) =>
-                {
-                    return Some(("schema", schema.name.clone()));
-                }
-                _ => {}
+            if let Change::PutSchema(schema) = change
+                && next.schema(&schema.name).is_some_and(|other| other.oid != schema.oid)
+            {
+                return Some(("schema", schema.name.clone()));
             }
-            for (schema, name, own) in names {
+            for (schema, name, own) in relation_names(change) {
                 let there = next.names.get(&(schema, name.to_owned()));
                 // A table's own indexes may change their names among themselves.
                 let same = |other: &Name| match (*other, own) {
@@ -147,6 +148,19 @@ impl Catalog {
             next.apply(change);
         }
         None
+    }
+
+    /// The names that a change gives to objects which do not have them here: a relation's with its schema, a schema's with 0.
+    #[must_use]
+    pub fn new_names<'c>(&self, change: &'c Change) -> Vec<(u32, &'c str)> {
+        if let Change::PutSchema(schema) = change {
+            let known = self.schema_by_oid(schema.oid).is_some_and(|old| old.name == schema.name);
+            return if known { Vec::new() } else { vec![(0, &schema.name)] };
+        }
+        let names = relation_names(change).into_iter();
+        let new =
+            names.filter(|(schema, name, own)| self.names.get(&(*schema, (*name).to_owned())) != Some(own));
+        new.map(|(schema, name, _)| (schema, name)).collect()
     }
 
     /// The same catalog with another list of databases or roles, as the next generation.

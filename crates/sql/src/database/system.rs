@@ -23,6 +23,10 @@ pub(crate) const CLAIMED: u8 = 5;
 /// Dropped trees: key = tree number, value = root page.
 pub(crate) const DROPPED: u8 = 6;
 
+/// Names that a running transaction gives to objects: key = database's OID, schema's OID, name. No entry is there for long:
+/// see [`claim`].
+pub(crate) const NAMES: u8 = 7;
+
 /// Bytes of a value in one entry.
 const CHUNK: usize = 1900;
 
@@ -101,6 +105,18 @@ fn put_entry(txn: &TxnSession, key: &[u8], value: Option<&[u8]>) -> Result<bool,
     } else {
         Err(SqlError::new(crate::SqlState::SERIALIZATION_FAILURE, "tuple concurrently updated"))
     }
+}
+
+/// Waits until no other transaction that has claimed the key is running, and claims it until this one ends: its entry is
+/// made and removed again, so that nothing is left to take back.
+pub(crate) fn claim(txn: &TxnSession, area: u8, key: &[u8]) -> Result<(), SqlError> {
+    let full = full_key(area, key, 0);
+    for value in [Some(&b""[..]), None] {
+        txn.next_command();
+        put_entry(txn, &full, value)?;
+    }
+    txn.next_command();
+    Ok(())
 }
 
 /// The value of a key.

@@ -526,6 +526,7 @@ impl Session {
 
     /// Puts a definition into the transaction's catalog and into the system tree.
     pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
+        self.claim_names(&change)?;
         let (key, object) = change.stored();
         let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
         full.extend_from_slice(&key);

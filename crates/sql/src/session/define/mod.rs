@@ -9,6 +9,7 @@ mod constraint;
 mod create;
 mod drop;
 mod identity;
+mod names;
 mod owner;
 mod reindex;
 mod retype;
