@@ -226,7 +226,7 @@ const MESSAGE_LONGEST: usize = 64 << 10;
 /// A part of a message, which ends with an ellipsis where it would be too long.
 fn cut(mut text: String) -> String {
     if text.len() > MESSAGE_LONGEST {
-        text.truncate(text.floor_char_boundary(MESSAGE_LONGEST));
+        text.truncate(for_message(&text).len());
         text.shrink_to_fit();
         text.push_str("...");
     }
@@ -235,7 +235,12 @@ fn cut(mut text: String) -> String {
 
 /// A text for a message, which ends early where the message would be cut anyway.
 pub(crate) fn for_message(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MESSAGE_LONGEST)]
+    if text.len() <= MESSAGE_LONGEST {
+        return text;
+    }
+    // A character has 4 bytes at most.
+    let end = (0..=MESSAGE_LONGEST).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    &text[..end]
 }
 
 impl SqlError {
