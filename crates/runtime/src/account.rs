@@ -221,6 +221,11 @@ pub fn held() -> i64 {
     })
 }
 
+/// Adds what another thread allocated for the session that runs.
+pub(crate) fn take_over(bytes: i64) {
+    CELLS.with(|cells| cells.base.set(cells.base.get() - bytes));
+}
+
 /// Says what the session that runs holds. Memory that it allocated and others free, or the other way round (shared plans
 /// and definitions), would add up in its account otherwise.
 #[inline]
@@ -278,6 +283,11 @@ fn room() -> Option<Room> {
         let whole = limit().saturating_sub(TAKEN.load(Ordering::Relaxed));
         Some(Room { held, own: account.memory_limit().saturating_sub(held), whole })
     })
+}
+
+/// Bytes the running session may still have by its own limit.
+pub(crate) fn left_to_session() -> i64 {
+    room().map_or(i64::MAX, |room| room.own.max(0))
 }
 
 /// Bytes the running session may still have; None where nobody counts for it.

@@ -7,6 +7,8 @@
 //! 1. A call owns what it reads: its fiber may be gone before the call ends.
 //! 2. The threads are few, are not pinned, and have a lower priority than the cores, so that abandoned calls take little
 //!    from them. A call that finds all threads taken waits for one.
+//! 3. A call has an [`Interrupt`] of its own. It is the account of the call's memory, whose limit is what the session may
+//!    still have, and what the call is abandoned by. What the call leaves allocated is its session's from then on.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,9 +18,9 @@ use std::task::Waker;
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{SpinLock, WorkQueue};
 
-use crate::interrupt::{self, Interrupted, Reason};
+use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::work::{self, Stopped};
-use crate::{fiber, os};
+use crate::{account, fiber, os};
 
 /// Most calls that run at a time.
 const THREADS_MAX: usize = 16;
@@ -36,25 +38,29 @@ pub(crate) struct Threads {
 
 /// A call as its fiber and its thread see it.
 struct Call<R> {
-    /// The fiber no longer waits.
-    abandoned: AtomicBool,
+    /// Raised when the fiber no longer waits, or when the call takes too much memory.
+    interrupt: Arc<Interrupt>,
     done: AtomicBool,
     result: SpinLock<Option<std::thread::Result<R>>>,
     waker: Waker,
 }
 
-/// Whether the running call has been abandoned.
-type Abandoned = dyn Fn() -> bool;
-
 thread_local! {
-    static RUNNING: RefCell<Option<Box<Abandoned>>> = const { RefCell::new(None) };
+    /// The interrupt of the call that this thread runs.
+    static RUNNING: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
 }
 
-/// Ends a call that nobody waits for; does nothing on other threads.
+/// Ends a call that was interrupted; does nothing on other threads. The reason stays pending for the fiber.
 pub(crate) fn check() -> Result<(), Stopped> {
-    let abandoned = RUNNING.with_borrow(|running| running.as_ref().is_some_and(|abandoned| abandoned()));
-    // The reason is seen by nobody.
-    if abandoned { Err(Stopped::Interrupted(Interrupted(Reason::Cancel))) } else { Ok(()) }
+    RUNNING.with_borrow(|running| match running.as_ref().and_then(|interrupt| interrupt.pending()) {
+        Some(reason) => Err(Stopped::Interrupted(Interrupted(reason))),
+        None => Ok(()),
+    })
+}
+
+/// Raises the running call's interrupt; does nothing on other threads.
+pub(crate) fn raise(reason: Reason) {
+    RUNNING.with_borrow(|running| running.iter().for_each(|interrupt| interrupt.raise(reason)));
 }
 
 impl Threads {
@@ -102,8 +108,10 @@ pub fn run<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> Resu
     let Some((worker, _)) = fiber::current().filter(|(_, fiber)| fiber.may_suspend()) else {
         return Ok(body());
     };
+    let interrupt = Interrupt::new();
+    interrupt.set_memory_limit(account::left_to_session());
     let call = Arc::new(Call {
-        abandoned: AtomicBool::new(false),
+        interrupt,
         done: AtomicBool::new(false),
         result: SpinLock::new(None),
         waker: sync::park::current(),
@@ -111,36 +119,35 @@ pub fn run<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> Resu
     let theirs = Arc::clone(&call);
     if !worker.shared.aside.push(Box::new(move || theirs.run(body))) {
         // The queue keeps the work for a thread that may be had later; nobody waits for it then.
-        call.abandon();
+        call.interrupt.raise(Reason::Cancel);
         return Err(Stopped::Budget);
     }
-    // Acquire: the result is seen.
+    // Acquire: the result and the memory it takes are seen.
     while !call.done.load(Ordering::Acquire) {
         if let Err(interrupted) = interrupt::park() {
-            call.abandon();
+            call.interrupt.raise(interrupted.0);
             return Err(Stopped::Interrupted(interrupted));
         }
     }
-    let result = call.result.lock().take();
-    result.expect("a call that is done has its result").map_err(|panic| resume_unwind(panic))
+    account::take_over(call.interrupt.held());
+    let result = call.result.lock().take().expect("a call that is done has its result");
+    // A call past its limit may have left a value unfinished.
+    if let Some(reason) = call.interrupt.take() {
+        return Err(Stopped::Interrupted(Interrupted(reason)));
+    }
+    result.map_err(|panic| resume_unwind(panic))
 }
 
 impl<R: Send + 'static> Call<R> {
-    fn abandon(&self) {
-        // Relaxed: a flag that is looked at again; what the fiber leaves behind is the call's own.
-        self.abandoned.store(true, Ordering::Relaxed);
-    }
-
     /// The thread's side.
     fn run(self: Arc<Self>, body: impl FnOnce() -> R) {
-        // Relaxed: as above.
-        if self.abandoned.load(Ordering::Relaxed) {
+        if self.interrupt.is_pending() {
             return;
         }
-        let call = Arc::clone(&self);
-        // Relaxed: as above.
-        RUNNING.set(Some(Box::new(move || call.abandoned.load(Ordering::Relaxed))));
+        RUNNING.set(Some(Arc::clone(&self.interrupt)));
+        account::enter(Arc::as_ptr(&self.interrupt));
         let result = catch_unwind(AssertUnwindSafe(body));
+        account::leave();
         RUNNING.set(None);
         *self.result.lock() = Some(result);
         // Release: the result is seen with it.

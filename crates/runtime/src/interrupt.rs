@@ -15,6 +15,7 @@ use sync::SpinLock;
 use sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 
 use crate::account;
+use crate::aside;
 use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
@@ -154,6 +155,13 @@ impl Interrupt {
         (old & reason.bit() != 0).then_some(reason)
     }
 
+    /// The most urgent pending reason, which stays pending.
+    pub(crate) fn pending(&self) -> Option<Reason> {
+        // Relaxed: a look, as below.
+        let pending = self.pending.load(Ordering::Relaxed);
+        Reason::ALL.into_iter().find(|reason| pending & reason.bit() != 0)
+    }
+
     /// Whether any reason is pending.
     #[inline]
     pub fn is_pending(&self) -> bool {
@@ -273,10 +281,12 @@ pub fn check() -> Result<(), Interrupted> {
     }
 }
 
-/// Raises the running fiber's own interrupt: for what cannot fail where it is, and must end the statement.
+/// Raises the interrupt of the running fiber, or of the call beside the cores that runs: for what cannot fail where it
+/// is, and must end the statement.
 pub(crate) fn raise_own(reason: Reason) {
-    if let Some(interrupt) = fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
-        interrupt.raise(reason);
+    match fiber::current() {
+        Some((_, fiber)) => obeyed(fiber).into_iter().for_each(|interrupt| interrupt.raise(reason)),
+        None => aside::raise(reason),
     }
 }
 

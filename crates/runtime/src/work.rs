@@ -14,6 +14,9 @@
 
 use std::cell::Cell;
 use std::str::Utf8Error;
+use std::sync::{PoisonError, TryLockError};
+
+use sync::{Mutex, MutexGuard};
 
 use crate::interrupt::{self, Interrupted, Reason};
 use crate::{account, fiber};
@@ -107,17 +110,50 @@ pub(crate) fn has_budget() -> bool {
 }
 
 /// Runs `body` with so many bytes of work at most; for where it must not suspend and may be left undone. `body` must not
-/// park.
+/// park. Its work counts against the budget around this one, too.
 pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
-    struct Back(usize);
+    struct Back {
+        around: usize,
+        own: usize,
+    }
     impl Drop for Back {
         fn drop(&mut self) {
-            BUDGET.set(self.0);
+            charge(0);
+            let used = self.own - BUDGET.get();
+            BUDGET.set(if self.around == NO_BUDGET { NO_BUDGET } else { self.around - used });
         }
     }
-    DONE.set(0);
-    let _back = Back(BUDGET.replace(budget));
+    charge(0);
+    let around = BUDGET.get();
+    let _back = Back { around, own: budget.min(around) };
+    BUDGET.set(budget.min(around));
     body()
+}
+
+/// [`within`] for what is of use as a whole only: None where the budget was used up.
+pub fn whole_within<R>(budget: usize, body: impl FnOnce() -> R) -> Option<R> {
+    within(budget, || {
+        let done = body();
+        charge(0);
+        (BUDGET.get() > 0).then_some(done)
+    })
+}
+
+/// Takes a turn at something that only one thread at a time may use. Where the work has a budget it ends, used up, rather
+/// than wait.
+///
+/// # Errors
+/// [`Stopped::Budget`] when another thread uses it and the work has a budget.
+pub fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Stopped> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) if has_budget() => {
+            BUDGET.set(0);
+            Err(Stopped::Budget)
+        }
+        Err(TryLockError::WouldBlock) => Ok(mutex.lock().unwrap_or_else(PoisonError::into_inner)),
+    }
 }
 
 /// Bytes as text; gives way after each piece of a long one.
@@ -185,6 +221,33 @@ mod tests {
         let ended = within(1 << 20, || (0..).find(|_| tick(1000).is_err()));
         assert!((1000..1100).contains(&ended.unwrap()), "{ended:?}");
         assert!((0..10_000).all(|_| tick(1000).is_ok()));
+    }
+
+    #[test]
+    fn work_within_a_budget_counts_against_the_one_around_it() {
+        let whole = whole_within(1 << 20, || {
+            (0..100).for_each(|_| within(1 << 18, || assert_eq!(tick(1 << 13), Ok(()))))
+        });
+        assert_eq!(whole, Some(()));
+        let spent = whole_within(1 << 20, || {
+            (0..5).for_each(|_| within(1 << 18, || while tick(1 << 12).is_ok() {}));
+            tick(1 << 14)
+        });
+        assert_eq!(spent, None);
+        assert!((0..10_000).all(|_| tick(1000).is_ok()));
+    }
+
+    #[test]
+    fn a_taken_lock_ends_work_within_a_budget_and_lets_other_work_wait() {
+        let mutex = Mutex::new(1);
+        assert_eq!(whole_within(1 << 20, || lock(&mutex).map(|guard| *guard)), Some(Ok(1)));
+        std::thread::scope(|scope| {
+            let held = mutex.lock().unwrap();
+            assert_eq!(whole_within(1 << 20, || lock(&mutex).is_err()), None);
+            let other = scope.spawn(|| lock(&mutex).map(|guard| *guard));
+            drop(held);
+            assert_eq!(other.join().unwrap(), Ok(1));
+        });
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::account::{self, Counting};
+use runtime::aside;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
+use runtime::work::{self, Stopped};
 use runtime::{Options, Runtime, fiber};
 
 #[global_allocator]
@@ -105,6 +107,32 @@ fn a_session_past_its_limit_is_interrupted_and_large_values_are_refused_before()
         assert_eq!(account::ask(60 << 10), Ok(()));
         assert_eq!(account::ask(64 << 10), Err(Interrupted(Reason::Memory)));
         own_is_asked_elsewhere();
+    });
+    runtime.shutdown();
+}
+
+#[test]
+fn a_call_beside_the_core_takes_memory_of_its_session_within_the_sessions_limit() {
+    let runtime = start();
+    let own = Interrupt::new();
+    own.set_memory_limit(16 * MIB);
+    as_session(&runtime, &own, || {
+        let given = vec![1_u8; 2 << 20];
+        assert_about(account::held(), 2);
+        let kept = aside::run(move || [given.as_slice(), &[2; 6 << 20]].concat()).unwrap();
+        assert_about(account::held(), 8);
+        let asked = aside::run(|| (account::ask(6 << 20).is_ok(), account::ask(10 << 20).is_ok()));
+        assert_eq!(asked, Ok((true, false)));
+        let stopped = aside::run(|| {
+            let mut kept = Vec::new();
+            while work::tick(64 << 10).is_ok() {
+                kept.push(vec![1_u8; 64 << 10]);
+            }
+        });
+        assert_eq!(stopped, Err(Stopped::Interrupted(Interrupted(Reason::Memory))));
+        assert_eq!(interrupt::check(), Ok(()));
+        drop(kept);
+        assert_about(account::held(), 0);
     });
     runtime.shutdown();
 }
