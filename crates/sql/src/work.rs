@@ -22,6 +22,29 @@ const SHORT_NEEDLE: usize = 4096;
 /// Work that folding one expression may do: about a millisecond. Nothing else runs on the core meanwhile.
 pub(crate) const FOLDING_BUDGET: usize = 1 << 20;
 
+/// Work that compiling a statement may do on its core: about four milliseconds. Nothing else runs on the core meanwhile.
+const COMPILING_BUDGET: usize = 4 << 20;
+
+/// Does what recurses deeply and has no point to suspend at: parsing, binding, planning. It is done by `here` on the
+/// worker's stack. Where that uses up the budget, the work begins anew on a thread beside the cores while the fiber waits:
+/// by the call that `beside` makes, which owns what it reads.
+pub(crate) fn here_or_beside<R, F>(
+    here: impl FnOnce() -> Result<R>,
+    beside: impl FnOnce() -> Result<F>,
+) -> Result<R>
+where
+    R: Send + 'static,
+    F: FnOnce() -> Result<R> + Send + 'static,
+{
+    match work::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
+        Some(done) => done,
+        None => {
+            let call = beside()?;
+            runtime::aside::run(move || fiber::on_worker_stack(call)).map_err(stopped)?
+        }
+    }
+}
+
 /// A safe point once in a while, for loops over rows: others run and an interrupt ends the statement.
 pub(crate) struct Pace {
     left: u32,
@@ -99,10 +122,9 @@ pub(crate) fn tick(bytes: usize) -> Result<()> {
 pub(crate) fn stopped(stopped: Stopped) -> SqlError {
     match stopped {
         Stopped::Interrupted(interrupted) => from_interrupt(interrupted.0),
-        Stopped::Budget => SqlError::new(
-            SqlState::INSUFFICIENT_RESOURCES,
-            "no thread can be started for a long function call",
-        ),
+        Stopped::Budget => {
+            SqlError::new(SqlState::INSUFFICIENT_RESOURCES, "no thread can be started for a long call")
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::functions::{self, Bound, CastContext};
 use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{self, Type, oid};
 
+/// Work of binding one expression: about a microsecond.
+const BINDING: usize = 1000;
+
 /// Where an expression begins, as PostgreSQL's error positions count it.
 pub(crate) fn location(node: &Node) -> i32 {
     let Some(node) = &node.node else { return -1 };
@@ -62,6 +65,7 @@ fn optional_location(node: Option<&Node>) -> i32 {
 impl Binder<'_> {
     /// An expression.
     pub(crate) fn expr(&mut self, node: &Node) -> Result<Expr, SqlError> {
+        crate::work::tick(BINDING)?;
         self.depth += 1;
         if self.depth > MAX_EXPRESSION_DEPTH {
             return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));

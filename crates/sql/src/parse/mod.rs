@@ -1,8 +1,8 @@
 //! Parsing: SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
 //!
 //! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the text nests: callers
-//! run it on the worker's stack (`runtime::fiber::on_worker_stack`). [`depth`] bounds the nesting before the parser
-//! sees the text, so that no text can overflow that stack.
+//! run it on the worker's stack, or on a thread of its own where the text is long ([`crate::work::here_or_beside`]).
+//! [`depth`] bounds the nesting before the parser sees the text, so that no text can overflow that stack.
 
 mod depth;
 pub mod stored;
@@ -12,15 +12,13 @@ mod unicode;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
-
 use sync::Mutex;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
 
 use crate::error::{SqlError, SqlState};
-use crate::memory;
+use crate::{memory, work};
 
 /// One statement of a text.
 #[derive(Debug)]
@@ -42,15 +40,22 @@ const WORD: usize = 3000;
 const OTHER: usize = 1000;
 const BYTE: usize = 9;
 
+/// Work for a byte that is read token by token, and for a token that is parsed: about 2 ns and 1 us. It is counted
+/// before it is done, since the parser has no safe point.
+const READING: usize = 2;
+const PARSING: usize = 1000;
+
 /// Parses all statements of a text.
 ///
 /// # Errors
 /// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when its tree may be too large.
 pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
+    work::tick(text.len() * READING)?;
     let tokens = depth::check(text)?;
+    work::tick((tokens.words + tokens.others) * PARSING)?;
     // A text is at most 1 GiB long, so nothing overflows.
     memory::ask(tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE)?;
-    let tree = run(text).map_err(|message| describe(text, &message))?;
+    let tree = run(text)?.map_err(|message| describe(text, &message))?;
     let mut statements = Vec::with_capacity(tree.stmts.len());
     for raw in tree.stmts {
         let start = usize::try_from(raw.stmt_location).unwrap_or(0).min(text.len());
@@ -64,12 +69,21 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
 }
 
 /// The ranges of the statements of a text, for texts of several statements: each is compiled when its turn has come,
-/// because it may use what the one before defined.
+/// because it may use what the one before defined. Long texts are read beside the core.
 ///
 /// # Errors
 /// As [`parse`].
 pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
-    Ok(parse(text)?.into_iter().map(|parsed| parsed.range).collect())
+    fn ranges(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
+        Ok(parse(text)?.into_iter().map(|parsed| parsed.range).collect())
+    }
+    work::here_or_beside(
+        || ranges(text),
+        || {
+            let text = work::owned_text(text)?;
+            Ok(move || ranges(&text))
+        },
+    )
 }
 
 /// The 1-based position in characters of a byte offset.
@@ -97,12 +111,13 @@ pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
     text.ok_or_else(|| SqlError::unsupported("storing this expression"))
 }
 
-fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
-    let guard = PARSER.lock().unwrap_or_else(PoisonError::into_inner);
+/// The text's tree, or the parser's message.
+fn run(text: &str) -> Result<Result<pg_query::protobuf::ParseResult, String>, SqlError> {
+    let guard = runtime::work::lock(&PARSER).map_err(work::stopped)?;
     // The crate's own summary of the tree panics on a few unusual statements; they end as an error here.
     let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
     drop(guard);
-    match result {
+    Ok(match result {
         Ok(Ok(parsed)) => Ok(parsed.protobuf),
         Ok(Err(pg_query::Error::Parse(message))) => Err(message),
         Ok(Err(pg_query::Error::Conversion(_))) => {
@@ -110,7 +125,7 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
         }
         Ok(Err(other)) => Err(other.to_string()),
         Err(_) => Err("this statement is not supported".to_owned()),
-    }
+    })
 }
 
 /// Words of the parser's messages about what PostgreSQL does not do.
@@ -175,7 +190,8 @@ fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
         return text.rfind(token);
     }
     if places.len() > 1 {
-        let fails = |place: usize| run(&text[..place + token.len()]).is_err_and(|error| error == message);
+        let fails =
+            |place: usize| matches!(run(&text[..place + token.len()]), Ok(Err(error)) if error == message);
         let first = places.partition_point(|&place| !fails(place));
         return places.get(first).or(places.last()).copied();
     }

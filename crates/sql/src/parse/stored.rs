@@ -23,14 +23,23 @@ type Edit = (Range<usize>, String);
 /// # Errors
 /// When the text cannot be parsed.
 pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String, SqlError> {
-    let mut edit = |node: NodeRef<'_>, text: &str| {
-        let NodeRef::ColumnRef(column) = node else { return None };
-        let name = last_name(column)?;
-        let name = renamed.filter(|(from, _)| *from == name).map_or(name, |(_, to)| to);
-        let start = usize::try_from(column.location).ok()?;
-        Some((start..end_of_name(text, start)?, quoted(name)))
+    let bare = |text: &str, renamed: Option<(&str, &str)>| {
+        edited(text, &mut |node: NodeRef<'_>, text: &str| {
+            let NodeRef::ColumnRef(column) = node else { return None };
+            let name = last_name(column)?;
+            let name = renamed.filter(|(from, _)| *from == name).map_or(name, |(_, to)| to);
+            let start = usize::try_from(column.location).ok()?;
+            Some((start..end_of_name(text, start)?, quoted(name)))
+        })
     };
-    runtime::fiber::on_worker_stack(|| edited(text, &mut edit))
+    crate::work::here_or_beside(
+        || bare(text, renamed),
+        || {
+            let renamed = renamed.map(|(from, to)| (from.to_owned(), to.to_owned()));
+            let text = text.to_owned();
+            Ok(move || bare(&text, renamed.as_ref().map(|(from, to)| (from.as_str(), to.as_str()))))
+        },
+    )
 }
 
 /// The text with the sequences that nextval, currval and setval name by constants given by their OIDs, as `found` gives

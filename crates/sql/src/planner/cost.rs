@@ -32,7 +32,7 @@ pub(super) fn table_rows(context: &Context<'_>, table: &Table) -> f64 {
     if table.is_virtual() {
         return SYSTEM_ROWS;
     }
-    let counted = (context.rows)(table.oid);
+    let counted = (context.rows)(context.catalog, table.oid);
     let analysed = || context.catalog.statistics(table.oid).map(|statistics| statistics.rows);
     counted.or_else(analysed).unwrap_or(UNKNOWN_ROWS).max(1.0)
 }

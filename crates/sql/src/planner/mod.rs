@@ -1,4 +1,5 @@
-//! The planner: statement text to plan. [`compile`] is the way in: parse, bind, plan, on the worker's stack.
+//! The planner: statement text to plan. [`compile`] is the way in: parse, bind, plan, on the worker's stack, or on a
+//! thread beside the cores where that takes long.
 
 mod access;
 mod again;
@@ -42,7 +43,7 @@ pub struct Context<'a> {
     /// Setting `search_path`, as schema names.
     pub search_path: &'a [String],
     /// How many rows a table has now, by its OID, if that is known without effort.
-    pub rows: &'a (dyn Fn(u32) -> Option<f64> + Sync),
+    pub rows: fn(&Catalog, u32) -> Option<f64>,
 }
 
 /// What to compile.
@@ -93,7 +94,29 @@ pub struct Compiled {
 /// # Errors
 /// Whatever is wrong with the statement, with code and position as PostgreSQL gives them.
 pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
-    runtime::fiber::on_worker_stack(|| compile_here(context, request))
+    let beside = || {
+        let catalog = Arc::clone(context.catalog);
+        let (path, rows) = (context.search_path.to_vec(), context.rows);
+        let part = crate::work::owned_text(request.text.get(request.range()).unwrap_or_default())?;
+        let (parameters, literals) = (request.parameters.to_vec(), request.literals.to_vec());
+        Ok(move || {
+            let context = Context { catalog: &catalog, search_path: &path, rows };
+            let request = Request { parameters: &parameters, literals: &literals, ..Request::plain(&part) };
+            compile_here(&context, &request)
+        })
+    };
+    let mut is_part = false;
+    let mut done = crate::work::here_or_beside(
+        || compile_here(context, request),
+        || {
+            is_part = true;
+            beside()
+        },
+    );
+    if is_part && let Ok(Some(Compiled { first_parameter: Some((_, position)), .. })) = &mut done {
+        *position = position.map(|position| position + before(request));
+    }
+    if is_part { done.map_err(|error| moved(error, request)) } else { done }
 }
 
 /// [`compile`] on the stack it is called on.
@@ -115,9 +138,14 @@ pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Opti
 
 /// An error's position within the statement as one within the client's text.
 fn moved(mut error: SqlError, request: &Request<'_>) -> SqlError {
-    let before = request.text.get(..request.start).map_or(0, |text| text.chars().count());
-    error.position = error.position.map(|position| position + u32::try_from(before).unwrap_or(0));
+    error.position = error.position.map(|position| position + before(request));
     error
+}
+
+/// Characters of the client's text before the statement.
+fn before(request: &Request<'_>) -> u32 {
+    let before = request.text.get(..request.start).map_or(0, |text| text.chars().count());
+    u32::try_from(before).unwrap_or(0)
 }
 
 /// Compiles a parsed statement.
@@ -161,21 +189,35 @@ fn compile_query(
 
 /// A column's default as an expression that reads nothing.
 pub(crate) fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Result<Expr, SqlError> {
-    runtime::fiber::on_worker_stack(|| {
-        let context = Context { catalog, search_path: &[], rows: &|_| None };
+    let bind = move |catalog: &Arc<Catalog>, table: &Table| {
+        let context = Context { catalog, search_path: &[], rows: |_, _| None };
         Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
-    })
+    };
+    crate::work::here_or_beside(
+        || bind(catalog, table),
+        || {
+            let (catalog, table) = (Arc::clone(catalog), table.clone());
+            Ok(move || bind(&catalog, &table))
+        },
+    )
 }
 
 /// The checks of a table's rows, and the register their first column is read from.
 pub(crate) fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(Reg, Vec<Check>), SqlError> {
-    runtime::fiber::on_worker_stack(|| {
-        let context = Context { catalog, search_path: &[], rows: &|_| None };
+    let bind = |catalog: &Arc<Catalog>, table: &Arc<Table>| {
+        let context = Context { catalog, search_path: &[], rows: |_, _| None };
         let request = Request::plain("");
         let mut binder = Binder::new(&context, &request, &[]);
         let first = binder.register_block(table.columns.len());
         Ok((first, binder.checks(table, first)?))
-    })
+    };
+    crate::work::here_or_beside(
+        || bind(catalog, table),
+        || {
+            let (catalog, table) = (Arc::clone(catalog), Arc::clone(table));
+            Ok(move || bind(&catalog, &table))
+        },
+    )
 }
 
 /// Plans a bound query with its binder, which knows the registers.

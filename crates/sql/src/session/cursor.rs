@@ -45,7 +45,7 @@ impl Session {
             uses: Vec::new(),
             first_parameter: None,
         };
-        let planned = Planned::new(text, &[], Some(compiled), 0);
+        let planned = Planned::new(super::long::shared(text)?, &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);

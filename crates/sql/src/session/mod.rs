@@ -17,6 +17,7 @@ mod cursor;
 mod define;
 mod environment;
 mod locks;
+mod long;
 mod plans;
 mod portal;
 mod prepared;

@@ -44,13 +44,13 @@ pub(super) struct Planned {
 
 impl Planned {
     /// A plan that took so many bytes to make, under a number of its own.
-    pub fn new(text: &str, types: &[u32], compiled: Option<Compiled>, bytes: usize) -> Planned {
+    pub fn new(text: Arc<str>, types: &[u32], compiled: Option<Compiled>, bytes: usize) -> Planned {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         // Relaxed: numbers differ, that is all. Taken where a plan is made, which costs far more.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // Twice its text: here and as a template.
         let bytes = bytes + size_of::<Planned>() + 2 * text.len();
-        Planned { number, text: text.into(), types: types.into(), compiled, bytes }
+        Planned { number, text, types: types.into(), compiled, bytes }
     }
 
     /// The generation the plan was made against.
@@ -96,7 +96,7 @@ impl Cache {
     /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for that.
     fn admits(&mut self, hash: u64, bytes: usize, discarded: &mut Plans) -> bool {
         let most = most_bytes();
-        if bytes > most / 8 || bytes > LARGE && !self.was_seen(hash) {
+        if bytes > most / LARGEST_SHARE || bytes > LARGE && !self.was_seen(hash) {
             return false;
         }
         if self.bytes + bytes > most
@@ -138,6 +138,8 @@ const KEPT: usize = 4096;
 /// Bytes of plans a core keeps at most, and the share of the server's memory that all cores' plans may take.
 const MOST_BYTES: usize = 64 << 20;
 const SHARE: i64 = 8;
+/// The share of them that one plan may take.
+const LARGEST_SHARE: usize = 8;
 /// A plan of more bytes is not kept the first time.
 const LARGE: usize = 64 << 10;
 
@@ -171,7 +173,7 @@ pub(super) fn by_template(scope: Scope, text: &str, read: &Normalized) -> Option
 
 /// Keeps a plan for texts like this one.
 pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned: &Arc<Planned>) {
-    let Some(compiled) = &planned.compiled else { return };
+    let Some(compiled) = planned.compiled.as_ref().filter(|_| !is_too_large(planned.bytes)) else { return };
     let template = Template::new(text, &read.literals, compiled.uses.clone());
     let mut discarded = Plans::default();
     CACHE.with_borrow_mut(|cache| {
@@ -185,6 +187,11 @@ pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned
     discarded.discard();
 }
 
+/// Whether a plan of so many bytes is never kept, however much memory there is. Hashing a long text takes long.
+fn is_too_large(bytes: usize) -> bool {
+    bytes > MOST_BYTES / LARGEST_SHARE
+}
+
 fn text_hash(text: &str, types: &[u32]) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -194,6 +201,9 @@ fn text_hash(text: &str, types: &[u32]) -> u64 {
 
 /// The plan for exactly this text and these types.
 pub(super) fn by_text(scope: Scope, text: &str, types: &[u32]) -> Option<Arc<Planned>> {
+    if is_too_large(text.len()) {
+        return None;
+    }
     CACHE.with_borrow(|cache| {
         let planned = cache.plans.by_text.get(&(scope, text_hash(text, types)))?;
         (*planned.text == *text && *planned.types == *types).then(|| Arc::clone(planned))
@@ -202,6 +212,9 @@ pub(super) fn by_text(scope: Scope, text: &str, types: &[u32]) -> Option<Arc<Pla
 
 /// Keeps a plan for its text and types.
 pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
+    if is_too_large(planned.bytes) {
+        return;
+    }
     let mut discarded = Plans::default();
     CACHE.with_borrow_mut(|cache| {
         let hash = text_hash(&planned.text, &planned.types);

@@ -1,5 +1,6 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use runtime::{account, fiber, interrupt};
@@ -7,10 +8,12 @@ use runtime::{account, fiber, interrupt};
 use super::characteristics::read_only_error;
 use super::client::Client;
 use super::environment::Deferred;
+use super::long::{LONG_TEXT, long_value, read_beside, shared};
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::memory;
@@ -18,6 +21,7 @@ use crate::normalize::{LiteralClass, LiteralUse, Normalized};
 use crate::plan::{Body, Command, CopyRelation, Plan, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
 use crate::types::{Datum, Type, oid, text};
+use crate::work;
 
 /// Between two looks whether a commit of definitions, which is being written to disk, is over.
 const SETTLING: std::time::Duration = std::time::Duration::from_micros(200);
@@ -26,7 +30,10 @@ impl Session {
     /// All statements of a query string.
     pub(super) fn simple_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
         let mut read = plans::take_normalized();
-        let one = read.read(text) && !read.several;
+        let one = match text.len() > LONG_TEXT {
+            true => read_beside(&mut read, text)?,
+            false => read.read(text) && !read.several,
+        };
         let done = match one {
             true => self.simple_statement(text, &read, client),
             false => {
@@ -73,7 +80,7 @@ impl Session {
 
     /// A text of several statements: each is planned when its turn has come.
     fn several_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
-        let ranges = runtime::fiber::on_worker_stack(|| crate::parse::split(text))?;
+        let ranges = crate::parse::split(text)?;
         if ranges.is_empty() {
             client.empty();
         }
@@ -503,13 +510,13 @@ impl Session {
 
     pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, SqlError> {
         let catalog = &self.environment.catalog;
-        let rows = |table: u32| catalog.statistics(table).map(|statistics| statistics.rows);
-        let context = Context { catalog, search_path: &self.environment.table.search_path, rows: &rows };
+        let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
+        let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
         let text = &request.text[request.start..request.end];
         let (compiled, bytes) = account::measure(|| planner::compile(&context, request));
         let compiled = compiled.map_err(|error| {
             // What PostgreSQL's grammar refuses is told there too.
-            match self.block.status() == b'E' && crate::parse::parse(text).is_ok() {
+            match self.block.status() == b'E' && crate::parse::split(text).is_ok() {
                 true => SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,
                     "current transaction is aborted, commands ignored until end of transaction block",
@@ -517,7 +524,7 @@ impl Session {
                 false => error,
             }
         })?;
-        Ok(Arc::new(Planned::new(text, request.parameters, compiled, bytes)))
+        Ok(Arc::new(Planned::new(shared(text)?, request.parameters, compiled, bytes)))
     }
 
     /// Starts the statement's time limit, if there is one.
@@ -586,12 +593,16 @@ fn literal_values<'a>(
             (LiteralClass::Int4, oid::INT4) => Datum::Int4(literal.number as i32),
             (LiteralClass::Int4 | LiteralClass::Int8, oid::INT8) => Datum::Int8(literal.number),
             _ => {
-                let shown = literal.value(whole).ok_or_else(|| {
+                let shown = match literal.text(whole).len() > LONG_TEXT {
+                    true => long_value(literal, whole)?.map(Cow::Owned),
+                    false => literal.value(whole),
+                };
+                let shown = shown.ok_or_else(|| {
                     SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape sequence")
                 })?;
                 let shown: &'a str = match shown {
-                    std::borrow::Cow::Borrowed(shown) => shown,
-                    std::borrow::Cow::Owned(shown) => arena.alloc_str(&shown),
+                    Cow::Borrowed(shown) => shown,
+                    Cow::Owned(shown) => work::text_in(&shown, arena)?,
                 };
                 match *type_ {
                     Type::TEXT => Datum::Text(shown),

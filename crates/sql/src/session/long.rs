@@ -1,0 +1,39 @@
+//! Long texts: each byte is read and copied by stages that have no safe point, so they run beside the core.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::error::SqlError;
+use crate::normalize::{Literal, Normalized};
+use crate::work;
+
+/// A longer text has no room in the time that a core may be held: it is read at about a gigabyte a second.
+pub(super) const LONG_TEXT: usize = 256 << 10;
+
+/// Reads a long text beside the core; whether it is one statement with a template.
+pub(super) fn read_beside(read: &mut Normalized, text: &str) -> Result<bool, SqlError> {
+    let (mut beside, text) = (std::mem::take(read), work::owned_text(text)?);
+    let done = runtime::aside::run(move || {
+        let one = beside.read(&text) && !beside.several;
+        (beside, one)
+    });
+    let (beside, one) = done.map_err(work::stopped)?;
+    *read = beside;
+    Ok(one)
+}
+
+/// A text that plans share. A long one is copied in pieces.
+pub(super) fn shared(text: &str) -> Result<Arc<str>, SqlError> {
+    if text.len() <= LONG_TEXT {
+        return Ok(text.into());
+    }
+    let text = work::owned_text(text)?;
+    runtime::aside::run(move || text.into()).map_err(work::stopped)
+}
+
+/// [`Literal::value`] of a long literal, found beside the core.
+pub(super) fn long_value(literal: &Literal, whole: &str) -> Result<Option<String>, SqlError> {
+    let text = work::owned_text(literal.text(whole))?;
+    let alone = Literal { start: 0, end: literal.end - literal.start, ..*literal };
+    runtime::aside::run(move || alone.value(&text).map(Cow::into_owned)).map_err(work::stopped)
+}
