@@ -3,12 +3,12 @@
 //! A grouped column keeps its register through the grouping, so subqueries that read it need no rewriting; any other
 //! grouped expression gets a new register, and equal expressions above the grouping are replaced by it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
 
-use super::order::DistinctTargets;
+use super::order::{DistinctTargets, fingerprint, same};
 use super::select::Target;
 use super::{Binder, Clause, ColumnValue, FromItem, Select, Source, SourceId, inner};
 use crate::error::{SqlError, SqlState};
@@ -24,7 +24,7 @@ impl Binder<'_> {
         items: &[Node],
         targets: &mut Vec<Target>,
     ) -> Result<Vec<Expr>, SqlError> {
-        let mut groups: Vec<Expr> = Vec::with_capacity(items.len());
+        let mut groups: Vec<(u64, Expr)> = Vec::with_capacity(items.len());
         let visible = targets.len();
         let aggregates = self.level().aggregates.len();
         for item in items {
@@ -33,13 +33,12 @@ impl Binder<'_> {
             }
             let target = self.target_of(item, targets, visible, Clause::Group)?;
             let location = targets[target].location;
-            let taken = std::mem::replace(&mut targets[target].expr, Expr::boolean(true));
-            let expr = if taken.type_().oid == oid::UNKNOWN {
-                self.built(functions::cast(taken, Type::TEXT, CastContext::Implicit), location)?
-            } else {
-                taken
-            };
-            targets[target].expr = expr.clone();
+            if targets[target].expr.type_().oid == oid::UNKNOWN {
+                let taken = std::mem::replace(&mut targets[target].expr, Expr::boolean(true));
+                let cast = functions::cast(taken, Type::TEXT, CastContext::Implicit);
+                targets[target].set(self.built(cast, location)?);
+            }
+            let (expr, fingerprint) = (targets[target].expr.clone(), targets[target].fingerprint());
             targets.truncate(visible);
             let level = self.level();
             let read_below = |output: Reg| {
@@ -55,11 +54,11 @@ impl Binder<'_> {
                     location,
                 ));
             }
-            if !groups.iter().any(|group| super::order::same(group, &expr)) {
-                groups.push(expr);
+            if !groups.iter().any(|(print, group)| *print == fingerprint && same(group, &expr)) {
+                groups.push((fingerprint, expr));
             }
         }
-        Ok(groups)
+        Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
     /// The level whose rows an aggregate goes over: that of the innermost column in it, and the present one without any.
@@ -114,7 +113,7 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         self.split_grouped_sets(&groups, body);
         let mut columns: HashSet<Reg> = HashSet::new();
-        let mut computed: Vec<(String, Expr)> = Vec::new();
+        let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
         for group in groups {
             match &group {
                 Expr::Column { register, .. } => {
@@ -123,7 +122,8 @@ impl Binder<'_> {
                 }
                 _ => {
                     let register = self.register();
-                    computed.push((format!("{group:?}"), Expr::column(register, group.type_())));
+                    let replacement = Expr::column(register, group.type_());
+                    computed.entry(fingerprint(&group)).or_default().push((group.clone(), replacement));
                     body.groups.push((group, register));
                 }
             }
@@ -205,8 +205,8 @@ impl Binder<'_> {
 struct Check<'c> {
     /// Grouped columns.
     columns: &'c HashSet<Reg>,
-    /// Grouped expressions, printed, and what replaces them.
-    computed: &'c [(String, Expr)],
+    /// Grouped expressions, by fingerprint, and what replaces them.
+    computed: &'c HashMap<u64, Vec<(Expr, Expr)>>,
     /// Registers of this query's own columns.
     own: &'c HashSet<Reg>,
 }
@@ -215,8 +215,8 @@ impl Check<'_> {
     /// Err: a column that is not grouped.
     fn rewrite(&self, expr: &mut Expr) -> Result<(), Reg> {
         if !self.computed.is_empty() {
-            let printed = format!("{expr:?}");
-            if let Some((_, replacement)) = self.computed.iter().find(|(text, _)| *text == printed) {
+            let mut alike = self.computed.get(&fingerprint(expr)).into_iter().flatten();
+            if let Some((_, replacement)) = alike.find(|(group, _)| same(group, expr)) {
                 *expr = replacement.clone();
                 return Ok(());
             }

@@ -1,5 +1,8 @@
 //! ORDER BY, DISTINCT and GROUP BY items: names, positions and expressions.
 
+use std::fmt::{Debug, Write as _};
+use std::hash::{DefaultHasher, Hasher};
+
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNulls, a_const};
 
@@ -23,6 +26,22 @@ pub(crate) enum DistinctTargets {
 /// Equality of bound expressions: they print alike exactly when they are alike.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     format!("{a:?}") == format!("{b:?}")
+}
+
+/// A hash of how an expression prints: alike expressions share it, and others hardly ever. It spares comparing each of a
+/// long list with each other.
+pub(crate) fn fingerprint(printed: &dyn Debug) -> u64 {
+    struct Hashing(DefaultHasher);
+    impl std::fmt::Write for Hashing {
+        fn write_str(&mut self, part: &str) -> std::fmt::Result {
+            self.0.write(part.as_bytes());
+            Ok(())
+        }
+    }
+    let mut hashing = Hashing(DefaultHasher::new());
+    // Hashing does not fail.
+    let _ = write!(hashing, "{printed:?}");
+    hashing.0.finish()
 }
 
 impl Binder<'_> {
@@ -88,10 +107,13 @@ impl Binder<'_> {
             _ => {}
         }
         let expr = self.in_clause(clause, |binder| binder.expr(node))?;
-        if let Some(found) = targets.iter().position(|target| same(&target.expr, &expr)) {
+        let new = Target::new(String::new(), expr, location(node));
+        let alike =
+            |target: &Target| target.fingerprint() == new.fingerprint() && same(&target.expr, &new.expr);
+        if let Some(found) = targets.iter().position(alike) {
             return Ok(found);
         }
-        targets.push(Target { name: String::new(), expr, location: location(node) });
+        targets.push(new);
         Ok(targets.len() - 1)
     }
 

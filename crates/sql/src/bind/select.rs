@@ -1,11 +1,14 @@
 //! SELECT: from the FROM clause to the output columns.
 
+use std::cell::OnceCell;
+
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     FuncCall, LimitOption, LockClauseStrength, LockWaitPolicy, Node, SelectStmt, SetOperation,
 };
 
 use super::expr::location;
+use super::order::fingerprint;
 use super::{
     Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
     inner, strings,
@@ -22,6 +25,24 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) expr: Expr,
     pub(crate) location: i32,
+    fingerprint: OnceCell<u64>,
+}
+
+impl Target {
+    pub(crate) fn new(name: String, expr: Expr, location: i32) -> Target {
+        Target { name, expr, location, fingerprint: OnceCell::new() }
+    }
+
+    /// See [`fingerprint`].
+    pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| fingerprint(&self.expr))
+    }
+
+    /// Gives it another expression.
+    pub(crate) fn set(&mut self, expr: Expr) {
+        self.expr = expr;
+        self.fingerprint = OnceCell::new();
+    }
 }
 
 impl Binder<'_> {
@@ -110,8 +131,8 @@ impl Binder<'_> {
                 && (resolve || all_distinct || targets_is_hidden(target))
             {
                 let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
-                target.expr =
-                    self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), target.location)?;
+                let cast = functions::cast(expr, Type::TEXT, CastContext::Implicit);
+                target.set(self.built(cast, target.location)?);
             }
         }
         let level = self.level();
@@ -168,12 +189,12 @@ impl Binder<'_> {
             let value = target.val.as_deref().ok_or_else(|| SqlError::internal("target without value"))?;
             if let Some(columns) = self.star_of(value)? {
                 let location = location(value);
-                targets.extend(columns.into_iter().map(|(name, expr)| Target { name, expr, location }));
+                targets.extend(columns.into_iter().map(|(name, expr)| Target::new(name, expr, location)));
                 continue;
             }
             let name = if target.name.is_empty() { column_name(value).0 } else { target.name.clone() };
             let expr = self.expr(value)?;
-            targets.push(Target { name, expr, location: location(value) });
+            targets.push(Target::new(name, expr, location(value)));
         }
         at_most_targets(targets.len())?;
         Ok(targets)

@@ -341,10 +341,16 @@ impl Table {
     /// Whether one of its constraints has this name.
     #[must_use]
     pub fn has_constraint(&self, name: &str) -> bool {
-        self.primary_key.as_ref().is_some_and(|key| key.name == name)
-            || self.indexes.iter().any(|index| index.constraint != 0 && index.name == name)
-            || self.checks.iter().any(|check| check.name == name)
-            || self.foreign_keys.iter().any(|key| key.name == name)
+        self.constraint_names().any(|other| other == name)
+    }
+
+    /// The names of its constraints.
+    pub fn constraint_names(&self) -> impl Iterator<Item = &str> {
+        let indexes = self.indexes.iter().filter(|index| index.constraint != 0).map(|index| &index.name);
+        let checks = self.checks.iter().map(|check| &check.name);
+        let foreign_keys = self.foreign_keys.iter().map(|key| &key.name);
+        let primary_key = self.primary_key.iter().map(|key| &key.name);
+        primary_key.chain(indexes).chain(checks).chain(foreign_keys).map(String::as_str)
     }
 }
 

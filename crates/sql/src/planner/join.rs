@@ -7,6 +7,7 @@
 
 use super::access::Search;
 use super::cost;
+use super::price::Known;
 use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
@@ -14,7 +15,7 @@ use crate::bind::{FromItem, Query, QueryBody, Source, SourceId};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::Comparison;
-use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Scan, SetFunction, SortKey};
+use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan, SetFunction, SortKey};
 
 use std::sync::Arc;
 
@@ -46,11 +47,22 @@ pub(super) struct Wanted<'w> {
     pub(super) limited: bool,
 }
 
-struct Candidate {
-    leaf: Option<Leaf>,
-    writes: Registers,
+pub(super) struct Candidate {
+    pub(super) leaf: Option<Leaf>,
+    pub(super) writes: Registers,
     /// Registers of other leaves it reads (LATERAL).
-    needs: Registers,
+    pub(super) needs: Registers,
+    /// The price when it was last looked at.
+    pub(super) known: Option<Known>,
+}
+
+/// Conditions that must all hold, and what each reads; see [`Planner::required`].
+pub(super) struct Conditions {
+    pub(super) list: Vec<Expr>,
+    pub(super) required: Vec<Registers>,
+    pub(super) used: Vec<bool>,
+    /// Subqueries that were not computed yet when this was found out.
+    pending: usize,
 }
 
 impl Planner<'_, '_> {
@@ -69,7 +81,7 @@ impl Planner<'_, '_> {
         let mut candidates = Vec::with_capacity(leaves.len());
         for leaf in leaves {
             let writes = self.leaf_writes(&leaf);
-            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::new() });
+            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::new(), known: None });
         }
         let all: Registers = candidates.iter().flat_map(|candidate| &candidate.writes).copied().collect();
         for candidate in &mut candidates {
@@ -88,8 +100,13 @@ impl Planner<'_, '_> {
             available.extend(registers::written(&part.plan));
             current = Some(part);
         }
-        let mut used = vec![false; conditions.len()];
-        while let Some(next) = self.cheapest(&candidates, &conditions, &used, current.as_ref(), &available) {
+        let mut conditions = Conditions {
+            required: conditions.iter().map(|condition| self.required(condition)).collect(),
+            used: vec![false; conditions.len()],
+            pending: self.pending.len(),
+            list: conditions,
+        };
+        while let Some(next) = self.cheapest(&mut candidates, &conditions, current.as_ref(), &available)? {
             let leaf = candidates[next].leaf.take().ok_or_else(|| SqlError::internal("leaf joined twice"))?;
             let writes = candidates[next].writes.clone();
             let lateral = !candidates[next].needs.is_empty();
@@ -99,15 +116,18 @@ impl Planner<'_, '_> {
                 leaf,
                 &writes,
                 lateral,
-                &conditions,
-                &mut used,
+                &mut conditions,
                 &mut available,
                 order,
             )?);
+            if conditions.pending != self.pending.len() {
+                conditions.pending = self.pending.len();
+                conditions.required = conditions.list.iter().map(|expr| self.required(expr)).collect();
+            }
         }
         let current = current.ok_or_else(|| SqlError::internal("FROM without a source"))?;
-        let rest = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(condition, _)| condition);
-        self.filtered(current, rest.collect())
+        let rest = conditions.list.into_iter().zip(conditions.used);
+        self.filtered(current, rest.filter(|(_, used)| !used).map(|(condition, _)| condition).collect())
     }
 
     /// Joins one more leaf to what there is.
@@ -118,24 +138,21 @@ impl Planner<'_, '_> {
         leaf: Leaf,
         writes: &Registers,
         lateral: bool,
-        conditions: &[Expr],
-        used: &mut [bool],
+        conditions: &mut Conditions,
         available: &mut Registers,
         wanted: Wanted<'_>,
     ) -> Result<Part, SqlError> {
-        let mut with_leaf = available.clone();
-        with_leaf.extend(writes);
         let (mut own, mut joining) = (Vec::new(), Vec::new());
-        for index in 0..conditions.len() {
-            if used[index] || !self.required(&conditions[index]).is_subset(&with_leaf) {
+        for (index, reads) in conditions.required.iter().enumerate() {
+            let is_there = |register: &Reg| available.contains(register) || writes.contains(register);
+            if conditions.used[index] || !reads.iter().all(is_there) {
                 continue;
             }
-            used[index] = true;
-            let reads = self.required(&conditions[index]);
+            conditions.used[index] = true;
             let only_own =
                 reads.iter().all(|register| writes.contains(register) || !available.contains(register));
             let outer_only = current.is_none() || only_own;
-            if outer_only { &mut own } else { &mut joining }.push(conditions[index].clone());
+            if outer_only { &mut own } else { &mut joining }.push(conditions.list[index].clone());
         }
         let Some(left) = current else {
             let part = self.leaf(leaf, own, available, wanted)?;
@@ -146,8 +163,8 @@ impl Planner<'_, '_> {
         // A loop that reads all of the right side again for each row has no bound where the left rows are guessed.
         let single = at_most_one(&left.plan);
         let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
-        let loop_cost = self.loop_cost(&leaf, &own, &joining, available, rows);
-        let hash_cost = self.hash_cost(&leaf, &own, available, rows);
+        let loop_cost = rows * self.run_cost(&leaf, &own, &joining, available);
+        let hash_cost = self.hash_cost(&leaf, &own, available) + rows * cost::HASH_PROBE;
         let hashed = !lateral && !keys.is_empty() && hash_cost < loop_cost && !single;
         let part = if hashed {
             let outside: Registers = available.difference(&registers::written(&left.plan)).copied().collect();
@@ -199,103 +216,6 @@ impl Planner<'_, '_> {
             *condition = Some(Expr::and(rest));
         }
         Ok(part)
-    }
-
-    /// The leaf to join next: the cheapest of those whose needs are met.
-    fn cheapest(
-        &mut self,
-        candidates: &[Candidate],
-        conditions: &[Expr],
-        used: &[bool],
-        current: Option<&Part>,
-        available: &Registers,
-    ) -> Option<usize> {
-        let left_rows = current.map_or(1.0, |part| part.rows);
-        let mut best: Option<(f64, usize)> = None;
-        for (index, candidate) in candidates.iter().enumerate() {
-            let Some(leaf) = &candidate.leaf else { continue };
-            if !candidate.needs.is_subset(available) {
-                continue;
-            }
-            let mut with_leaf = available.clone();
-            with_leaf.extend(&candidate.writes);
-            let (mut own, mut joining) = (Vec::new(), Vec::new());
-            for (condition, used) in conditions.iter().zip(used) {
-                let required = self.required(condition);
-                if !used && required.is_subset(&with_leaf) {
-                    let touches = required.iter().any(|register| available.contains(register));
-                    if touches { &mut joining } else { &mut own }.push(condition.clone());
-                }
-            }
-            let mut price = self.loop_cost(leaf, &own, &joining, available, left_rows);
-            if current.is_some() {
-                if !hash_keys(&joining, available, &candidate.writes).is_empty() {
-                    price = price.min(self.hash_cost(leaf, &own, available, left_rows));
-                } else if joining.is_empty() {
-                    // A cross product makes everything after it dearer: last of all.
-                    price *= 100.0;
-                }
-            }
-            if best.is_none_or(|(least, _)| price < least) {
-                best = Some((price, index));
-            }
-        }
-        best.map(|(_, index)| index)
-    }
-
-    /// What running a leaf for each of the rows so far costs.
-    fn loop_cost(
-        &self,
-        leaf: &Leaf,
-        own: &[Expr],
-        joining: &[Expr],
-        available: &Registers,
-        rows: f64,
-    ) -> f64 {
-        match leaf {
-            Leaf::Table(source, table) => {
-                let conditions: Vec<Expr> = own.iter().chain(joining).cloned().collect();
-                let access = self.search(*source, table, &conditions, available, Wanted::default()).best();
-                rows * (access.cost + access.rows * cost::ROW)
-            }
-            other => rows * self.estimate(other, own).1,
-        }
-    }
-
-    fn hash_cost(&self, leaf: &Leaf, own: &[Expr], available: &Registers, left_rows: f64) -> f64 {
-        let (rows, price) = match leaf {
-            Leaf::Table(source, table) => {
-                let access = self.search(*source, table, own, available, Wanted::default()).best();
-                (access.rows, access.cost)
-            }
-            other => self.estimate(other, own),
-        };
-        price + rows * cost::HASH_BUILD + left_rows * cost::HASH_PROBE
-    }
-
-    /// Rows and cost of a leaf that is no table.
-    fn estimate(&self, leaf: &Leaf, own: &[Expr]) -> (f64, f64) {
-        let kept: f64 = own.iter().map(cost::selectivity).product();
-        match leaf {
-            Leaf::Planned(part) => ((part.rows * kept).max(1.0), part.cost),
-            Leaf::Table(_, table) => {
-                let rows = cost::table_rows(self.context(), table);
-                ((rows * kept).max(1.0), rows)
-            }
-            Leaf::Outer(join) => {
-                let rows = self.item_rows(&join.1).max(self.item_rows(&join.2));
-                ((rows * kept).max(1.0), rows * 2.0)
-            }
-            Leaf::Query(_) => (100.0 * kept.max(0.01), 1000.0),
-        }
-    }
-
-    fn item_rows(&self, item: &FromItem) -> f64 {
-        match item {
-            FromItem::Source(_, Source::Table(table)) => cost::table_rows(self.context(), table),
-            FromItem::Source(..) => 100.0,
-            FromItem::Join { left, right, .. } => self.item_rows(left).max(self.item_rows(right)),
-        }
     }
 
     pub(super) fn search<'s>(

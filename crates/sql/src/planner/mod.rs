@@ -11,6 +11,7 @@ mod guard;
 mod join;
 mod lists;
 mod modify;
+mod price;
 mod prune;
 mod pushdown;
 mod query;

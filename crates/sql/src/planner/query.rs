@@ -256,7 +256,8 @@ impl<'b, 'a> Planner<'b, 'a> {
             part = self.with_sets(part, sets);
             let mut late = Vec::new();
             if matches!(select.distinct, Distinct::No) {
-                (targets, late) = targets.into_iter().partition(|target| !top.is_late(target));
+                let is_late = top.late();
+                (targets, late) = targets.into_iter().partition(|target| !is_late(target));
             }
             part = self.projected(part, targets);
             part = self.distinct(part, select.distinct, &top);
@@ -282,8 +283,9 @@ impl<'b, 'a> Planner<'b, 'a> {
             targets.push(LockTarget { target: self.row_target(*source, table)?, lock: *lock, wait: *wait });
         }
         // Columns computed above the limit see the newer version anyway.
+        let is_late = top.late();
         let (computed, late): (Vec<_>, Vec<_>) =
-            select.targets.iter().cloned().partition(|target| !top.is_late(target));
+            select.targets.iter().cloned().partition(|target| !is_late(target));
         let mut above = Registers::new();
         late.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut above));
         let below = |link: &&Sublink| !above.contains(&link.output);
@@ -643,9 +645,12 @@ pub(super) struct Top {
 }
 
 impl Top {
-    /// Whether a column is computed above the limit, for the rows that pass it only: no sort key reads it.
-    fn is_late(&self, (_, register): &(Expr, Reg)) -> bool {
-        self.limit.is_some() && !self.order.iter().any(|key| registers::reads(&key.expr).contains(register))
+    /// Tells whether a column is computed above the limit, for the rows that pass it only: no sort key reads it.
+    fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
+        let mut read = Registers::new();
+        self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));
+        let limited = self.limit.is_some();
+        move |(_, register)| limited && !read.contains(register)
     }
 }
 

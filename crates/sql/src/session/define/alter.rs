@@ -107,6 +107,7 @@ fn act(
     action: &AlterAction,
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
+    super::safe_point()?;
     match action {
         AlterAction::AddColumn { column, if_not_exists, .. } => {
             if table.column(&column.name).is_some() {

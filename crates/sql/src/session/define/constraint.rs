@@ -1,5 +1,7 @@
 //! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked against them.
 
+use std::collections::HashSet;
+
 use txn::TableLock;
 
 use super::super::Session;
@@ -18,6 +20,7 @@ pub(super) fn add(
     definition: &ConstraintDefinition,
     new: bool,
 ) -> Result<(), SqlError> {
+    super::safe_point()?;
     // The index's name is looked at first.
     let indexed = match definition.kind {
         ConstraintKind::PrimaryKey(_) => table.primary_key.is_none(),
@@ -95,6 +98,12 @@ fn index_name(
     }
 }
 
+/// `base`, or `base` with the first number that no constraint of the table has.
+fn free_constraint(table: &Table, base: &str) -> String {
+    let names: HashSet<&str> = table.constraint_names().collect();
+    numbered(base, |name| names.contains(name))
+}
+
 fn primary_key(
     session: &mut Session,
     table: &mut Table,
@@ -161,7 +170,7 @@ fn check(
     let name = name.map_or_else(
         || {
             let column: Vec<&str> = if columns.len() == 1 { vec![&columns[0]] } else { Vec::new() };
-            numbered(&default_name(&table.name, &column, "check"), |name| table.has_constraint(name))
+            free_constraint(table, &default_name(&table.name, &column, "check"))
         },
         str::to_owned,
     );
@@ -253,10 +262,8 @@ fn foreign_key(
     (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
     let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let name = name.map_or_else(
-        || numbered(&default_name(&table.name, &shown, "fkey"), |name| table.has_constraint(name)),
-        str::to_owned,
-    );
+    let name = name
+        .map_or_else(|| free_constraint(table, &default_name(&table.name, &shown, "fkey")), str::to_owned);
     // A table may reference itself while it is being made.
     let own = parent.name == table.name
         && session.target_schema(parent.schema.as_deref()).is_ok_and(|schema| schema == table.schema);

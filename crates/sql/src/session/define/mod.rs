@@ -275,6 +275,12 @@ impl Session {
     }
 }
 
+/// Between two parts of a long definition: others run, and an interrupt ends it.
+fn safe_point() -> Result<(), SqlError> {
+    runtime::fiber::safe_point();
+    runtime::interrupt::check().map_err(|interrupted| crate::exec::from_interrupt(interrupted.0))
+}
+
 /// `base`, or `base` with the first number that makes it free.
 fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
     if !taken(base) {
