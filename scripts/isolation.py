@@ -48,7 +48,7 @@ FEATURES = [
     ("CLUSTER", r"\bcluster\b"),
     ("temporary tables", r"\bcreate temp"),
     ("generated columns", r"\bgenerated always as \("),
-    ("partial and covering indexes", r"\bcreate (unique )?index [^;]*(\bwhere\b|\binclude\b)"),
+    ("partial and covering indexes", r"\bcreate (unique )?index [^;]*\bwhere\b|\binclude \("),
     ("index methods other than btree", r"\busing (gin|gist|hash)\b"),
     ("ranges", r"\bwithout overlaps\b|\b(date|ts|tstz|int4)range\b"),
     ("writing statements in WITH", r"\bwith [^;]*\bas \((insert|update|delete)\b"),
