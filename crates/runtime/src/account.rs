@@ -36,6 +36,8 @@ const SLACK: i64 = 3 * LEASE;
 pub(crate) const ASKED: usize = 64 << 10;
 /// After a thread has freed this much since its peak, free memory goes back to the system.
 const TRIMMED: i64 = 32 << 20;
+/// The same for a thread that has nothing to do.
+const TRIMMED_AT_REST: i64 = 4 << 20;
 /// Most that a session may hold to go on while memory is short, so that the large ones are stopped first.
 const SMALL_MOST: i64 = 4 << 20;
 /// Least of the same, however many sessions there are: a session's part beyond the limit, in the worst case.
@@ -183,10 +185,20 @@ fn take(cells: &Cells) {
 #[inline(never)]
 fn give_back(cells: &Cells) {
     lease(cells);
-    if cells.peak.get() - cells.sum.get() > TRIMMED {
+    trim(cells, TRIMMED);
+}
+
+/// Asks for a trim when the thread has freed more than this since its peak.
+fn trim(cells: &Cells, most: i64) {
+    if cells.peak.get() - cells.sum.get() > most {
         cells.peak.set(cells.sum.get());
         watch::freed();
     }
+}
+
+/// Asks for a trim where a thread that has nothing to do would keep free memory.
+pub(crate) fn rest() {
+    CELLS.with(|cells| trim(cells, TRIMMED_AT_REST));
 }
 
 /// Charges the thread's allocations to this account from now on. It must outlive the matching [`leave`]; null charges

@@ -148,6 +148,7 @@ impl<R: Send + 'static> Call<R> {
         account::enter(Arc::as_ptr(&self.interrupt));
         let result = catch_unwind(AssertUnwindSafe(body));
         account::leave();
+        account::rest();
         RUNNING.set(None);
         *self.result.lock() = Some(result);
         // Release: the result is seen with it.
