@@ -292,7 +292,8 @@ fn a_dropped_database_has_no_sessions() {
                     // Whoever got in has a database until it leaves.
                     match guest.run("CREATE TABLE t AS SELECT g FROM generate_series(1, 300) g") {
                         Ok(_) => visits += 1,
-                        Err(error) => assert_eq!(error.code.as_str(), "42P07", "{error:?}"),
+                        // The table is there, or another guest gave the name and committed meanwhile.
+                        Err(error) => assert!(["42P07", "23505"].contains(&error.code.as_str()), "{error:?}"),
                     }
                     let counted = rows(&mut guest, "SELECT count(*) FROM t");
                     assert_eq!(counted, ["300"]);
