@@ -54,7 +54,7 @@ impl Known {
     fn type_name(&self, value: &str) -> &'static str {
         match self.kind {
             Kind::Text if self.name == "random_page_cost" => "real",
-            Kind::Text => "string",
+            Kind::Text | Kind::Name => "string",
             Kind::Bool => "bool",
             Kind::Integer(..) | Kind::Time | Kind::TimeOrNever | Kind::Memory => "integer",
             Kind::Words(_) => "enum",

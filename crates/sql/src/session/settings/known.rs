@@ -1,13 +1,18 @@
 //! The settings there are, and how each one's value is read.
 
+use std::fmt::Write as _;
+
 use super::units::{parse_bool, parse_memory, parse_time, show_memory, show_time};
 use super::{invalid, no_boolean};
 use crate::error::{SqlError, SqlState};
+use crate::types::text::truncate_name;
 
 /// How a setting's value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
+    /// Text of at most 63 bytes, which are printed in ASCII; longer ones are cut.
+    Name,
     Bool,
     Integer(i64, i64),
     /// Milliseconds, with an optional unit.
@@ -67,7 +72,7 @@ const UNOFFERED: &[&str] = &["debug", "info"];
 
 /// All settings, in SHOW ALL's order.
 pub(super) const KNOWN: &[Known] = &[
-    known("application_name", Kind::Text, "", true),
+    known("application_name", Kind::Name, "", true),
     known("authentication_timeout", Kind::Given(Change::ByFile), "", false),
     known("autovacuum", Kind::Fixed, "on", false),
     known("block_size", Kind::Given(Change::Never), "", false),
@@ -192,6 +197,7 @@ pub(super) fn position(name: &str) -> Option<usize> {
 pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
     Ok(match known.kind {
         Kind::Text | Kind::Fixed | Kind::Given(_) => value.to_owned(),
+        Kind::Name => name(value),
         Kind::Bool => match parse_bool(value) {
             Some(true) => "on".to_owned(),
             Some(false) => "off".to_owned(),
@@ -228,9 +234,38 @@ pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
     })
 }
 
+/// A name as PostgreSQL keeps it: cut behind a whole character, other bytes than those of printable ASCII as `\xHH`.
+fn name(value: &str) -> String {
+    let mut shown = String::new();
+    for byte in truncate_name(value).bytes() {
+        match byte {
+            b' '..=b'~' => shown.push(byte as char),
+            _ => write!(shown, "\\x{byte:02x}").expect("a String takes everything"),
+        }
+    }
+    shown
+}
+
 /// The words of a setting that errors and `pg_settings` name.
 pub(super) fn offered(words: &[&'static str]) -> Vec<&'static str> {
     let is_log = words == LOG_LEVELS;
     let is_offered = |word: &&&str| !UNOFFERED.contains(word) || is_log && **word == "info";
     words.iter().filter(is_offered).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_behind_a_character_and_shown_in_ascii() {
+        let known = &KNOWN[position("application_name").unwrap()];
+        let spelled = |value: &str| spelled(known, value).unwrap();
+        assert_eq!(spelled(""), "");
+        assert_eq!(spelled("psql ~"), "psql ~");
+        assert_eq!(spelled(&"x".repeat(64)), "x".repeat(63));
+        assert_eq!(spelled(&("é".to_owned() + &"x".repeat(100))), format!("\\xc3\\xa9{}", "x".repeat(61)));
+        assert_eq!(spelled(&("x".repeat(62) + "é")), "x".repeat(62));
+        assert_eq!(spelled("a\tb"), "a\\x09b");
+    }
 }
