@@ -30,7 +30,7 @@ struct Pace {
     forgiven: Duration,
 }
 
-/// Of a user at an address: people mistype. The longest pause is 3.2 s.
+/// The pace of a user at an address: people mistype. The longest pause is 3.2 s.
 const OF_USER: Pace = Pace {
     free: 5,
     first_pause: Duration::from_millis(100),
@@ -38,8 +38,8 @@ const OF_USER: Pace = Pace {
     forgiven: Duration::from_secs(15),
 };
 
-/// Of all users at an address. Three users who fail as fast as they may (11 times in 6 s, then every 3.2 s) do not reach
-/// it.
+/// The pace of all users at an address. Three users who fail as fast as they may (11 times in 6 s, then every 3.2 s) do
+/// not reach it.
 const OF_ADDRESS: Pace =
     Pace { free: 40, first_pause: Duration::from_secs(1), doublings: 0, forgiven: Duration::from_secs(1) };
 
@@ -99,7 +99,7 @@ fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64
 }
 
-/// What is remembered of a key.
+/// The failures of a key that still count.
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,

@@ -9,7 +9,7 @@ use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::Reg;
 
-/// What a candidate costs. It stays so while the same conditions apply, whatever else is joined meanwhile.
+/// A candidate with its cost. The cost stays the same while the same conditions apply, whatever else is joined meanwhile.
 pub(super) struct Known {
     /// The conditions on it alone, and those that join it.
     own: Vec<usize>,
