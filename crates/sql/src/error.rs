@@ -16,6 +16,11 @@ impl SqlState {
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("XX000")
     }
+
+    /// Whether the statement was stopped or there was not enough of something, so that nothing is known of the statement.
+    pub(crate) fn is_stop(self) -> bool {
+        matches!(&self.0[..2], b"53" | b"57") || self == SqlState::TRANSACTION_TIMEOUT
+    }
 }
 
 impl fmt::Debug for SqlState {

@@ -515,13 +515,17 @@ impl Session {
         let text = &request.text[request.start..request.end];
         let (compiled, bytes) = account::measure(|| planner::compile(&context, request));
         let compiled = compiled.map_err(|error| {
-            // What PostgreSQL's grammar refuses is told there too.
-            match self.block.status() == b'E' && crate::parse::split(text).is_ok() {
-                true => SqlError::new(
+            if self.block.status() != b'E' || error.code.is_stop() {
+                return error;
+            }
+            // The client learns of a text that PostgreSQL's grammar refuses there too.
+            match crate::parse::split(text) {
+                Ok(_) => SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,
                     "current transaction is aborted, commands ignored until end of transaction block",
                 ),
-                false => error,
+                Err(stopped) if stopped.code.is_stop() => stopped,
+                Err(_) => error,
             }
         })?;
         Ok(Arc::new(Planned::new(shared(text)?, request.parameters, compiled, bytes)))

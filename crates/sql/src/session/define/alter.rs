@@ -177,9 +177,11 @@ fn act(
             }
             // Each must still say what it said.
             let catalog = Arc::clone(&session.environment.catalog);
-            planner::row_checks(&catalog, &Arc::new(table.clone()))
-                .map_err(|_| SqlError::unsupported("renaming a column of such a check constraint"))?;
-            Ok(())
+            match planner::row_checks(&catalog, &Arc::new(table.clone())) {
+                Err(stopped) if stopped.code.is_stop() => Err(stopped),
+                Err(_) => Err(SqlError::unsupported("renaming a column of such a check constraint")),
+                Ok(_) => Ok(()),
+            }
         }
         AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
         AlterAction::SetSchema(name) => set_schema(session, table, name),
