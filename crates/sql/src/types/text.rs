@@ -339,7 +339,7 @@ pub fn parse_bool(text: &str) -> Result<bool, SqlError> {
 /// The name inside an OID alias type's text: unquoted, folded.
 fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32, SqlError> {
     // No name is as long as a message, with its schema and its quotes.
-    let name = for_message(text).trim();
+    let name = for_message(text.trim());
     if name == "-" {
         return Ok(0);
     }
