@@ -7,6 +7,7 @@
 //! the room above, what was never committed, and takes a checkpoint. Only then may anything else change the store.
 //! An end: [`Store::close`] writes everything and takes a last checkpoint. A store that isn't closed is recovered.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,7 +117,11 @@ impl Store {
 
     /// Whether a store may be made in `folder`: it is not there, or empty, or a crash cut off the making of one.
     pub fn is_vacant(folder: &Path) -> bool {
-        let Ok(found) = file::list(folder) else { return true };
+        let found = match file::list(folder) {
+            Ok(found) => found,
+            // A folder that cannot be read may hold a store; a file in its place is found when the folder is made.
+            Err(error) => return matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
         let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
         let has = |name| found.iter().any(|path| is(path, name));
         !has(FORMAT_FILE) && (has(DRAFT_FILE) || found.iter().all(|path| is(path, LOCK_FILE)))
