@@ -7,7 +7,7 @@ use crate::common::{Server, pid};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,14 +108,14 @@ fn bombs() -> Vec<(&'static str, Sent, String)> {
 }
 
 /// Sends a bomb again and again until it is cancelled; when that was.
-fn run(client: &mut Client, (name, sent, text): (&str, Sent, &str), runs: &AtomicBool) -> Instant {
+fn run(client: &mut Client, (name, sent, text): (&str, Sent, &str), runs: &AtomicU64) -> Instant {
     loop {
         let done = match sent {
             Sent::Simple => client.simple_query(text).map(|answer: Vec<SimpleQueryMessage>| drop(answer)),
             Sent::Parse => client.prepare(text).map(drop),
         };
-        // Relaxed: a flag, which orders nothing.
-        runs.store(true, Ordering::Relaxed);
+        // Relaxed: a count, which orders nothing.
+        runs.fetch_add(1, Ordering::Relaxed);
         match done {
             Err(fault) if fault.code() == Some(&SqlState::QUERY_CANCELED) => return Instant::now(),
             Err(fault) if fault.code() == Some(&SqlState::SYNTAX_ERROR) => {}
@@ -136,12 +136,12 @@ fn explode(
     let token = client.cancel_token();
     let looks = "select 1 from pg_stat_activity where pid = $1 and state = 'active'";
     let session = pid(&mut client);
-    let runs = Arc::new(AtomicBool::new(false));
+    let runs = Arc::new(AtomicU64::new(0));
     let ran = Arc::clone(&runs);
     let (name, sent, text) = bomb;
     let running = thread::spawn(move || run(&mut client, (name, sent, &text), &ran));
     // Relaxed: as above.
-    while !runs.load(Ordering::Relaxed) && beside.query(looks, &[&session]).unwrap().is_empty() {
+    while runs.load(Ordering::Relaxed) == 0 && beside.query(looks, &[&session]).unwrap().is_empty() {
         assert!(!running.is_finished(), "it does not run: {name}");
     }
     let mut selects = Vec::new();
@@ -151,11 +151,17 @@ fn explode(
         selects.push(begun.elapsed());
         thread::sleep(Duration::from_millis(1));
     }
-    let mut told = Instant::now();
+    let (mut told, mut ran_before) = (Instant::now(), runs.load(Ordering::Relaxed));
+    let mut asked = told;
     token.cancel_query(NoTls).unwrap();
     while !running.is_finished() {
-        if told.elapsed() > CANCEL_AGAIN {
-            told = Instant::now();
+        if asked.elapsed() > CANCEL_AGAIN {
+            asked = Instant::now();
+            // The cancel is late unless a run has ended without it.
+            let ran = runs.load(Ordering::Relaxed);
+            if std::mem::replace(&mut ran_before, ran) != ran {
+                told = asked;
+            }
             token.cancel_query(NoTls).unwrap();
         }
         thread::sleep(Duration::from_millis(1));
