@@ -104,12 +104,13 @@ impl Sailor {
         session
     }
 
-    fn run(&mut self, session: &mut EmbeddedSession, sql: &str) {
-        if let Err(error) = session.run(sql)
-            && !EXPECTED.contains(&error.code.as_str())
-        {
+    /// Whether `sql` succeeded.
+    fn run(&mut self, session: &mut EmbeddedSession, sql: &str) -> bool {
+        let Err(error) = session.run(sql) else { return true };
+        if !EXPECTED.contains(&error.code.as_str()) {
             self.strange.push(format!("{sql}: {} {error}", error.code.as_str()));
         }
+        false
     }
 
     /// One transaction; whether the session is used on.
@@ -122,7 +123,11 @@ impl Sailor {
             return true;
         }
         let isolation = if self.dice.one_in(3) { "REPEATABLE READ" } else { "READ COMMITTED" };
-        self.run(session, &format!("BEGIN ISOLATION LEVEL {isolation}"));
+        // A cancel or a timeout can end BEGIN itself, or have ended the COMMIT before it.
+        if !self.run(session, &format!("BEGIN ISOLATION LEVEL {isolation}")) {
+            self.run(session, "ROLLBACK");
+            return true;
+        }
         let mut savepoints = 0;
         for _ in 0..=self.dice.roll(7) {
             let sql = match self.dice.roll(10) {
@@ -140,7 +145,7 @@ impl Sailor {
             0 => return false,
             1..4 => self.run(session, "ROLLBACK"),
             _ => self.run(session, "COMMIT"),
-        }
+        };
         true
     }
 
