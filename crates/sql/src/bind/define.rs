@@ -118,7 +118,7 @@ impl Binder<'_> {
         let CreateTable { name, columns, constraints, .. } = table;
         let primaries = constraints
             .iter()
-            .filter(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_)))
+            .filter(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey { .. }))
             .count();
         if primaries > 1 {
             return Err(SqlError::new(
@@ -127,21 +127,21 @@ impl Binder<'_> {
             ));
         }
         let draft = draft_table(&name.name, columns);
+        let there = |key: &String| {
+            if draft.column(key).is_some() || SYSTEM_COLUMNS.contains(&key.as_str()) {
+                return Ok(());
+            }
+            let message = format!("column \"{key}\" named in key does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
+        };
         for constraint in constraints {
             match &mut constraint.kind {
                 // A key over a system column is refused where the key is made.
-                ConstraintKind::PrimaryKey(keys)
-                | ConstraintKind::Unique { columns: keys, .. }
-                | ConstraintKind::ForeignKey { columns: keys, .. } => {
-                    for key in keys {
-                        if draft.column(key).is_none() && !SYSTEM_COLUMNS.contains(&key.as_str()) {
-                            return Err(SqlError::new(
-                                SqlState::UNDEFINED_COLUMN,
-                                format!("column \"{key}\" named in key does not exist"),
-                            ));
-                        }
-                    }
+                ConstraintKind::PrimaryKey { columns, included }
+                | ConstraintKind::Unique { columns, included, .. } => {
+                    columns.iter().chain(included.iter()).try_for_each(there)?;
                 }
+                ConstraintKind::ForeignKey { columns, .. } => columns.iter().try_for_each(there)?,
                 ConstraintKind::Check { text, columns } => *columns = self.check_columns(&draft, text)?,
             }
         }
@@ -299,6 +299,7 @@ impl Binder<'_> {
             let named = strings(nodes).into_iter().map(str::to_owned);
             if nodes.is_empty() { column.iter().map(|c| (*c).to_owned()).collect() } else { named.collect() }
         };
+        let included = || strings(&constraint.including).into_iter().map(str::to_owned).collect();
         if constraint.deferrable || constraint.initdeferred {
             return Err(self.unsupported("a deferrable constraint", constraint.location));
         }
@@ -308,10 +309,11 @@ impl Binder<'_> {
                 return Err(self.unsupported("a constraint that is not enforced", constraint.location));
             }
             Ok(ConstrType::ConstrPrimary) if constraint.indexname.is_empty() => {
-                ConstraintKind::PrimaryKey(names(&constraint.keys))
+                ConstraintKind::PrimaryKey { columns: names(&constraint.keys), included: included() }
             }
             Ok(ConstrType::ConstrUnique) if constraint.indexname.is_empty() => ConstraintKind::Unique {
                 columns: names(&constraint.keys),
+                included: included(),
                 nulls_not_distinct: constraint.nulls_not_distinct,
             },
             Ok(ConstrType::ConstrCheck) => {
@@ -401,9 +403,6 @@ impl Binder<'_> {
         if index.where_clause.is_some() {
             return Err(self.unsupported("a partial index", range.location));
         }
-        if !index.index_including_params.is_empty() {
-            return Err(self.unsupported("INCLUDE", range.location));
-        }
         storage::of_index(&index.options)?;
         storage::table_space(&index.table_space)?;
         let indexed = match self.find_relation(range)? {
@@ -428,6 +427,7 @@ impl Binder<'_> {
             };
             columns.push(IndexColumn { name: element.name.clone(), descending, nulls_first });
         }
+        let included = index.index_including_params.iter().map(storage::included_column);
         Ok(Command::CreateIndex(CreateIndex {
             name: (!index.idxname.is_empty()).then(|| index.idxname.clone()),
             table: self.qualified(range)?,
@@ -436,6 +436,7 @@ impl Binder<'_> {
             if_not_exists: index.if_not_exists,
             concurrently: index.concurrent,
             columns,
+            included: included.collect::<Result<_, _>>()?,
         }))
     }
 

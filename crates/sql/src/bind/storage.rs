@@ -3,7 +3,9 @@
 //! Nothing of it changes how Allcore stores anything, but a name or value that PostgreSQL refuses is refused alike.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{AlterTableCmd, ColumnDef, Constraint, DefElem, IndexElem, Node, RangeVar};
+use pg_query::protobuf::{
+    AlterTableCmd, ColumnDef, Constraint, DefElem, IndexElem, Node, RangeVar, SortByDir, SortByNulls,
+};
 
 use super::command::{node_text, option_text, without_position};
 use super::{Binder, inner, strings};
@@ -220,14 +222,36 @@ pub(super) fn no_method(name: &str) -> SqlError {
 pub(super) fn of_constraint(binder: &Binder<'_>, constraint: &Constraint) -> Result<(), SqlError> {
     of_index(&constraint.options)?;
     table_space(&constraint.indexspace)?;
-    let refused = if !constraint.including.is_empty() {
-        "INCLUDE"
-    } else if constraint.without_overlaps || constraint.fk_with_period || constraint.pk_with_period {
-        "WITHOUT OVERLAPS and PERIOD"
-    } else {
-        return Ok(());
+    if constraint.without_overlaps || constraint.fk_with_period || constraint.pk_with_period {
+        return Err(binder.unsupported("WITHOUT OVERLAPS and PERIOD", constraint.location));
+    }
+    Ok(())
+}
+
+/// The name of a column of CREATE INDEX's INCLUDE.
+///
+/// # Errors
+/// 42P17 for what only a key may have, 0A000 for an expression, as PostgreSQL.
+pub(super) fn included_column(node: &Node) -> Result<String, SqlError> {
+    let NodeEnum::IndexElem(element) = inner(node)? else {
+        return Err(SqlError::internal("INCLUDE of no column"));
     };
-    Err(binder.unsupported(refused, constraint.location))
+    let refused = if !element.collation.is_empty() {
+        "a collation"
+    } else if !element.opclass.is_empty() {
+        "an operator class"
+    } else if element.ordering != SortByDir::SortbyDefault as i32 {
+        "ASC/DESC options"
+    } else if element.nulls_ordering != SortByNulls::SortbyNullsDefault as i32 {
+        "NULLS FIRST/LAST options"
+    } else if element.name.is_empty() {
+        let message = "expressions are not supported in included columns";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    } else {
+        return Ok(element.name.clone());
+    };
+    let message = format!("including column does not support {refused}");
+    Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
 }
 
 /// STORAGE and COMPRESSION of a column that is defined.

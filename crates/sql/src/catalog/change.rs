@@ -170,7 +170,7 @@ pub enum DecodeError {
 }
 
 /// The version of the stored form, its first byte.
-const STORED_VERSION: u8 = 4;
+const STORED_VERSION: u8 = 5;
 
 impl StoredObject {
     /// The stored form: a version byte, then the object.

@@ -107,6 +107,8 @@ pub struct PrimaryKey {
     pub name: String,
     /// Positions of the columns.
     pub columns: Vec<u32>,
+    /// INCLUDE: positions of columns that its index names beside its keys. The tree's rows hold them anyway.
+    pub included: Vec<u32>,
 }
 
 /// A secondary index.
@@ -126,6 +128,9 @@ pub struct Index {
     pub constraint: u32,
     /// Its columns.
     pub columns: Vec<IndexKey>,
+    /// INCLUDE: positions of columns that it names beside its keys. Its tree does not hold them, scans read them from the
+    /// table's.
+    pub included: Vec<u32>,
 }
 
 /// A column of an index.

@@ -32,6 +32,7 @@ fn table(oid: u32, name: &str) -> Table {
             constraint: oid + 2,
             name: format!("{name}_pkey"),
             columns: vec![0],
+            included: Vec::new(),
         }),
         indexes: Vec::new(),
         checks: Vec::new(),

@@ -407,11 +407,18 @@ pub struct ConstraintDefinition {
 #[derive(Debug, Clone)]
 pub enum ConstraintKind {
     /// PRIMARY KEY (columns).
-    PrimaryKey(Vec<String>),
+    PrimaryKey {
+        /// The columns.
+        columns: Vec<String>,
+        /// INCLUDE (columns).
+        included: Vec<String>,
+    },
     /// UNIQUE (columns).
     Unique {
         /// The columns.
         columns: Vec<String>,
+        /// INCLUDE (columns).
+        included: Vec<String>,
         /// NULLS NOT DISTINCT.
         nulls_not_distinct: bool,
     },
@@ -482,6 +489,8 @@ pub struct CreateIndex {
     pub concurrently: bool,
     /// Its columns.
     pub columns: Vec<IndexColumn>,
+    /// INCLUDE (columns).
+    pub included: Vec<String>,
 }
 
 /// A column of an index.

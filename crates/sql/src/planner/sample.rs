@@ -40,6 +40,7 @@ fn table(oid: u32, name: &str, columns: &[(&str, Type)], key: &[u32]) -> Table {
             constraint: oid + 2,
             name: format!("{name}_pkey"),
             columns: key.to_vec(),
+            included: Vec::new(),
         });
     }
     table
@@ -54,6 +55,7 @@ fn index(oid: u32, name: &str, column: u32, unique: bool) -> Index {
         nulls_not_distinct: false,
         constraint: if unique { oid + 1 } else { 0 },
         columns: vec![IndexKey { column, descending: false, nulls_first: false }],
+        included: Vec::new(),
     }
 }
 

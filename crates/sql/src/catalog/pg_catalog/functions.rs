@@ -37,8 +37,15 @@ pub fn function<'a>(
     Ok(match name {
         "pg_get_expr" => arguments.first().copied().unwrap_or(Datum::Null),
         "pg_get_indexdef" => {
-            let column = usize::try_from(oid(1)).unwrap_or(0);
-            give(index_table(catalog, oid(0)).and_then(|table| text::index(catalog, &table, oid(0), column)))
+            let table = index_table(catalog, oid(0));
+            let pretty = matches!(arguments.get(2), Some(Datum::Bool(true)));
+            give(table.and_then(|table| match arguments.get(1) {
+                Some(Datum::Int4(number)) if *number != 0 => text::index_column(&table, oid(0), *number),
+                _ => {
+                    let bare = pretty && visible(environment, catalog, table.oid);
+                    text::index(catalog, &table, oid(0), bare)
+                }
+            }))
         }
         "pg_get_constraintdef" => {
             let wanted = oid(0);

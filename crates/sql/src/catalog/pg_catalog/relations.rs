@@ -83,6 +83,14 @@ pub(super) struct AnyIndex<'t> {
     unique: bool,
     index: Option<&'t Index>,
     columns: Vec<u32>,
+    included: &'t [u32],
+}
+
+impl AnyIndex<'_> {
+    /// Positions of its columns, those of INCLUDE last.
+    fn all_columns(&self) -> impl Iterator<Item = u32> {
+        self.columns.iter().chain(self.included).copied()
+    }
 }
 
 pub(super) fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
@@ -94,6 +102,7 @@ pub(super) fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
         unique: true,
         index: None,
         columns: key.columns.clone(),
+        included: &key.included,
     });
     let others = table.indexes.iter().map(|index| AnyIndex {
         oid: index.oid,
@@ -103,6 +112,7 @@ pub(super) fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
         unique: index.unique,
         index: Some(index),
         columns: index.columns.iter().map(|key| key.column).collect(),
+        included: &index.included,
     });
     primary.chain(others).collect()
 }
@@ -256,7 +266,7 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) {
             rows.add(row);
         }
         for index in indexes_of(table) {
-            for (position, &column) in index.columns.iter().enumerate() {
+            for (position, column) in index.all_columns().enumerate() {
                 let column = &table.columns[column as usize];
                 let mut row = attribute(index.oid, &column.name, position + 1, column.type_);
                 row.push(("attnotnull", yes(false)));
@@ -303,7 +313,7 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
             rows.add(vec![
                 ("indexrelid", oid(index.oid)),
                 ("indrelid", oid(table.oid)),
-                ("indnatts", int2(index.columns.len())),
+                ("indnatts", int2(index.all_columns().count())),
                 ("indnkeyatts", int2(index.columns.len())),
                 ("indisunique", yes(index.unique)),
                 ("indnullsnotdistinct", yes(index.index.is_some_and(|index| index.nulls_not_distinct))),
@@ -316,7 +326,7 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("indisready", yes(true)),
                 ("indislive", yes(true)),
                 ("indisreplident", yes(false)),
-                ("indkey", vector(types::INT2, attribute_numbers(&index.columns))),
+                ("indkey", vector(types::INT2, index.all_columns().map(|column| int2(column as usize + 1)))),
                 ("indcollation", vector(types::OID, collations)),
                 ("indclass", vector(types::OID, index.columns.iter().map(|_| oid(0)))),
                 ("indoption", vector(types::INT2, options)),

@@ -32,6 +32,7 @@ fn catalog() -> Catalog {
             constraint: 20_002,
             name: "Mixed_pkey".into(),
             columns: vec![0],
+            included: Vec::new(),
         }),
         indexes: vec![Index {
             oid: 20_003,
@@ -44,6 +45,7 @@ fn catalog() -> Catalog {
                 IndexKey { column: 1, descending: true, nulls_first: true },
                 IndexKey { column: 2, descending: false, nulls_first: true },
             ],
+            included: Vec::new(),
         }],
         checks: vec![CheckConstraint {
             oid: 20_004,
@@ -99,7 +101,7 @@ fn relations_hold_what_the_catalog_holds() {
 fn definitions_are_written_back() {
     let catalog = catalog();
     let table = Arc::clone(catalog.table(20_000).expect("the table"));
-    let index = |oid| text::index(&catalog, &table, oid, 0).expect("an index");
+    let index = |oid| text::index(&catalog, &table, oid, false).expect("an index");
     assert_eq!(index(20_001), "CREATE UNIQUE INDEX \"Mixed_pkey\" ON public.\"Mixed\" USING btree (a)");
     assert_eq!(
         index(20_003),

@@ -36,31 +36,57 @@ fn columns(table: &Table, positions: &[u32]) -> String {
     names.join(", ")
 }
 
-/// CREATE INDEX for an index of a table (its primary key's too), or of one of its columns.
-pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, column: usize) -> Option<String> {
-    let (name, unique, keys, nulls) = match table.indexes.iter().find(|index| index.oid == oid) {
-        Some(index) => (&index.name, index.unique, index_keys(table, index), index.nulls_not_distinct),
-        None => {
-            let key = table.primary_key.as_ref().filter(|key| key.oid == oid)?;
-            let keys = key.columns.iter().map(|position| columns(table, &[*position])).collect();
-            (&key.name, true, keys, false)
-        }
-    };
-    if column > 0 {
-        return keys.get(column - 1).map(|key| key.split(' ').next().unwrap_or(key).to_owned());
+/// The parts of an index of a table, be it that of its primary key.
+struct Parts<'t> {
+    name: &'t str,
+    /// Its description, unless it is the primary key's.
+    index: Option<&'t Index>,
+    keys: Vec<u32>,
+    included: &'t [u32],
+}
+
+fn parts(table: &Table, oid: u32) -> Option<Parts<'_>> {
+    if let Some(index) = table.indexes.iter().find(|index| index.oid == oid) {
+        let keys = index.columns.iter().map(|key| key.column).collect();
+        return Some(Parts { name: &index.name, index: Some(index), keys, included: &index.included });
     }
+    let key = table.primary_key.as_ref().filter(|key| key.oid == oid)?;
+    Some(Parts { name: &key.name, index: None, keys: key.columns.clone(), included: &key.included })
+}
+
+/// CREATE INDEX for an index of a table (its primary key's too). With `bare` the table is named without its schema.
+pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, bare: bool) -> Option<String> {
+    let Parts { name, index, keys, included } = parts(table, oid)?;
+    let schema = match bare {
+        true => String::new(),
+        false => quoted(catalog.schema_name(table.schema)) + ".",
+    };
     Some(format!(
-        "CREATE {}INDEX {} ON {}.{} USING btree ({}){}",
-        if unique { "UNIQUE " } else { "" },
+        "CREATE {}INDEX {} ON {schema}{} USING btree ({}){}{}",
+        if index.is_none_or(|index| index.unique) { "UNIQUE " } else { "" },
         quoted(name),
-        quoted(catalog.schema_name(table.schema)),
         quoted(&table.name),
-        keys.join(", "),
-        if nulls { " NULLS NOT DISTINCT" } else { "" }
+        index.map_or_else(|| columns(table, &keys), |index| index_keys(table, index)),
+        including(table, included),
+        if index.is_some_and(|index| index.nulls_not_distinct) { " NULLS NOT DISTINCT" } else { "" }
     ))
 }
 
-fn index_keys(table: &Table, index: &Index) -> Vec<String> {
+/// The column of an index with a number from 1, or nothing when it has none of that number.
+pub(super) fn index_column(table: &Table, oid: u32, number: i32) -> Option<String> {
+    let Parts { keys, included, .. } = parts(table, oid)?;
+    let at = usize::try_from(number)
+        .ok()
+        .and_then(|number| keys.iter().chain(included).nth(number.checked_sub(1)?));
+    Some(at.map_or_else(String::new, |at| columns(table, &[*at])))
+}
+
+/// INCLUDE of an index, or nothing.
+fn including(table: &Table, included: &[u32]) -> String {
+    if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", columns(table, included)) }
+}
+
+fn index_keys(table: &Table, index: &Index) -> String {
     let key = |key: &super::super::IndexKey| {
         let direction = match (key.descending, key.nulls_first) {
             (false, false) => "",
@@ -70,7 +96,7 @@ fn index_keys(table: &Table, index: &Index) -> Vec<String> {
         };
         columns(table, &[key.column]) + direction
     };
-    index.columns.iter().map(key).collect()
+    index.columns.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
 /// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it can do without. A
@@ -83,12 +109,14 @@ pub(super) fn constraint(
     visible: &dyn Fn(u32) -> bool,
 ) -> Option<String> {
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint == oid) {
-        return Some(format!("PRIMARY KEY ({})", columns(table, &key.columns)));
+        let included = including(table, &key.included);
+        return Some(format!("PRIMARY KEY ({}){included}", columns(table, &key.columns)));
     }
     if let Some(index) = table.indexes.iter().find(|index| index.constraint == oid) {
         let positions: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
         let nulls = if index.nulls_not_distinct { "NULLS NOT DISTINCT " } else { "" };
-        return Some(format!("UNIQUE {nulls}({})", columns(table, &positions)));
+        let included = including(table, &index.included);
+        return Some(format!("UNIQUE {nulls}({}){included}", columns(table, &positions)));
     }
     if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
         let text = match pretty {

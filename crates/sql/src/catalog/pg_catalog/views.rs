@@ -26,7 +26,7 @@ pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
 pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
     for table in catalog.tables() {
         for index in indexes_of(table) {
-            let definition = super::text::index(catalog, table, index.oid, 0);
+            let definition = super::text::index(catalog, table, index.oid, false);
             rows.add(vec![
                 ("schemaname", text(catalog.schema_name(table.schema))),
                 ("tablename", text(&table.name)),

@@ -218,11 +218,28 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     let position = at as u32;
     let name = table.columns[at].name.clone();
     let catalog = Arc::clone(&session.environment.catalog);
-    let referenced = catalog.references(table.oid).iter().any(|reference| {
-        catalog.table(reference.child).is_some_and(|child| {
-            child.foreign_keys[reference.key].parent_columns.contains(&position) && child.oid != table.oid
-        })
-    });
+    // A key goes with a column that it INCLUDEs; so does a reference to that key.
+    let mut keys: Vec<Vec<u32>> = Vec::new();
+    keys.extend(
+        table
+            .primary_key
+            .iter()
+            .filter(|key| key.included.contains(&position))
+            .map(|key| key.columns.clone()),
+    );
+    let including = table.indexes.iter().filter(|index| index.included.contains(&position));
+    keys.extend(including.map(|index| index.columns.iter().map(|key| key.column).collect()));
+    let uses = |key: &crate::catalog::ForeignKey| {
+        key.parent_columns.contains(&position)
+            || keys.iter().any(|columns| same_columns(columns, &key.parent_columns))
+    };
+    // A reference of the column itself goes with it.
+    table.foreign_keys.retain(|key| !key.columns.contains(&position));
+    let referenced = table.foreign_keys.iter().any(|key| key.parent == table.oid && uses(key))
+        || catalog.references(table.oid).iter().any(|reference| {
+            let child = catalog.table(reference.child).filter(|child| child.oid != table.oid);
+            child.is_some_and(|child| uses(&child.foreign_keys[reference.key]))
+        });
     if referenced && !cascade {
         let message =
             format!("cannot drop column {name} of table {} because other objects depend on it", table.name);
@@ -230,22 +247,23 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     if referenced {
-        super::drop::forget_references(session, table.oid, |key| key.parent_columns.contains(&position))?;
+        table.foreign_keys.retain(|key| key.parent != table.oid || !uses(key));
+        super::drop::forget_references(session, table.oid, uses)?;
     }
-    if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&position)) {
+    let names = |columns: &[u32]| columns.contains(&position);
+    if table.primary_key.as_ref().is_some_and(|key| names(&key.columns) || names(&key.included)) {
         let old = table.clone();
         table.primary_key = None;
         rewrite(session, &old, table, None)?;
     }
     let (gone, kept) = std::mem::take(&mut table.indexes)
         .into_iter()
-        .partition(|index| index.columns.iter().any(|key| key.column == position));
+        .partition(|index| names(&index.included) || index.columns.iter().any(|key| key.column == position));
     table.indexes = kept;
     let gone: Vec<crate::catalog::Index> = gone;
     for index in gone {
         session.discard_tree(index.tree)?;
     }
-    table.foreign_keys.retain(|key| !key.columns.contains(&position));
     // A check that reads the column goes with it.
     let (first, checks) = planner::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
@@ -300,9 +318,7 @@ fn drop_constraint(
             .map(|index| index.columns.iter().map(|key| key.column).collect()),
     };
     let Some(columns) = columns else { return Ok(()) };
-    let uses = |key: &crate::catalog::ForeignKey| {
-        key.parent_columns.len() == columns.len() && key.parent_columns.iter().all(|c| columns.contains(c))
-    };
+    let uses = |key: &crate::catalog::ForeignKey| same_columns(&columns, &key.parent_columns);
     let catalog = Arc::clone(&session.environment.catalog);
     let used = catalog.references(table.oid).iter().any(|reference| {
         catalog.table(reference.child).is_some_and(|child| uses(&child.foreign_keys[reference.key]))
@@ -316,6 +332,7 @@ fn drop_constraint(
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     if used {
+        table.foreign_keys.retain(|key| key.parent != table.oid || !uses(key));
         super::drop::forget_references(session, table.oid, uses)?;
     }
     if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
@@ -328,6 +345,11 @@ fn drop_constraint(
         session.discard_tree(index.tree)?;
     }
     Ok(())
+}
+
+/// Whether a foreign key over `parent_columns` may use a unique key over `columns`: their order does not matter.
+fn same_columns(columns: &[u32], parent_columns: &[u32]) -> bool {
+    parent_columns.len() == columns.len() && parent_columns.iter().all(|column| columns.contains(column))
 }
 
 fn set_not_null(

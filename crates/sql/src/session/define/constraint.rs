@@ -6,7 +6,7 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::create::{no_column, referenced};
-use super::{alter, default_name, numbered, quoted};
+use super::{alter, default_name, distinct, numbered, quoted};
 use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
@@ -23,7 +23,7 @@ pub(super) fn add(
     super::safe_point()?;
     // The index's name is looked at first.
     let indexed = match definition.kind {
-        ConstraintKind::PrimaryKey(_) => table.primary_key.is_none(),
+        ConstraintKind::PrimaryKey { .. } => table.primary_key.is_none(),
         ConstraintKind::Unique { .. } => true,
         _ => false,
     };
@@ -39,11 +39,12 @@ pub(super) fn add(
     // A new table has no rows that could be left unchecked.
     let checked = definition.checked || new;
     match &definition.kind {
-        ConstraintKind::PrimaryKey(columns) => {
-            primary_key(session, table, definition.name.as_deref(), columns, new)
+        ConstraintKind::PrimaryKey { columns, included } => {
+            primary_key(session, table, definition.name.as_deref(), (columns, included), new)
         }
-        ConstraintKind::Unique { columns, nulls_not_distinct } => {
-            unique(session, table, definition.name.as_deref(), (columns, *nulls_not_distinct), new)
+        ConstraintKind::Unique { columns, included, nulls_not_distinct } => {
+            let name = definition.name.as_deref();
+            unique(session, table, name, (columns, included, *nulls_not_distinct), new)
         }
         ConstraintKind::Check { text, columns } => {
             check(session, table, definition.name.as_deref(), (text, columns), (new, checked))
@@ -59,23 +60,33 @@ pub(super) fn add(
     }
 }
 
-/// Positions of columns given by name.
-fn positions(table: &Table, names: &[String]) -> Result<Vec<u32>, SqlError> {
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
-        let at = table.column(name).ok_or_else(|| {
-            system_columns::in_index(name).unwrap_or_else(|| {
-                let message = format!("column \"{name}\" named in key does not exist");
-                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-            })
-        })?;
-        if found.contains(&(at as u32)) {
-            let message = format!("column \"{name}\" appears twice in key");
+/// The position of a column that a constraint with an index names.
+fn position(table: &Table, name: &String) -> Result<u32, SqlError> {
+    table.column(name).map(|at| at as u32).ok_or_else(|| {
+        system_columns::in_index(name).unwrap_or_else(|| {
+            let message = format!("column \"{name}\" named in key does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    })
+}
+
+/// Positions of the columns of a key of a kind, and of those of its INCLUDE.
+fn positions(
+    table: &Table,
+    (columns, included): (&[String], &[String]),
+    kind: &str,
+) -> Result<(Vec<u32>, Vec<u32>), SqlError> {
+    let mut found = Vec::with_capacity(columns.len());
+    for name in columns {
+        let at = position(table, name)?;
+        if found.contains(&at) {
+            let message = format!("column \"{name}\" appears twice in {kind} constraint");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        found.push(at as u32);
+        found.push(at);
     }
-    Ok(found)
+    let included = included.iter().map(|name| position(table, name)).collect::<Result<_, _>>()?;
+    Ok((found, included))
 }
 
 /// The name of a constraint that has an index: no relation may have it.
@@ -108,20 +119,20 @@ fn primary_key(
     session: &mut Session,
     table: &mut Table,
     name: Option<&str>,
-    columns: &[String],
+    (columns, included): (&[String], &[String]),
     new: bool,
 ) -> Result<(), SqlError> {
     if table.primary_key.is_some() {
         let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
-    let columns = positions(table, columns)?;
+    let (columns, included) = positions(table, (columns, included), "primary key")?;
     let name = index_name(session, table, name, default_name(&table.name, &[], "pkey"))?;
     for column in &columns {
         table.columns[*column as usize].not_null = true;
     }
     let (oid, constraint) = (session.shared.new_oid(), session.shared.new_oid());
-    let key = PrimaryKey { oid, constraint, name, columns };
+    let key = PrimaryKey { oid, constraint, name, columns, included };
     if new {
         table.primary_key = Some(key);
         return Ok(());
@@ -136,12 +147,12 @@ fn unique(
     session: &mut Session,
     table: &mut Table,
     name: Option<&str>,
-    (columns, nulls_not_distinct): (&[String], bool),
+    (columns, included, nulls_not_distinct): (&[String], &[String], bool),
     new: bool,
 ) -> Result<(), SqlError> {
-    let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let shown = distinct(columns.iter().chain(included));
     let name = index_name(session, table, name, default_name(&table.name, &shown, "key"))?;
-    let columns = positions(table, columns)?;
+    let (columns, included) = positions(table, (columns, included), "unique")?;
     let key = |column: u32| IndexKey { column, descending: false, nulls_first: false };
     let index = Index {
         oid: session.shared.new_oid(),
@@ -151,6 +162,7 @@ fn unique(
         nulls_not_distinct,
         constraint: session.shared.new_oid(),
         columns: columns.into_iter().map(key).collect(),
+        included,
     };
     if !new {
         session.see_rows_of(table)?;
@@ -169,8 +181,8 @@ fn check(
 ) -> Result<(), SqlError> {
     let name = name.map_or_else(
         || {
-            let column: Vec<&str> = if columns.len() == 1 { vec![&columns[0]] } else { Vec::new() };
-            free_constraint(table, &default_name(&table.name, &column, "check"))
+            let column = if columns.len() == 1 { columns } else { &[] };
+            free_constraint(table, &default_name(&table.name, column, "check"))
         },
         str::to_owned,
     );
@@ -261,9 +273,8 @@ fn foreign_key(
     (on_delete, on_update): (ReferentialAction, ReferentialAction),
     (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
-    let shown: Vec<&str> = columns.iter().map(String::as_str).collect();
     let name = name
-        .map_or_else(|| free_constraint(table, &default_name(&table.name, &shown, "fkey")), str::to_owned);
+        .map_or_else(|| free_constraint(table, &default_name(&table.name, columns, "fkey")), str::to_owned);
     // A table may reference itself while it is being made.
     let own = parent.name == table.name
         && session.target_schema(parent.schema.as_deref()).is_ok_and(|schema| schema == table.schema);

@@ -6,7 +6,7 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{constraint, default_name, exists, missing, owner, sequence};
+use super::{constraint, default_name, distinct, exists, missing, owner, sequence};
 use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
 use crate::catalog::{
     Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Relation, Schema, Table, TreeAddress,
@@ -243,16 +243,19 @@ pub(super) fn index(
         return Err(missing(&create.table));
     };
     let mut table = session.definition(found.oid)?;
+    let position = |name: &String| {
+        let absent = || system_columns::in_index(name).unwrap_or_else(|| no_column(name));
+        table.column(name).map(|at| at as u32).ok_or_else(absent)
+    };
     let mut columns = Vec::with_capacity(create.columns.len());
     for column in &create.columns {
-        let absent = || system_columns::in_index(&column.name).unwrap_or_else(|| no_column(&column.name));
-        let at = table.column(&column.name).ok_or_else(absent)?;
         columns.push(IndexKey {
-            column: at as u32,
+            column: position(&column.name)?,
             descending: column.descending,
             nulls_first: column.nulls_first,
         });
     }
+    let included = create.included.iter().map(position).collect::<Result<_, _>>()?;
     let name = match &create.name {
         Some(name) => {
             if session.environment.catalog.relation_in(table.schema, name).is_some() {
@@ -266,8 +269,9 @@ pub(super) fn index(
             name.clone()
         }
         None => {
-            let columns: Vec<&str> = create.columns.iter().map(|column| column.name.as_str()).collect();
-            session.free_name(table.schema, &default_name(&table.name, &columns, "idx"))
+            let keys = create.columns.iter().map(|column| &column.name);
+            let shown = distinct(keys.chain(&create.included));
+            session.free_name(table.schema, &default_name(&table.name, &shown, "idx"))
         }
     };
     let index = Index {
@@ -278,6 +282,7 @@ pub(super) fn index(
         nulls_not_distinct: create.nulls_not_distinct,
         constraint: 0,
         columns,
+        included,
     };
     session.see_rows_of(&table)?;
     session.executing(|cx| exec::ddl::build_index(cx, &table, &index))?;

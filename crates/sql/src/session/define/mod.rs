@@ -293,7 +293,7 @@ fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
 }
 
 /// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes hold it.
-fn default_name(table: &str, columns: &[&str], label: &str) -> String {
+fn default_name(table: &str, columns: &[String], label: &str) -> String {
     const LONGEST: usize = 63;
     let (mut first, mut second) = (table.to_owned(), columns.join("_"));
     let overhead = label.len() + 1 + usize::from(!second.is_empty());
@@ -307,6 +307,16 @@ fn default_name(table: &str, columns: &[&str], label: &str) -> String {
         true => format!("{first}_{label}"),
         false => format!("{first}_{second}_{label}"),
     }
+}
+
+/// Names of an index's columns as its default name has them: a repeated one with the first number that makes it new.
+fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for column in columns {
+        let name = numbered(column.as_ref(), |name| names.iter().any(|other| other == name));
+        names.push(name);
+    }
+    names
 }
 
 /// An identifier as SQL text.

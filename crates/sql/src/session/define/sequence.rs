@@ -47,7 +47,7 @@ pub(super) fn own(
     let name = match &owned.name {
         Some(name) => own_name(session, table, name)?,
         None => {
-            let base = default_name(&table.name, &[&table.columns[column].name], "seq");
+            let base = default_name(&table.name, std::slice::from_ref(&table.columns[column].name), "seq");
             session.free_name(table.schema, &base)
         }
     };
