@@ -8,6 +8,7 @@
 //! 3. A panic ends the job alone.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
-use crate::stack::{STACK_BYTES, Stack};
+use crate::stack::{FurtherStack, STACK_BYTES, Stack};
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 use crate::{time, timer};
@@ -98,8 +99,8 @@ pub(crate) struct Local {
     worked: Cell<u64>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,
-    /// The lower half of the stack ends here.
-    half: usize,
+    /// The lowest address of the stack it runs on.
+    floor: Cell<usize>,
     /// Receive and send buffers, kept from round to round.
     pub(crate) buffers: Cell<Option<Box<Buffers>>>,
 }
@@ -133,7 +134,7 @@ impl Fiber {
                 worked: Cell::new(0),
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
-                half: stack.lowest() + STACK_BYTES / 2,
+                floor: Cell::new(stack.lowest()),
                 buffers: Cell::new(None),
             },
         });
@@ -431,14 +432,53 @@ impl Fiber {
     }
 }
 
-/// Whether more than half of the fiber's stack is used: recursion without another bound ends here with an error, since what
-/// it calls needs the rest. False on the worker's stack and outside fibers.
+/// Whether more than half of the stack is used: recursion goes on on a further stack ([`on_further_stack`]) or ends with an
+/// error, since what it calls needs the rest. False on the worker's stack and outside fibers.
 #[inline]
 pub fn is_deep() -> bool {
+    is_used(STACK_BYTES / 2)
+}
+
+/// Whether more than an eighth of the stack is used. False on the worker's stack and outside fibers.
+pub fn is_lifted() -> bool {
+    is_used(STACK_BYTES / 8)
+}
+
+#[inline]
+fn is_used(bytes: usize) -> bool {
     let here = 0_u8;
     current().is_some_and(|(_, fiber)| {
-        ptr::from_ref(&here).addr() < fiber.local.half && !fiber.local.on_worker_stack.get()
+        ptr::from_ref(&here).addr() < fiber.local.floor.get() + STACK_BYTES - bytes
+            && !fiber.local.on_worker_stack.get()
     })
+}
+
+/// Runs `body` on a further stack of this fiber. An error means that there is none; `body` has not run then.
+pub fn on_further_stack<R>(body: impl FnOnce() -> R) -> io::Result<R> {
+    let stack = FurtherStack::deep()?;
+    let _floor = Floor::enter(stack.lowest());
+    Ok(corosensei::on_stack(stack, body))
+}
+
+/// The stack below is the fiber's own again when this is dropped.
+pub(crate) struct Floor(Option<usize>);
+
+impl Floor {
+    /// The fiber goes over to the stack with this lowest address.
+    pub(crate) fn enter(lowest: usize) -> Floor {
+        Floor(current().map(|(_, fiber)| {
+            assert!(!fiber.local.on_worker_stack.get(), "the worker's stack has no further stacks");
+            fiber.local.floor.replace(lowest)
+        }))
+    }
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        if let (Some((_, fiber)), Some(before)) = (current(), self.0) {
+            fiber.local.floor.set(before);
+        }
+    }
 }
 
 /// Runs `body` on the worker's own big stack: for deep recursion (parser, planner). It must not park.

@@ -15,6 +15,7 @@ pub mod file;
 pub mod interrupt;
 pub mod memory;
 pub mod net;
+pub mod producer;
 pub mod random;
 pub mod time;
 pub mod timer;

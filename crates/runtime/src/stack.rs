@@ -1,15 +1,26 @@
 //! Stacks of fibers: mapped with a guard page below, so that an overflow faults instead of writing elsewhere.
 
+use std::cell::Cell;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ptr;
 
 use corosensei::stack::StackPointer;
 
+use crate::worker;
+
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
 pub(crate) const STACK_BYTES: usize = 4 << 20;
 const GUARD_BYTES: usize = 4096;
 const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
+/// Further stacks that the fibers of one core may have at a time. Each takes two of the 65,530 mappings that Linux grants
+/// a process, and at least 8 KiB of memory.
+pub(crate) const FURTHER_MAX: usize = 2048;
+
+thread_local! {
+    /// Further stacks in use on this thread.
+    static FURTHER: Cell<usize> = const { Cell::new(0) };
+}
 
 /// One mapped stack.
 pub(crate) struct Stack {
@@ -63,5 +74,64 @@ unsafe impl corosensei::stack::Stack for Stack {
 
     fn limit(&self) -> StackPointer {
         self.mapping
+    }
+}
+
+/// A stack that a fiber has besides its own.
+pub(crate) struct FurtherStack {
+    /// None only while it is dropped.
+    stack: Option<Stack>,
+    /// It goes back to the core's stock.
+    kept: bool,
+}
+
+impl FurtherStack {
+    /// A stack for code that may use all of it, so that its memory is given back with it. Fails when the core has too many,
+    /// or the kernel maps no more.
+    pub(crate) fn deep() -> io::Result<Self> {
+        Self::with(|| None, false)
+    }
+
+    /// A stack from the core's stock, or as [`FurtherStack::deep`].
+    pub(crate) fn kept() -> io::Result<Self> {
+        Self::with(|| worker::current().and_then(worker::Worker::take_stack), true)
+    }
+
+    fn with(stock: impl FnOnce() -> Option<Stack>, kept: bool) -> io::Result<Self> {
+        if FURTHER.get() >= FURTHER_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let stack = stock().map_or_else(Stack::map, Ok)?;
+        FURTHER.set(FURTHER.get() + 1);
+        Ok(Self { stack: Some(stack), kept })
+    }
+
+    /// The lowest address that may be used.
+    pub(crate) fn lowest(&self) -> usize {
+        self.there().lowest()
+    }
+
+    fn there(&self) -> &Stack {
+        self.stack.as_ref().expect("a stack that is not dropped")
+    }
+}
+
+impl Drop for FurtherStack {
+    fn drop(&mut self) {
+        FURTHER.set(FURTHER.get() - 1);
+        if let (true, Some(worker), Some(stack)) = (self.kept, worker::current(), self.stack.take()) {
+            worker.keep_stack(stack);
+        }
+    }
+}
+
+// SAFETY: as for the stack it holds.
+unsafe impl corosensei::stack::Stack for FurtherStack {
+    fn base(&self) -> StackPointer {
+        self.there().base()
+    }
+
+    fn limit(&self) -> StackPointer {
+        self.there().limit()
     }
 }

@@ -256,8 +256,7 @@ impl Worker {
         if let Some(fiber) = self.idle.borrow_mut().pop() {
             return Some(fiber);
         }
-        let spare = self.stacks.borrow_mut().pop();
-        match spare.map_or_else(Stack::map, Ok) {
+        match self.take_stack().map_or_else(Stack::map, Ok) {
             Ok(stack) => Some(Fiber::create(self, stack)),
             Err(error) => {
                 if self.busy.get() == 0 {
@@ -274,10 +273,20 @@ impl Worker {
             let fiber = self.idle.borrow_mut().pop().expect("more than none");
             // SAFETY: made by this worker, idle, and out of the pool now, so nothing uses it afterwards.
             let stack = unsafe { Fiber::retire(fiber) };
-            let mut stacks = self.stacks.borrow_mut();
-            if stacks.len() < SPARE_STACKS {
-                stacks.push(stack);
-            }
+            self.keep_stack(stack);
+        }
+    }
+
+    /// A stack from the stock.
+    pub(crate) fn take_stack(&self) -> Option<Stack> {
+        self.stacks.borrow_mut().pop()
+    }
+
+    /// Puts a stack into the stock, which holds some.
+    pub(crate) fn keep_stack(&self, stack: Stack) {
+        let mut stacks = self.stacks.borrow_mut();
+        if stacks.len() < SPARE_STACKS {
+            stacks.push(stack);
         }
     }
 

@@ -33,6 +33,24 @@ a: rollback
 ",
     ),
     (
+        "lock of a WITH query's rows as they are read",
+        "
+s: create table t (id int primary key, n int)
+s: insert into t values (1, 1), (2, 2), (3, 3)
+a: begin
+a: update t set n = n + 10 where id = 2 => count 1
+b: begin
+b: with q as (select * from t order by id for update) select (select n from q limit 1) => (1)
+c: select id from t order by id for update skip locked => (3)
+b: with q as (select * from t order by id for update)
+   select (select n from q limit 1), (select n from q offset 1 limit 1), (select n from q limit 1) => waits
+a: commit
+b => (1, 12, 1)
+c: select id from t order by id for update skip locked => (3)
+b: rollback
+",
+    ),
+    (
         "lock of what is no table",
         "
 s: create table t (id int primary key, n int)

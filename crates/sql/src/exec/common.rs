@@ -1,35 +1,36 @@
 //! WITH: common table expressions.
 //!
-//! A table's rows are made when a reader asks for them, so that a recursion without end serves a LIMIT. The planner
-//! leaves out tables that no plan reads. What must hold:
+//! A table's rows are made one by one as its readers ask for them, so that a recursion without end serves a LIMIT. The
+//! planner leaves out tables that no plan reads. What must hold:
 //!
-//! 1. A table that is read once (`single`) hands its rows on while they are made. Its reader is the only one, so
-//!    nothing else reads its state meanwhile.
-//! 2. Any other table is made by whole rounds: a reader that has read all rows runs the next round to its end, without
-//!    handing a row on, and all readers read what is kept. So a round never runs twice, whatever it contains.
-//! 3. Tables that read each other lazily stand on the stack together. A table that would make more than [`MAX_LAZY`]
-//!    operators stand there is made whole before the statement's body runs, where the tables it reads are complete and
-//!    nothing nests. So a LIMIT above a longer chain of tables does not end a recursion at its head.
+//! 1. A table that is read once (`single`) hands its rows on while they are made, as long as the stack is nearly empty.
+//!    Its reader is the only one, so nothing else reads its state meanwhile.
+//! 2. Any other table is made by a [`Producer`], on a stack of its own. Its rows are kept for all readers. A reader that
+//!    has read them all resumes the producer, which makes one row and waits. So no row is made twice or before a reader
+//!    needs it, whatever the query contains.
+//! 3. A producer has an executor of its own. It reads the registers of the queries around it from a copy.
+//! 4. The producers have ended when the statement's body has.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use hashbrown::HashSet;
+use runtime::fiber;
+use runtime::producer::{Demand, Producer};
 
-use super::memory::{encode_key, give};
-use super::{Arena, Executor, File, Flow, Sink, run};
+use super::memory::{encode_key, give, pack_registers, unpack_registers};
+use super::{Arena, Executor, File, Flow, Sink, run, too_deep};
 use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
 use crate::work::{self, PacedState};
 
-/// Operators of tables that may be in the making at once, one for the other.
-const MAX_LAZY: u32 = 200;
-
 /// A common table in execution.
 pub(super) struct Common<'s> {
     table: &'s CommonTable,
     made: RefCell<Made>,
+    /// None before the first reader and while the producer runs.
+    producer: Cell<Option<Producer<'s, Result<(), SqlError>>>>,
 }
 
 /// A common table's state and rows.
@@ -45,6 +46,22 @@ struct Made {
     seen: HashSet<Box<[u8]>, PacedState>,
 }
 
+/// The receiver of a round's rows, which lie in these registers.
+type Receive<'s, 'k> = dyn for<'x> FnMut(&mut Executor<'s>, &'s [Reg], &mut File<'x>, &'x Arena<'s>) -> Result<Flow, SqlError>
+    + 'k;
+
+/// Common tables whose producers end before it goes.
+struct Tables<'s>(Vec<Rc<Common<'s>>>);
+
+impl Drop for Tables<'_> {
+    fn drop(&mut self) {
+        // Backwards: a table reads earlier ones only.
+        for common in self.0.iter().rev() {
+            common.producer.take();
+        }
+    }
+}
+
 /// Runs a body that reads common tables.
 pub(super) fn with<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -54,23 +71,21 @@ pub(super) fn with<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     let before = cx.common.len();
-    for table in tables {
-        let (rows, seen) = (Rows::new(cx.work_mem()), HashSet::default());
-        let made = RefCell::new(Made { rows, round: Default::default(), begun: false, ended: false, seen });
-        let common = Rc::new(Common { table, made });
-        cx.common.push(Rc::clone(&common));
-        if cx.lazy + table.depth > MAX_LAZY {
-            while !common.made.borrow().ended {
-                common.round(cx, file, arena)?;
-            }
-        }
-    }
+    let own = Tables(tables.iter().map(|table| Rc::new(Common::new(cx, table))).collect());
+    cx.common.extend_from_slice(&own.0);
     let result = run(cx, body, file, arena, sink);
+    drop(own);
     cx.common.truncate(before);
     result
 }
 
 impl<'s> Common<'s> {
+    fn new(cx: &Executor<'s>, table: &'s CommonTable) -> Common<'s> {
+        let (rows, seen) = (Rows::new(cx.work_mem()), HashSet::default());
+        let made = RefCell::new(Made { rows, round: Default::default(), begun: false, ended: false, seen });
+        Common { table, made, producer: Cell::new(None) }
+    }
+
     /// The plan of the next round and its columns.
     fn term(&self) -> (&'s Plan, &'s [Reg]) {
         match &self.table.recursive {
@@ -104,50 +119,18 @@ impl<'s> Common<'s> {
         Ok(true)
     }
 
-    /// Runs the next round to its end.
-    fn round<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-    ) -> Result<(), SqlError> {
-        let (plan, registers) = self.term();
-        cx.check()?;
-        cx.lazy += self.table.height;
-        run(cx, plan, file, arena, &mut |cx, file, _| {
-            self.take(cx, registers, file)?;
-            Ok(Flow::More)
-        })?;
-        cx.lazy -= self.table.height;
-        self.round_done();
-        Ok(())
-    }
-
     /// Makes all rows and hands them on at once.
-    fn stream<'x>(
+    fn make<'x>(
         &self,
         cx: &mut Executor<'s>,
-        output: &'s [Option<Reg>],
         (file, arena): (&mut File<'x>, &'x Arena<'s>),
-        sink: &mut Sink<'s, '_>,
+        receive: &mut Receive<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let kept = self.table.recursive.is_some();
         while !self.made.borrow().ended {
             let (plan, registers) = self.term();
             cx.check()?;
-            cx.lazy += self.table.height;
-            let flow = run(cx, plan, file, arena, &mut |cx, file, arena| {
-                if kept && !self.take(cx, registers, file)? {
-                    return Ok(Flow::More);
-                }
-                for (from, to) in registers.iter().zip(output) {
-                    if let Some(to) = to {
-                        file[*to as usize] = file[*from as usize];
-                    }
-                }
-                sink(cx, file, arena)
-            })?;
-            cx.lazy -= self.table.height;
+            let flow =
+                run(cx, plan, file, arena, &mut |cx, file, arena| receive(cx, registers, file, arena))?;
             if flow == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -156,17 +139,83 @@ impl<'s> Common<'s> {
         Ok(Flow::More)
     }
 
-    /// Hands on kept rows from the reader's place to row `end`.
-    fn give(
+    /// Makes all rows for the only reader.
+    fn stream<'x>(
         &self,
         cx: &mut Executor<'s>,
-        (reader, end): (&mut RowsReader, u64),
+        output: &'s [Option<Reg>],
+        scope: (&mut File<'x>, &'x Arena<'s>),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let kept = self.table.recursive.is_some();
+        self.make(cx, scope, &mut |cx, registers, file, arena| {
+            if kept && !self.take(cx, registers, file)? {
+                return Ok(Flow::More);
+            }
+            for (from, to) in registers.iter().zip(output) {
+                if let Some(to) = to {
+                    file[*to as usize] = file[*from as usize];
+                }
+            }
+            sink(cx, file, arena)
+        })
+    }
+
+    /// Keeps the next row; none when all are there.
+    fn next(self: &Rc<Self>, cx: &mut Executor<'s>, file: &File<'_>) -> Result<(), SqlError> {
+        if self.made.borrow().ended {
+            return Ok(());
+        }
+        cx.check()?;
+        let mut producer = match self.producer.take() {
+            Some(producer) => producer,
+            None => self.producer(cx, file)?,
+        };
+        match producer.resume() {
+            None => self.producer.set(Some(producer)),
+            Some(ended) => ended?,
+        }
+        Ok(())
+    }
+
+    /// The producer of the rows, which reads the registers of the queries around it as they are now.
+    fn producer(
+        self: &Rc<Self>,
+        cx: &mut Executor<'s>,
+        file: &File<'_>,
+    ) -> Result<Producer<'s, Result<(), SqlError>>, SqlError> {
+        let (this, mut beside, width) = (Rc::clone(self), cx.beside(), file.len());
+        let mut around = Vec::new();
+        pack_registers(&self.table.around, file, &mut around)?;
+        let body = move |demand: &Demand<'_>| {
+            beside.scoped(|cx, arena| {
+                let arena = &*arena;
+                let file = arena.bump.alloc_slice_fill_copy(width, crate::types::Datum::Null);
+                unpack_registers(&this.table.around, &around, file, &arena.bump)?;
+                this.make(cx, (file, arena), &mut |cx, registers, file, _| {
+                    let goes_on = !this.take(cx, registers, file)? || demand.wait();
+                    Ok(if goes_on { Flow::More } else { Flow::Stop })
+                })?;
+                Ok(())
+            })
+        };
+        Producer::new(body).map_err(|_| too_deep())
+    }
+
+    /// Hands on kept rows from the reader's place to row `end`; makes more where there is no `end`.
+    fn give(
+        self: &Rc<Self>,
+        cx: &mut Executor<'s>,
+        (mut reader, end): (RowsReader, Option<u64>),
         (file, output): (&File<'_>, &'s [Option<Reg>]),
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         let mut row = cx.take_bytes();
         let result = cx.scoped(|cx, own| {
-            while reader.number() < end {
+            while end.is_none_or(|end| reader.number() < end) {
+                if reader.number() == self.made.borrow().rows.count() {
+                    self.next(cx, file)?;
+                }
                 row.clear();
                 // A copy, since rows may be appended while the row is handed on.
                 match reader.next(&self.made.borrow().rows)? {
@@ -211,27 +260,11 @@ pub(super) fn scan<'s, 'x>(
         return Err(SqlError::internal("a common table out of its query"));
     };
     if working {
-        let (mut reader, to) = {
-            let made = common.made.borrow();
-            (RowsReader::at(made.round.0), made.round.1.number)
-        };
-        return common.give(cx, (&mut reader, to), (file, output), sink);
+        let (first, behind) = common.made.borrow().round;
+        return common.give(cx, (RowsReader::at(first), Some(behind.number)), (file, output), sink);
     }
-    if common.table.single && !common.made.borrow().begun {
+    if common.table.single && !fiber::is_lifted() {
         return common.stream(cx, output, (file, arena), sink);
     }
-    let mut reader = RowsReader::default();
-    loop {
-        let made = common.made.borrow().rows.count();
-        if common.give(cx, (&mut reader, made), (file, output), sink)? == Flow::Stop {
-            return Ok(Flow::Stop);
-        }
-        // Another reader may have made rows meanwhile.
-        let (more, ended) = (reader.number() < common.made.borrow().rows.count(), common.made.borrow().ended);
-        match (more, ended) {
-            (true, _) => {}
-            (false, true) => return Ok(Flow::More),
-            (false, false) => common.round(cx, file, arena)?,
-        }
-    }
+    common.give(cx, (RowsReader::default(), None), (file, output), sink)
 }

@@ -65,6 +65,9 @@ pub(crate) use explain::explain;
 pub(crate) use keys::tree;
 pub(crate) use upkeep::{analyze, vacuum};
 
+/// Further stacks that operators may stand on, one above the other; of each, half is used at most.
+const MAX_STACKS: u32 = 16;
+
 /// The registers of one row in the making.
 pub(crate) type File<'x> = [Datum<'x>];
 
@@ -118,9 +121,10 @@ pub(crate) struct Executor<'s> {
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
     pending: Vec<foreign::Pending>,
-    /// Common table expressions, and how many are in the making, one for the other.
+    /// Common table expressions.
     common: Vec<Rc<common::Common<'s>>>,
-    lazy: u32,
+    /// Further stacks that operators stand on, one above the other.
+    stacks: u32,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
     pace: Pace,
@@ -145,10 +149,17 @@ impl<'s> Executor<'s> {
             affected: 0,
             pending: Vec::new(),
             common: Vec::new(),
-            lazy: 0,
+            stacks: 0,
             load: None,
             pace: Pace::new(),
         }
+    }
+
+    /// An executor for a query of the same statement that is run beside the rest of it.
+    fn beside(&self) -> Executor<'s> {
+        let common = self.common.clone();
+        let other = Executor::new(self.txn, self.shared, self.catalog, self.params, self.environment);
+        Executor { common, fresh: self.fresh, ..other }
     }
 
     /// Runs a query to its end, with the checks due then. Each row's output registers go to `row`.
@@ -278,7 +289,7 @@ pub(crate) fn run<'s, 'x>(
 ) -> Result<Flow, SqlError> {
     // Operators call each other, as deep as the plan is.
     if fiber::is_deep() {
-        return Err(too_deep());
+        return deeper(cx, plan, file, arena, sink);
     }
     match plan {
         Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
@@ -316,6 +327,24 @@ pub(crate) fn run<'s, 'x>(
         }
         _ => run_rest(cx, plan, file, arena, sink),
     }
+}
+
+/// Goes on on a further stack.
+#[cold]
+fn deeper<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if cx.stacks == MAX_STACKS {
+        return Err(too_deep());
+    }
+    cx.stacks += 1;
+    let result = fiber::on_further_stack(|| run(cx, plan, file, arena, sink)).map_err(|_| too_deep());
+    cx.stacks -= 1;
+    result?
 }
 
 /// The nodes with many parts.

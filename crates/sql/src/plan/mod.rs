@@ -447,10 +447,8 @@ pub struct CommonTable {
     pub recursive: Option<RecursiveTerm>,
     /// One scan reads it, once.
     pub single: bool,
-    /// Number of operators that stand on each other when it is made: its own and those of the tables it reads in turn.
-    pub depth: u32,
-    /// Number of operators of its own that stand on each other when it is made.
-    pub height: u32,
+    /// The registers of the queries around it that it reads.
+    pub around: Vec<Reg>,
 }
 
 /// The part of a recursive query after UNION.

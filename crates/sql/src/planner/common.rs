@@ -3,8 +3,90 @@
 //! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds queries only; a
 //! statement that changes data would have to stay.)
 
-use super::registers::children;
-use crate::plan::{Again, CommonTable, Plan};
+use std::collections::{HashMap, HashSet};
+
+use super::query::Planner;
+use super::registers::{Registers, children, free, written};
+use crate::bind::CommonQuery;
+use crate::error::SqlError;
+use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
+
+/// WITH queries planned so far.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Number of columns of each.
+    widths: HashMap<u32, usize>,
+    /// Those that are recursive or read one that is: perhaps without end.
+    endless: HashSet<u32>,
+    /// Those whose recursive terms are being planned.
+    working: Vec<u32>,
+}
+
+impl Planner<'_, '_> {
+    /// The scan of a WITH query. `columns`: the registers of those that are read.
+    pub(super) fn common_scan(&self, id: u32, mut columns: Vec<Option<Reg>>) -> Plan {
+        let width = self.common.widths.get(&id).copied().unwrap_or(0);
+        columns.resize(width.max(columns.len()), None);
+        Plan::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
+    }
+
+    /// Whether a plan reads a recursion. A join reads it as far as rows are wanted where it keeps the other side's.
+    pub(super) fn may_be_endless(&self, plan: &Plan) -> bool {
+        match plan {
+            Plan::CommonScan { id, .. } => self.common.endless.contains(id),
+            _ => {
+                let mut found = false;
+                children(plan, &mut |child| found |= self.may_be_endless(child));
+                found
+            }
+        }
+    }
+
+    pub(super) fn common_tables(
+        &mut self,
+        tables: Vec<CommonQuery>,
+        outside: &Registers,
+    ) -> Result<Vec<CommonTable>, SqlError> {
+        let mut planned = Vec::with_capacity(tables.len());
+        for table in tables {
+            self.common.widths.insert(table.id, table.query.output.len());
+            let registers: Vec<Reg> = table.query.output.iter().map(|column| column.register).collect();
+            let plan = self.query(table.query, outside)?.plan;
+            let recursive = match table.recursive {
+                None => None,
+                Some((term, all)) => {
+                    let registers = term.output.iter().map(|column| column.register).collect();
+                    self.common.working.push(table.id);
+                    let plan = self.query(term, outside)?.plan;
+                    self.common.working.pop();
+                    Some(RecursiveTerm { plan, registers, all })
+                }
+            };
+            if recursive.is_some() || self.may_be_endless(&plan) {
+                self.common.endless.insert(table.id);
+            }
+            let around = around_terms(&plan, &registers, recursive.as_ref());
+            let single = false;
+            planned.push(CommonTable { id: table.id, plan, registers, recursive, single, around });
+        }
+        Ok(planned)
+    }
+}
+
+/// The registers of the queries around a table that its terms read.
+fn around_terms(plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
+    let mut read = Registers::new();
+    let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
+    for (plan, registers) in terms.chain([(plan, registers)]) {
+        read.extend(free(plan));
+        // A column may be one of a query around it as it is.
+        let own = written(plan);
+        read.extend(registers.iter().filter(|register| !own.contains(register)));
+    }
+    let mut around: Vec<Reg> = read.into_iter().collect();
+    around.sort_unstable();
+    around
+}
 
 /// A body with the tables that it reads, or that one of those reads.
 pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
@@ -22,21 +104,6 @@ pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
         return body;
     }
     Plan::With { tables, body: Box::new(body) }
-}
-
-/// Calls `visit` with the number of every common table a plan scans.
-pub(super) fn scanned(plan: &Plan, visit: &mut dyn FnMut(u32)) {
-    if let Plan::CommonScan { id, .. } = plan {
-        visit(*id);
-    }
-    children(plan, &mut |child| scanned(child, visit));
-}
-
-/// Number of operators of a plan that stand on each other.
-pub(super) fn height(plan: &Plan) -> u32 {
-    let mut below = 0;
-    children(plan, &mut |child| below = below.max(height(child)));
-    below + 1
 }
 
 /// Number of times a plan scans a table: `weight` for each scan, 2 for one that may run again.

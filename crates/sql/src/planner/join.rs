@@ -194,6 +194,21 @@ impl Planner<'_, '_> {
         rest: Vec<Expr>,
     ) -> Result<Part, SqlError> {
         let larger = left.rows.max(right.rows);
+        let mirrored = match kind {
+            JoinKind::Inner | JoinKind::Full => Some(kind),
+            JoinKind::Left => Some(JoinKind::Right),
+            _ => None,
+        };
+        let (kind, left, right, keys) = match mirrored {
+            Some(mirrored)
+                if left.rows <= right.rows
+                    && self.may_be_endless(&right.plan)
+                    && !self.may_be_endless(&left.plan) =>
+            {
+                (mirrored, right, left, keys.into_iter().map(|(left, right)| (right, left)).collect())
+            }
+            _ => (kind, left, right, keys),
+        };
         let plan = Plan::HashJoin {
             kind,
             left: Box::new(left.plan),
@@ -205,7 +220,12 @@ impl Planner<'_, '_> {
             ordered: false,
         };
         let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
-        let part = Part { plan, rows: larger, cost, ordered: left.ordered && kind != JoinKind::Full };
+        let part = Part {
+            plan,
+            rows: larger,
+            cost,
+            ordered: left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full),
+        };
         if kind == JoinKind::Inner {
             return self.filtered(part, rest);
         }
@@ -417,11 +437,7 @@ impl Planner<'_, '_> {
                 let single = calls.iter().all(|call| call.function == SetFunction::Once);
                 (Plan::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
             }
-            Source::Common(id) => {
-                let mut output = self.binder.sources[source].columns.clone();
-                output.resize(self.common_width(id).max(output.len()), None);
-                (Plan::CommonScan { id, output, working: self.working.contains(&id) }, 100.0)
-            }
+            Source::Common(id) => (self.common_scan(id, self.binder.sources[source].columns.clone()), 100.0),
             Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
         };
         Part { plan, rows, cost: rows, ordered: false }

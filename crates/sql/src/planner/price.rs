@@ -24,7 +24,8 @@ pub(super) struct Known {
 const LOOKING: usize = 32;
 
 impl Planner<'_, '_> {
-    /// The leaf to join next: the cheapest of those whose needs are met.
+    /// The leaf to join next: the cheapest of those whose needs are met. A recursion comes first: the side that comes
+    /// first is read as far as rows are wanted.
     pub(super) fn cheapest(
         &mut self,
         candidates: &mut [Candidate],
@@ -33,6 +34,7 @@ impl Planner<'_, '_> {
         available: &Registers,
     ) -> Result<Option<usize>, SqlError> {
         let left_rows = current.map_or(1.0, |part| part.rows);
+        let is_first = candidates.iter().all(|candidate| candidate.leaf.is_some());
         let mut best: Option<(f64, usize)> = None;
         for (index, candidate) in candidates.iter_mut().enumerate() {
             crate::work::tick(LOOKING * (1 + conditions.list.len()))?;
@@ -70,6 +72,9 @@ impl Planner<'_, '_> {
                     // A cross product makes everything after it dearer: last of all.
                     price *= 100.0;
                 }
+            }
+            if is_first && matches!(leaf, Leaf::Planned(part) if self.may_be_endless(&part.plan)) {
+                price = 0.0;
             }
             candidate.known = Some(known);
             if best.is_none_or(|(least, _)| price < least) {

@@ -3,8 +3,6 @@
 //! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping, HAVING, windows,
 //! set-returning functions, computed columns, DISTINCT, ORDER BY, row locks, LIMIT.
 
-use std::collections::HashMap;
-
 use super::common;
 use super::cost;
 use super::guard;
@@ -13,15 +11,12 @@ use super::reads::{item_reads, query_reads};
 use super::registers::{self, Registers};
 use super::sets::Sets;
 use crate::bind::{
-    Binder, Bound, CommonQuery, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId,
-    Sublink,
+    Binder, Bound, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId, Sublink,
 };
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
-use crate::plan::{
-    Again, CommonTable, LockTarget, Plan, QueryTag, RecursiveTerm, Reg, SetCall, SortKey, SubqueryKind,
-};
+use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey, SubqueryKind};
 use crate::planner::Context;
 
 /// Rows expected of a query nothing is known of.
@@ -52,31 +47,17 @@ pub(super) struct Pending {
 pub(super) struct Planner<'b, 'a> {
     pub(super) binder: &'b mut Binder<'a>,
     pub(super) pending: Vec<Pending>,
-    /// Columns of each WITH query.
-    widths: HashMap<u32, usize>,
-    /// Number of operators of WITH queries that stand on each other when one is made.
-    depths: HashMap<u32, u32>,
-    /// The WITH queries whose recursive terms are being planned.
-    pub(super) working: Vec<u32>,
+    /// The WITH queries planned so far.
+    pub(super) common: common::Known,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
     pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
-        Planner {
-            binder,
-            pending: Vec::new(),
-            widths: HashMap::new(),
-            depths: HashMap::new(),
-            working: Vec::new(),
-        }
+        Planner { binder, pending: Vec::new(), common: common::Known::default() }
     }
 
     pub(super) fn context(&self) -> &'a Context<'a> {
         self.binder.context
-    }
-
-    pub(super) fn common_width(&self, id: u32) -> usize {
-        self.widths.get(&id).copied().unwrap_or(0)
     }
 
     /// Plans a statement.
@@ -141,41 +122,6 @@ impl<'b, 'a> Planner<'b, 'a> {
             None => part.plan,
         };
         Ok(Part { plan: common::with_tables(tables, plan), ..part })
-    }
-
-    pub(super) fn common_tables(
-        &mut self,
-        tables: Vec<CommonQuery>,
-        outside: &Registers,
-    ) -> Result<Vec<CommonTable>, SqlError> {
-        let mut planned = Vec::with_capacity(tables.len());
-        for table in tables {
-            self.widths.insert(table.id, table.query.output.len());
-            let registers = table.query.output.iter().map(|column| column.register).collect();
-            let plan = self.query(table.query, outside)?.plan;
-            let recursive = match table.recursive {
-                None => None,
-                Some((term, all)) => {
-                    let registers = term.output.iter().map(|column| column.register).collect();
-                    self.working.push(table.id);
-                    let plan = self.query(term, outside)?.plan;
-                    self.working.pop();
-                    Some(RecursiveTerm { plan, registers, all })
-                }
-            };
-            let (mut below, mut height) = (0, 0);
-            for plan in std::iter::once(&plan).chain(recursive.iter().map(|term| &term.plan)) {
-                height = height.max(common::height(plan));
-                common::scanned(plan, &mut |id| {
-                    below = below.max(self.depths.get(&id).copied().unwrap_or(0))
-                });
-            }
-            let depth = below + height;
-            self.depths.insert(table.id, depth);
-            let single = false;
-            planned.push(CommonTable { id: table.id, plan, registers, recursive, single, depth, height });
-        }
-        Ok(planned)
     }
 
     fn select(&mut self, select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {

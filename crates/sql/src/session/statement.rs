@@ -321,6 +321,7 @@ impl Session {
             Ok(Flow::More)
         });
         let affected = cx.affected;
+        drop(cx);
         self.environment.txn.statement_end();
         if run.is_err() {
             self.apply_deferred(false, client)?;
