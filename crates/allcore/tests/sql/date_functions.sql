@@ -58,3 +58,6 @@ SELECT extract(hour FROM time '24:00'), date_part('hour', time '24:00'), extract
 SELECT interval '-1 us' - interval '-9223372036854775808 us', interval '1 day' - interval 'infinity';
 SELECT date_part('milliseconds', interval '7.999788 secs'), date_part('second', time '12:34:59.999789'), extract(milliseconds FROM interval '7.999788 secs'), date_part('second', interval 'infinity');
 SELECT timestamptz '294264-07-12 12:00', timestamptz '294264-01-12 12:00', timestamptz '10024-07-12 12:00', interval '-9223372036854775808 us' * 1;
+SELECT make_interval(secs => 1e308);
+SELECT make_interval(secs => -1e303);
+SELECT make_interval(secs => 1e300);

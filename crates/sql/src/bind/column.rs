@@ -170,6 +170,10 @@ impl Binder<'_> {
     }
 
     fn no_entry(&self, schema: Option<&str>, table: &str, location: i32) -> SqlError {
+        let returning = self.levels.iter().any(|level| level.clause == Clause::Returning);
+        if returning && schema.is_none() && matches!(table, "old" | "new") {
+            return self.unsupported("OLD and NEW in RETURNING", location);
+        }
         let name = schema.map_or_else(|| table.to_owned(), |schema| format!("{schema}.{table}"));
         let aliased = self.levels.iter().rev().flat_map(|level| &level.entries).find(|entry| {
             entry.name.as_deref() != Some(table) && entry.table.as_ref().is_some_and(|t| t.name == table)

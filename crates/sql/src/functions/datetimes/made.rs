@@ -91,6 +91,9 @@ fn make_interval(a: &[Datum<'_>]) -> Result<Interval> {
     let months = i32::try_from(part(0)? * 12 + part(1)?);
     let days = i32::try_from(part(2)? * 7 + part(3)?);
     let micros = (seconds * 1e6).round_ties_even();
+    if seconds.is_finite() && micros.is_infinite() {
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+    }
     let in_i64 = micros.abs() < 9.223_372_036_854_775e18;
     let clock =
         in_i64.then(|| part(4).ok()?.checked_mul(HOUR)?.checked_add(part(5).ok()? * MINUTE)).flatten();
