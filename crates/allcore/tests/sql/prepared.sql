@@ -105,3 +105,14 @@ execute parted('k');
 execute parted(null);
 prepare ranked as select a, rank() over (order by $1) from counted order by a;
 execute ranked('k');
+-- a parameter where only a constant may stand
+select extract($1 from now());
+select date $1;
+select float $1;
+select interval $1 day;
+set work_mem = $1;
+set work_mem to $1;
+set time zone $1;
+prepare only_constants (text) as select extract($1 from now());
+prepare only_constants (text) as select pg_catalog.extract($1, timestamp '2020-01-02'), $1::text, cast($1 as text);
+execute only_constants ('year');

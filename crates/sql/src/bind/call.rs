@@ -1,7 +1,7 @@
 //! Calls of functions, aggregates and window functions; subqueries in expressions.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{FuncCall, Node, SubLink, SubLinkType, WindowDef};
+use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType, WindowDef};
 
 use super::expr::location;
 use super::order::same;
@@ -30,6 +30,11 @@ struct Before {
 impl Binder<'_> {
     /// A function call in an expression.
     pub(crate) fn call(&mut self, call: &FuncCall) -> Result<Expr, SqlError> {
+        if call.funcformat == CoercionForm::CoerceSqlSyntax as i32
+            && strings(&call.funcname).last().is_some_and(|name| *name == "extract")
+        {
+            self.refuse_parameter(call.args.first())?;
+        }
         // What such a call orders by is matched with its arguments, so constants in them stay constants.
         let matched = call.agg_distinct && !call.agg_order.is_empty();
         if matched && self.lift {

@@ -230,7 +230,10 @@ impl Binder<'_> {
             NodeEnum::AConst(_) | NodeEnum::String(_) | NodeEnum::Integer(_) | NodeEnum::Float(_) => {
                 Ok(node_text(node))
             }
-            _ => Err(self.unsupported("this value in SET", super::expr::location(node))),
+            _ => {
+                self.refuse_parameter(Some(node))?;
+                Err(self.unsupported("this value in SET", super::expr::location(node)))
+            }
         }
     }
 

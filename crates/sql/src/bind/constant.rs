@@ -1,6 +1,7 @@
 //! Constants and parameters, and the lifting of literals.
 
-use pg_query::protobuf::{AConst, ParamRef, a_const};
+use pg_query::NodeEnum;
+use pg_query::protobuf::{AConst, Node, ParamRef, a_const};
 
 use super::Binder;
 use crate::error::{SqlError, SqlState};
@@ -84,6 +85,15 @@ impl Binder<'_> {
         }
         self.claimed[index] = Some(type_);
         Some(Expr::Param { index: (self.first_literal + index) as u32, type_ })
+    }
+
+    /// 42601 for a parameter where the grammar has a constant only. The parser takes one there.
+    pub(crate) fn refuse_parameter(&self, node: Option<&Node>) -> Result<(), SqlError> {
+        let Some(NodeEnum::ParamRef(reference)) = node.and_then(|node| node.node.as_ref()) else {
+            return Ok(());
+        };
+        let message = format!("syntax error at or near \"${}\"", reference.number);
+        Err(self.error(SqlState::SYNTAX_ERROR, message, reference.location))
     }
 
     /// `$n`.

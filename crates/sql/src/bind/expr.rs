@@ -440,6 +440,10 @@ impl Binder<'_> {
             return self.built(functions::cast(expr, type_, CastContext::Explicit), cast.location);
         }
         let start = optional_location(cast.arg.as_deref());
+        // A constant behind its type's name.
+        if name.location >= 0 && name.location < start {
+            self.refuse_parameter(cast.arg.as_deref())?;
+        }
         let expr = self.expr_of(cast.arg.as_deref())?;
         let failed_at =
             if expr.type_().oid == oid::UNKNOWN || cast.location < 0 { start } else { cast.location };

@@ -83,12 +83,15 @@ impl Session {
         }
         match command {
             Command::Set { name, value, local } => {
-                self.set(name, value.as_deref(), *local, client)?;
+                if *local {
+                    self.warn_outside_block("SET LOCAL", client);
+                }
+                self.set(name, value.as_deref(), *local)?;
                 client.complete("SET");
             }
             Command::Reset(name) => {
                 match name {
-                    Some(name) => self.set(name, None, false, client)?,
+                    Some(name) => self.set(name, None, false)?,
                     None => {
                         self.environment.table.reset_all()?;
                         self.settings_changed();
@@ -195,16 +198,7 @@ impl Session {
         })
     }
 
-    pub(super) fn set(
-        &mut self,
-        name: &str,
-        value: Option<&str>,
-        local: bool,
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        if local {
-            self.warn_outside_block("SET LOCAL", client);
-        }
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
         if let Some(modes) = super::settings::transaction_modes(name, value)? {
             return self.change_characteristics(modes);
         }

@@ -411,7 +411,7 @@ impl Session {
             match deferred {
                 Deferred::Notice(notice) => self.tell(client, &notice),
                 Deferred::Setting { name, value, local } if done => {
-                    self.set(&name, Some(&value), local, client)?;
+                    self.set(&name, Some(&value), local)?;
                 }
                 Deferred::Setting { .. } => {}
             }
