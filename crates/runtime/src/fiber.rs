@@ -99,8 +99,8 @@ pub(crate) struct Local {
     worked: Cell<u64>,
     slice_end: Cell<u64>,
     on_worker_stack: Cell<bool>,
-    /// The lowest address of the stack it runs on.
-    floor: Cell<usize>,
+    /// The lower half of the stack it runs on ends here.
+    half: Cell<usize>,
     /// Receive and send buffers, kept from round to round.
     pub(crate) buffers: Cell<Option<Box<Buffers>>>,
 }
@@ -134,7 +134,7 @@ impl Fiber {
                 worked: Cell::new(0),
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
-                floor: Cell::new(stack.lowest()),
+                half: Cell::new(stack.lowest() + STACK_BYTES / 2),
                 buffers: Cell::new(None),
             },
         });
@@ -448,7 +448,7 @@ pub fn is_lifted() -> bool {
 fn is_used(bytes: usize) -> bool {
     let here = 0_u8;
     current().is_some_and(|(_, fiber)| {
-        ptr::from_ref(&here).addr() < fiber.local.floor.get() + STACK_BYTES - bytes
+        ptr::from_ref(&here).addr() < fiber.local.half.get() + (STACK_BYTES / 2 - bytes)
             && !fiber.local.on_worker_stack.get()
     })
 }
@@ -468,7 +468,7 @@ impl Floor {
     pub(crate) fn enter(lowest: usize) -> Floor {
         Floor(current().map(|(_, fiber)| {
             assert!(!fiber.local.on_worker_stack.get(), "the worker's stack has no further stacks");
-            fiber.local.floor.replace(lowest)
+            fiber.local.half.replace(lowest + STACK_BYTES / 2)
         }))
     }
 }
@@ -476,7 +476,7 @@ impl Floor {
 impl Drop for Floor {
     fn drop(&mut self) {
         if let (Some((_, fiber)), Some(before)) = (current(), self.0) {
-            fiber.local.floor.set(before);
+            fiber.local.half.set(before);
         }
     }
 }

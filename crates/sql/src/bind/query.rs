@@ -66,13 +66,10 @@ pub enum QueryBody {
     },
     /// UNION, INTERSECT, EXCEPT.
     Set {
-        /// Which.
-        kind: SetKind,
-        /// Keep duplicates.
-        all: bool,
-        /// The queries from left to right; their columns have the common types. INTERSECT and EXCEPT have two, UNION
-        /// has any number.
+        /// The queries from left to right; their columns have the same types.
         sides: Vec<Query>,
+        /// The operations between them, which are done from left to right; true: ALL.
+        steps: Vec<(SetKind, bool)>,
         /// The registers of the result.
         output: Vec<Reg>,
     },

@@ -12,17 +12,18 @@ use crate::plan::SetKind;
 use crate::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A set operation. Columns of which both sides are literals without a type become text. A chain of UNIONs is one
-    /// operation of many sides, so that a long one nests no deeper than a short one.
+    /// A set operation. Columns of which both sides are literals without a type become text. A chain of operations is one
+    /// of many sides, so that a long one nests no deeper than a short one.
     pub(crate) fn set_operation(&mut self, select: &SelectStmt) -> Result<Query, SqlError> {
-        let (kind, name) = match SetOperation::try_from(select.op) {
-            Ok(SetOperation::SetopIntersect) => (SetKind::Intersect, "INTERSECT"),
-            Ok(SetOperation::SetopExcept) => (SetKind::Except, "EXCEPT"),
-            _ => (SetKind::Union, "UNION"),
-        };
         let (first, others) = chain(select)?;
         let mut sides = vec![self.query(first, Some(false))?];
-        for other in others {
+        let mut steps: Vec<(SetKind, bool)> = Vec::with_capacity(others.len());
+        for (op, all, other) in others {
+            let (kind, name) = match SetOperation::try_from(op) {
+                Ok(SetOperation::SetopIntersect) => (SetKind::Intersect, "INTERSECT"),
+                Ok(SetOperation::SetopExcept) => (SetKind::Except, "EXCEPT"),
+                _ => (SetKind::Union, "UNION"),
+            };
             let starts = starts_of_columns(other);
             let start = |index: usize| starts.get(index).copied().unwrap_or(-1);
             let other = self.query(other, Some(false))?;
@@ -39,24 +40,25 @@ impl Binder<'_> {
                 let found = functions::common_type(name, &types);
                 common.push(found.map_err(|error| error.at(self.position(start(index))))?);
             }
-            // UNION tells rows apart by the types that its sides had so far.
+            // What tells rows apart does so by the types that its sides had so far.
             let is_new = sides[0].output.iter().zip(&common).any(|(column, common)| column.type_ != *common);
-            if sides.len() > 1 && is_new && !select.all {
-                let so_far = self.set_query(kind, false, std::mem::take(&mut sides));
+            if is_new && steps.iter().any(|step| *step != (SetKind::Union, true)) {
+                let so_far = self.set_query(std::mem::take(&mut sides), std::mem::take(&mut steps));
                 sides.push(so_far);
             }
             sides.push(other);
+            steps.push((kind, all));
             for (index, common) in common.into_iter().enumerate() {
                 sides.iter_mut().try_for_each(|side| self.coerce_output(side, index, common))?;
             }
         }
-        let mut query = self.set_query(kind, select.all, sides);
+        let mut query = self.set_query(sides, steps);
         query.order = self.set_order(&select.sort_clause, &query.output)?;
         Ok(query)
     }
 
-    /// The operation over its sides, whose columns have the same types.
-    fn set_query(&mut self, kind: SetKind, all: bool, sides: Vec<Query>) -> Query {
+    /// The operations between their sides, whose columns have the same types.
+    fn set_query(&mut self, sides: Vec<Query>, steps: Vec<(SetKind, bool)>) -> Query {
         let columns = sides.first().map_or(&[][..], |first| &first.output);
         let columns: Vec<(String, Type)> =
             columns.iter().map(|column| (column.name.clone(), column.type_)).collect();
@@ -65,7 +67,7 @@ impl Binder<'_> {
         let registers = output.iter().map(|column| column.register).collect();
         Query {
             tables: Vec::new(),
-            body: QueryBody::Set { kind, all, sides, output: registers },
+            body: QueryBody::Set { sides, steps, output: registers },
             output,
             order: Vec::new(),
             limit: None,
@@ -224,9 +226,12 @@ impl Binder<'_> {
     }
 }
 
-/// The sides of a set operation from left to right: the first, and the others. A UNION whose left side is a UNION of the same
-/// kind, without clauses of its own, has that one's sides.
-fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<&SelectStmt>), SqlError> {
+/// A side of a chain with the operation before it, and whether that is ALL.
+type ChainSide<'a> = (i32, bool, &'a SelectStmt);
+
+/// The sides of a chain of set operations from left to right: the first, and the others. A chain goes on to the left as long as
+/// the left side is a set operation without clauses of its own.
+fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<ChainSide<'_>>), SqlError> {
     let mut others = Vec::new();
     let mut outer = select;
     loop {
@@ -239,10 +244,8 @@ fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<&SelectStmt>), SqlErro
                 "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
             ));
         }
-        others.push(&**right);
-        let goes_on = select.op == SetOperation::SetopUnion as i32
-            && left.op == select.op
-            && left.all == select.all
+        others.push((outer.op, outer.all, &**right));
+        let goes_on = left.larg.is_some()
             && left.with_clause.is_none()
             && left.sort_clause.is_empty()
             && left.limit_count.is_none()

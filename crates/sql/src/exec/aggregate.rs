@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use super::firsts::{Seen, Sight};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
+use super::records::Keys;
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
@@ -42,6 +43,15 @@ struct Kept<'s, 'b> {
     sorter: Option<Sorter<'s>>,
     /// Arguments of distinct calls, as long as there is room, and the room itself.
     seen: Option<(Seen<'b>, &'b Arena<'s>)>,
+    /// The keys of arguments that are to be distinct, and of their order.
+    distinct: Keys,
+    order: Keys,
+}
+
+impl<'s, 'b> Kept<'s, 'b> {
+    fn new(seen: Option<(Seen<'b>, &'b Arena<'s>)>) -> Kept<'s, 'b> {
+        Kept { sorter: None, seen, distinct: Keys::default(), order: Keys::default() }
+    }
 }
 
 impl<'s> Aggregation<'s> {
@@ -55,7 +65,7 @@ impl<'s> Aggregation<'s> {
         let mut late = None;
         let flow = cx.scoped(|cx, memory| {
             let (found, mut feed) = cx.scoped(|cx, own| {
-                let mut kept = Kept { sorter: None, seen: Some((Seen::new(cx.work_mem()), &*own)) };
+                let mut kept = Kept::new(Some((Seen::new(cx.work_mem()), &*own)));
                 let found = self.gather(cx, (file, arena), (&*memory, &mut kept, &mut late))?;
                 Ok((found, Feed::new(kept.sorter)?))
             })?;
@@ -93,13 +103,13 @@ impl<'s> Aggregation<'s> {
         }
         let mut by_key: HashMap<&[u8], usize, PacedState> = HashMap::default();
         let before = runtime::account::held();
-        let (mut key, mut packed) = (Vec::new(), Vec::new());
+        let (mut maker, mut key, mut packed) = (Keys::default(), Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
             for (expr, register) in self.groups {
                 let value = cx.eval(expr, file, arena)?;
                 file[*register as usize] = value;
-                encode_key(value, &mut key)?;
+                maker.plain(value, &mut key)?;
             }
             let at = if let Some(at) = by_key.get(key.as_slice()) {
                 *at
@@ -182,10 +192,10 @@ impl<'s> Aggregation<'s> {
             key.extend_from_slice(&(number as u32).to_be_bytes());
             let known = call.distinct && kept.knows(&mut key, arguments)?;
             if !known {
-                sort_key(cx, &call.order, file, arena, &mut key)?;
+                sort_key(cx, &call.order, (file, arena), &mut kept.order, &mut key)?;
                 // A distinct aggregate takes its arguments in sorted order, as in PostgreSQL.
                 if call.distinct {
-                    encode_all(arguments, &mut key)?;
+                    arguments.iter().try_for_each(|argument| encode_key(*argument, &mut key))?;
                 }
                 let sorter = kept.sorter.get_or_insert_with(|| cx.sorter());
                 sorter.push(&key, |to| pack(arguments.iter().copied(), to))?;
@@ -230,7 +240,7 @@ impl<'s> Aggregation<'s> {
         let mut sorted = late.finish()?;
         let (mut last, mut keys) = (None::<Vec<u8>>, Vec::new());
         let mut states = Vec::new();
-        let mut kept = Kept { sorter: None, seen: None };
+        let mut kept = Kept::new(None);
         cx.scoped(|cx, own| {
             let mut end = |cx: &mut Executor<'s>,
                            own: &mut Arena<'s>,
@@ -272,17 +282,15 @@ impl<'s> Aggregation<'s> {
     }
 }
 
-fn encode_all(arguments: &[Datum<'_>], key: &mut Vec<u8>) -> Result<(), SqlError> {
-    arguments.iter().try_for_each(|argument| encode_key(*argument, key))
-}
-
 impl Kept<'_, '_> {
     /// Whether the call the key says has had these arguments, as far as is remembered. The key is left as it was.
     fn knows(&mut self, key: &mut Vec<u8>, arguments: &[Datum<'_>]) -> Result<bool, SqlError> {
-        let Some((seen, memory)) = &mut self.seen else { return Ok(false) };
         let len = key.len();
-        encode_all(arguments, key)?;
-        let known = seen.see(key, memory)? == Sight::Known;
+        arguments.iter().try_for_each(|argument| self.distinct.plain(*argument, key))?;
+        let known = match &mut self.seen {
+            Some((seen, memory)) => seen.see(key, memory)? == Sight::Known,
+            None => false,
+        };
         key.truncate(len);
         Ok(known)
     }

@@ -3,9 +3,8 @@
 
 use hashbrown::HashMap;
 
-use super::memory::{
-    copy_all, encode_key, give, load, null_all, pack_registers, store, unpack_registers, used,
-};
+use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpack_registers, used};
+use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -71,6 +70,7 @@ pub(super) struct HashJoin<'s> {
     pub right: &'s Plan,
     pub keys: &'s [(Expr, Expr)],
     pub condition: Option<&'s Expr>,
+    pub test: Option<&'s Plan>,
     pub left_registers: &'s [Reg],
     pub right_registers: &'s [Reg],
     pub ordered: bool,
@@ -130,7 +130,7 @@ impl<'b> Table<'b> {
 enum Attempt<'s> {
     Done(Flow),
     /// The right rows don't fit in memory.
-    TooLarge(Sorter<'s>),
+    TooLarge(Sorter<'s>, Keys),
 }
 
 impl<'s> HashJoin<'s> {
@@ -147,7 +147,9 @@ impl<'s> HashJoin<'s> {
             cx.scoped(|cx, memory| self.run_in_memory(cx, (file, arena), (memory, &mut lonely), sink))?;
         let flow = match attempt {
             Attempt::Done(flow) => flow,
-            Attempt::TooLarge(right) => merge::Merge::new(self, cx).run(cx, right, (file, arena), sink)?,
+            Attempt::TooLarge(right, maker) => {
+                merge::Merge::new(self, cx).run(cx, (right, maker), (file, arena), sink)?
+            }
         };
         if flow == Flow::Stop || !self.keeps_unmatched() {
             return Ok(flow);
@@ -176,9 +178,9 @@ impl<'s> HashJoin<'s> {
     ) -> Result<Attempt<'s>, SqlError> {
         let mut table = Table::default();
         let mut sorter: Option<Sorter<'s>> = None;
-        let mut key = Vec::new();
+        let (mut maker, mut key) = (Keys::default(), Vec::new());
         run(cx, self.right, file, arena, &mut |cx, file, arena| {
-            if !self.key(cx, false, file, arena, &mut key)? {
+            if !self.key(cx, (false, &mut maker), file, arena, &mut key)? {
                 if self.keeps_unmatched() {
                     lonely.push(cx.store(), |to| pack_registers(self.right_registers, file, to))?;
                 }
@@ -194,14 +196,16 @@ impl<'s> HashJoin<'s> {
             Ok(Flow::More)
         })?;
         if let Some(sorter) = sorter {
-            return Ok(Attempt::TooLarge(sorter));
+            maker.flip();
+            return Ok(Attempt::TooLarge(sorter, maker));
         }
         if table.rows.is_empty() && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
             return Ok(Attempt::Done(Flow::More));
         }
+        maker.flip();
         let Table { mut rows, heads } = table;
         let mut flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
-            let head = match self.key(cx, true, file, arena, &mut key)? {
+            let head = match self.key(cx, (true, &mut maker), file, arena, &mut key)? {
                 true => heads.get(key.as_slice()).map(|(first, _)| *first),
                 false => None,
             };
@@ -279,6 +283,16 @@ impl<'s> HashJoin<'s> {
         {
             return Ok((false, Flow::More));
         }
+        if let Some(test) = self.test {
+            let mut holds = false;
+            run(cx, test, file, arena, &mut |_, _, _| {
+                holds = true;
+                Ok(Flow::Stop)
+            })?;
+            if !holds {
+                return Ok((false, Flow::More));
+            }
+        }
         if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
     }
 
@@ -352,7 +366,7 @@ impl<'s> HashJoin<'s> {
     pub(super) fn key<'x>(
         &self,
         cx: &mut Executor<'s>,
-        left: bool,
+        (left, maker): (bool, &mut Keys),
         file: &File<'x>,
         arena: &'x Arena<'s>,
         key: &mut Vec<u8>,
@@ -364,7 +378,7 @@ impl<'s> HashJoin<'s> {
             if value.is_null() {
                 return Ok(false);
             }
-            encode_key(value, key)?;
+            maker.plain(value, key)?;
         }
         Ok(true)
     }

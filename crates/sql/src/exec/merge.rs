@@ -6,6 +6,7 @@
 
 use super::join::HashJoin;
 use super::memory::{give, pack_registers, unpack_registers};
+use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::JoinKind;
@@ -105,7 +106,7 @@ impl<'j, 's> Merge<'j, 's> {
     pub fn run<'x>(
         mut self,
         cx: &mut Executor<'s>,
-        right: Sorter<'s>,
+        (right, mut maker): (Sorter<'s>, Keys),
         (file, arena): (&mut File<'x>, &'x Arena<'s>),
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
@@ -116,7 +117,7 @@ impl<'j, 's> Merge<'j, 's> {
         let mut key = Vec::new();
         let flow = run(cx, self.join.left, file, arena, &mut |cx, file, arena| {
             number += 1;
-            if self.join.key(cx, true, file, arena, &mut key)? {
+            if self.join.key(cx, (true, &mut maker), file, arena, &mut key)? {
                 left.push(&key, |to| {
                     to.extend_from_slice(&number.to_be_bytes());
                     pack_registers(self.join.left_registers, file, to)

@@ -32,6 +32,7 @@ mod load;
 pub(crate) mod memory;
 mod merge;
 mod modify;
+mod records;
 mod scan;
 pub(crate) mod scratch;
 mod set;
@@ -361,19 +362,28 @@ fn run_rest<'s, 'x>(
             join::NestedLoop { kind: *kind, left, right, condition, right_registers }
                 .run(cx, file, arena, sink)
         }
-        Plan::HashJoin { kind, left, right, keys, condition, left_registers, right_registers, ordered } => {
-            join::HashJoin {
-                kind: *kind,
-                left,
-                right,
-                keys,
-                condition: condition.as_ref(),
-                left_registers,
-                right_registers,
-                ordered: *ordered,
-            }
-            .run(cx, file, arena, sink)
+        Plan::HashJoin {
+            kind,
+            left,
+            right,
+            keys,
+            condition,
+            test,
+            left_registers,
+            right_registers,
+            ordered,
+        } => join::HashJoin {
+            kind: *kind,
+            left,
+            right,
+            keys,
+            condition: condition.as_ref(),
+            test: test.as_deref(),
+            left_registers,
+            right_registers,
+            ordered: *ordered,
         }
+        .run(cx, file, arena, sink),
         Plan::Subquery { input, subquery, kind, output, correlated, guard } => subquery::Subquery {
             input,
             subquery,
@@ -389,8 +399,8 @@ fn run_rest<'s, 'x>(
         Plan::Window { input, partition, order, calls, keep } => {
             window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)
         }
-        Plan::SetOperation { kind, all, sides, output } => {
-            set::SetOperation { kind: *kind, all: *all, sides, output }.run(cx, file, arena, sink)
+        Plan::SetOperation { first, stages, output } => {
+            set::SetOperation { first, stages, output }.run(cx, file, arena, sink)
         }
         Plan::Joined { present, .. } => match present {
             Some(register) if file[*register as usize].is_null() => Ok(Flow::More),

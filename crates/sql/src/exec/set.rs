@@ -1,32 +1,59 @@
-//! Set operations.
+//! Set operations: a chain of UNION, INTERSECT and EXCEPT, done from left to right.
+//!
+//! A row of an input goes through the stages to the right of it, one after the other, until one of them drops it. All
+//! inputs have columns of the same types, so a row has one key for all stages. The inputs that INTERSECT and EXCEPT look
+//! rows up in are counted first, from the last to the first, as if each operation ran on its own. A stage that runs out
+//! of room holds rows back and gives them on when all rows on its left have passed.
 
 use hashbrown::HashMap;
 
-use super::firsts::{Firsts, Late};
-use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
+use super::firsts::Firsts;
+use super::memory::{give, pack_registers, unpack_registers, used};
+use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
-use crate::plan::{Plan, Reg, SetKind};
+use crate::plan::{Reg, SetKind, SetSide, SetStage};
 use crate::spill::Sorter;
 use crate::work::{self, PacedState};
 
-/// An input and its columns.
-type Side = (Plan, Vec<Reg>);
-
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {
-    pub kind: SetKind,
-    pub all: bool,
-    /// The inputs and their columns: two for INTERSECT and EXCEPT.
-    pub sides: &'s [Side],
+    pub first: &'s SetSide,
+    pub stages: &'s [SetStage],
     pub output: &'s [Reg],
 }
 
-/// The bytes that tell rows apart; the columns of both sides have the same types.
-fn row_key(registers: &[Reg], file: &File<'_>, key: &mut Vec<u8>) -> Result<(), SqlError> {
+/// What a stage remembers.
+enum State<'s, 'b> {
+    /// All rows pass.
+    Open,
+    /// The first row of each key passes.
+    Firsts(Firsts<'s, 'b>),
+    /// Rows pass by the number of equal ones on the right.
+    Counted { counts: Counts<'b>, firsts: Option<Firsts<'s, 'b>> },
+    /// The counts had no room: rows wait, sorted behind the counts of their key.
+    Sorted(Sorter<'s>),
+}
+
+type Counts<'b> = HashMap<&'b [u8], u64, PacedState>;
+
+/// The stages of a running chain.
+struct Chain<'s, 'b> {
+    operation: &'b SetOperation<'s>,
+    states: Vec<State<'s, 'b>>,
+    /// Each stage's: for the rows counted, and for those passed.
+    memory: &'b [[Arena<'s>; 2]],
+    maker: Keys,
+    key: Vec<u8>,
+    /// No stage from here on looks at keys.
+    open: usize,
+}
+
+/// The bytes that tell rows apart.
+fn row_key(maker: &mut Keys, registers: &[Reg], file: &File<'_>, key: &mut Vec<u8>) -> Result<(), SqlError> {
     key.clear();
     for register in registers {
-        encode_key(file[*register as usize], key)?;
+        maker.plain(file[*register as usize], key)?;
     }
     Ok(())
 }
@@ -39,37 +66,22 @@ impl<'s> SetOperation<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        match (self.kind, self.all) {
-            (SetKind::Union, true) => {
-                for (side, registers) in self.sides {
-                    if self.pass(cx, side, registers, file, arena, sink)? == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
-                Ok(Flow::More)
-            }
-            (SetKind::Union, false) => self.union(cx, file, arena, sink),
-            (SetKind::Intersect | SetKind::Except, _) => match self.sides {
-                [left, right] => self.counted(cx, (left, right), file, arena, sink),
-                _ => Err(SqlError::internal("a set operation without two sides")),
-            },
-        }
-    }
-
-    /// Gives one side's rows on, in the result's registers.
-    fn pass<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        side: &'s Plan,
-        registers: &'s [Reg],
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-        sink: &mut Sink<'s, '_>,
-    ) -> Result<Flow, SqlError> {
-        run(cx, side, file, arena, &mut |cx, file, arena| {
-            self.shift(registers, file);
-            sink(cx, file, arena)
-        })
+        let is_open = |stage: &SetStage| stage.kind == SetKind::Union && stage.all;
+        let open = self.stages.iter().rposition(|stage| !is_open(stage)).map_or(0, |last| last + 1);
+        let memory: Vec<_> = self.stages[..open].iter().map(|_| [cx.take_arena(), cx.take_arena()]).collect();
+        let mut chain = Chain {
+            operation: self,
+            states: Vec::new(),
+            memory: &memory,
+            maker: Keys::default(),
+            key: cx.take_bytes(),
+            open,
+        };
+        let result = chain.run(cx, file, arena, sink);
+        cx.give_bytes(std::mem::take(&mut chain.key));
+        drop(chain);
+        memory.into_iter().flatten().for_each(|arena| cx.give_arena(arena));
+        result
     }
 
     fn shift(&self, registers: &[Reg], file: &mut File<'_>) {
@@ -77,143 +89,153 @@ impl<'s> SetOperation<'s> {
             file[*to as usize] = file[*from as usize];
         }
     }
+}
 
-    fn union<'x>(
-        &self,
+impl<'s, 'b> Chain<'s, 'b> {
+    fn run<'x>(
+        &mut self,
         cx: &mut Executor<'s>,
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let (late, flow) = cx.scoped(|cx, memory| {
-            let memory = &*memory;
-            let mut firsts = Firsts::new(cx);
-            let mut key = Vec::new();
-            let mut flow = Flow::More;
-            for (side, registers) in self.sides {
-                flow = run(cx, side, file, arena, &mut |cx, file, arena| {
-                    row_key(registers, file, &mut key)?;
-                    match firsts.take(cx, &key, memory, |to| pack_registers(registers, file, to))? {
-                        true => {
-                            self.shift(registers, file);
-                            sink(cx, file, arena)
-                        }
-                        false => Ok(Flow::More),
+        let stages = self.operation.stages;
+        for at in (0..stages.len()).rev() {
+            let state = self.begin(cx, at, file, arena)?;
+            self.states.push(state);
+        }
+        self.states.reverse();
+        if stages.iter().any(|stage| stage.kind != SetKind::Union) {
+            self.maker.flip();
+        }
+        if self.side(cx, (self.operation.first, 0), file, arena, sink)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        for (at, stage) in stages.iter().enumerate() {
+            if stage.kind == SetKind::Union {
+                for side in &stage.sides {
+                    if self.side(cx, (side, at), file, arena, sink)? == Flow::Stop {
+                        return Ok(Flow::Stop);
                     }
-                })?;
-                if flow == Flow::Stop {
-                    break;
                 }
             }
-            Ok((firsts.late(), flow))
-        })?;
-        match late {
-            Some(late) if flow == Flow::More => late.give(cx, (self.output, file), sink),
-            _ => Ok(flow),
+            if self.finish(cx, at, file, sink)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    /// A stage before the first row, with its right rows counted.
+    fn begin<'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        at: usize,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<State<'s, 'b>, SqlError> {
+        let stage = &self.operation.stages[at];
+        match (stage.kind, stage.all) {
+            (SetKind::Union, true) => Ok(State::Open),
+            (SetKind::Union, false) => Ok(State::Firsts(Firsts::new(cx))),
+            _ => count(cx, stage, (&mut self.maker, &self.memory[at][0]), file, arena),
         }
     }
 
-    /// INTERSECT and EXCEPT: the right rows are counted, the left ones checked against the counts. Counts that need too
-    /// much room are sorted, and the left rows to them.
-    fn counted<'x>(
-        &self,
+    /// Runs an input, whose rows enter at a stage.
+    fn side<'x>(
+        &mut self,
         cx: &mut Executor<'s>,
-        (left, right): (&'s Side, &'s Side),
+        ((plan, registers), at): (&'s SetSide, usize),
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let (late, sorter, flow) = cx.scoped(|cx, memory| {
-            let memory = &*memory;
-            let mut counts: HashMap<&[u8], u64, PacedState> = HashMap::default();
-            let mut sorter: Option<Sorter<'s>> = None;
-            let mut key = Vec::new();
-            run(cx, &right.0, file, arena, &mut |cx, file, _| {
-                row_key(&right.1, file, &mut key)?;
-                if let Some(count) = counts.get_mut(key.as_slice()) {
-                    *count += 1;
-                    return Ok(Flow::More);
-                }
-                if let Some(sorter) = &mut sorter {
-                    sorter.push(&key, |to| work::put(&1_u64.to_le_bytes(), to))?;
-                    return Ok(Flow::More);
-                }
-                counts.insert(work::bytes_in(&key, &memory.bump)?, 1);
-                if used(&memory.bump) + counts.capacity() * size_of::<(&[u8], u64)>() > cx.work_mem() {
-                    sorter = Some(cx.sorter());
-                }
-                Ok(Flow::More)
-            })?;
-            if let Some(mut sorter) = sorter {
-                for (key, count) in counts.drain() {
-                    cx.check()?;
-                    sorter.push(key, |to| work::put(&count.to_le_bytes(), to))?;
-                }
-                return Ok((None, Some(sorter), Flow::More));
-            }
-            let (late, flow) = self.against(cx, (left, &mut counts), file, arena, sink)?;
-            Ok((late, None, flow))
-        })?;
-        if let Some(sorter) = sorter {
-            return self.counted_sorted(cx, (left, sorter), file, arena, sink);
-        }
-        match late {
-            Some(late) if flow == Flow::More => late.give(cx, (self.output, file), sink),
-            _ => Ok(flow),
-        }
-    }
-
-    /// Checks the left rows against the counts.
-    fn against<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        ((left, registers), counts): (&'s Side, &mut HashMap<&[u8], u64, PacedState>),
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-        sink: &mut Sink<'s, '_>,
-    ) -> Result<(Option<Late<'s>>, Flow), SqlError> {
-        let mut key = Vec::new();
-        cx.scoped(|cx, memory| {
-            let memory = &*memory;
-            let mut firsts = Firsts::new(cx);
-            let flow = run(cx, left, file, arena, &mut |cx, file, arena| {
-                row_key(registers, file, &mut key)?;
-                let count = counts.get_mut(key.as_slice());
-                let wanted = match (self.kind, self.all) {
-                    (SetKind::Intersect, true) => count.is_some_and(take_one),
-                    (_, true) => !count.is_some_and(take_one),
-                    (kind, false) => count.is_some() == (kind == SetKind::Intersect),
-                };
-                let pack = |to: &mut Vec<u8>| pack_registers(registers, file, to);
-                if !wanted || (!self.all && !firsts.take(cx, &key, memory, pack)?) {
-                    return Ok(Flow::More);
-                }
-                self.shift(registers, file);
-                sink(cx, file, arena)
-            })?;
-            Ok((firsts.late(), flow))
+        run(cx, plan, file, arena, &mut |cx, file, arena| {
+            self.operation.shift(registers, file);
+            self.pass(cx, at, file, arena, sink)
         })
     }
 
-    /// The same with the counts in a sorter: the left rows come behind the counts of their key.
-    fn counted_sorted<'x>(
-        &self,
+    /// Takes a row through the stages from `at` on.
+    fn pass<'x>(
+        &mut self,
         cx: &mut Executor<'s>,
-        ((left, registers), mut sorter): (&'s Side, Sorter<'s>),
+        at: usize,
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let mut key = Vec::new();
-        // A count is eight bytes, a left row its values behind eight bytes and one.
-        run(cx, left, file, arena, &mut |_, file, _| {
-            row_key(registers, file, &mut key)?;
-            sorter.push(&key, |to| {
-                to.extend_from_slice(&[0; 9]);
-                pack_registers(registers, file, to)
-            })?;
-            Ok(Flow::More)
-        })?;
+        if at < self.open {
+            let output = self.operation.output;
+            row_key(&mut self.maker, output, file, &mut self.key)?;
+            let key = self.key.as_slice();
+            let pack = |to: &mut Vec<u8>| pack_registers(output, file, to);
+            for at in at..self.open {
+                let stage = &self.operation.stages[at];
+                let passes = match &mut self.states[at] {
+                    State::Open => true,
+                    State::Firsts(firsts) => firsts.take(cx, key, &self.memory[at][1], pack)?,
+                    State::Counted { counts, firsts } => {
+                        let count = counts.get_mut(key);
+                        let wanted = match (stage.kind, stage.all) {
+                            (SetKind::Intersect, true) => count.is_some_and(take_one),
+                            (_, true) => !count.is_some_and(take_one),
+                            (kind, false) => count.is_some() == (kind == SetKind::Intersect),
+                        };
+                        wanted
+                            && match firsts {
+                                Some(firsts) => firsts.take(cx, key, &self.memory[at][1], pack)?,
+                                None => true,
+                            }
+                    }
+                    State::Sorted(sorter) => {
+                        // A count is eight bytes, a left row its values behind eight bytes and one.
+                        sorter.push(key, |to| {
+                            to.extend_from_slice(&[0; 9]);
+                            pack(to)
+                        })?;
+                        false
+                    }
+                };
+                if !passes {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        sink(cx, file, arena)
+    }
+
+    /// Gives on the rows that a stage held back, when all on its left have passed.
+    fn finish(
+        &mut self,
+        cx: &mut Executor<'s>,
+        at: usize,
+        file: &File<'_>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let late = match std::mem::replace(&mut self.states[at], State::Open) {
+            State::Open => None,
+            State::Firsts(firsts) => firsts.late(),
+            State::Counted { firsts, .. } => firsts.and_then(Firsts::late),
+            State::Sorted(sorter) => return self.finish_sorted(cx, (at, sorter), file, sink),
+        };
+        let Some(late) = late else { return Ok(Flow::More) };
+        late.give(cx, (self.operation.output, file), &mut |cx, file, arena| {
+            self.pass(cx, at + 1, file, arena, sink)
+        })
+    }
+
+    /// The same where the counts lie in a sorter: the left rows come behind the counts of their key.
+    fn finish_sorted(
+        &mut self,
+        cx: &mut Executor<'s>,
+        (at, sorter): (usize, Sorter<'s>),
+        file: &File<'_>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let stage = &self.operation.stages[at];
+        let output = self.operation.output;
         let mut sorted = sorter.finish()?;
         let (mut last, mut count, mut given) = (None::<Vec<u8>>, 0_u64, 0_u64);
         cx.scoped(|cx, own| {
@@ -230,7 +252,7 @@ impl<'s> SetOperation<'s> {
                     continue;
                 };
                 given += 1;
-                let wanted = match (self.kind, self.all) {
+                let wanted = match (stage.kind, stage.all) {
                     (SetKind::Intersect, true) => given <= count,
                     (SetKind::Intersect, false) => given == 1 && count > 0,
                     (_, true) => given > count,
@@ -241,8 +263,8 @@ impl<'s> SetOperation<'s> {
                         cx,
                         own,
                         (file, row),
-                        |row, file, arena| unpack_registers(self.output, row, file, arena).map(drop),
-                        sink,
+                        |row, file, arena| unpack_registers(output, row, file, arena).map(drop),
+                        &mut |cx, file, arena| self.pass(cx, at + 1, file, arena, sink),
                     )?,
                     false => Flow::More,
                 };
@@ -253,6 +275,47 @@ impl<'s> SetOperation<'s> {
             Ok(Flow::More)
         })
     }
+}
+
+/// Counts the rows on a stage's right. Counts that need too much room are sorted, and the left rows to them.
+fn count<'s, 'x, 'b>(
+    cx: &mut Executor<'s>,
+    stage: &'s SetStage,
+    (maker, memory): (&mut Keys, &'b Arena<'s>),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<State<'s, 'b>, SqlError> {
+    let mut counts = Counts::default();
+    let mut sorter: Option<Sorter<'s>> = None;
+    let mut key = Vec::new();
+    // As if each were an operation of its own, around those on its left.
+    for (plan, registers) in stage.sides.iter().rev() {
+        run(cx, plan, file, arena, &mut |cx, file, _| {
+            row_key(maker, registers, file, &mut key)?;
+            if let Some(count) = counts.get_mut(key.as_slice()) {
+                *count += 1;
+                return Ok(Flow::More);
+            }
+            if let Some(sorter) = &mut sorter {
+                sorter.push(&key, |to| work::put(&1_u64.to_le_bytes(), to))?;
+                return Ok(Flow::More);
+            }
+            counts.insert(work::bytes_in(&key, &memory.bump)?, 1);
+            if used(&memory.bump) + counts.capacity() * size_of::<(&[u8], u64)>() > cx.work_mem() {
+                sorter = Some(cx.sorter());
+            }
+            Ok(Flow::More)
+        })?;
+    }
+    let Some(mut sorter) = sorter else {
+        let firsts = (!stage.all && !stage.distinct).then(|| Firsts::new(cx));
+        return Ok(State::Counted { counts, firsts });
+    };
+    for (key, count) in counts.drain() {
+        cx.check()?;
+        sorter.push(key, |to| work::put(&count.to_le_bytes(), to))?;
+    }
+    Ok(State::Sorted(sorter))
 }
 
 fn take_one(count: &mut u64) -> bool {

@@ -5,10 +5,11 @@
 
 use super::firsts::Firsts;
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
+use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::key::{self, KeyOrder};
+use crate::key::KeyOrder;
 use crate::plan::{Plan, Reg, SortKey};
 use crate::spill::{Sorted, Sorter};
 use crate::types::Datum;
@@ -17,14 +18,14 @@ use crate::types::Datum;
 pub(super) fn sort_key<'s, 'x>(
     cx: &mut Executor<'s>,
     keys: &'s [SortKey],
-    file: &File<'x>,
-    arena: &'x Arena<'s>,
+    (file, arena): (&File<'x>, &'x Arena<'s>),
+    maker: &mut Keys,
     bytes: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     for key in keys {
         let value = cx.eval(&key.expr, file, arena)?;
         let order = KeyOrder { descending: key.descending, nulls_first: key.nulls_first };
-        key::encode(value, order, bytes)?;
+        maker.ordered(value, order, bytes)?;
     }
     Ok(())
 }
@@ -49,10 +50,10 @@ pub(super) fn sort<'s, 'x>(
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut sorter = Sorter::limited(cx.store(), cx.work_mem(), limit);
-    let mut key = cx.take_bytes();
+    let (mut maker, mut key) = (Keys::default(), cx.take_bytes());
     run(cx, input, file, arena, &mut |cx, file, arena| {
         key.clear();
-        sort_key(cx, keys, file, arena, &mut key)?;
+        sort_key(cx, keys, (file, arena), &mut maker, &mut key)?;
         sorter.push(&key, |to| pack_registers(keep, file, to))?;
         Ok(Flow::More)
     })?;
@@ -174,11 +175,11 @@ pub(super) fn distinct<'s, 'x>(
     let (late, flow) = cx.scoped(|cx, memory| {
         let memory = &*memory;
         let mut firsts = Firsts::new(cx);
-        let mut bytes = Vec::new();
+        let (mut maker, mut bytes) = (Keys::default(), Vec::new());
         let flow = run(cx, input, file, arena, &mut |cx, file, arena| {
             bytes.clear();
             for key in keys {
-                encode_key(cx.eval(key, file, arena)?, &mut bytes)?;
+                maker.plain(cx.eval(key, file, arena)?, &mut bytes)?;
             }
             match firsts.take(cx, &bytes, memory, |to| pack_registers(keep, file, to))? {
                 true => sink(cx, file, arena),

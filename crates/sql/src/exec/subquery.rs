@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::spill::{Rows, RowsReader};
-use crate::types::{ArrayBuilder, Datum};
+use crate::types::{ArrayBuilder, Datum, oid};
 
 /// The parts of a subquery node.
 pub(super) struct Subquery<'s> {
@@ -146,8 +146,11 @@ impl<'s> Subquery<'s> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
             return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)?));
         };
-        // Of several columns a NULL in one decides nothing while another differs: those are compared row by row.
-        let Some([pair]) = hash.as_deref() else {
+        // Of several columns a NULL in one decides nothing while another differs: those are compared row by row. So are
+        // values that are rows, whose types may not fit.
+        let pair =
+            hash.as_deref().filter(|pairs| matches!(pairs, [pair] if pair.1.type_().oid != oid::RECORD));
+        let Some([pair]) = pair else {
             let registers = self.registers();
             let mut rows = Rows::new(cx.work_mem());
             run(cx, self.subquery, file, arena, &mut |cx, file, _| {

@@ -5,7 +5,8 @@
 
 use bumpalo::Bump;
 
-use super::memory::{encode_key, pack_registers, unpack_registers};
+use super::memory::{pack_registers, unpack_registers};
+use super::records::Keys;
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
@@ -96,15 +97,15 @@ impl<'s> Window<'s> {
         arena: &'x Arena<'s>,
     ) -> Result<Sorted, SqlError> {
         let mut sorter = cx.sorter();
-        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        let (mut maker, mut key, mut payload) = (Keys::default(), Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
             payload.clear();
             for expr in self.partition {
-                encode_key(cx.eval(expr, file, arena)?, &mut key)?;
+                maker.plain(cx.eval(expr, file, arena)?, &mut key)?;
             }
             payload.extend_from_slice(&(key.len() as u32).to_le_bytes());
-            sort_key(cx, self.order, file, arena, &mut key)?;
+            sort_key(cx, self.order, (file, arena), &mut maker, &mut key)?;
             for argument in self.calls.iter().flat_map(|call| &call.arguments) {
                 pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
             }

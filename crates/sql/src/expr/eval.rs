@@ -207,9 +207,11 @@ impl Extreme {
             if value.is_null() {
                 continue;
             }
-            if best.is_null()
-                || (compare(value, best).is_gt() == self.greatest && compare(value, best).is_ne())
-            {
+            let is_better = best.is_null() || {
+                let order = crate::functions::compare_records(best, value, "a comparison function")?;
+                order.is_ne() && order.is_lt() == self.greatest
+            };
+            if is_better {
                 best = value;
             }
         }

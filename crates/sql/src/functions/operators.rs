@@ -8,27 +8,48 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::types::{Datum, Type, compare, oid};
 
-/// Compares records column by column; 42804 for columns of other types, or another number of them.
-fn compare_records(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> {
+/// Compares records column by column; 42804 for columns of other types, or another number of them. `lacking`: what a type
+/// without comparisons does not have, for the error.
+pub(crate) fn compare_records(
+    left: Datum<'_>,
+    right: Datum<'_>,
+    lacking: &str,
+) -> Result<Ordering, SqlError> {
     let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return Ok(compare(left, right)) };
-    let refused = |message: String| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     for at in 0..a.fields.len().min(b.fields.len()) {
-        let (x, y) = (Type::new(a.types[at].oid), Type::new(b.types[at].oid));
+        let (x, y) = (a.types[at].oid, b.types[at].oid);
         if x != y {
-            let column = at + 1;
-            return refused(format!(
-                "cannot compare dissimilar column types {x} and {y} at record column {column}"
-            ));
+            return Err(dissimilar(x, y, at + 1));
         }
-        let order = compare_records(a.fields[at], b.fields[at])?;
+        if x == oid::UNKNOWN {
+            return Err(incomparable(lacking));
+        }
+        let order = compare_records(a.fields[at], b.fields[at], lacking)?;
         if order.is_ne() {
             return Ok(order);
         }
     }
-    if a.fields.len() != b.fields.len() {
-        return refused("cannot compare record types with different numbers of columns".to_owned());
-    }
-    Ok(Ordering::Equal)
+    if a.fields.len() == b.fields.len() { Ok(Ordering::Equal) } else { Err(unequal_widths()) }
+}
+
+/// 42804 for fields of two types, by their OIDs.
+pub(crate) fn dissimilar(x: u32, y: u32, column: usize) -> SqlError {
+    let (x, y) = (Type::new(x), Type::new(y));
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("cannot compare dissimilar column types {x} and {y} at record column {column}"),
+    )
+}
+
+/// 42804 for rows of different numbers of fields.
+pub(crate) fn unequal_widths() -> SqlError {
+    let message = "cannot compare record types with different numbers of columns";
+    SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
+/// 42883 for two literals in rows whose type nothing decided.
+pub(crate) fn incomparable(lacking: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("could not identify {lacking} for type unknown"))
 }
 
 macro_rules! comparison_code {
@@ -37,13 +58,20 @@ macro_rules! comparison_code {
             Ok(Datum::Bool(Comparison::$comparison.holds(compare(arguments[0], arguments[1]))))
         }
         fn $of_records<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
-            Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1])?)))
+            Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1], lacking(Comparison::$comparison))?)))
         })*
         /// Name, operator, which comparison, its code, and that for records.
         const KINDS: [(&str, &str, Comparison, super::Code, super::Code); 6] = [
             $((stringify!($name), symbol(Comparison::$comparison), Comparison::$comparison, $name, $of_records)),*
         ];
     };
+}
+
+const fn lacking(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal | Comparison::NotEqual => "an equality operator",
+        _ => "a comparison function",
+    }
 }
 
 const fn symbol(comparison: Comparison) -> &'static str {

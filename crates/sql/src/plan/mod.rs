@@ -178,6 +178,8 @@ pub enum Plan {
         keys: Vec<(Expr, Expr)>,
         /// What else must hold of a pair.
         condition: Option<Expr>,
+        /// Gives a row where a pair of rows matches as far as subqueries that read both sides decide it.
+        test: Option<Box<Plan>>,
         /// The left registers set to NULL for an unmatched right row.
         left_registers: Vec<Reg>,
         /// The right registers kept, and set to NULL for an unmatched left row.
@@ -257,13 +259,10 @@ pub enum Plan {
     },
     /// UNION, INTERSECT, EXCEPT.
     SetOperation {
-        /// Which.
-        kind: SetKind,
-        /// Keep duplicates.
-        all: bool,
-        /// The inputs from left to right, each with its columns, of the same types. INTERSECT and EXCEPT have two,
-        /// UNION has any number.
-        sides: Vec<(Plan, Vec<Reg>)>,
+        /// The leftmost input.
+        first: Box<SetSide>,
+        /// The operations, done from left to right.
+        stages: Vec<SetStage>,
         /// The result's columns.
         output: Vec<Reg>,
     },
@@ -432,6 +431,22 @@ pub enum SetKind {
     Intersect,
     /// EXCEPT
     Except,
+}
+
+/// An input of a set operation and its columns; those of all inputs have the same types.
+pub type SetSide = (Plan, Vec<Reg>);
+
+/// One operation of a chain of them.
+#[derive(Debug)]
+pub struct SetStage {
+    /// Which.
+    pub kind: SetKind,
+    /// Keep duplicates.
+    pub all: bool,
+    /// The inputs on its right. UNION adds the rows of all of them, EXCEPT takes them off; INTERSECT has one.
+    pub sides: Vec<SetSide>,
+    /// The rows on its left are distinct.
+    pub distinct: bool,
 }
 
 /// One WITH query.

@@ -114,6 +114,10 @@ fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
             return if *scanned == id && !working { weight } else { 0 };
         }
         Plan::NestedLoop { left, right, .. } => return readers(left, id, weight) + readers(right, id, 2),
+        Plan::HashJoin { left, right, test, .. } => {
+            let of_pairs: u32 = test.iter().map(|test| readers(test, id, 2)).sum();
+            return readers(left, id, weight) + readers(right, id, weight) + of_pairs;
+        }
         Plan::Subquery { input, subquery, .. } => {
             return readers(input, id, weight) + readers(subquery, id, 2);
         }

@@ -80,11 +80,19 @@ fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(input);
             again_mut(again.as_deref_mut(), visit);
         }
-        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
+        Plan::NestedLoop { left, right, .. } => {
             visit(left);
             visit(right);
         }
-        Plan::SetOperation { sides, .. } => sides.iter_mut().for_each(|(side, _)| visit(side)),
+        Plan::HashJoin { left, right, test, .. } => {
+            visit(left);
+            visit(right);
+            test.iter_mut().for_each(|test| visit(test));
+        }
+        Plan::SetOperation { first, stages, .. } => {
+            let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
+            std::iter::once(&mut **first).chain(others).for_each(|(side, _)| visit(side));
+        }
         Plan::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);

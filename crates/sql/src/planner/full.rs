@@ -6,12 +6,13 @@ use super::registers::{self, Registers};
 use crate::bind::FromItem;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::plan::{JoinKind, Reg};
+use crate::functions::Volatility;
+use crate::plan::{JoinKind, Plan, Reg};
 use crate::types::Type;
 
 impl Planner<'_, '_> {
     /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that it reads, or of the left
-    /// one where it reads neither.
+    /// one where it reads neither; one that reads both is computed for each pair of rows that the rest lets match.
     pub(super) fn full_join(
         &mut self,
         (left, mut left_writes): (FromItem, Registers),
@@ -37,18 +38,28 @@ impl Planner<'_, '_> {
             } else if is_within(&right_writes) {
                 right = self.attach(right, link);
                 right_writes.insert(link);
-            } else {
-                return Err(SqlError::unsupported("FULL JOIN with a subquery that reads both of its sides"));
             }
         }
+        let (late, on): (Vec<Expr>, Vec<Expr>) =
+            on.into_iter().partition(|condition| self.reads_pending(condition));
         let keys = hash_keys(&on, &left_writes, &right_writes);
-        if keys.is_empty() {
+        let is_constant = |condition: &Expr| {
+            condition.volatility() == Volatility::Immutable && registers::reads(condition).is_empty()
+        };
+        if keys.is_empty() && !(late.is_empty() && on.iter().all(is_constant)) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
             ));
         }
         let rest = on.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
-        self.hash_join(JoinKind::Full, left, right, keys, rest)
+        let mut part = self.hash_join(JoinKind::Full, left, right, keys, rest)?;
+        if !late.is_empty()
+            && let Plan::HashJoin { test, .. } = &mut part.plan
+        {
+            let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+            *test = Some(Box::new(self.filtered(one, late)?.plan));
+        }
+        Ok(part)
     }
 }

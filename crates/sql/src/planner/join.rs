@@ -215,6 +215,7 @@ impl Planner<'_, '_> {
             right: Box::new(right.plan),
             keys,
             condition: None,
+            test: None,
             left_registers: Vec::new(),
             right_registers: Vec::new(),
             ordered: false,

@@ -3,6 +3,7 @@
 
 mod access;
 mod again;
+mod chain;
 mod common;
 mod cost;
 mod fold;

@@ -55,7 +55,9 @@ fn drop_columns(query: &mut Query, read: &Registers) -> bool {
             });
             before > query.output.len() || !dropped.is_empty()
         }
-        QueryBody::Set { kind: SetKind::Union, all: true, sides, output } => {
+        QueryBody::Set { sides, steps, output }
+            if steps.iter().all(|step| *step == (SetKind::Union, true)) =>
+        {
             let mut kept: Vec<bool> = output.iter().map(|register| read.contains(register)).collect();
             if kept.iter().all(|kept| *kept) || sides.iter().any(|side| side.output.len() != kept.len()) {
                 return false;

@@ -102,18 +102,9 @@ impl<'b, 'a> Planner<'b, 'a> {
                     nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
                 self.topped(Part { plan, rows: count, cost: count, ordered: false }, top, None)?
             }
-            QueryBody::Set { kind, all, sides: queries, output } => {
-                let (mut rows, mut cost, mut sides) = (0.0, 0.0, Vec::with_capacity(queries.len()));
-                for query in queries {
-                    let registers = query.output.iter().map(|column| column.register).collect();
-                    let side = self.query(query, outside)?;
-                    rows += side.rows;
-                    cost += side.cost;
-                    sides.push((side.plan, registers));
-                }
-                cost += rows * cost::HASH_BUILD;
-                let plan = Plan::SetOperation { kind, all, sides, output };
-                self.topped(Part { plan, rows, cost, ordered: false }, top, None)?
+            QueryBody::Set { sides, steps, output } => {
+                let part = self.set_operation(sides, &steps, output, outside)?;
+                self.topped(part, top, None)?
             }
         };
         // The subqueries of LIMIT and OFFSET run first, as the one row of an outer loop.

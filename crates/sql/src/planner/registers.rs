@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use crate::catalog::Table;
 use crate::expr::Expr;
-use crate::plan::{AccessPath, Again, KeyRange, Match, Plan, Reg, RowTarget, Scan, SortKey, SubqueryKind};
+use crate::plan::{
+    AccessPath, Again, KeyRange, Match, Plan, Reg, RowTarget, Scan, SetSide, SetStage, SortKey, SubqueryKind,
+};
 
 /// A set of registers.
 pub(crate) type Registers = HashSet<Reg>;
@@ -71,11 +73,18 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
         | Plan::Limit { input, .. }
         | Plan::Distinct { input, .. }
         | Plan::LockRows { input, .. } => visit(input),
-        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
+        Plan::NestedLoop { left, right, .. } => {
             visit(left);
             visit(right);
         }
-        Plan::SetOperation { sides, .. } => sides.iter().for_each(|(side, _)| visit(side)),
+        Plan::HashJoin { left, right, test, .. } => {
+            visit(left);
+            visit(right);
+            test.iter().for_each(|test| visit(test));
+        }
+        Plan::SetOperation { first, stages, .. } => {
+            set_sides(first, stages).for_each(|(side, _)| visit(side));
+        }
         Plan::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);
@@ -96,12 +105,17 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
     }
 }
 
+/// The inputs of a chain of set operations.
+fn set_sides<'p>(first: &'p SetSide, stages: &'p [SetStage]) -> impl Iterator<Item = &'p SetSide> {
+    std::iter::once(first).chain(stages.iter().flat_map(|stage| &stage.sides))
+}
+
 /// The registers a node itself reads.
 pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
     super::fold::exprs(plan, &mut |expr| of_expr(expr, into));
     match plan {
-        Plan::SetOperation { sides, .. } => {
-            sides.iter().for_each(|(_, registers)| into.extend(registers));
+        Plan::SetOperation { first, stages, .. } => {
+            set_sides(first, stages).for_each(|(_, registers)| into.extend(registers));
         }
         Plan::With { tables, .. } => {
             for table in tables {
@@ -197,7 +211,11 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             fill(input, &need);
             *keep = kept(input, needed);
         }
-        Plan::HashJoin { left, right, left_registers, right_registers, .. } => {
+        Plan::HashJoin { left, right, test, left_registers, right_registers, .. } => {
+            if let Some(test) = test {
+                fill(test, &Registers::new());
+                need.extend(free(test));
+            }
             fill(left, &need);
             fill(right, &need);
             *left_registers = kept(left, &need);
@@ -227,8 +245,9 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             fill(input, &inner);
             *keep = kept(input, &inner);
         }
-        Plan::SetOperation { sides, .. } => {
-            for (side, registers) in sides {
+        Plan::SetOperation { first, stages, .. } => {
+            let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
+            for (side, registers) in std::iter::once(&mut **first).chain(others) {
                 fill(side, &registers.iter().copied().collect());
             }
         }

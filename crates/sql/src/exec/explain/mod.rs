@@ -280,7 +280,7 @@ impl Explainer<'_> {
             Plan::NestedLoop { kind, left, right, condition, .. } => self
                 .over(join("Nested Loop", *kind), &[left, right])
                 .with("Join Filter", self.shown(condition.as_ref())),
-            Plan::HashJoin { kind, left, right, keys, condition, .. } => {
+            Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let title =
                     if *kind == JoinKind::Inner { "Hash Join".to_owned() } else { join("Hash", *kind) };
                 let equal =
@@ -290,6 +290,7 @@ impl Explainer<'_> {
                     .with("Hash Cond", all_of(keys.iter().map(equal).collect()))
                     .with("Join Filter", self.shown(condition.as_ref()));
                 shown.children.push(self.over("Hash", &[right]));
+                shown.children.extend(test.iter().map(|test| self.over("SubPlan", &[test])));
                 shown
             }
             Plan::Subquery { input, subquery, .. } => self.over("SubPlan", &[input, subquery]),
@@ -304,14 +305,17 @@ impl Explainer<'_> {
             }
             Plan::Limit { input, .. } => self.over("Limit", &[input]),
             Plan::Distinct { input, .. } => self.over("Unique", &[input]),
-            Plan::SetOperation { kind, sides, .. } => self.over(
-                match kind {
-                    SetKind::Union => "Append",
-                    SetKind::Intersect => "SetOp Intersect",
-                    SetKind::Except => "SetOp Except",
-                },
-                &sides.iter().map(|(side, _)| side).collect::<Vec<_>>(),
-            ),
+            Plan::SetOperation { first, stages, .. } => {
+                stages.iter().fold(self.node(&first.0), |left, stage| {
+                    let title = match stage.kind {
+                        SetKind::Union => "Append",
+                        SetKind::Intersect => "SetOp Intersect",
+                        SetKind::Except => "SetOp Except",
+                    };
+                    let right = stage.sides.iter().map(|(side, _)| self.node(side));
+                    Node { children: std::iter::once(left).chain(right).collect(), ..leaf(title) }
+                })
+            }
             Plan::With { tables, body } => {
                 let mut shown = self.node(body);
                 shown.children.extend(tables.iter().map(|table| self.over("CTE", &[&table.plan])));

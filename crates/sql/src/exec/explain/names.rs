@@ -68,8 +68,8 @@ fn collect(
             let exists = if matches!(kind, SubqueryKind::Exists) { "EXISTS" } else { "" };
             names.insert(*output, format!("{exists}(SubPlan {subqueries})"));
         }
-        Plan::SetOperation { sides, output, .. } => {
-            for (left, register) in sides.iter().take(1).flat_map(|(_, left)| left).zip(output) {
+        Plan::SetOperation { first, output, .. } => {
+            for (left, register) in first.1.iter().zip(output) {
                 let shown = Show { names, session }.name(*left);
                 names.insert(*register, shown);
             }

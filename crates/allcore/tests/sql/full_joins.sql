@@ -1,0 +1,28 @@
+-- FULL JOIN whose condition has subqueries: of one side, of both, of neither.
+create table a (x int, y int); insert into a values (1,1),(2,2),(3,null);
+create table b (x int, z int); insert into b values (1,5),(2,2),(4,null);
+select * from a full join b on a.x = b.x and (select a.y < b.z) order by 1,2,3,4;
+select * from a full join b on a.x = b.x and exists (select 1 where a.y < b.z) order by 1,2,3,4;
+select * from a full join b on a.x = b.x and a.y in (select b.z) order by 1,2,3,4;
+select * from a full join b on (select a.x = b.x) order by 1,2,3,4;
+select * from a full join b on a.x = (select b.x) order by 1,2,3,4;
+select * from a full join b on a.x = (select b.x) and (select a.y + b.z) > 3 order by 1,2,3,4;
+select * from a full join b on exists (select 1 where a.x = b.x) order by 1,2,3,4;
+select * from a full join b on a.x = b.x and (select count(*) from a c where c.x <= a.x and c.x <= b.z) > 1 order by 1,2,3,4;
+select * from a full join b on a.x = b.x and not exists (select 1 from b c where c.x = a.y and c.z = b.z) order by 1,2,3,4;
+select * from a full join b on a.x = b.x and a.y = any (array(select b.z)) order by 1,2,3,4;
+select * from a full join b on a.x = b.x and (a.y, b.z) in (select x, x from a) order by 1,2,3,4;
+select * from a full join b on a.x = (select a.y + b.z) order by 1,2,3,4;
+select * from a full join b on true and (select a.x = b.x) order by 1,2,3,4;
+select * from a full join b on true order by 1,2,3,4;
+select * from a full join b on false order by 1,2,3,4;
+select * from a full join b on (select true) order by 1,2,3,4;
+select * from a full join b on a.x = 1 order by 1,2,3,4;
+select * from a full join b using (x) full join a c on c.x = b.x and (select c.y = a.y or c.y = b.z) order by 1,2,3,4,5;
+select (select count(*) from a full join b on a.x = b.x and (select a.y + b.z > o.x)) from a o order by o.x;
+select * from a full join b on a.x = b.x and (select a.y / (b.z - 5)) > 0 order by 1,2,3,4;
+with q as (select 2 as k) select * from a full join b on a.x = b.x and (select k from q) = a.y and a.y in (select k from q where k = b.z) order by 1,2,3,4;
+with q as materialized (select g from generate_series(1, 3) g) select * from a full join b on a.x = b.x and exists (select from q where g = a.y and g <= b.z) order by 1,2,3,4;
+set work_mem = '64kB';
+select count(*), count(a), count(b) from generate_series(1, 20000) a full join generate_series(10001, 30000) b on a = b and (select (a + b) % 4) = 0;
+reset work_mem;
