@@ -99,3 +99,11 @@ select count(*) from (values (row(1,2)), (row(2,3))) v(x) join (values (row(2,3)
 select count(*) from (values (row(1,2)), (row(2,3))) v(x) full join (values (row(2,3)), (row(4,5))) w(x) on v.x = w.x;
 select x in (select y from (values (row(1,2)), (row(3,4))) w(y)) from (values (row(1,2)), (row(2,3))) v(x);
 with recursive r as (select row(1) x union select row((x::text || '0')::text::varchar::text) from r) select * from r limit 3;
+select x from (values (row(row(1, 2.5), 'a'::text)), (row(row(1, 2.5), 'b'::text)), (row(row(0, 3), 'a'::text))) v(x) order by x;
+select distinct x from (values (row(row(1, 2), row(1, 2.5), 3)), (row(row(1, 2), row(1, 2.5), 3)), (row(row(1, 2), row(1, 2.5), 4))) v(x) order by x;
+select x from (values (row(row(1, 2), 3)), (row(row(1, 2), 3.5))) v(x) order by x;
+select x from (values (row(row(1, 2), 3)), (row(row(1, 2, 3), 3))) v(x) order by x;
+select x from (values (row(row(1, 2), 3)), (row(row(2, 2, 3), 3))) v(x) order by x;
+select x from (values (row(row(1, 2.5), 3)), (row(row(1, 2), 3))) v(x) order by x;
+select rank() over (order by x) from (values (row(row(1, row(2)), row(1, 2)))) v(x);
+select count(distinct x) from (values (row('u', row(1, 2), 1::bigint))) v(x);

@@ -18,6 +18,8 @@ use crate::work::{self, PacedState};
 const SHORT: u8 = 16;
 /// The end of a row's fields, which is no type.
 const END: u32 = 0;
+/// Stands in a path behind the fields of a row within a row.
+const OUT: u8 = u8::MAX;
 
 /// The order in which bytes only tell values apart.
 const PLAIN: KeyOrder = KeyOrder { descending: false, nulls_first: false };
@@ -87,6 +89,7 @@ impl Noted {
             if let Datum::Record(inner) = field {
                 path.push(1);
                 self.fields(inner, flipped, path)?;
+                path.push(OUT);
                 continue;
             }
             let mut value = Vec::new();
