@@ -22,6 +22,10 @@ mod newest_rows;
 mod newest_subqueries;
 #[path = "interleaved/parents.rs"]
 mod parents;
+#[path = "interleaved/resolved_names.rs"]
+mod resolved_names;
+#[path = "interleaved/resolved_queries.rs"]
+mod resolved_queries;
 #[path = "interleaved/savepoints.rs"]
 mod savepoints;
 #[path = "interleaved/script.rs"]

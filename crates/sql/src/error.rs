@@ -219,6 +219,9 @@ pub struct ErrorFields {
     pub constraint: Option<String>,
     /// PostgreSQL's routine that reports it, for the errors drivers tell by it.
     pub routine: Option<&'static str>,
+    /// The tables that a refused statement's names stood for, with the statement's locks on them. PostgreSQL refuses such a
+    /// statement only after it has got these locks.
+    pub(crate) resolved: Vec<(u32, txn::TableLock)>,
 }
 
 /// An error for the client.
@@ -265,6 +268,7 @@ impl SqlError {
             data_type: None,
             constraint: None,
             routine: None,
+            resolved: Vec::new(),
         }))
     }
 
@@ -278,6 +282,13 @@ impl SqlError {
     #[cold]
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
+    }
+
+    /// Adds the locks of the tables that a refused statement's names stood for.
+    #[cold]
+    pub(crate) fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
+        self.0.resolved = locks;
+        self
     }
 
     /// Adds the detail.

@@ -41,6 +41,6 @@ pub use purge::{Vacuum, take_deletions};
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
     AdvisoryLock, InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId,
-    Snapshot, TableLock, TxnSession, Wait, WaitLimits,
+    Snapshot, TableGrant, TableLock, TxnSession, Wait, WaitLimits,
 };
 pub use version::Stamp;

@@ -139,6 +139,17 @@ pub enum TableLock {
     AccessExclusive,
 }
 
+/// How a request for a table's lock ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableGrant {
+    /// It would have had to wait, and was told to go on instead.
+    Refused,
+    /// The transaction held this mode before.
+    Held,
+    /// The transaction holds this mode from now on.
+    New,
+}
+
 /// Names a savepoint of the running transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavepointId(u64);
@@ -618,9 +629,19 @@ impl TxnSession {
         self.state().lock_version(tree, (key, seen), (lock, wait), row, moved_to)
     }
 
-    /// Locks a table until the transaction ends.
+    /// Locks a table until the transaction ends. False when the lock was refused and `wait` said to go on.
     pub fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<bool, Error> {
+        Ok(self.grant_table(table, lock, wait)? != TableGrant::Refused)
+    }
+
+    /// As [`TxnSession::lock_table`], for a caller that may give the lock up again.
+    pub fn grant_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
         self.state().lock_table(table, lock, wait)
+    }
+
+    /// Gives up a mode of a table's lock that [`TxnSession::grant_table`] has given as new since the last savepoint.
+    pub fn unlock_table(&self, table: u32, lock: TableLock) {
+        self.state().unlock_mode(table, lock);
     }
 
     /// Whether this transaction holds the table in this mode or a higher one.

@@ -12,7 +12,7 @@ use runtime::fiber;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
 use txn::{
     AdvisoryKey, AdvisoryLock, Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome,
-    RowLock, TableLock, TxnSession, Wait,
+    RowLock, TableGrant, TableLock, TxnSession, Wait,
 };
 
 use AdvisoryLock::{Exclusive, Share};
@@ -485,6 +485,73 @@ fn more_table_locks_than_fit_the_slot() {
             assert_eq!(b.lock_table(table, TableLock::AccessExclusive, Wait::Skip), Ok(true));
         }
         b.rollback().unwrap();
+        assert!(engine.locks().is_empty());
+    });
+}
+
+#[test]
+fn a_table_lock_given_up_leaves_those_taken_before() {
+    use TableLock::{AccessExclusive, AccessShare, RowExclusive};
+    Bench::new("given-up").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        // Alone, beside locks of the same table, and with those in the lock table, where a strong locker moves them.
+        for (before, taken) in
+            [(None, AccessShare), (None, AccessExclusive), (Some(AccessShare), RowExclusive)]
+                .into_iter()
+                .chain([(Some(AccessShare), AccessExclusive), (Some(AccessExclusive), AccessShare)])
+        {
+            for moved in [false, true] {
+                a.begin(ReadCommitted, false);
+                b.begin(ReadCommitted, false);
+                if let Some(before) = before {
+                    assert_eq!(a.grant_table(5, before, Wait::Block), Ok(TableGrant::New));
+                }
+                assert_eq!(a.grant_table(5, taken, Wait::Block), Ok(TableGrant::New));
+                assert_eq!(a.grant_table(5, taken, Wait::Block), Ok(TableGrant::Held));
+                if moved {
+                    assert_eq!(b.grant_table(5, AccessExclusive, Wait::Skip), Ok(TableGrant::Refused));
+                }
+                a.unlock_table(5, taken);
+                assert!(!a.holds_table(5, taken) || before.is_some_and(|before| before > taken));
+                let kept = match before {
+                    None => Ok(true),
+                    Some(_) => Ok(false),
+                };
+                assert_eq!(
+                    b.lock_table(5, AccessExclusive, Wait::Skip),
+                    kept,
+                    "{before:?} {taken:?} {moved}"
+                );
+                assert_eq!(b.lock_table(5, AccessShare, Wait::Skip), Ok(before != Some(AccessExclusive)));
+                b.rollback().unwrap();
+                assert_eq!(a.lock_table(5, taken, Wait::Skip), Ok(true));
+                a.commit(true).unwrap();
+                assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_table_lock_given_up_lets_a_waiter_go_on() {
+    Bench::new("given-up-waiter").run(|engine| {
+        let a = engine.session().unwrap();
+        a.begin(ReadCommitted, false);
+        a.lock_table(4, TableLock::RowExclusive, Wait::Block).unwrap();
+        let savepoint = a.savepoint();
+        a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
+        a.lock_table(6, TableLock::AccessExclusive, Wait::Block).unwrap();
+        let b = aside(engine, |b| {
+            b.begin(ReadCommitted, false);
+            b.lock_table(5, TableLock::RowExclusive, Wait::Block).unwrap();
+            b.commit(true).unwrap();
+        });
+        until(|| waiters(engine) == 1);
+        a.unlock_table(5, TableLock::AccessExclusive);
+        b.wait();
+        a.rollback_to(savepoint).unwrap();
+        assert_eq!(engine.locks().len(), 1, "the lock from before the savepoint stays");
+        a.commit(true).unwrap();
         assert!(engine.locks().is_empty());
     });
 }

@@ -18,6 +18,7 @@
 //! - `=> outcome` says how it ends: `error SQLSTATE`, the rows, `no rows`, or `count N` for the rows changed.
 //! - `=> waits` says that the statement is blocked by a lock, as `pg_stat_activity` shows it. The next lines go on meanwhile.
 //! - `name => outcome` says that the blocked statement ends now, and how.
+//! - `name: extended statement` runs it by the extended protocol; its outcome is the number of rows.
 //! - A line that begins with a blank continues the line before; `#` begins a comment line.
 //!
 //! No line depends on the time passed: each waits until its condition holds, up to [`LIMIT`].
@@ -87,7 +88,11 @@ impl Player {
         let (done, outcomes) = channel();
         let thread = std::thread::spawn(move || {
             for statement in to_do {
-                if done.send(outcome(client.simple_query(&statement))).is_err() {
+                let outcome = match statement.strip_prefix("extended ") {
+                    Some(statement) => number(client.execute(statement, &[])),
+                    None => outcome(client.simple_query(&statement)),
+                };
+                if done.send(outcome).is_err() {
                     return;
                 }
             }
@@ -100,9 +105,7 @@ impl Player {
 fn outcome(result: Result<Vec<SimpleQueryMessage>, postgres::Error>) -> String {
     let messages = match result {
         Ok(messages) => messages,
-        Err(error) => {
-            return error.code().map_or_else(|| error.to_string(), |code| format!("error {}", code.code()));
-        }
+        Err(error) => return refusal(&error),
     };
     let (mut rows, mut described, mut count) = (Vec::new(), false, 0);
     for message in messages {
@@ -121,6 +124,15 @@ fn outcome(result: Result<Vec<SimpleQueryMessage>, postgres::Error>) -> String {
         true => rows.join(" "),
         false => format!("count {count}"),
     }
+}
+
+/// The same of a statement of the extended protocol: a number of rows.
+fn number(result: Result<u64, postgres::Error>) -> String {
+    result.map_or_else(|error| refusal(&error), |rows| format!("count {rows}"))
+}
+
+fn refusal(error: &postgres::Error) -> String {
+    error.code().map_or_else(|| error.to_string(), |code| format!("error {}", code.code()))
 }
 
 /// A script being played.
@@ -254,6 +266,11 @@ impl Play<'_> {
         };
         rows.iter().map(line).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// The scripts of a text in which `## name` begins each, with their names.
+pub fn sections(text: &str) -> Vec<(&str, &str)> {
+    text.split("## ").skip(1).filter_map(|section| section.split_once('\n')).collect()
 }
 
 /// The script's lines: continued ones as one, without comments.

@@ -8,13 +8,14 @@ use pg_query::protobuf::{
     ReindexStmt, TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind,
     VariableSetStmt, a_const,
 };
+use txn::TableLock;
 
 use super::modify::relation;
 use super::{Binder, inner, inner_of, strings};
-use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
-    ColumnDesc, Command, Discard, Explain, Isolation, PreparedCall, Reindex, Statement, TransactionModes,
+    ColumnDesc, Command, Discard, Explain, Isolation, PreparedCall, QualifiedName, Reindex, Statement,
+    TransactionModes,
 };
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
@@ -40,7 +41,8 @@ const VACUUM_OPTIONS: [&str; 14] = [
 ];
 const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
 
-/// Binds a statement that is no query: the command and the columns of its result.
+/// Binds a statement that is no query: the command, the columns of its result, and the locks of the tables that it was
+/// bound to.
 ///
 /// # Errors
 /// What is wrong with it; 0A000 for what is not built.
@@ -48,10 +50,13 @@ pub fn bind_command(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,
-) -> Result<(Command, Vec<ColumnDesc>), SqlError> {
+) -> Result<(Command, Vec<ColumnDesc>, Vec<(u32, TableLock)>), SqlError> {
     let request = Request { literals: &[], ..*request };
     let mut binder = Binder::new(context, &request, &[]);
-    let command = binder.command(node)?;
+    let command = match binder.command(node) {
+        Ok(command) => command,
+        Err(error) => return Err(error.with_resolved(binder.locks)),
+    };
     let text_column =
         |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
     let columns = match &command {
@@ -60,7 +65,7 @@ pub fn bind_command(
         Command::Explain(_) => vec![text_column("QUERY PLAN")],
         _ => Vec::new(),
     };
-    Ok((command, columns))
+    Ok((command, columns, binder.locks))
 }
 
 impl Binder<'_> {
@@ -152,7 +157,15 @@ impl Binder<'_> {
 
     /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.
     pub(crate) fn compiled(&mut self, node: Option<&Node>) -> Result<Arc<Statement>, SqlError> {
-        Ok(compile_node(self.context, self.request, inner_of(node)?)?.statement)
+        let compiled = compile_node(self.context, self.request, inner_of(node)?);
+        let locks = match &compiled {
+            Ok(compiled) => &compiled.statement.locks,
+            Err(error) => &error.resolved,
+        };
+        for (table, lock) in locks {
+            self.lock(*table, *lock);
+        }
+        Ok(compiled?.statement)
     }
 
     fn transaction(&self, statement: &TransactionStmt) -> Result<Command, SqlError> {
@@ -273,7 +286,7 @@ impl Binder<'_> {
     }
 
     fn lock_table(&self, lock: &LockStmt) -> Result<Command, SqlError> {
-        use txn::TableLock as Lock;
+        use TableLock as Lock;
         let mode = match lock.mode {
             1 => Lock::AccessShare,
             2 => Lock::RowShare,
@@ -284,23 +297,23 @@ impl Binder<'_> {
             7 => Lock::Exclusive,
             _ => Lock::AccessExclusive,
         };
-        let tables = self.tables(&lock.relations)?.iter().map(|table| table.oid).collect();
+        let tables = self.names(&lock.relations)?;
         Ok(Command::LockTable { tables, mode, nowait: lock.nowait })
     }
 
-    /// The stored tables of a list of names.
-    fn tables(&self, nodes: &[Node]) -> Result<Vec<Arc<Table>>, SqlError> {
-        let mut tables = Vec::with_capacity(nodes.len());
+    /// The names of a list. Each is resolved when the command locks what it stands for.
+    fn names(&self, nodes: &[Node]) -> Result<Vec<QualifiedName>, SqlError> {
+        let mut names = Vec::with_capacity(nodes.len());
         for node in nodes {
             if let NodeEnum::RangeVar(range) = inner(node)? {
-                tables.push(self.stored_table(range).map_err(without_position)?);
+                names.push(self.qualified(range).map_err(without_position)?);
             }
         }
-        Ok(tables)
+        Ok(names)
     }
 
     fn truncate(&self, truncate: &TruncateStmt) -> Result<Command, SqlError> {
-        let tables = self.tables(&truncate.relations)?.iter().map(|table| table.oid).collect();
+        let tables = self.names(&truncate.relations)?;
         let cascade = truncate.behavior == pg_query::protobuf::DropBehavior::DropCascade as i32;
         Ok(Command::Truncate { tables, restart_identity: truncate.restart_seqs, cascade })
     }
@@ -361,16 +374,8 @@ impl Binder<'_> {
                 let message = "ANALYZE option must be specified when a column list is provided";
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
-            let table = match self.find_relation(range)? {
-                Some(Relation::Table(table)) if table.is_virtual() => continue,
-                _ => self.stored_table(range).map_err(without_position)?,
-            };
-            if let Some(name) = strings(&target.va_cols).into_iter().find(|name| table.column(name).is_none())
-            {
-                let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
-            }
-            tables.push(table.oid);
+            let columns = strings(&target.va_cols).into_iter().map(str::to_owned).collect();
+            tables.push((self.qualified(range).map_err(without_position)?, columns));
         }
         Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze, verbose })
     }

@@ -41,6 +41,12 @@ impl Binder<'_> {
                 error
             })?,
         };
+        if copy.is_from {
+            self.writes = true;
+            self.lock_written(&table, false);
+        } else if !table.is_virtual() {
+            self.lock(table.oid, txn::TableLock::AccessShare);
+        }
         let columns = self.insert_columns(&copy.attlist, &table)?;
         let names: Vec<&str> = columns.iter().map(|&column| table.columns[column].name.as_str()).collect();
         let format = self.copy_format(&copy.options, copy.is_from, (Some(&table), &names))?;
@@ -72,9 +78,6 @@ impl Binder<'_> {
 
     /// COPY table TO: its query.
     fn copy_to(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
-        if !table.is_virtual() {
-            self.lock(table.oid, txn::TableLock::AccessShare);
-        }
         let source = self.source();
         let mut output = Vec::with_capacity(columns.len());
         for &column in columns {
@@ -99,13 +102,13 @@ impl Binder<'_> {
             ties: false,
             locks: Vec::new(),
         };
-        Ok(CopyRelation::Query(Arc::new(plan_bound(self, Bound::Query(Box::new(query)))?)))
+        let statement = Arc::new(plan_bound(self, Bound::Query(Box::new(query)))?);
+        self.locks.clone_from(&statement.locks);
+        Ok(CopyRelation::Query(statement))
     }
 
     /// COPY table FROM: an INSERT of values that the executor puts in registers.
     fn copy_from(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
-        self.writes = true;
-        self.lock_written(table, false);
         let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut fields: Vec<(Type, String, u32)> = Vec::with_capacity(columns.len());
         for &column in columns {
@@ -129,6 +132,7 @@ impl Binder<'_> {
             returning: Returning::default(),
         };
         let statement = Arc::new(plan_bound(self, Bound::Insert(Box::new(insert)))?);
+        self.locks.clone_from(&statement.locks);
         Ok(CopyRelation::Insert { statement, table: table.name.clone(), fields })
     }
 

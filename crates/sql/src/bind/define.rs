@@ -406,6 +406,10 @@ impl Binder<'_> {
         storage::of_index(&index.options)?;
         storage::table_space(&index.table_space)?;
         let indexed = match self.find_relation(range)? {
+            Some(Relation::Table(table)) if !table.is_virtual() => {
+                self.lock(table.oid, txn::TableLock::ShareRowExclusive);
+                Some(table)
+            }
             Some(Relation::Table(table)) => Some(table),
             _ => None,
         };

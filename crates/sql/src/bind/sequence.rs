@@ -5,7 +5,6 @@ use pg_query::protobuf::{Constraint, DefElem, Node};
 
 use super::command::option_text;
 use super::{Binder, inner, strings};
-use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Identity, OwnedSequence, QualifiedName, SequenceOptions};
 
@@ -81,36 +80,17 @@ impl Binder<'_> {
         Ok(options)
     }
 
-    fn sequence_owner(&self, option: &DefElem) -> Result<Option<(u32, u32)>, SqlError> {
+    fn sequence_owner(&self, option: &DefElem) -> Result<Option<(QualifiedName, String)>, SqlError> {
         let Some(NodeEnum::List(list)) = option.arg.as_deref().map(inner).transpose()? else {
             return Ok(None);
         };
         let (schema, table, column) = match *strings(&list.items).as_slice() {
             ["none"] => return Ok(None),
             [table, column] => (None, table, column),
-            [schema, table, column] => (Some(schema), table, column),
+            [schema, table, column] => (Some(schema.to_owned()), table, column),
             _ => return Err(self.error(SqlState::SYNTAX_ERROR, "invalid OWNED BY option", option.location)),
         };
-        let owner = self.catalog().relation(self.context.search_path, schema, table);
-        let kind = match owner {
-            Some(Relation::Table(table)) if table.is_virtual() => {
-                let message = "sequence must be in same schema as table it is linked to";
-                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-            }
-            Some(Relation::Table(table)) => {
-                let position = self.named_column(&table, column, -1)?;
-                return Ok(Some((table.oid, position as u32)));
-            }
-            Some(Relation::Index(..)) => "indexes",
-            Some(Relation::Sequence(_)) => "sequences",
-            None => {
-                let message = format!("relation \"{table}\" does not exist");
-                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-            }
-        };
-        let message = format!("sequence cannot be owned by relation \"{table}\"");
-        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-            .with_detail(format!("This operation is not supported for {kind}.")))
+        Ok(Some((QualifiedName { schema, name: table.to_owned() }, column.to_owned())))
     }
 }
 

@@ -18,6 +18,16 @@ pub struct QualifiedName {
     pub name: String,
 }
 
+impl QualifiedName {
+    /// The name as errors show it.
+    pub(crate) fn shown(&self) -> String {
+        match &self.schema {
+            Some(schema) => format!("{schema}.{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
 /// EXECUTE name (arguments).
 #[derive(Debug, Clone)]
 pub struct PreparedCall {
@@ -109,8 +119,8 @@ pub enum Command {
     CloseCursor(Option<String>),
     /// LOCK TABLE.
     LockTable {
-        /// The tables' oids.
-        tables: Vec<u32>,
+        /// The tables' names.
+        tables: Vec<QualifiedName>,
         /// The mode.
         mode: txn::TableLock,
         /// NOWAIT.
@@ -122,8 +132,8 @@ pub enum Command {
     Explain(Explain),
     /// VACUUM and ANALYZE: the tables, or all.
     Vacuum {
-        /// The tables' oids; empty = all.
-        tables: Vec<u32>,
+        /// The tables' names, with the columns that ANALYZE is to see (none: all); empty = all tables.
+        tables: Vec<(QualifiedName, Vec<String>)>,
         /// Purge dead versions.
         vacuum: bool,
         /// Gather statistics.
@@ -245,8 +255,8 @@ pub enum Command {
     },
     /// TRUNCATE.
     Truncate {
-        /// The tables' oids.
-        tables: Vec<u32>,
+        /// The tables' names.
+        tables: Vec<QualifiedName>,
         /// RESTART IDENTITY.
         restart_identity: bool,
         /// CASCADE.

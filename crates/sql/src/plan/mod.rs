@@ -64,6 +64,12 @@ impl Statement {
             Body::Command(_) => !self.columns.is_empty(),
         }
     }
+
+    /// Whether it is a command around a query that PostgreSQL analyzes as it prepares the command.
+    pub(crate) fn analyzes_query(&self) -> bool {
+        matches!(&self.body, Body::Command(command)
+            if matches!(**command, Command::Explain(_) | Command::CreateTableAs { .. } | Command::DeclareCursor(_)))
+    }
 }
 
 /// The two kinds of statements.

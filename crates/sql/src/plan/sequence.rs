@@ -42,6 +42,6 @@ pub struct SequenceOptions {
     pub cache: Option<i64>,
     /// CYCLE
     pub cycle: Option<bool>,
-    /// OWNED BY: (table oid, column position); Some(None) = NONE.
-    pub owned_by: Option<Option<(u32, u32)>>,
+    /// OWNED BY: table and column; Some(None) = NONE.
+    pub owned_by: Option<Option<(QualifiedName, String)>>,
 }

@@ -177,13 +177,19 @@ fn compile_query(
     let mut refused: Vec<usize> = Vec::new();
     loop {
         let mut binder = Binder::new(context, request, &refused);
-        let bound = binder.bind(node)?;
+        let bound = match binder.bind(node) {
+            Ok(bound) => bound,
+            Err(error) => return Err(error.with_resolved(binder.locks)),
+        };
         if binder.refused.len() > refused.len() {
             refused.clone_from(&binder.refused);
             continue;
         }
         let Parameters { declared, uses, .. } = binder.finish()?;
-        let statement = plan_bound(&mut binder, bound)?;
+        let statement = match plan_bound(&mut binder, bound) {
+            Ok(statement) => statement,
+            Err(error) => return Err(error.with_resolved(binder.locks)),
+        };
         let first_parameter = binder.first_parameter;
         return Ok(Compiled { statement: Arc::new(statement), declared, uses, first_parameter });
     }
@@ -255,7 +261,7 @@ fn compile_command(
     request: &Request<'_>,
     node: &NodeEnum,
 ) -> Result<Compiled, SqlError> {
-    let (command, columns) = crate::bind::bind_command(context, request, node)?;
+    let (command, columns, locks) = crate::bind::bind_command(context, request, node)?;
     let statement = Statement {
         body: Body::Command(Box::new(command)),
         columns: columns.into(),
@@ -264,7 +270,7 @@ fn compile_command(
         parameters: Arc::from([]),
         writes: false,
         generation: context.catalog.generation,
-        locks: Vec::new(),
+        locks,
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];
     Ok(Compiled { statement: Arc::new(statement), declared: 0, uses, first_parameter: None })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::characteristics::settles;
-use super::client::{Client, Notice, Severity};
+use super::client::{Client, Notice};
 use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
@@ -106,7 +106,7 @@ impl Session {
                     return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
                 }
                 let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
-                let planned = self.plan_text(text, &types).map_err(|mut error| {
+                let planned = self.plan_locked(text, &types).map_err(|mut error| {
                     error.position = error.position.map(|position| position + before);
                     error
                 })?;
@@ -151,11 +151,7 @@ impl Session {
                 if !self.block.outlasts_statement() {
                     self.require_block("LOCK TABLE")?;
                 }
-                let wait = if *nowait { txn::Wait::NoWait } else { txn::Wait::Block };
-                for table in tables {
-                    let locked = self.environment.txn.lock_table(*table, *mode, wait);
-                    locked.map_err(|error| self.table_lock_error(error, *table))?;
-                }
+                self.lock_named(tables, *mode, *nowait)?;
                 client.complete("LOCK TABLE");
             }
             Command::Copy(copy) => self.copy(copy, values, client)?,
@@ -229,22 +225,10 @@ impl Session {
         Ok(())
     }
 
-    /// The error of LOCK TABLE, which names the table that others hold.
-    fn table_lock_error(&self, error: txn::Error, table: u32) -> SqlError {
-        match (error, self.environment.catalog.table(table)) {
-            (txn::Error::LockNotAvailable, Some(table)) => SqlError::new(
-                SqlState::LOCK_NOT_AVAILABLE,
-                format!("could not obtain lock on relation \"{}\"", table.name),
-            ),
-            (error, _) => from_txn(error),
-        }
-    }
-
     fn copy(&mut self, copy: &Copy, values: &[Datum<'_>], client: &mut dyn Client) -> Result<(), SqlError> {
         let statement = match &copy.relation {
             CopyRelation::Query(statement) | CopyRelation::Insert { statement, .. } => statement,
         };
-        self.lock_tables(statement)?;
         if copy.from {
             self.environment.refuse_read_only("COPY FROM")?;
         }
@@ -284,7 +268,6 @@ impl Session {
         if explain.analyze
             && let Body::Query { .. } = &explain.statement.body
         {
-            self.lock_tables(&explain.statement)?;
             let start = runtime::time::precise();
             let mut sink = RowSink { row: &mut |_| Ok(()), client };
             let rows = self.run_query(&explain.statement, values, u64::MAX, None, &mut sink)?;
@@ -297,57 +280,6 @@ impl Session {
             client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
         }
         client.complete("EXPLAIN");
-        Ok(())
-    }
-
-    fn maintain(
-        &mut self,
-        tables: &[u32],
-        (vacuum, analyze, verbose): (bool, bool, bool),
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        if vacuum {
-            self.refuse_block("VACUUM")?;
-        }
-        self.refresh_catalog();
-        let chosen: Vec<u32> = match tables {
-            [] => self.environment.catalog.tables().map(|table| table.oid).collect(),
-            _ => tables.to_vec(),
-        };
-        for oid in chosen {
-            self.environment
-                .txn
-                .lock_table(oid, txn::TableLock::ShareUpdateExclusive, txn::Wait::Block)
-                .map_err(from_txn)?;
-            // As it is now that it is locked: it may have been dropped, or have got other trees.
-            self.refresh_catalog();
-            let Some(table) = self.environment.catalog.table(oid).cloned() else { continue };
-            if table.is_virtual() {
-                continue;
-            }
-            let catalog = &self.environment.catalog;
-            let name = format!("{}.{}", catalog.schema_name(table.schema), table.name);
-            let full = format!("{}.{name}", catalog.database.name);
-            let mut tell = |message: String| {
-                if verbose {
-                    client.notice(&Notice { severity: Severity::Info, ..Notice::told(message) });
-                }
-            };
-            if vacuum {
-                tell(format!("vacuuming \"{full}\""));
-                let removed = exec::vacuum(&self.shared, &table)?;
-                tell(format!("finished vacuuming \"{full}\": {removed} dead entries removed"));
-            }
-            if analyze {
-                tell(format!("analyzing \"{name}\""));
-                self.environment.txn.statement_start().map_err(from_txn)?;
-                let statistics = exec::analyze(&self.environment.txn, &self.shared, &table)?;
-                let (pages, rows) = (statistics.pages, statistics.rows);
-                tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
-                self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
-                self.environment.txn.statement_end();
-            }
-        }
         Ok(())
     }
 }

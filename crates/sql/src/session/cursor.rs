@@ -33,7 +33,6 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        self.lock_tables(query)?;
         let memory = memory::for_kept(self.environment.table.work_mem);
         let mut kept = if *scroll { KeptRows::scrollable(memory) } else { KeptRows::new(memory) };
         let store = Arc::clone(self.shared.engine.store());

@@ -18,9 +18,11 @@ mod define;
 mod environment;
 mod locks;
 mod long;
+mod maintain;
 mod plans;
 mod portal;
 mod prepared;
+mod resolve;
 mod rows;
 pub(crate) mod settings;
 mod sizes;
@@ -129,7 +131,7 @@ impl Session {
         }
         self.seat.query(0, text);
         self.seat.state(State::Active);
-        let planned = self.plan_text(text, types)?;
+        let planned = self.plan_prepared(text, types)?;
         self.check_allowed(&planned)?;
         match name {
             "" => self.unnamed = Some(planned),

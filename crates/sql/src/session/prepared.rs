@@ -7,6 +7,7 @@ use super::Session;
 use super::client::Client;
 use super::plans::Planned;
 use super::portal::Portal;
+use super::resolve::TakenLocks;
 use crate::catalog::pg_catalog::Prepared;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
@@ -171,8 +172,9 @@ impl Session {
         let texts = self.execute_arguments(&planned, call, values)?;
         let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
         let arena = bumpalo::Bump::new();
+        let mut taken = TakenLocks::default();
         loop {
-            planned = self.current_plan(&planned)?;
+            planned = self.current_plan(&planned, &mut taken)?;
             let query = planned.compiled.as_ref().map(|compiled| &compiled.statement);
             let Some(query) = query
                 .filter(|query| matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select))
@@ -184,7 +186,7 @@ impl Session {
                 let message = "too many column names were specified";
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
-            if !self.lock_tables(query)? {
+            if !self.lock_tables(query, &mut taken)? {
                 continue;
             }
             let mut portal = Portal::default();

@@ -11,6 +11,7 @@ use super::environment::Deferred;
 use super::long::{LONG_TEXT, long_value, read_beside, shared};
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
+use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
 use crate::catalog::Catalog;
@@ -18,7 +19,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::memory;
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
-use crate::plan::{Body, Command, CopyRelation, Plan, QueryTag, Statement};
+use crate::plan::{Body, Command, Plan, QueryTag, Statement};
 use crate::planner::{self, Compiled, Context, Request};
 use crate::types::{Datum, Type, oid, text};
 use crate::work;
@@ -53,6 +54,7 @@ impl Session {
         read: &Normalized,
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
+        let mut taken = TakenLocks::default();
         loop {
             self.refresh_catalog();
             let known = match self.block.has_definitions() {
@@ -65,17 +67,32 @@ impl Session {
                 Some(planned) => planned,
                 None => {
                     let request = Request { literals: &read.literals, ..Request::plain(text) };
-                    let planned = self.compile(&request)?;
+                    let planned = match self.compile(&request) {
+                        Ok(planned) => planned,
+                        Err(error) => {
+                            self.lock_refused(error, &mut taken)?;
+                            continue;
+                        }
+                    };
                     if !self.block.has_definitions() {
                         plans::keep_template(self.scope(), text, read, &planned);
                     }
                     planned
                 }
             };
-            if self.run_simple(&planned, Some((text, read)), client)? {
+            if self.run_simple(&planned, Some((text, read)), &mut taken, client)? {
                 return Ok(());
             }
         }
+    }
+
+    /// [`Session::lock_resolved`] within the statement's time limit.
+    #[cold]
+    fn lock_refused(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
+        let timer = self.start_limit();
+        let locked = self.lock_resolved(error, taken);
+        self.stop_limit(timer);
+        locked
     }
 
     /// A text of several statements: each is planned when its turn has come.
@@ -89,12 +106,14 @@ impl Session {
             // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
             fiber::safe_point();
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+            let mut taken = TakenLocks::default();
             loop {
                 self.refresh_catalog();
                 let request = Request { start: range.start, end: range.end, ..Request::plain(text) };
-                let planned = self.compile(&request)?;
-                if self.run_simple(&planned, None, client)? {
-                    break;
+                match self.compile(&request) {
+                    Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
+                    Ok(_) => {}
+                    Err(error) => self.lock_refused(error, &mut taken)?,
                 }
             }
         }
@@ -106,6 +125,7 @@ impl Session {
         &mut self,
         planned: &Arc<Planned>,
         literals: Option<(&str, &Normalized)>,
+        taken: &mut TakenLocks,
         client: &mut dyn Client,
     ) -> Result<bool, SqlError> {
         self.check_allowed(planned)?;
@@ -121,7 +141,7 @@ impl Session {
         }
         let timer = self.start_limit();
         let done = (|| {
-            if !self.lock_tables_of(statement)? {
+            if !self.lock_tables_of(statement, taken)? {
                 return Ok(false);
             }
             let Body::Query { .. } = &statement.body else {
@@ -197,21 +217,22 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let mut planned = Arc::clone(planned);
+        let mut taken = TakenLocks::default();
         loop {
             let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
             let statement = Arc::clone(&compiled.statement);
             let current = self.is_current(&planned) || !self.depends_on_catalog(&statement);
-            let fresh = current && self.lock_tables_of(&statement)?;
+            let fresh = current && self.lock_tables_of(&statement, &mut taken)?;
             if !fresh {
                 self.refresh_catalog();
-                planned = self.replan(&planned)?;
+                planned = self.replan(&planned, &mut taken)?;
                 portal.planned = Some(Arc::clone(&planned));
                 if !self.block.has_definitions() {
                     continue;
                 }
                 // A plan made over uncommitted definitions is good for this one run.
                 if let Some(compiled) = &planned.compiled
-                    && !self.lock_tables_of(&compiled.statement)?
+                    && !self.lock_tables_of(&compiled.statement, &mut taken)?
                 {
                     continue;
                 }
@@ -359,44 +380,6 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
-    /// [`Session::lock_tables`] for a query, or for the query within a command.
-    fn lock_tables_of(&mut self, statement: &Statement) -> Result<bool, SqlError> {
-        let Body::Command(command) = &statement.body else { return self.lock_tables(statement) };
-        match &**command {
-            Command::Copy(copy) => match &copy.relation {
-                CopyRelation::Query(inner) | CopyRelation::Insert { statement: inner, .. } => {
-                    self.lock_tables(inner)
-                }
-            },
-            Command::Explain(explain) if explain.analyze => self.lock_tables(&explain.statement),
-            Command::DeclareCursor(declare) => self.lock_tables(&declare.query),
-            Command::CreateTableAs { query, .. } => self.lock_tables(query),
-            _ => Ok(true),
-        }
-    }
-
-    /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale.
-    pub(super) fn lock_tables(&mut self, statement: &Statement) -> Result<bool, SqlError> {
-        self.note_time();
-        if self.status() == b'I' {
-            self.ensure_transaction();
-        }
-        for (table, lock) in &statement.locks {
-            self.environment.txn.lock_table(*table, *lock, txn::Wait::Block).map_err(from_txn)?;
-        }
-        Ok(match self.block.has_definitions() {
-            true => {
-                let before = Arc::clone(&self.environment.catalog);
-                self.refresh_catalog();
-                Arc::ptr_eq(&before, &self.environment.catalog)
-            }
-            false => {
-                self.refresh_catalog();
-                self.environment.catalog.generation == statement.generation
-            }
-        })
-    }
-
     /// When a statement within a block began; the first statement of a transaction begins with it.
     pub(super) fn note_time(&mut self) {
         if self.status() != b'I' {
@@ -450,9 +433,13 @@ impl Session {
     }
 
     /// A plan for what was planned that fits the present definitions.
-    pub(super) fn current_plan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
+    pub(super) fn current_plan(
+        &mut self,
+        planned: &Arc<Planned>,
+        taken: &mut TakenLocks,
+    ) -> Result<Arc<Planned>, SqlError> {
         self.refresh_catalog();
-        if self.is_current(planned) { Ok(Arc::clone(planned)) } else { self.replan(planned) }
+        if self.is_current(planned) { Ok(Arc::clone(planned)) } else { self.replan(planned, taken) }
     }
 
     /// Commands that hold plans of their own.
@@ -464,34 +451,70 @@ impl Session {
                     | Command::Explain(_)
                     | Command::CreateTableAs { .. }
                     | Command::DeclareCursor(_)
-                    | Command::LockTable { .. }
-                    | Command::Truncate { .. }
-                    | Command::Vacuum { .. }
+                    | Command::AlterTable { .. }
+                    | Command::CreateIndex(_)
             ),
             Body::Query { .. } => true,
         }
     }
 
+    /// The plan for a text that is being prepared. The tables that a query reads or writes are locked as if it ran: who
+    /// prepares it may be told of their columns.
+    pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
+        let timer = self.start_limit();
+        let planned = self.plan_locked(text, types);
+        self.stop_limit(timer);
+        planned
+    }
+
+    /// [`Session::plan_prepared`] without the statement's time limit.
+    pub(super) fn plan_locked(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
+        let mut taken = TakenLocks::default();
+        loop {
+            let planned = self.plan_text(text, types, &mut taken)?;
+            let Some(compiled) = planned.compiled.as_ref().filter(|_| self.status() != b'E') else {
+                return Ok(planned);
+            };
+            let statement = &compiled.statement;
+            if matches!(statement.body, Body::Command(_)) && !statement.analyzes_query()
+                || self.lock_tables_of(statement, &mut taken)?
+            {
+                return Ok(planned);
+            }
+        }
+    }
+
     /// The plan for a text with declared parameter types.
-    pub(super) fn plan_text(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
-        self.refresh_catalog();
-        let scope = self.scope();
-        if !self.block.has_definitions()
-            && let Some(planned) = plans::by_text(scope, text, types)
-            && self.is_current(&planned)
-        {
-            return Ok(planned);
+    pub(super) fn plan_text(
+        &mut self,
+        text: &str,
+        types: &[u32],
+        taken: &mut TakenLocks,
+    ) -> Result<Arc<Planned>, SqlError> {
+        loop {
+            self.refresh_catalog();
+            let scope = self.scope();
+            if !self.block.has_definitions()
+                && let Some(planned) = plans::by_text(scope, text, types)
+                && self.is_current(&planned)
+            {
+                return Ok(planned);
+            }
+            match self.compile(&Request { parameters: types, ..Request::plain(text) }) {
+                Ok(planned) => {
+                    if !self.block.has_definitions() {
+                        plans::keep_text(scope, &planned);
+                    }
+                    return Ok(planned);
+                }
+                Err(error) => self.lock_resolved(error, taken)?,
+            }
         }
-        let planned = self.compile(&Request { parameters: types, ..Request::plain(text) })?;
-        if !self.block.has_definitions() {
-            plans::keep_text(scope, &planned);
-        }
-        Ok(planned)
     }
 
     /// A stale plan made anew. Its result must have the columns it had, which the client may have been told.
-    fn replan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
-        let fresh = self.plan_text(&planned.text, &planned.types)?;
+    fn replan(&mut self, planned: &Arc<Planned>, taken: &mut TakenLocks) -> Result<Arc<Planned>, SqlError> {
+        let fresh = self.plan_text(&planned.text, &planned.types, taken)?;
         let columns = |planned: &Planned| planned.compiled.as_ref().map(|c| Arc::clone(&c.statement.columns));
         let same = match (columns(planned), columns(&fresh)) {
             (Some(old), Some(new)) => {

@@ -10,7 +10,7 @@ use runtime::interrupt;
 use sync::atomic::{AtomicU32, Ordering};
 
 use super::wait::Acquired;
-use super::{Inner, TableLock, Wait};
+use super::{Inner, TableGrant, TableLock, Wait};
 use crate::Error;
 use crate::engine::STRONG_COUNTERS;
 use crate::locks::TagRef;
@@ -42,24 +42,23 @@ impl Inner {
         &self.engine.strong[TagRef::Table(table).hash() as usize % STRONG_COUNTERS]
     }
 
-    /// False when the lock was refused and `wait` said to go on.
-    pub(super) fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<bool, Error> {
+    pub(super) fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
         let mode = lock as u8;
         let at = self.tables.borrow().iter().position(|held| held.table == table);
         if let Some(at) = at
             && self.tables.borrow()[at].modes >> mode & 1 != 0
         {
-            return Ok(true);
+            return Ok(TableGrant::Held);
         }
         let mut held = at.map_or(HeldTable { table, modes: 0, fast: None, listed: false, strong: 0 }, |at| {
             self.tables.borrow()[at]
         });
         let locked = if lock < NEUTRAL && self.lock_fast(&mut held, mode) {
-            Ok(true)
+            Ok(TableGrant::New)
         } else {
             self.lock_listed(&mut held, lock, wait)
         };
-        if locked == Ok(true) {
+        if locked == Ok(TableGrant::New) {
             held.modes |= 1 << mode;
         }
         // Written back in any case: the fast word may have been moved to the lock table.
@@ -112,7 +111,7 @@ impl Inner {
         }
     }
 
-    fn lock_listed(&self, held: &mut HeldTable, lock: TableLock, wait: Wait) -> Result<bool, Error> {
+    fn lock_listed(&self, held: &mut HeldTable, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
         interrupt::check()?;
         let strong = lock > NEUTRAL;
         if strong {
@@ -125,7 +124,7 @@ impl Inner {
             Ok(Acquired::New | Acquired::Before) => {
                 held.listed = true;
                 held.strong += u32::from(strong);
-                return Ok(true);
+                return Ok(TableGrant::New);
             }
             Ok(Acquired::Refused) | Err(_) if strong => {
                 // Release: nothing but the count itself.
@@ -134,7 +133,7 @@ impl Inner {
             Ok(Acquired::Refused) | Err(_) => {}
         }
         match acquired {
-            Ok(_) if wait == Wait::Skip => Ok(false),
+            Ok(_) if wait == Wait::Skip => Ok(TableGrant::Refused),
             Ok(_) => Err(Error::LockNotAvailable),
             Err(error) => Err(error),
         }
@@ -161,6 +160,40 @@ impl Inner {
                     }
                 }
             }
+        }
+    }
+
+    /// Gives up one mode of a table's lock. The transaction must have taken it after its last savepoint.
+    pub(super) fn unlock_mode(&self, table: u32, lock: TableLock) {
+        let mut tables = self.tables.borrow_mut();
+        let Some(at) = tables.iter().position(|held| held.table == table) else { return };
+        let held = &mut tables[at];
+        let mode = 1 << lock as u8;
+        if held.modes & mode == 0 {
+            return;
+        }
+        held.modes &= !mode;
+        let mut listed = true;
+        if let Some((place, before)) = held.fast.filter(|(_, word)| *word as u8 & mode != 0) {
+            let left = before as u8 & !mode;
+            let after = if left == 0 { 0 } else { word(table, left) };
+            // AcqRel: as in `unlock_table`.
+            let fast = &self.slot().fast[place];
+            listed = fast.compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed).is_err();
+            held.fast = (!listed && left != 0).then_some((place, after));
+            held.listed |= listed;
+        }
+        if listed {
+            let modes = (self.number, mode);
+            self.engine.locks.release_modes(TagRef::Table(table), modes, self.known(), &self.engine.slots);
+        }
+        if lock > NEUTRAL {
+            held.strong -= 1;
+            // Release: the mode is given up before.
+            self.strong_counter(table).fetch_sub(1, Ordering::Release);
+        }
+        if held.modes == 0 {
+            tables.remove(at);
         }
     }
 

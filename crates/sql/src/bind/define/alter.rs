@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType as Kind, DropBehavior, Node, ObjectType, RangeVar,
-    RenameStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType as Kind, ConstrType, DropBehavior, Node, ObjectType,
+    RangeVar, RenameStmt,
 };
+use txn::TableLock;
 
 use super::draft_column;
 use crate::bind::command::without_position;
@@ -22,6 +23,11 @@ impl Binder<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Result<Command, SqlError> {
         let range = relation(alter.relation.as_ref())?;
         let name = self.qualified(range)?;
+        if let Some(Relation::Table(table)) = self.find_relation(range)?
+            && !table.is_virtual()
+        {
+            self.lock(table.oid, lock_of(alter));
+        }
         let mut actions = Vec::with_capacity(alter.cmds.len());
         for node in &alter.cmds {
             let NodeEnum::AlterTableCmd(command) = inner(node)? else { continue };
@@ -172,6 +178,26 @@ impl Binder<'_> {
         let tag = alter_tag(rename.rename_type);
         Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action], tag })
     }
+}
+
+/// The lock on the table while its actions are bound: the weakest one that any of them needs.
+fn lock_of(alter: &AlterTableStmt) -> TableLock {
+    let needed = |node: &Node| match &node.node {
+        Some(NodeEnum::AlterTableCmd(command)) => match Kind::try_from(command.subtype) {
+            Ok(Kind::AtValidateConstraint) => TableLock::ShareUpdateExclusive,
+            Ok(Kind::AtAddConstraint) => match command.def.as_ref().and_then(|node| node.node.as_ref()) {
+                Some(NodeEnum::Constraint(constraint))
+                    if constraint.contype == ConstrType::ConstrForeign as i32 =>
+                {
+                    TableLock::ShareRowExclusive
+                }
+                _ => TableLock::AccessExclusive,
+            },
+            _ => TableLock::AccessExclusive,
+        },
+        _ => TableLock::AccessExclusive,
+    };
+    alter.cmds.iter().map(needed).max().unwrap_or(TableLock::AccessExclusive)
 }
 
 /// The tag of ALTER for a kind of object: what the statement says, whatever the name stands for.

@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, exists, identity, missing, owner, quoted, retype, sequence, skipping};
+use super::{constraint, exists, identity, owner, quoted, retype, sequence, skipping};
 use crate::catalog::system_columns;
 use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
@@ -23,19 +23,19 @@ pub(super) fn table(
     actions: &[AlterAction],
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
-    session.refresh_catalog();
-    match session.find_relation(name) {
-        Some(Relation::Sequence(found)) => return alter_sequence(session, &found, actions),
-        Some(Relation::Index(table, index)) => return rename_index(session, table.oid, index, actions),
-        _ => {}
-    }
     let lock = actions.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive);
-    let Some(found) = session.locked_table(name, lock)? else {
+    let found = match session.locked_relation(name, lock)? {
+        Some(Relation::Sequence(found)) => return alter_sequence(session, Sequence::clone(&found), actions),
+        Some(Relation::Index(table, index)) => return rename_index(session, &table, index, actions),
+        Some(Relation::Table(table)) => Some(table),
+        None => None,
+    };
+    let Some(found) = found else {
         if if_exists {
             skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
             return Ok(());
         }
-        return Err(missing(name));
+        return Err(session.missing(name));
     };
     for action in actions {
         let mut table = session.definition(found.oid)?;
@@ -447,12 +447,11 @@ fn rename_constraint(table: &mut Table, from: &str, to: &str) -> Result<(), SqlE
 
 fn rename_index(
     session: &mut Session,
-    table: u32,
+    table: &Table,
     index: u32,
     actions: &[AlterAction],
 ) -> Result<(), SqlError> {
-    session.lock_definition(table, TableLock::AccessExclusive)?;
-    let mut table = session.definition(table)?;
+    let mut table = table.clone();
     for action in actions {
         let name = match action {
             AlterAction::Rename(name) => name,
@@ -478,13 +477,9 @@ fn rename_index(
 
 fn alter_sequence(
     session: &mut Session,
-    sequence: &Sequence,
+    mut sequence: Sequence,
     actions: &[AlterAction],
 ) -> Result<(), SqlError> {
-    let Some(mut sequence) = sequence::locked(session, sequence.oid)? else {
-        let message = format!("relation \"{}\" does not exist", sequence.name);
-        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-    };
     for action in actions {
         match action {
             AlterAction::Rename(name) => {

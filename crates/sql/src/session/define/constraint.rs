@@ -1,14 +1,15 @@
 //! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked against them.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use txn::TableLock;
+use txn::{TableLock, Wait};
 
 use super::super::Session;
-use super::create::{no_column, referenced};
+use super::create::no_column;
 use super::{alter, default_name, distinct, numbered, quoted};
 use crate::catalog::system_columns;
-use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Table};
+use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec;
 use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName, ReferentialAction};
@@ -275,17 +276,7 @@ fn foreign_key(
 ) -> Result<(), SqlError> {
     let name = name
         .map_or_else(|| free_constraint(table, &default_name(&table.name, columns, "fkey")), str::to_owned);
-    // A table may reference itself while it is being made.
-    let own = parent.name == table.name
-        && session.target_schema(parent.schema.as_deref()).is_ok_and(|schema| schema == table.schema);
-    let referenced = match own {
-        true => std::sync::Arc::new(table.clone()),
-        false => {
-            let found = referenced(session, parent)?;
-            session.lock_definition(found.oid, TableLock::ShareRowExclusive)?;
-            std::sync::Arc::new(session.definition(found.oid)?)
-        }
-    };
+    let referenced = referenced(session, table, parent)?;
     let own_positions = columns
         .iter()
         .map(|name| {
@@ -341,6 +332,44 @@ fn foreign_key(
     }
     table.foreign_keys.push(key);
     Ok(())
+}
+
+/// The table that a foreign key of `child` references, locked. A table may reference itself, also while it is being made.
+fn referenced(session: &mut Session, child: &Table, name: &QualifiedName) -> Result<Arc<Table>, SqlError> {
+    let named_child = |session: &Session| {
+        let catalog = &session.environment.catalog;
+        // A table that is being made is not in the catalog yet; its schema is passed by where a schema before it in the
+        // search path has the name.
+        let schema = catalog.schema_name(child.schema);
+        let path = &session.environment.table.search_path;
+        let is_sought = match &name.schema {
+            Some(sought) => sought == schema,
+            None => path.iter().any(|sought| sought == schema),
+        };
+        let before = path.iter().take_while(|sought| *sought != schema);
+        name.name == child.name
+            && is_sought
+            && (name.schema.is_some()
+                || before
+                    .into_iter()
+                    .all(|schema| catalog.relation(path, Some(schema), &name.name).is_none()))
+    };
+    let lock = TableLock::ShareRowExclusive;
+    let found = session.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
+        _ if named_child(session) => Ok(Some((child.oid, None))),
+        Some(Relation::Table(table)) if !table.is_virtual() => Ok(Some((table.oid, Some(table)))),
+        Some(_) => {
+            let message = format!("referenced relation \"{}\" is not a table", name.name);
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+        None => Ok(None),
+    })?;
+    session.environment.txn.statement_start().map_err(exec::from_txn)?;
+    match found {
+        Some(Some(table)) => Ok(table),
+        Some(None) => Ok(Arc::new(child.clone())),
+        None => Err(session.missing(name)),
+    }
 }
 
 fn has_unique_key(table: &Table, columns: &[u32]) -> bool {

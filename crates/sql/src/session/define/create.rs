@@ -6,10 +6,10 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{constraint, default_name, distinct, exists, missing, owner, sequence};
+use super::{constraint, default_name, distinct, exists, owner, sequence};
 use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
 use crate::catalog::{
-    Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Relation, Schema, Table, TreeAddress,
+    Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress,
 };
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
@@ -101,7 +101,6 @@ pub(in super::super) fn table_as(
             sequence: None,
         })
         .collect();
-    session.lock_tables(query)?;
     session.begin_statement(query)?;
     let Some(table) = make_table(session, &create, client)? else {
         client.complete("CREATE TABLE AS");
@@ -240,7 +239,7 @@ pub(super) fn index(
     // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same definition, the second would
     // put it back without the first one's.
     let Some(found) = session.locked_table(&create.table, TableLock::ShareRowExclusive)? else {
-        return Err(missing(&create.table));
+        return Err(session.missing(&create.table));
     };
     let mut table = session.definition(found.oid)?;
     let position = |name: &String| {
@@ -294,19 +293,4 @@ pub(super) fn index(
 /// 42703.
 pub(super) fn no_column(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
-}
-
-/// The table of a name a foreign key references.
-pub(super) fn referenced(
-    session: &Session,
-    name: &crate::plan::QualifiedName,
-) -> Result<Arc<Table>, SqlError> {
-    match session.find_relation(name) {
-        Some(Relation::Table(table)) if !table.is_virtual() => Ok(table),
-        Some(_) => {
-            let message = format!("referenced relation \"{}\" is not a table", name.name);
-            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
-        }
-        None => Err(missing(name)),
-    }
 }

@@ -7,7 +7,7 @@ use txn::{TableLock, Wait};
 use super::super::Session;
 use super::super::client::Client;
 use super::{alter, sequence, skipping};
-use crate::catalog::{Change, Column, ForeignKey, Relation, Sequence, Table};
+use crate::catalog::{Change, Column, ForeignKey, Sequence, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -76,7 +76,7 @@ pub(super) fn database(
     Ok("DROP DATABASE")
 }
 
-/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
+/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA. All names are resolved and locked before anything is dropped.
 pub(super) fn objects(
     session: &mut Session,
     kind: ObjectKind,
@@ -84,38 +84,94 @@ pub(super) fn objects(
     (if_exists, cascade): (bool, bool),
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    // What depends on one of them and goes with the statement too is no obstacle, whatever the order of the names.
-    let together: Vec<u32> = match kind {
-        ObjectKind::Table => names.iter().filter_map(|name| table_named(session, name)).collect(),
-        _ => Vec::new(),
+    let (word, missing, tag) = match kind {
+        ObjectKind::Table => ("table", SqlState::UNDEFINED_TABLE, "DROP TABLE"),
+        ObjectKind::Index => ("index", SqlState::UNDEFINED_OBJECT, "DROP INDEX"),
+        ObjectKind::Sequence => ("sequence", SqlState::UNDEFINED_TABLE, "DROP SEQUENCE"),
+        ObjectKind::View => ("view", SqlState::UNDEFINED_TABLE, "DROP VIEW"),
+        ObjectKind::Schema => ("schema", SqlState::INVALID_SCHEMA_NAME, "DROP SCHEMA"),
     };
+    let mut found = Vec::with_capacity(names.len());
     for name in names {
-        if !object(session, kind, name, cascade, &together)? {
-            let word = match kind {
-                ObjectKind::Table => "table",
-                ObjectKind::Index => "index",
-                ObjectKind::Sequence => "sequence",
-                ObjectKind::View => "view",
-                ObjectKind::Schema => "schema",
-            };
-            let message = format!("{word} \"{}\" does not exist", name.name);
-            if !if_exists {
-                let code = match kind {
-                    ObjectKind::Table | ObjectKind::Sequence | ObjectKind::View => SqlState::UNDEFINED_TABLE,
-                    ObjectKind::Index => SqlState::UNDEFINED_OBJECT,
-                    ObjectKind::Schema => SqlState::INVALID_SCHEMA_NAME,
-                };
-                return Err(SqlError::new(code, message));
+        match locked(session, kind, name)? {
+            Some(object) if found.contains(&object) => {}
+            Some(object) => found.push(object),
+            None => {
+                let message = format!("{word} \"{}\" does not exist", name.name);
+                if !if_exists {
+                    return Err(SqlError::new(missing, message));
+                }
+                skipping(session, client, format!("{message}, skipping"));
             }
-            skipping(session, client, format!("{message}, skipping"));
         }
     }
+    // What depends on one of them and goes with the statement too is no obstacle, whatever the order of the names.
+    let together: Vec<u32> = found
+        .iter()
+        .filter_map(|object| if let Object::Table(oid) = object { Some(*oid) } else { None })
+        .collect();
+    for object in found {
+        match object {
+            Object::Table(oid) => {
+                let table = session.definition(oid)?;
+                drop_table(session, &table, cascade, &together)?;
+            }
+            Object::Sequence(oid) => {
+                if let Some(sequence) = sequence::locked(session, oid)? {
+                    forget_defaults(session, &sequence, cascade)?;
+                    sequence::forget(session, &sequence)?;
+                }
+            }
+            Object::Index(table, index) => drop_index(session, table, index)?,
+            Object::Schema(oid) => schema(session, oid, cascade)?,
+        }
+    }
+    Ok(tag)
+}
+
+/// An object that is to be dropped.
+#[derive(PartialEq, Eq)]
+enum Object {
+    /// A table's OID.
+    Table(u32),
+    /// A sequence's OID.
+    Sequence(u32),
+    /// The OIDs of an index's table and of the index.
+    Index(u32, u32),
+    /// A schema's OID.
+    Schema(u32),
+}
+
+/// Resolves a name of DROP and locks the object; None when there is none.
+fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Result<Option<Object>, SqlError> {
+    let lock = TableLock::AccessExclusive;
     Ok(match kind {
-        ObjectKind::Table => "DROP TABLE",
-        ObjectKind::Index => "DROP INDEX",
-        ObjectKind::Sequence => "DROP SEQUENCE",
-        ObjectKind::View => "DROP VIEW",
-        ObjectKind::Schema => "DROP SCHEMA",
+        ObjectKind::Table => session.locked_table(name, lock)?.map(|table| Object::Table(table.oid)),
+        ObjectKind::Sequence => {
+            sequence::locked_named(session, name)?.map(|sequence| Object::Sequence(sequence.oid))
+        }
+        ObjectKind::Index => {
+            session.locked_index(name, lock)?.map(|(table, index)| Object::Index(table, index))
+        }
+        ObjectKind::View => match session.find_relation(name) {
+            Some(_) => {
+                let message = format!("\"{}\" is not a view", name.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            None => None,
+        },
+        ObjectKind::Schema => {
+            let name = &name.name;
+            if matches!(&name[..], "pg_catalog" | "pg_toast" | "information_schema") {
+                let message =
+                    format!("cannot drop schema {name} because it is required by the database system");
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+            }
+            session.lock_found(lock, Wait::Block, |session| {
+                let found = session.environment.catalog.schema(name);
+                Ok(found.map(|schema| (schema.oid, Object::Schema(schema.oid))))
+            })?
+        }
     })
 }
 
@@ -133,50 +189,6 @@ pub(super) fn check_concurrent(
     };
     let message = format!("DROP INDEX CONCURRENTLY does not support {refused}");
     Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-}
-
-/// The OID of the table of this name.
-fn table_named(session: &Session, name: &QualifiedName) -> Option<u32> {
-    match session.find_relation(name) {
-        Some(Relation::Table(table)) => Some(table.oid),
-        _ => None,
-    }
-}
-
-/// Drops one object; false when there is none of that name. The tables of `together` are dropped by the same statement.
-fn object(
-    session: &mut Session,
-    kind: ObjectKind,
-    name: &QualifiedName,
-    cascade: bool,
-    together: &[u32],
-) -> Result<bool, SqlError> {
-    session.refresh_catalog();
-    if kind == ObjectKind::Schema {
-        return schema(session, &name.name, cascade);
-    }
-    let wrong = |what: &str| {
-        let message = format!("\"{}\" is not {what}", name.name);
-        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-    };
-    match (session.find_relation(name), kind) {
-        (None, _) => Ok(false),
-        (Some(Relation::Table(_)), ObjectKind::Table) => {
-            match session.locked_table(name, TableLock::AccessExclusive)? {
-                Some(found) => drop_table(session, &found, cascade, together).map(|()| true),
-                None => Ok(false),
-            }
-        }
-        (Some(Relation::Sequence(found)), ObjectKind::Sequence) => {
-            forget_defaults(session, &found, cascade)?;
-            sequence::forget(session, &found)
-        }
-        (Some(Relation::Index(table, index)), ObjectKind::Index) => drop_index(session, table.oid, index),
-        (Some(_), ObjectKind::Table) => Err(wrong("a table")),
-        (Some(_), ObjectKind::Sequence) => Err(wrong("a sequence")),
-        (Some(_), ObjectKind::Index) => Err(wrong("an index")),
-        (Some(_), _) => Err(wrong("a view")),
-    }
 }
 
 /// Takes a sequence out of the defaults that read it; an error without `cascade` when there are any.
@@ -222,22 +234,19 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
     Ok(())
 }
 
-/// Drops an index; false when somebody else has, or its table.
-fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<bool, SqlError> {
-    session.lock_definition(table, TableLock::AccessExclusive)?;
-    let Some(table) = session.environment.catalog.table(table) else { return Ok(false) };
-    let mut table = Table::clone(table);
+/// Drops an index of a locked table.
+fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlError> {
+    let mut table = session.definition(table)?;
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.oid == index) {
         return Err(needed(&key.name, &table.name));
     }
-    let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(false) };
+    let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(()) };
     if table.indexes[at].constraint != 0 {
         return Err(needed(&table.indexes[at].name, &table.name));
     }
     let index = table.indexes.remove(at);
     session.discard_tree(index.tree)?;
-    session.define(Change::PutTable(Arc::new(table)))?;
-    Ok(true)
+    session.define(Change::PutTable(Arc::new(table)))
 }
 
 fn needed(name: &str, table: &str) -> SqlError {
@@ -305,21 +314,10 @@ pub(super) fn forget_references(
     Ok(())
 }
 
-/// Drops a schema. Once it is locked nothing is put into it, and what others have put there is committed; what is in it
-/// may still be moved elsewhere, until it is locked too.
-fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlError> {
-    if matches!(name, "pg_catalog" | "pg_toast" | "information_schema") {
-        let message = format!("cannot drop schema {name} because it is required by the database system");
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
-    }
-    let named = |session: &Session| session.environment.catalog.schema(name).map(|schema| schema.oid);
-    let schema = loop {
-        let Some(schema) = named(session) else { return Ok(false) };
-        session.lock_definition(schema, TableLock::AccessExclusive)?;
-        if named(session) == Some(schema) {
-            break schema;
-        }
-    };
+/// Drops a locked schema. Nothing is put into it any more, and what others have put there is committed; what is in it may
+/// still be moved elsewhere, until it is locked too.
+fn schema(session: &mut Session, schema: u32, cascade: bool) -> Result<(), SqlError> {
+    let name = session.environment.catalog.schema_name(schema).to_owned();
     let catalog = Arc::clone(&session.environment.catalog);
     let tables: Vec<u32> = catalog.tables().filter(|t| t.schema == schema).map(|t| t.oid).collect();
     let sequences = |session: &Session| -> Vec<_> {
@@ -342,22 +340,27 @@ fn schema(session: &mut Session, name: &str, cascade: bool) -> Result<bool, SqlE
             sequence::forget(session, &left)?;
         }
     }
-    session.define(Change::DropSchema(schema))?;
-    Ok(true)
+    session.define(Change::DropSchema(schema))
 }
 
 /// TRUNCATE: the tables get new, empty trees.
 pub(super) fn truncate(
     session: &mut Session,
-    tables: &[u32],
+    names: &[QualifiedName],
     restart_identity: bool,
     cascade: bool,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    let mut all = tables.to_vec();
+    let mut all: Vec<u32> = Vec::with_capacity(names.len());
+    for name in names {
+        let table = session.locked_table(name, TableLock::AccessExclusive)?;
+        let oid = table.ok_or_else(|| session.missing(name))?.oid;
+        if !all.contains(&oid) {
+            all.push(oid);
+        }
+    }
     let mut at = 0;
     while at < all.len() {
-        session.lock_definition(all[at], TableLock::AccessExclusive)?;
         let catalog = Arc::clone(&session.environment.catalog);
         for reference in catalog.references(all[at]) {
             if all.contains(&reference.child) {
@@ -375,8 +378,15 @@ pub(super) fn truncate(
                     name(reference.child)
                 )));
             }
-            skipping(session, client, format!("truncate cascades to table \"{}\"", name(reference.child)));
-            all.push(reference.child);
+            session.lock_definition(reference.child, TableLock::AccessExclusive)?;
+            // It may have been dropped before it was locked, or its foreign key.
+            let now = Arc::clone(&session.environment.catalog);
+            if let Some(child) = now.table(reference.child)
+                && now.references(all[at]).iter().any(|now| now.child == child.oid)
+            {
+                skipping(session, client, format!("truncate cascades to table \"{}\"", child.name));
+                all.push(child.oid);
+            }
         }
         at += 1;
     }

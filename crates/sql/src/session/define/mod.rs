@@ -15,19 +15,17 @@ mod reindex;
 mod retype;
 mod sequence;
 
-use std::sync::Arc;
-
 use txn::{Direction, Range, TableLock, Wait};
 
 pub(super) use create::table_as;
 
 use super::Session;
 use super::client::{Client, Notice};
-use crate::catalog::{Relation, Table};
+use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
-use crate::plan::{Command, ObjectKind, QualifiedName};
+use crate::plan::{Command, ObjectKind};
 use crate::types::Datum;
 
 /// The OID of pg_database, which stands for the folder's list of databases.
@@ -122,15 +120,6 @@ fn name_of(command: &Command) -> &'static str {
     }
 }
 
-/// The error for a relation that isn't there.
-fn missing(name: &QualifiedName) -> SqlError {
-    let shown = match &name.schema {
-        Some(schema) => format!("{schema}.{}", name.name),
-        None => name.name.clone(),
-    };
-    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist"))
-}
-
 fn skipping(session: &Session, client: &mut dyn Client, message: String) {
     session.tell(client, &Notice::told(message));
 }
@@ -141,11 +130,6 @@ fn exists(session: &Session, client: &mut dyn Client, code: SqlState, message: &
 }
 
 impl Session {
-    fn find_relation(&self, name: &QualifiedName) -> Option<Relation> {
-        let path = &self.environment.table.search_path;
-        self.environment.catalog.relation(path, name.schema.as_deref(), &name.name)
-    }
-
     /// The schema of this name, or else the one new objects go to.
     fn target_schema(&self, name: Option<&str>) -> Result<u32, SqlError> {
         let catalog = &self.environment.catalog;
@@ -164,44 +148,13 @@ impl Session {
 
     /// The schema an object is put into: it stays until the transaction ends. Definitions are as of now.
     fn lock_schema(&mut self, name: Option<&str>) -> Result<u32, SqlError> {
-        loop {
-            self.refresh_catalog();
-            let schema = self.target_schema(name)?;
-            // Whoever drops it holds it alone.
-            self.lock_definition(schema, TableLock::AccessShare)?;
-            if self.target_schema(name)? == schema {
-                return Ok(schema);
-            }
-        }
-    }
-
-    /// Locks a table by name and gives its definition as of then; None when there is no such relation.
-    fn locked_table(
-        &mut self,
-        name: &QualifiedName,
-        lock: TableLock,
-    ) -> Result<Option<Arc<Table>>, SqlError> {
-        loop {
-            self.refresh_catalog();
-            let table = match self.find_relation(name) {
-                None => return Ok(None),
-                Some(Relation::Table(table)) if table.is_virtual() => {
-                    let message = format!("permission denied: \"{}\" is a system catalog", table.name);
-                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-                }
-                Some(Relation::Table(table)) => table,
-                Some(_) => {
-                    let message = format!("\"{}\" is not a table", name.name);
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-            };
-            self.lock_definition(table.oid, lock)?;
-            if let Some(Relation::Table(now)) = self.find_relation(name)
-                && now.oid == table.oid
-            {
-                return Ok(Some(now));
-            }
-        }
+        // Whoever drops it holds it alone.
+        let schema = self.lock_found(TableLock::AccessShare, Wait::Block, |session| {
+            let schema = session.target_schema(name)?;
+            Ok(Some((schema, schema)))
+        })?;
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        schema.ok_or_else(|| SqlError::internal("a schema without an error"))
     }
 
     /// Nobody else makes or drops a database until the transaction ends.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::{alter, missing};
+use super::alter;
 use crate::catalog::{Change, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::exec;
@@ -15,14 +15,11 @@ use crate::plan::Reindex;
 pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str, SqlError> {
     session.refresh_catalog();
     match what {
-        Reindex::Index(name) => match session.find_relation(name) {
-            Some(Relation::Index(table, index)) => rebuild(session, table.oid, Some(index))?,
-            Some(_) => {
-                let message = format!("\"{}\" is not an index", name.name);
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
-            None => return Err(missing(name)),
-        },
+        Reindex::Index(name) => {
+            let found = session.locked_index(name, TableLock::AccessExclusive)?;
+            let (table, index) = found.ok_or_else(|| session.missing(name))?;
+            rebuild(session, table, Some(index))?;
+        }
         Reindex::Table(name) => {
             // A relation of the catalog is computed and has no index that could be built anew.
             if let Some(Relation::Table(table)) = session.find_relation(name)
@@ -31,7 +28,7 @@ pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str,
                 return Ok("REINDEX");
             }
             let found = session.locked_table(name, TableLock::AccessExclusive)?;
-            rebuild(session, found.ok_or_else(|| missing(name))?.oid, None)?;
+            rebuild(session, found.ok_or_else(|| session.missing(name))?.oid, None)?;
         }
         Reindex::Schema(name) => {
             session.refuse_block("REINDEX SCHEMA")?;

@@ -6,7 +6,7 @@ use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{default_name, exists, missing, skipping};
+use super::{default_name, exists, skipping};
 use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -32,7 +32,8 @@ pub(super) fn create(
     if schema == crate::catalog::PG_CATALOG {
         return Err(super::create::not_in_the_catalog(&name.name));
     }
-    let sequence = defined(session, schema, name.name.clone(), options)?;
+    let mut sequence = defined(session, schema, name.name.clone(), options)?;
+    own_by(session, &mut sequence, options)?;
     session.define(Change::PutSequence(Arc::new(sequence)))?;
     Ok("CREATE SEQUENCE")
 }
@@ -53,8 +54,9 @@ pub(super) fn own(
     };
     let mut options = owned.options.clone();
     options.type_ = options.type_.or(Some(Type::new(table.columns[column].type_.oid)));
-    options.owned_by = Some(Some((table.oid, column as u32)));
-    let sequence = defined(session, table.schema, name, &options)?;
+    options.owned_by = None;
+    let mut sequence = defined(session, table.schema, name, &options)?;
+    sequence.owner = Some((table.oid, column as u32));
     table.columns[column].default = Some(format!("nextval('{}'::regclass)", sequence.oid));
     table.columns[column].not_null = true;
     session.define(Change::PutSequence(Arc::new(sequence)))
@@ -188,7 +190,38 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         sequence.cache = cache;
     }
     sequence.cycle = options.cycle.unwrap_or(sequence.cycle);
-    sequence.owner = options.owned_by.unwrap_or(sequence.owner);
+    Ok(())
+}
+
+/// OWNED BY: the column's table is locked until the transaction ends.
+fn own_by(session: &mut Session, sequence: &mut Sequence, options: &SequenceOptions) -> Result<(), SqlError> {
+    let Some(owner) = &options.owned_by else { return Ok(()) };
+    let Some((name, column)) = owner else {
+        sequence.owner = None;
+        return Ok(());
+    };
+    let wrong = |kind: &str| {
+        let message = format!("sequence cannot be owned by relation \"{}\"", name.name);
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_detail(format!("This operation is not supported for {kind}."))
+    };
+    let lock = TableLock::AccessShare;
+    let table = session.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
+        None => Ok(None),
+        Some(Relation::Table(table)) => Ok(Some((table.oid, table))),
+        Some(Relation::Index(..)) => Err(wrong("indexes")),
+        Some(Relation::Sequence(_)) => Err(wrong("sequences")),
+    })?;
+    let table = table.ok_or_else(|| session.missing(name))?;
+    if table.schema != sequence.schema {
+        let message = "sequence must be in same schema as table it is linked to";
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+    }
+    let at = table.column(column).ok_or_else(|| {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+    })?;
+    sequence.owner = Some((table.oid, at as u32));
     Ok(())
 }
 
@@ -199,25 +232,12 @@ pub(super) fn alter(
     options: &SequenceOptions,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    session.refresh_catalog();
-    let sequence = loop {
-        let found = match session.find_relation(name) {
-            Some(Relation::Sequence(found)) => found,
-            Some(_) => {
-                let message = format!("\"{}\" is not a sequence", name.name);
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
-            None if if_exists => {
-                skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
-                return Ok("ALTER SEQUENCE");
-            }
-            None => return Err(missing(name)),
-        };
-        if let Some(locked) = locked(session, found.oid)?
-            && (locked.schema, &locked.name) == (found.schema, &found.name)
-        {
-            break locked;
+    let Some(sequence) = locked_named(session, name)? else {
+        if if_exists {
+            skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
+            return Ok("ALTER SEQUENCE");
         }
+        return Err(session.missing(name));
     };
     change(session, sequence, options)?;
     Ok("ALTER SEQUENCE")
@@ -252,6 +272,7 @@ pub(super) fn change(
         }
         restart_at(session, &mut sequence, value);
     }
+    own_by(session, &mut sequence, options)?;
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
@@ -267,6 +288,24 @@ fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
 pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>, SqlError> {
     session.lock_definition(oid, TableLock::ShareRowExclusive)?;
     Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))
+}
+
+/// [`locked`] by name; None when the name stands for nothing.
+pub(super) fn locked_named(
+    session: &mut Session,
+    name: &QualifiedName,
+) -> Result<Option<Sequence>, SqlError> {
+    let lock = TableLock::ShareRowExclusive;
+    let found = session.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
+        None => Ok(None),
+        Some(Relation::Sequence(found)) => Ok(Some((found.oid, found))),
+        Some(_) => {
+            let message = format!("\"{}\" is not a sequence", name.name);
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    })?;
+    session.environment.txn.statement_start().map_err(from_txn)?;
+    Ok(found.map(|found| Sequence::clone(&found)))
 }
 
 /// Starts a sequence again.

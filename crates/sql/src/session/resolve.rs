@@ -1,0 +1,279 @@
+//! Names of relations, resolved under locks as PostgreSQL does.
+//!
+//! A name is looked up and what it stands for is locked. The wait for the lock may have ended with a commit that gave the
+//! name to something else, so the name is looked up again: if it stands for another object now, the lock on the first one
+//! is given up, unless the transaction held it before, and the other object is locked.
+//!
+//! A command that names relations does this name by name ([`Session::lock_found`]). A query is planned first; its plan lists
+//! the tables that it was bound to. They are locked in the order of the text ([`Session::lock_tables`]), and the query is
+//! planned again when a definition has changed meanwhile. A query that the binder refuses has its tables locked before the
+//! client hears of it ([`Session::lock_resolved`]).
+
+use std::sync::Arc;
+
+use txn::{TableGrant, TableLock, Wait};
+
+use super::Session;
+use crate::catalog::{Relation, Table};
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
+use crate::plan::{Body, Command, QualifiedName, Statement};
+
+/// The locks that a statement has taken for plans of its own that turned out stale.
+#[derive(Default)]
+pub(super) struct TakenLocks(Vec<(u32, TableLock)>);
+
+impl TakenLocks {
+    /// Gives up those locks that are not `wanted` by the statement's newest plan.
+    #[cold]
+    fn keep(&mut self, session: &Session, wanted: &[(u32, TableLock)]) {
+        self.0.retain(|taken| {
+            let kept = wanted.contains(taken);
+            if !kept {
+                session.environment.txn.unlock_table(taken.0, taken.1);
+            }
+            kept
+        });
+    }
+}
+
+impl Session {
+    /// What a name stands for now, if anything.
+    pub(super) fn find_relation(&self, name: &QualifiedName) -> Option<Relation> {
+        let path = &self.environment.table.search_path;
+        self.environment.catalog.relation(path, name.schema.as_deref(), &name.name)
+    }
+
+    /// The error for a name that stands for nothing.
+    pub(super) fn missing(&self, name: &QualifiedName) -> SqlError {
+        if let Some(schema) = &name.schema
+            && self.environment.catalog.schema(schema).is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
+        }
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", name.shown()))
+    }
+
+    /// Finds something by a name, with the OID that stands for it in locks, and locks it until the transaction ends.
+    /// Definitions are as of then. None when the name stands for nothing.
+    ///
+    /// # Errors
+    /// Those of `find` and of the wait.
+    pub(super) fn lock_found<T>(
+        &mut self,
+        lock: TableLock,
+        wait: Wait,
+        find: impl Fn(&Session) -> Result<Option<(u32, T)>, SqlError>,
+    ) -> Result<Option<T>, SqlError> {
+        self.lock_found_as(wait, |session| Ok(find(session)?.map(|(oid, value)| ((oid, lock), value))))
+    }
+
+    /// [`Session::lock_found`] in the mode that `find` gives beside the OID.
+    fn lock_found_as<T>(
+        &mut self,
+        wait: Wait,
+        find: impl Fn(&Session) -> Result<Option<((u32, TableLock), T)>, SqlError>,
+    ) -> Result<Option<T>, SqlError> {
+        self.refresh_catalog();
+        let mut found = find(self)?;
+        while let Some(((oid, lock), _)) = found {
+            let grant = self.environment.txn.grant_table(oid, lock, wait).map_err(from_txn)?;
+            self.refresh_catalog();
+            found = match find(self)? {
+                Some((now, value)) if now == (oid, lock) => return Ok(Some(value)),
+                other => other,
+            };
+            if grant == TableGrant::New {
+                self.environment.txn.unlock_table(oid, lock);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Locks a table by name and gives its definition as of then; None when there is no such relation.
+    pub(super) fn locked_table(
+        &mut self,
+        name: &QualifiedName,
+        lock: TableLock,
+    ) -> Result<Option<Arc<Table>>, SqlError> {
+        let table = self.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
+            None => Ok(None),
+            Some(Relation::Table(table)) => Ok(Some((refuse_catalog(&table)?, table))),
+            Some(_) => {
+                let message = format!("\"{}\" is not a table", name.name);
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+        })?;
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        Ok(table)
+    }
+
+    /// Locks a relation of any kind by name, for ALTER; a table in the mode `lock`, an index by its table.
+    pub(super) fn locked_relation(
+        &mut self,
+        name: &QualifiedName,
+        lock: TableLock,
+    ) -> Result<Option<Relation>, SqlError> {
+        let found = self.lock_found_as(Wait::Block, |session| {
+            let Some(found) = session.find_relation(name) else { return Ok(None) };
+            let lock = match &found {
+                Relation::Table(table) => (refuse_catalog(table)?, lock),
+                Relation::Sequence(sequence) => (sequence.oid, TableLock::ShareRowExclusive),
+                Relation::Index(table, _) => (table.oid, TableLock::AccessExclusive),
+            };
+            Ok(Some((lock, found)))
+        })?;
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        Ok(found)
+    }
+
+    /// Locks the table of an index by the index's name: the table's OID and the index's. None when there is no such relation.
+    pub(super) fn locked_index(
+        &mut self,
+        name: &QualifiedName,
+        lock: TableLock,
+    ) -> Result<Option<(u32, u32)>, SqlError> {
+        let found = self.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
+            None => Ok(None),
+            Some(Relation::Index(table, index)) => Ok(Some((table.oid, (table.oid, index)))),
+            Some(_) => {
+                let message = format!("\"{}\" is not an index", name.name);
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+        })?;
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        Ok(found)
+    }
+
+    /// LOCK TABLE.
+    pub(super) fn lock_named(
+        &mut self,
+        names: &[QualifiedName],
+        lock: TableLock,
+        nowait: bool,
+    ) -> Result<(), SqlError> {
+        let wait = if nowait { Wait::NoWait } else { Wait::Block };
+        for name in names {
+            let kind = |kind: &str| {
+                let message = format!("cannot lock relation \"{}\"", name.name);
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                    .with_detail(format!("This operation is not supported for {kind}."))
+            };
+            let locked = self.lock_found(lock, wait, |session| match session.find_relation(name) {
+                None => Ok(None),
+                Some(Relation::Table(table)) => Ok(Some((table.oid, ()))),
+                Some(Relation::Sequence(_)) => Err(kind("sequences")),
+                Some(Relation::Index(..)) => Err(kind("indexes")),
+            });
+            match locked {
+                Ok(Some(())) => {}
+                Ok(None) => return Err(self.missing(name)),
+                Err(error) if nowait && error.code == SqlState::LOCK_NOT_AVAILABLE => {
+                    let message = format!("could not obtain lock on relation \"{}\"", name.shown());
+                    return Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Session::lock_tables`] for a statement that has been bound to tables.
+    pub(super) fn lock_tables_of(
+        &mut self,
+        statement: &Statement,
+        taken: &mut TakenLocks,
+    ) -> Result<bool, SqlError> {
+        match &statement.body {
+            Body::Query { .. } => self.lock_tables(statement, taken),
+            Body::Command(_) if statement.locks.is_empty() && taken.0.is_empty() => Ok(true),
+            // A definition is refused in a read-only transaction before it waits.
+            Body::Command(command)
+                if self.environment.characteristics.read_only
+                    && matches!(**command, Command::AlterTable { .. } | Command::CreateIndex(_)) =>
+            {
+                Ok(true)
+            }
+            Body::Command(_) => self.lock_tables(statement, taken),
+        }
+    }
+
+    /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale. The locks
+    /// that were taken for it then are in `taken`.
+    pub(super) fn lock_tables(
+        &mut self,
+        statement: &Statement,
+        taken: &mut TakenLocks,
+    ) -> Result<bool, SqlError> {
+        self.note_time();
+        if self.status() == b'I' {
+            self.ensure_transaction();
+        }
+        if !taken.0.is_empty() {
+            taken.keep(self, &statement.locks);
+        }
+        let before = self.block.has_definitions().then(|| Arc::clone(&self.environment.catalog));
+        // By place in the list. Of a statement of more than 64 tables the further ones stay locked when it is planned again.
+        let mut new = 0_u64;
+        let mut locks = statement.locks.iter().enumerate();
+        let mut next = locks.next();
+        loop {
+            if let Some((at, (table, lock))) = next {
+                let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
+                new |= u64::from(grant == TableGrant::New).checked_shl(at as u32).unwrap_or(0);
+                next = locks.next();
+            }
+            self.refresh_catalog();
+            let fits = match &before {
+                Some(before) => Arc::ptr_eq(before, &self.environment.catalog),
+                None => self.environment.catalog.generation == statement.generation,
+            };
+            if !fits {
+                let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
+                let locks = statement.locks.iter().enumerate();
+                taken.0.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));
+                return Ok(false);
+            }
+            if next.is_none() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Locks the tables that a refused statement's names stood for. Ok: definitions have changed meanwhile, and the statement
+    /// is to be compiled again.
+    ///
+    /// # Errors
+    /// The statement's own where its names still stand for these tables, and those of the waits.
+    #[cold]
+    pub(super) fn lock_resolved(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
+        if error.resolved.is_empty() || self.status() == b'E' || error.code.is_stop() {
+            return Err(error);
+        }
+        self.note_time();
+        self.ensure_transaction();
+        taken.keep(self, &error.resolved);
+        let before = Arc::clone(&self.environment.catalog);
+        for (table, lock) in &error.resolved {
+            let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
+            if grant == TableGrant::New {
+                taken.0.push((*table, *lock));
+            }
+            self.refresh_catalog();
+            if !Arc::ptr_eq(&before, &self.environment.catalog) {
+                return Ok(());
+            }
+        }
+        Err(error)
+    }
+}
+
+/// A table's OID; 42501 for a relation of the catalog.
+fn refuse_catalog(table: &Table) -> Result<u32, SqlError> {
+    if !table.is_virtual() {
+        return Ok(table.oid);
+    }
+    let message = format!("permission denied: \"{}\" is a system catalog", table.name);
+    Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+}
