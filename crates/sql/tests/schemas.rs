@@ -140,3 +140,26 @@ fn the_public_schema_can_be_dropped_and_made_again() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+/// Names of the system's schemas lead to its own relations only, so that an object of a user would be lost there.
+#[test]
+fn the_systems_schemas_take_no_objects() {
+    let folder = Folder::new("system-schemas");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, "CREATE TABLE t (a int PRIMARY KEY, b serial); CREATE SEQUENCE q; INSERT INTO t VALUES (1)");
+    for schema in ["pg_catalog", "information_schema"] {
+        fails(&mut s, &format!("ALTER TABLE t SET SCHEMA {schema}"), "0A000");
+        fails(&mut s, &format!("ALTER SEQUENCE q SET SCHEMA {schema}"), "0A000");
+    }
+    fails(&mut s, "CREATE TABLE information_schema.x (a int)", "0A000");
+    fails(&mut s, "CREATE TABLE information_schema.x AS SELECT 1", "0A000");
+    fails(&mut s, "CREATE SEQUENCE information_schema.x", "0A000");
+    fails(&mut s, "CREATE TABLE pg_catalog.x (a int)", "42501");
+    fails(&mut s, "CREATE SEQUENCE pg_catalog.x", "42501");
+    run(&mut s, "SET search_path = information_schema, public");
+    fails(&mut s, "CREATE TABLE x (a int)", "0A000");
+    assert_eq!(rows(&mut s, "SELECT a FROM t"), ["1"]);
+    drop(s);
+    database.shutdown().expect("closes");
+}

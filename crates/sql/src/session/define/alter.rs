@@ -9,7 +9,7 @@ use super::super::client::Client;
 use super::create::{self, no_column};
 use super::{constraint, exists, identity, owner, quoted, retype, sequence, skipping};
 use crate::catalog::system_columns;
-use crate::catalog::{Change, Relation, Sequence, Table, TreeAddress};
+use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
 use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
@@ -407,6 +407,9 @@ fn set_schema(session: &mut Session, table: &mut Table, name: &str) -> Result<()
 
 /// Changes the schema of a relation, when nothing there has its name.
 fn move_to(session: &Session, (schema, new): (&mut u32, u32), name: &str) -> Result<(), SqlError> {
+    if new == PG_CATALOG {
+        return Err(SqlError::unsupported("an object of users in schema \"pg_catalog\""));
+    }
     let catalog = &session.environment.catalog;
     if *schema != new && catalog.relation_in(new, name).is_some() {
         let message =

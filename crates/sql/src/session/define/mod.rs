@@ -21,7 +21,7 @@ pub(super) use create::table_as;
 
 use super::Session;
 use super::client::{Client, Notice};
-use crate::catalog::Table;
+use crate::catalog::{INFORMATION_SCHEMA, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
@@ -154,7 +154,14 @@ impl Session {
             Ok(Some((schema, schema)))
         })?;
         self.environment.txn.statement_start().map_err(from_txn)?;
-        schema.ok_or_else(|| SqlError::internal("a schema without an error"))
+        match schema {
+            None => Err(SqlError::internal("a schema without an error")),
+            // Names of a schema of the system's lead to its own relations only.
+            Some(INFORMATION_SCHEMA) => {
+                Err(SqlError::unsupported("an object of users in schema \"information_schema\""))
+            }
+            Some(schema) => Ok(schema),
+        }
     }
 
     /// Nobody else makes or drops a database until the transaction ends.
