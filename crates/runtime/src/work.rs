@@ -14,9 +14,6 @@
 
 use std::cell::Cell;
 use std::str::Utf8Error;
-use std::sync::{PoisonError, TryLockError};
-
-use sync::{Mutex, MutexGuard};
 
 use crate::interrupt::{self, Interrupted, Reason};
 use crate::{account, fiber};
@@ -139,23 +136,6 @@ pub fn whole_within<R>(budget: usize, body: impl FnOnce() -> R) -> Option<R> {
     })
 }
 
-/// Takes a turn at something that only one thread at a time may use. Where the work has a budget it ends, used up, rather
-/// than wait.
-///
-/// # Errors
-/// [`Stopped::Budget`] when another thread uses it and the work has a budget.
-pub fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Stopped> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) if has_budget() => {
-            BUDGET.set(0);
-            Err(Stopped::Budget)
-        }
-        Err(TryLockError::WouldBlock) => Ok(mutex.lock().unwrap_or_else(PoisonError::into_inner)),
-    }
-}
-
 /// Bytes as text; gives way after each piece of a long one.
 ///
 /// # Errors
@@ -235,19 +215,6 @@ mod tests {
         });
         assert_eq!(spent, None);
         assert!((0..10_000).all(|_| tick(1000).is_ok()));
-    }
-
-    #[test]
-    fn a_taken_lock_ends_work_within_a_budget_and_lets_other_work_wait() {
-        let mutex = Mutex::new(1);
-        assert_eq!(whole_within(1 << 20, || lock(&mutex).map(|guard| *guard)), Some(Ok(1)));
-        std::thread::scope(|scope| {
-            let held = mutex.lock().unwrap();
-            assert_eq!(whole_within(1 << 20, || lock(&mutex).is_err()), None);
-            let other = scope.spawn(|| lock(&mutex).map(|guard| *guard));
-            drop(held);
-            assert_eq!(other.join().unwrap(), Ok(1));
-        });
     }
 
     #[test]

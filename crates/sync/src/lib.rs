@@ -30,7 +30,7 @@ pub use cursor::{BatchCursor, Claim, Position};
 pub use padded::{CachePadded, PerCore};
 pub use prefetch::prefetch;
 pub use spin::{SpinGuard, SpinLock};
-pub use std::sync::{Mutex, MutexGuard};
+pub use std::sync::Mutex;
 pub use version::{Version, VersionLatch};
 pub use wait::WaitQueue;
 pub use work::WorkQueue;

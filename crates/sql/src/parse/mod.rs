@@ -12,7 +12,6 @@ mod unicode;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use sync::Mutex;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
@@ -28,10 +27,6 @@ pub struct Parsed {
     /// Its part of the text, without the semicolon.
     pub range: Range<usize>,
 }
-
-/// The parser redirects the process's standard error while it runs, which two threads must not do at once. Only
-/// statements that miss every plan cache come here.
-static PARSER: Mutex<()> = Mutex::new(());
 
 /// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text: what names, lists,
 /// calls, casts and long literals took at most, when the peak of parsing 60,000 of them was measured. The parser is C code,
@@ -55,7 +50,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
     work::tick((tokens.words + tokens.others) * PARSING)?;
     // A text is at most 1 GiB long, so nothing overflows.
     memory::ask(tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE)?;
-    let tree = run(text)?.map_err(|message| describe(text, &message))?;
+    let tree = run(text).map_err(|message| describe(text, &message))?;
     let mut statements = Vec::with_capacity(tree.stmts.len());
     for raw in tree.stmts {
         let start = usize::try_from(raw.stmt_location).unwrap_or(0).min(text.len());
@@ -111,13 +106,11 @@ pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
     text.ok_or_else(|| SqlError::unsupported("storing this expression"))
 }
 
-/// The text's tree, or the parser's message.
-fn run(text: &str) -> Result<Result<pg_query::protobuf::ParseResult, String>, SqlError> {
-    let guard = runtime::work::lock(&PARSER).map_err(work::stopped)?;
+/// The text's tree, or the parser's message. The parser keeps its state by thread, so any number of threads parse at once.
+fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
     // The crate's own summary of the tree panics on a few unusual statements; they end as an error here.
     let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
-    drop(guard);
-    Ok(match result {
+    match result {
         Ok(Ok(parsed)) => Ok(parsed.protobuf),
         Ok(Err(pg_query::Error::Parse(message))) => Err(message),
         Ok(Err(pg_query::Error::Conversion(_))) => {
@@ -125,7 +118,7 @@ fn run(text: &str) -> Result<Result<pg_query::protobuf::ParseResult, String>, Sq
         }
         Ok(Err(other)) => Err(other.to_string()),
         Err(_) => Err("this statement is not supported".to_owned()),
-    })
+    }
 }
 
 /// Words of the parser's messages about what PostgreSQL does not do.
@@ -191,7 +184,7 @@ fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
     }
     if places.len() > 1 {
         let fails =
-            |place: usize| matches!(run(&text[..place + token.len()]), Ok(Err(error)) if error == message);
+            |place: usize| matches!(run(&text[..place + token.len()]), Err(error) if error == message);
         let first = places.partition_point(|&place| !fails(place));
         return places.get(first).or(places.last()).copied();
     }
