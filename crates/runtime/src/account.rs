@@ -20,6 +20,7 @@ mod watch;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
+use std::sync::Arc;
 
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -167,10 +168,10 @@ fn take(cells: &Cells) {
     let short = taken > limit();
     // SAFETY: an entered account outlives the time it is entered for.
     if let Some(account) = unsafe { cells.account.get().as_ref() } {
-        let held = account.held() + sum - cells.base.get();
         // Seen by the watch while the statement still runs.
-        account.set_held(held);
+        account.note_held(account.held() + sum - cells.base.get());
         cells.base.set(sum);
+        let held = account.held_in_all();
         if held > account.memory_limit() || short && is_large(held) {
             account.overdraw();
         }
@@ -222,6 +223,31 @@ pub(crate) fn leave() -> *const Interrupt {
         }
         entered
     })
+}
+
+/// The account that is entered.
+pub(crate) fn current() -> Option<Arc<Interrupt>> {
+    let account = CELLS.with(|cells| cells.account.get());
+    if account.is_null() {
+        return None;
+    }
+    // SAFETY: accounts are entered by pointers of `Arc::as_ptr` to owners that outlive the time they are entered for, so
+    // the count is at least one here, and the one added is the new owner's.
+    Some(unsafe {
+        Arc::increment_strong_count(account);
+        Arc::from_raw(account)
+    })
+}
+
+/// Notes what the account that is entered holds now, for those who look at it from outside.
+pub(crate) fn note() {
+    CELLS.with(|cells| {
+        // SAFETY: an entered account outlives the time it is entered for.
+        if let Some(account) = unsafe { cells.account.get().as_ref() } {
+            account.note_held(account.held() + cells.sum.get() - cells.base.get());
+            cells.base.set(cells.sum.get());
+        }
+    });
 }
 
 /// Bytes the session that runs holds; 0 where none does.
@@ -290,7 +316,7 @@ fn room() -> Option<Room> {
     CELLS.with(|cells| {
         // SAFETY: an entered account outlives the time it is entered for.
         let account = unsafe { cells.account.get().as_ref() }?;
-        let held = account.held() + cells.sum.get() - cells.base.get();
+        let held = account.held_in_all() + cells.sum.get() - cells.base.get();
         // Relaxed: a sum, which orders nothing.
         let whole = limit().saturating_sub(TAKEN.load(Ordering::Relaxed));
         Some(Room { held, own: account.memory_limit().saturating_sub(held), whole })

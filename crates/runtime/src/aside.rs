@@ -8,19 +8,21 @@
 //! 2. The threads are few, are not pinned, and have a lower priority than the cores, so that abandoned calls take little
 //!    from them. A call that finds all threads taken waits for one.
 //! 3. A call has an [`Interrupt`] of its own. It is the account of the call's memory, whose limit is what the session may
-//!    still have, and what the call is abandoned by. What the call leaves allocated is its session's from then on.
+//!    still have, and what the call is abandoned by. While the call runs, its memory counts as its session's for those who
+//!    look at all sessions ([`Interrupt::held_in_all`]). What the call leaves allocated is its session's from then on. An
+//!    abandoned call drops all it has within its own account, so that its session is charged for nothing in the end.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
-use sync::atomic::{AtomicBool, Ordering};
+use sync::atomic::{AtomicU8, Ordering};
 use sync::{SpinLock, WorkQueue};
 
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::work::{self, Stopped};
-use crate::{account, fiber, os};
+use crate::{account, fiber, os, worker};
 
 /// Most calls that run at a time.
 const THREADS_MAX: usize = 16;
@@ -40,10 +42,18 @@ pub(crate) struct Threads {
 struct Call<R> {
     /// Raised when the fiber no longer waits, or when the call takes too much memory.
     interrupt: Arc<Interrupt>,
-    done: AtomicBool,
+    /// [`RUNNING_CALL`] until one of the two sides changes it, once.
+    state: AtomicU8,
     result: SpinLock<Option<std::thread::Result<R>>>,
     waker: Waker,
 }
+
+/// The fiber waits, and the call has not ended.
+const RUNNING_CALL: u8 = 0;
+/// The result is there.
+const DONE: u8 = 1;
+/// The fiber has gone: the thread drops everything.
+const ABANDONED: u8 = 2;
 
 thread_local! {
     /// The interrupt of the call that this thread runs.
@@ -102,58 +112,117 @@ impl Threads {
 /// right here, but not within a budget, where it ends with [`Stopped::Budget`]; so it does where no thread can be started.
 /// A panic of `body` goes on in the caller.
 pub fn run<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> Result<R, Stopped> {
+    run_given(0, body)
+}
+
+/// As [`run`], for a body that owns so many bytes which the running session has allocated: from now on they are the
+/// call's.
+pub fn run_given<R: Send + 'static>(
+    bytes: usize,
+    body: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, Stopped> {
     if work::has_budget() {
         return Err(Stopped::Budget);
     }
     let Some((worker, _)) = fiber::current().filter(|(_, fiber)| fiber.may_suspend()) else {
         return Ok(body());
     };
-    let interrupt = Interrupt::new();
-    interrupt.set_memory_limit(account::left_to_session());
+    let given = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let interrupt = Interrupt::beside(account::current());
+    interrupt.set_memory_limit(account::left_to_session().saturating_add(given));
+    account::take_over(-given);
+    interrupt.note_held(given);
     let call = Arc::new(Call {
         interrupt,
-        done: AtomicBool::new(false),
+        state: AtomicU8::new(RUNNING_CALL),
         result: SpinLock::new(None),
         waker: sync::park::current(),
     });
     let theirs = Arc::clone(&call);
     if !worker.shared.aside.push(Box::new(move || theirs.run(body))) {
         // The queue keeps the work for a thread that may be had later; nobody waits for it then.
-        call.interrupt.raise(Reason::Cancel);
+        call.abandon(Reason::Cancel);
         return Err(Stopped::Budget);
     }
     // Acquire: the result and the memory it takes are seen.
-    while !call.done.load(Ordering::Acquire) {
+    while call.state.load(Ordering::Acquire) == RUNNING_CALL {
         if let Err(interrupted) = interrupt::park() {
-            call.interrupt.raise(interrupted.0);
+            call.abandon(interrupted.0);
             return Err(Stopped::Interrupted(interrupted));
         }
     }
-    account::take_over(call.interrupt.held());
-    let result = call.result.lock().take().expect("a call that is done has its result");
+    let result = call.take_result();
     // A call past its limit may have left a value unfinished.
     if let Some(reason) = call.interrupt.take() {
         return Err(Stopped::Interrupted(Interrupted(reason)));
     }
-    result.map_err(|panic| resume_unwind(panic))
+    result.expect("a call that is done has its result").map_err(|panic| resume_unwind(panic))
+}
+
+/// Drops a value beside the core: dropping some hundred thousand pieces has no safe point. Its `bytes` are the running
+/// session's until then. On a thread that is no worker it is dropped here.
+pub fn discard(bytes: usize, value: impl Send + 'static) {
+    let Some(worker) = worker::current() else { return drop(value) };
+    let given = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let interrupt = Interrupt::beside(account::current());
+    account::take_over(-given);
+    interrupt.note_held(given);
+    let work = move || {
+        drop(value);
+        interrupt.note_held(0);
+        account::rest();
+    };
+    // Where no thread can be started now, the value waits for one that can be had later.
+    worker.shared.aside.push(Box::new(work));
 }
 
 impl<R: Send + 'static> Call<R> {
+    /// The fiber's side: it waits no longer.
+    fn abandon(&self, reason: Reason) {
+        self.interrupt.raise(reason);
+        // Acquire: a call that was done meanwhile leaves its result to the fiber, which sees it.
+        if let Err(DONE) =
+            self.state.compare_exchange(RUNNING_CALL, ABANDONED, Ordering::Acquire, Ordering::Acquire)
+        {
+            drop(self.take_result());
+        }
+    }
+
+    /// The fiber's side, once the call is done: its result, whose memory is the session's from now on.
+    fn take_result(&self) -> Option<std::thread::Result<R>> {
+        account::take_over(self.interrupt.held());
+        self.interrupt.note_held(0);
+        self.result.lock().take()
+    }
+
     /// The thread's side.
     fn run(self: Arc<Self>, body: impl FnOnce() -> R) {
-        if self.interrupt.is_pending() {
-            return;
-        }
         RUNNING.set(Some(Arc::clone(&self.interrupt)));
         account::enter(Arc::as_ptr(&self.interrupt));
-        let result = catch_unwind(AssertUnwindSafe(body));
+        if self.interrupt.is_pending() {
+            drop(body);
+        } else {
+            let result = catch_unwind(AssertUnwindSafe(body));
+            *self.result.lock() = Some(result);
+        }
+        account::note();
         account::leave();
+        // Release: the result and what is noted are seen with it.
+        let done =
+            self.state.compare_exchange(RUNNING_CALL, DONE, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !done {
+            account::enter(Arc::as_ptr(&self.interrupt));
+            let result = self.result.lock().take();
+            drop(result);
+            account::note();
+            account::leave();
+            self.interrupt.note_held(0);
+        }
         account::rest();
         RUNNING.set(None);
-        *self.result.lock() = Some(result);
-        // Release: the result is seen with it.
-        self.done.store(true, Ordering::Release);
-        self.waker.wake_by_ref();
+        if done {
+            self.waker.wake_by_ref();
+        }
     }
 }
 

@@ -90,10 +90,15 @@ pub struct Interrupt {
     awaited: AtomicU8,
     /// Wakes the session when no fiber serves it.
     session: OnceLock<WakeHandle>,
-    /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own core.
+    /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own core, or by the thread
+    /// of the call.
     held: AtomicI64,
     /// Bytes it may hold.
     memory_limit: AtomicI64,
+    /// Bytes that calls beside the cores hold for the session: see [`crate::aside`].
+    beside: AtomicI64,
+    /// The session's interrupt, where this one is such a call's.
+    session_of_call: Option<Arc<Interrupt>>,
 }
 
 impl Default for Interrupt {
@@ -105,6 +110,8 @@ impl Default for Interrupt {
             session: OnceLock::new(),
             held: AtomicI64::new(0),
             memory_limit: AtomicI64::new(i64::MAX),
+            beside: AtomicI64::new(0),
+            session_of_call: None,
         }
     }
 }
@@ -113,6 +120,11 @@ impl Interrupt {
     /// Nothing pending.
     pub fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// The interrupt of a call beside the cores, made for a session.
+    pub(crate) fn beside(session: Option<Arc<Interrupt>>) -> Arc<Self> {
+        Arc::new(Interrupt { session_of_call: session, ..Interrupt::default() })
     }
 
     /// The core its session is served on.
@@ -193,6 +205,21 @@ impl Interrupt {
     #[inline]
     pub(crate) fn set_held(&self, bytes: i64) {
         self.held.store(bytes, Ordering::Relaxed); // Relaxed: as above
+    }
+
+    /// [`Interrupt::held`] with what calls beside the cores hold for the session.
+    pub fn held_in_all(&self) -> i64 {
+        // Relaxed: a sum, which orders nothing.
+        self.held().saturating_add(self.beside.load(Ordering::Relaxed))
+    }
+
+    /// Sets what is held and counts the difference for the session, where this is a call's interrupt.
+    pub(crate) fn note_held(&self, bytes: i64) {
+        let before = self.held();
+        self.set_held(bytes);
+        if let Some(session) = &self.session_of_call {
+            session.beside.fetch_add(bytes - before, Ordering::Relaxed); // Relaxed: as above
+        }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::account::{self, Counting};
 use runtime::aside;
@@ -134,6 +134,66 @@ fn a_call_beside_the_core_takes_memory_of_its_session_within_the_sessions_limit(
         drop(kept);
         assert_about(account::held(), 0);
     });
+    runtime.shutdown();
+}
+
+#[test]
+fn an_abandoned_call_is_seen_while_it_runs_and_leaves_its_session_charged_for_nothing() {
+    let runtime = start();
+    let own = Interrupt::new();
+    let seen = Arc::clone(&own);
+    as_session(&runtime, &own, move || {
+        let given = vec![1_u8; 8 << 20];
+        let raised = Arc::clone(&seen);
+        let (ended, wait) = std::sync::mpsc::channel();
+        let stopped = aside::run_given(given.len(), move || {
+            let made = vec![1_u8; 4 << 20];
+            let held = raised.held_in_all();
+            raised.raise(Reason::Cancel);
+            while work::tick(1000).is_ok() {}
+            ended.send(held).unwrap();
+            (given, made)
+        });
+        assert_eq!(stopped.map(drop), Err(Stopped::Interrupted(Interrupted(Reason::Cancel))));
+        assert_about(account::held(), 0);
+        assert_about(wait.recv().unwrap(), 12);
+    });
+    until_nothing_is_held(&own);
+    runtime.shutdown();
+}
+
+/// Waits until what ran beside the core for a session has given its memory back.
+#[track_caller]
+fn until_nothing_is_held(own: &Interrupt) {
+    let begun = Instant::now();
+    while own.held_in_all() > 2 * MIB {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", own.held_in_all());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_about(own.held_in_all(), 0);
+}
+
+/// Tells the name of the thread that drops it.
+struct Told(std::sync::mpsc::Sender<Option<String>>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.send(std::thread::current().name().map(str::to_owned)).unwrap();
+    }
+}
+
+#[test]
+fn a_discarded_value_is_dropped_beside_the_core_and_is_its_sessions_until_then() {
+    let runtime = start();
+    let own = Interrupt::new();
+    let (told, hear) = std::sync::mpsc::channel();
+    as_session(&runtime, &own, || {
+        let kept = vec![1_u8; 8 << 20];
+        aside::discard(kept.len(), (kept, Told(told)));
+        assert_about(account::held(), 0);
+    });
+    assert_eq!(hear.recv().unwrap().as_deref(), Some("aside"));
+    until_nothing_is_held(&own);
     runtime.shutdown();
 }
 

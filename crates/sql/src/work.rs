@@ -10,7 +10,7 @@ use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
 use hashbrown::DefaultHashBuilder;
 use runtime::work::{self, STRIDE, Stopped};
-use runtime::{fiber, interrupt};
+use runtime::{account, fiber, interrupt};
 
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_interrupt;
@@ -39,8 +39,9 @@ where
     match work::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
         Some(done) => done,
         None => {
-            let call = beside()?;
-            runtime::aside::run(move || fiber::on_worker_stack(call)).map_err(stopped)?
+            let (call, bytes) = account::measure(beside);
+            let call = call?;
+            runtime::aside::run_given(bytes, move || fiber::on_worker_stack(call)).map_err(stopped)?
         }
     }
 }
@@ -272,7 +273,7 @@ pub(crate) fn aside<R: Send + 'static>(
     read: impl FnOnce(&str) -> Result<R> + Send + 'static,
 ) -> Result<R> {
     let text = owned_text(text)?;
-    runtime::aside::run(move || read(&text)).map_err(stopped)?
+    runtime::aside::run_given(text.len(), move || read(&text)).map_err(stopped)?
 }
 
 /// An owned copy of bytes.

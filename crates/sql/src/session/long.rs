@@ -13,7 +13,7 @@ pub(super) const LONG_TEXT: usize = 256 << 10;
 /// Reads a long text beside the core; whether it is one statement with a template.
 pub(super) fn read_beside(read: &mut Normalized, text: &str) -> Result<bool, SqlError> {
     let (mut beside, text) = (std::mem::take(read), work::owned_text(text)?);
-    let done = runtime::aside::run(move || {
+    let done = runtime::aside::run_given(text.len(), move || {
         let one = beside.read(&text) && !beside.several;
         (beside, one)
     });
@@ -28,12 +28,13 @@ pub(super) fn shared(text: &str) -> Result<Arc<str>, SqlError> {
         return Ok(text.into());
     }
     let text = work::owned_text(text)?;
-    runtime::aside::run(move || text.into()).map_err(work::stopped)
+    runtime::aside::run_given(text.len(), move || text.into()).map_err(work::stopped)
 }
 
 /// [`Literal::value`] of a long literal, found beside the core.
 pub(super) fn long_value(literal: &Literal, whole: &str) -> Result<Option<String>, SqlError> {
     let text = work::owned_text(literal.text(whole))?;
     let alone = Literal { start: 0, end: literal.end - literal.start, ..*literal };
-    runtime::aside::run(move || alone.value(&text).map(Cow::into_owned)).map_err(work::stopped)
+    runtime::aside::run_given(text.len(), move || alone.value(&text).map(Cow::into_owned))
+        .map_err(work::stopped)
 }

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use runtime::{account, work};
+use runtime::{account, aside, work};
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::normalize::{Normalized, Template};
@@ -58,6 +58,17 @@ impl Planned {
         self.compiled.as_ref().map(|compiled| compiled.statement.generation)
     }
 }
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        if self.bytes > LONG_TO_DROP {
+            aside::discard(self.bytes, self.compiled.take());
+        }
+    }
+}
+
+/// A plan of more bytes is dropped beside the core: each node has memory of its own.
+const LONG_TO_DROP: usize = 1 << 20;
 
 /// Plans by text, of both kinds.
 #[derive(Default)]

@@ -204,9 +204,7 @@ fn parse_numeric(text: &str) -> Result<Numeric, SqlError> {
     if text.len() <= LONG {
         return Numeric::parse(text);
     }
-    let mut owned = String::new();
-    crate::work::push(&mut owned, text)?;
-    runtime::aside::run(move || Numeric::parse(&owned)).map_err(crate::work::stopped)?
+    crate::work::aside(text, Numeric::parse)
 }
 
 /// `name` holds 63 bytes.

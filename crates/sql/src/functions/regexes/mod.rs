@@ -93,7 +93,8 @@ fn weight(pattern: &str) -> Result<usize> {
 /// Calls a function of a text and a pattern: on the core where both are short, otherwise on copies beside it, where the
 /// fiber waits interruptibly. `code` does not look at its session.
 pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
-    let (length, weight) = (text(a[0])?.len(), weight(text(a[1])?)?);
+    let (length, pattern) = (text(a[0])?.len(), text(a[1])?.len());
+    let weight = weight(text(a[1])?)?;
     if length <= SHORT_TEXT && weight <= SHORT_PATTERN && length.saturating_mul(weight) <= SHORT_SEARCH {
         return code(cx, a);
     }
@@ -108,7 +109,7 @@ pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Co
             other => other.to_value()?,
         });
     }
-    let found = runtime::aside::run(move || {
+    let found = runtime::aside::run_given(length + pattern, move || {
         let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
         let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
