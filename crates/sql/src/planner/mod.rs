@@ -24,6 +24,7 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -62,13 +63,24 @@ pub struct Request<'a> {
     /// The text's literals as normalised; those the plan can do without become parameters after the declared ones.
     /// Empty for none (EXPLAIN, PREPARE, several statements in one text).
     pub literals: &'a [Literal],
+    /// Where a text of several statements keeps its copy for those that are compiled beside the core.
+    pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
 }
 
 impl<'a> Request<'a> {
     /// A whole text without lifted literals.
     #[must_use]
     pub fn plain(text: &'a str) -> Request<'a> {
-        Request { text, start: 0, end: text.len(), parameters: &[], literals: &[] }
+        Request { text, start: 0, end: text.len(), parameters: &[], literals: &[], copy: None }
+    }
+
+    /// The text for a thread beside the core, which needs all of it: for positions, and for what is kept with the text.
+    fn copied(&self) -> Result<Arc<Box<str>>, SqlError> {
+        if let Some(copy) = self.copy.and_then(OnceCell::get) {
+            return Ok(Arc::clone(copy));
+        }
+        let copy = Arc::new(crate::work::owned_text(self.text)?);
+        Ok(Arc::clone(self.copy.map_or(&copy, |kept| kept.get_or_init(|| Arc::clone(&copy)))))
     }
 
     /// The statement's range.
@@ -96,29 +108,21 @@ pub struct Compiled {
 /// # Errors
 /// Whatever is wrong with the statement, with code and position as PostgreSQL gives them.
 pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
-    let beside = || {
-        let catalog = Arc::clone(context.catalog);
-        let (path, rows) = (context.search_path.to_vec(), context.rows);
-        let part = crate::work::owned_text(request.text.get(request.range()).unwrap_or_default())?;
-        let (parameters, literals) = (request.parameters.to_vec(), request.literals.to_vec());
-        Ok(move || {
-            let context = Context { catalog: &catalog, search_path: &path, rows };
-            let request = Request { parameters: &parameters, literals: &literals, ..Request::plain(&part) };
-            compile_here(&context, &request)
-        })
-    };
-    let mut is_part = false;
-    let mut done = crate::work::here_or_beside(
+    crate::work::here_or_beside(
         || compile_here(context, request),
         || {
-            is_part = true;
-            beside()
+            let catalog = Arc::clone(context.catalog);
+            let (path, rows) = (context.search_path.to_vec(), context.rows);
+            let (text, start, end) = (request.copied()?, request.start, request.end);
+            let (parameters, literals) = (request.parameters.to_vec(), request.literals.to_vec());
+            Ok(move || {
+                let context = Context { catalog: &catalog, search_path: &path, rows };
+                let (parameters, literals) = (&parameters[..], &literals[..]);
+                let request = Request { text: &text, start, end, parameters, literals, copy: None };
+                compile_here(&context, &request)
+            })
         },
-    );
-    if is_part && let Ok(Some(Compiled { first_parameter: Some((_, position)), .. })) = &mut done {
-        *position = position.map(|position| position + before(request));
-    }
-    if is_part { done.map_err(|error| moved(error, request)) } else { done }
+    )
 }
 
 /// [`compile`] on the stack it is called on.
@@ -140,14 +144,9 @@ pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Opti
 
 /// An error's position within the statement as one within the client's text.
 fn moved(mut error: SqlError, request: &Request<'_>) -> SqlError {
-    error.position = error.position.map(|position| position + before(request));
-    error
-}
-
-/// Characters of the client's text before the statement.
-fn before(request: &Request<'_>) -> u32 {
     let before = request.text.get(..request.start).map_or(0, |text| text.chars().count());
-    u32::try_from(before).unwrap_or(0)
+    error.position = error.position.map(|position| position + u32::try_from(before).unwrap_or(0));
+    error
 }
 
 /// Compiles a parsed statement.

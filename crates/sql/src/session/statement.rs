@@ -1,6 +1,7 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use runtime::{account, fiber, interrupt};
@@ -102,6 +103,7 @@ impl Session {
             client.empty();
         }
         self.block.note_several(ranges.len() > 1);
+        let copy = OnceCell::new();
         for range in ranges {
             // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
             fiber::safe_point();
@@ -109,7 +111,8 @@ impl Session {
             let mut taken = TakenLocks::default();
             loop {
                 self.refresh_catalog();
-                let request = Request { start: range.start, end: range.end, ..Request::plain(text) };
+                let (start, end) = (range.start, range.end);
+                let request = Request { start, end, copy: Some(&copy), ..Request::plain(text) };
                 match self.compile(&request) {
                     Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
                     Ok(_) => {}
