@@ -77,13 +77,16 @@ pub struct Facts {
     pub io_uring_refused: Option<String>,
 }
 
+/// Workers that are no cores: the reserve worker and the service worker.
+const WORKERS_BESIDE: usize = 2;
+
 /// What all workers of a runtime share.
 pub(crate) struct Shared {
-    /// One for each core, and the service worker's behind them.
+    /// One for each core, and behind them those of the reserve worker and of the service worker.
     mailboxes: Box<[Mailbox]>,
     /// Turns of each worker's loop, for the watchdog.
     pub(crate) turns: PerCore<AtomicU64>,
-    /// Since when each core has been held by one fiber, where it is longer than usual; 0 where it isn't.
+    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it isn't.
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
@@ -108,27 +111,43 @@ impl Shared {
     }
 
     pub(crate) fn core_count(&self) -> usize {
-        self.service()
+        self.mailboxes.len() - WORKERS_BESIDE
     }
 
-    /// The worker that accepts connections and lets clients in: it is behind the cores and not pinned. A session
-    /// that does not ask for a core ([`crate::net::Next::Enter`]) stays on it.
+    /// The worker for sessions that cannot wait until a core is free ([`crate::net::Next::EnterReserve`]): it is behind
+    /// the cores and not pinned. The service worker does not serve them, so that nothing they do keeps clients out.
+    pub(crate) fn reserve(&self) -> usize {
+        self.core_count()
+    }
+
+    /// The worker that accepts connections and lets clients in: it is the last one and not pinned. A session that
+    /// does not ask for another worker stays on it.
     pub(crate) fn service(&self) -> usize {
         self.mailboxes.len() - 1
     }
 
-    /// The core that has the fewest sessions, of those that nothing holds if there are any; it gets one more.
-    pub(crate) fn place(&self) -> usize {
+    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the reserve worker; it
+    /// gets one more.
+    pub(crate) fn place(&self, reserve: bool) -> usize {
         // Relaxed: counts that place; an exact tie or a moment's error does no harm.
         let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;
         let count = |core: usize| self.sessions.get(core).load(Ordering::Relaxed);
-        let core =
-            (0..self.core_count()).min_by_key(|&core| (held(core), count(core))).expect("there is a core");
+        let cores = if reserve { self.reserve()..self.service() } else { 0..self.core_count() };
+        let core = cores.min_by_key(|&core| (held(core), count(core))).expect("there is a core");
         self.sessions.get(core).fetch_add(1, Ordering::Relaxed);
         core
     }
 
-    /// Sessions on all cores.
+    /// A worker as the log names it.
+    pub(crate) fn name(&self, worker: usize) -> String {
+        match worker {
+            worker if worker < self.core_count() => format!("core {worker}"),
+            worker if worker == self.reserve() => "the reserve worker".to_owned(),
+            _ => "the service worker".to_owned(),
+        }
+    }
+
+    /// Sessions on all workers.
     pub(crate) fn session_count(&self) -> usize {
         // Relaxed: a count orders nothing else.
         self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
@@ -175,16 +194,17 @@ impl Runtime {
         let cores = options.cores.unwrap_or(processors.len()).max(1);
         let (mut disks, refused) = Disk::for_cores(cores, options.file_io)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
-        disks.push(Disk::without_ring()); // the service worker's
+        disks.extend([Disk::without_ring(), Disk::without_ring()]); // the reserve and the service worker's
+        let workers = cores + WORKERS_BESIDE;
         let shared = Arc::new(Shared {
-            mailboxes: (0..=cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
-            turns: PerCore::new(cores + 1, |_| AtomicU64::new(0)),
-            held: PerCore::new(cores, |_| AtomicU64::new(0)),
-            sessions: PerCore::new(cores + 1, |_| AtomicUsize::new(0)),
+            mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
+            turns: PerCore::new(workers, |_| AtomicU64::new(0)),
+            held: PerCore::new(workers, |_| AtomicU64::new(0)),
+            sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
             draining: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
             exit_deadline: AtomicU64::new(u64::MAX),
-            working: AtomicUsize::new(cores + 1),
+            working: AtomicUsize::new(workers),
             pool: Pool::new(),
             aside: Threads::new(processors.clone()),
             poll_nanos: options.poll.as_nanos() as u64,
@@ -204,7 +224,7 @@ impl Runtime {
         let (started, answers) = std::sync::mpsc::channel();
         // One for each worker that is counted, whether or not its thread will start.
         let ends: Vec<Ended> =
-            (0..=cores).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
+            (0..workers).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
         for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
             let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
             let processor = (pin && core < cores).then(|| processors[core]);
@@ -221,7 +241,11 @@ impl Runtime {
                     Err(error) => drop(started.send(Err(error))),
                 }
             };
-            let name = if core < cores { format!("core-{core}") } else { "service".to_owned() };
+            let name = match core {
+                core if core < cores => format!("core-{core}"),
+                core if core == cores => "reserve".to_owned(),
+                _ => "service".to_owned(),
+            };
             let builder = std::thread::Builder::new().name(name).stack_size(WORKER_STACK_BYTES);
             stop::fault("runtime.start.thread")?;
             let thread = builder.spawn(body)?;
@@ -236,7 +260,7 @@ impl Runtime {
         Ok(Arc::new(runtime))
     }
 
-    /// Starts the watchdog, which calls `report` once for each time that a fiber holds a core for longer than
+    /// Starts the watchdog, which calls `report` once for each time that a fiber holds a worker for longer than
     /// [`watchdog::LIMIT`].
     pub fn watch(&self, report: Box<watchdog::Report>) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
@@ -303,7 +327,8 @@ impl Runtime {
         self.shared.core_count()
     }
 
-    /// Number of all workers: the cores', and the service worker behind them. State by worker has as many parts.
+    /// Number of all workers: the cores', and behind them the reserve and the service worker. State by worker has as many
+    /// parts.
     pub fn worker_count(&self) -> usize {
         self.shared.service() + 1
     }
@@ -442,7 +467,7 @@ unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker:
     worker.start_job(Job::Run(job));
 }
 
-/// The worker this code runs on: a core, or behind the last one the service worker. Panics outside a worker.
+/// The worker this code runs on: a core, or behind the last one the reserve or the service worker. Panics outside a worker.
 #[inline]
 pub fn core() -> usize {
     worker::here().core

@@ -1,8 +1,8 @@
-//! The watchdog: a thread of its own that notices a core held by one fiber.
+//! The watchdog: a thread of its own that notices a worker held by one fiber.
 //!
-//! Each worker stores the number of its loop's turns, a plain store a turn. A core whose number stands for longer than
-//! [`LIMIT`] while it is not asleep runs one piece of code without a safe point, and everything else on that core waits.
-//! The watchdog only reads; the cores pay nothing else for it. It may take a core that the system gives no time to for a
+//! Each worker stores the number of its loop's turns, a plain store a turn. A worker whose number stands for longer than
+//! [`LIMIT`] while it is not asleep runs one piece of code without a safe point, and everything else on that worker waits.
+//! The watchdog only reads; the workers pay nothing else for it. It may take one that the system gives no time to for a
 //! held one.
 
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use sync::atomic::Ordering;
 use crate::start::Shared;
 use crate::{time, worker};
 
-/// Time for which a core is held before it is reported.
+/// Time for which a worker is held before it is reported.
 pub const LIMIT: Duration = Duration::from_secs(1);
 /// Interval between two looks of the watchdog.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Called with the number of a core that has been held for this long. Runs on the watchdog's thread.
-pub type Report = dyn Fn(usize, Duration) + Send;
+/// Called with the number of a worker that has been held for this long, and its name in the log. Runs on the watchdog's
+/// thread.
+pub type Report = dyn Fn(usize, &str, Duration) + Send;
 
-/// State of a core at the last look.
+/// State of a worker at the last look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     turn: u64,
@@ -30,7 +31,7 @@ struct Seen {
 
 /// The thread's life: until the runtime exits.
 pub(crate) fn watch(shared: &Arc<Shared>, report: &Report) {
-    let mut seen = vec![Seen::default(); shared.core_count()];
+    let mut seen = vec![Seen::default(); shared.service() + 1];
     // Relaxed: a flag that is looked at again.
     while !shared.exiting.load(Ordering::Relaxed) {
         std::thread::park_timeout(INTERVAL);
@@ -50,7 +51,8 @@ fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report
         if was_held {
             held.store(0, Ordering::Relaxed);
             let lasted = Duration::from_nanos(now.saturating_sub(seen.since));
-            log::info!("core {core} goes on; it was held for {:.1} s", lasted.as_secs_f64());
+            let name = shared.name(core);
+            log::info!("{name} goes on; it was held for {:.1} s", lasted.as_secs_f64());
         }
         *seen = Seen { turn, since: now };
         return;
@@ -58,15 +60,15 @@ fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report
     let lasted = Duration::from_nanos(now.saturating_sub(seen.since));
     if lasted >= LIMIT && !was_held {
         held.store(seen.since, Ordering::Relaxed);
-        report(core, lasted);
+        report(core, &shared.name(core), lasted);
     }
 }
 
-/// Whether the watchdog has noticed that this core of the runtime this code runs in is held.
+/// Whether the watchdog has noticed that this worker of the runtime this code runs in is held.
 pub fn is_held(core: usize) -> bool {
     // Relaxed: information only.
     worker::current().is_some_and(|worker| {
-        core < worker.shared.core_count() && worker.shared.held.get(core).load(Ordering::Relaxed) != 0
+        core <= worker.shared.service() && worker.shared.held.get(core).load(Ordering::Relaxed) != 0
     })
 }
 
@@ -85,14 +87,20 @@ mod tests {
     fn a_held_core_is_reported_once_and_an_idle_one_never() {
         let runtime = start_with(2, FileIo::Threads);
         let (told, hear) = std::sync::mpsc::channel();
-        runtime.watch(Box::new(move |core, lasted| told.send((core, lasted)).unwrap())).unwrap();
-        // It is held until the report has come, so a slow machine only makes the test longer.
-        let (core, lasted) = runtime.call(1, move || {
-            let first = hear.recv_timeout(Duration::from_secs(60)).unwrap();
-            assert!(hear.try_recv().is_err());
-            first
-        });
-        assert!((core, lasted) >= (1, LIMIT));
+        let report = move |_, name: &str, lasted| told.send((name.to_owned(), lasted)).unwrap();
+        runtime.watch(Box::new(report)).unwrap();
+        let hear = std::sync::Mutex::new(hear);
+        for (worker, expected) in [(1, "core 1"), (2, "the reserve worker"), (3, "the service worker")] {
+            // It is held until the report has come, so a slow machine only makes the test longer.
+            let (name, lasted) = runtime.call(worker, || {
+                let hear = hear.lock().unwrap();
+                let first = hear.recv_timeout(Duration::from_secs(60)).unwrap();
+                assert!(hear.try_recv().is_err());
+                first
+            });
+            assert_eq!(name, expected);
+            assert!(lasted >= LIMIT);
+        }
         runtime.shutdown();
     }
 }

@@ -1,7 +1,8 @@
 //! One session's connection: from its first byte to its last, message by message.
 //!
 //! The runtime's service worker serves it until its client is let in ([`Next::Enter`]), then a core does: a client can
-//! connect and cancel whatever the cores are busy with. While every core is held, an administrator's session stays there.
+//! connect and cancel whatever the cores are busy with. While every core is held, an administrator's session goes to the
+//! runtime's reserve worker.
 //!
 //! What must hold:
 //! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
@@ -54,8 +55,8 @@ pub fn violation(fault: &Violation) -> SqlError {
 enum Flow {
     /// On to the next message.
     Continue,
-    /// The client is let in: its session is opened on a core.
-    Enter,
+    /// The client is let in: its session is opened on a core, or on the reserve worker.
+    Enter { reserve: bool },
     /// The session ends; what was said is still sent.
     Close,
 }
@@ -185,15 +186,15 @@ impl Connection {
             if !self.log_in(io)? {
                 return Ok(if matches!(self.phase, Phase::Over) { Flow::Close } else { Flow::Continue });
             }
-            if !was_admitted && matches!(self.phase, Phase::Admitted) && !self.stays() {
-                return Ok(Flow::Enter);
+            if !was_admitted && matches!(self.phase, Phase::Admitted) {
+                return Ok(Flow::Enter { reserve: self.needs_reserve() });
             }
         }
     }
 
-    /// Whether the session stays on the service worker: an administrator's that begins while SQL holds every core. It can
+    /// Whether the session goes to the reserve worker: an administrator's that begins while SQL holds every core. It can
     /// look for what holds them, and cancel it.
-    fn stays(&self) -> bool {
+    fn needs_reserve(&self) -> bool {
         runtime::watchdog::all_held()
             && self.request.as_ref().is_some_and(|asked| self.shared.database.is_superuser(&asked.user))
     }
@@ -295,7 +296,8 @@ impl Serve for Connection {
                 self.start_limit(io);
                 return Next::Wait;
             }
-            Ok(Flow::Enter) => return Next::Enter,
+            Ok(Flow::Enter { reserve: false }) => return Next::Enter,
+            Ok(Flow::Enter { reserve: true }) => return Next::EnterReserve,
             Ok(Flow::Close) | Err(Fault::Broken) => {}
             Err(Fault::Tls(fault)) => record::tls_failed(io.peer(), &fault),
             Err(Fault::Sql(fault) | Fault::Fatal(fault)) => self.say_last(io, &fault),

@@ -1,10 +1,11 @@
-//! An administrator's session while every core is held: it stays on the service worker, and does there what any does.
+//! An administrator's session while every core is held: the reserve worker serves it, and it does there what any does.
 #![allow(missing_docs, reason = "a test")]
 
 use runtime::net::{Address, Bound};
 use server::{Options, Policy, Server};
 use sql::database::Database;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -69,6 +70,21 @@ impl Client {
     }
 }
 
+/// Holds these workers until what it returns is dropped.
+fn hold(database: &Database, workers: Range<usize>) -> Vec<mpsc::Sender<()>> {
+    let hold = |worker| {
+        let (free, wait) = mpsc::channel::<()>();
+        let (begun, held) = mpsc::channel();
+        database.runtime().spawn(worker, move || {
+            begun.send(()).unwrap();
+            let _ = wait.recv();
+        });
+        held.recv().unwrap();
+        free
+    };
+    workers.map(hold).collect()
+}
+
 #[test]
 fn an_administrator_works_while_every_core_is_held() {
     let folder = Folder(std::env::temp_dir().join(format!("allcore-held-{}", std::process::id())));
@@ -83,23 +99,11 @@ fn an_administrator_works_while_every_core_is_held() {
     let mut ordinary = Client::connect(&path, patience).expect("cores that are free");
     ordinary.run("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 100) g");
 
-    let (begun, held) = mpsc::channel();
-    let free: Vec<_> = (0..CORES)
-        .map(|core| {
-            let (free, wait) = mpsc::channel::<()>();
-            let begun = begun.clone();
-            database.runtime().spawn(core, move || {
-                begun.send(()).unwrap();
-                let _ = wait.recv();
-            });
-            held.recv().unwrap();
-            free
-        })
-        .collect();
+    let free = hold(&database, 0..CORES);
     // The watchdog takes a second to notice; a session that comes before is given to a core.
     let mut administrator = (0..60)
         .find_map(|_| Client::connect(&path, Duration::from_secs(2)))
-        .expect("an answer from the service worker");
+        .expect("an answer from the reserve worker");
     assert!(
         administrator
             .run("select 'sessions=' || count(*) from pg_stat_activity where backend_type = 'client backend'")
@@ -115,7 +119,7 @@ fn an_administrator_works_while_every_core_is_held() {
     ordinary.send("update t set v = v * 10 where id = 1");
 
     drop(free);
-    // The other session waits on its core for the service worker's transaction.
+    // The other session waits on its core for the reserve worker's transaction.
     while !administrator
         .run("select count(*)::text || ' waits' from pg_locks where not granted")
         .contains("1 waits")
@@ -131,6 +135,15 @@ fn an_administrator_works_while_every_core_is_held() {
         }
     }
     assert!(administrator.run("select 'sum=' || sum(v) from t").contains("sum=406"));
+    // Whatever an administrator runs there, clients are heard: one that asks for TLS is told that there is none.
+    let free = hold(&database, 0..CORES + 1);
+    let mut asking = UnixStream::connect(&path).unwrap();
+    asking.set_read_timeout(Some(patience)).unwrap();
+    asking.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
+    let mut answer = [0];
+    asking.read_exact(&mut answer).expect("an answer from the service worker");
+    assert_eq!(answer, *b"N");
+    drop((asking, free));
     drop((ordinary, administrator));
     server.stop();
     database.shutdown().unwrap();

@@ -457,7 +457,8 @@ fn open_shared(
     }
     garbage::collect_in_background(&shared);
     let board = Arc::clone(&shared.board);
-    let watched = shared.runtime.watch(Box::new(move |core, lasted| board.report_held(core, lasted)));
+    let report = move |core, name: &str, lasted| board.report_held(core, name, lasted);
+    let watched = shared.runtime.watch(Box::new(report));
     if let Err(error) = watched {
         log::warn!("no thread watches the cores: {error}");
     }

@@ -80,7 +80,7 @@ impl Engine {
     /// Ends the start of a store that has been created or opened (undoes what a crash left unfinished), and serves
     /// transactions on it. In a fiber of the store's runtime.
     pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
-        // The service worker serves sessions, too.
+        // The reserve worker serves sessions, and the service worker runs short tasks.
         let workers = store.runtime.worker_count();
         let txids = Txids::new(highest_txid(store.inheritance()) + 1, workers);
         let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal.durable().0)));

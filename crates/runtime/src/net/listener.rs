@@ -287,7 +287,7 @@ impl Listening {
             shared.sessions.get(worker.core).fetch_add(1, Ordering::Relaxed);
             worker.net.attach(worker, moved);
         } else {
-            let core = shared.place();
+            let core = shared.place(false);
             mailbox::send(shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
         }
     }

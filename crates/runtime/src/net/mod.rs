@@ -46,6 +46,8 @@ pub enum Next {
     Wait,
     /// To be served on a core from now on, at once: its client has been let in. On a core it goes on there.
     Enter,
+    /// As `Enter`, on the reserve worker.
+    EnterReserve,
     /// To end: what is in the output is sent as far as the socket takes it.
     Close,
 }
@@ -147,12 +149,18 @@ impl Net {
     }
 
     /// Gives a session whose client has been let in to the core that has the fewest.
-    fn enter(&self, worker: &Worker, session: &Session, handler: Box<dyn Serve>, partial: Vec<u8>) {
+    fn enter(
+        &self,
+        worker: &Worker,
+        session: &Session,
+        handler: Box<dyn Serve>,
+        (partial, reserve): (Vec<u8>, bool),
+    ) {
         let moved = session.depart(handler, partial);
         self.detach(worker, session);
         match moved {
             Ok(moved) => {
-                let core = worker.shared.place();
+                let core = worker.shared.place(reserve);
                 mailbox::send(worker.shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
             }
             // No descriptor is left; the client sees its connection closed.

@@ -230,7 +230,7 @@ fn leave_round(
     buffers.output.clear();
     let partial = buffers.input.unload();
     if worker.core == worker.shared.service() {
-        worker.net.enter(worker, session, handler, partial);
+        worker.net.enter(worker, session, handler, (partial, next == Next::EnterReserve));
     } else {
         session.partial.set(partial);
         session.handler.set(Some(handler));

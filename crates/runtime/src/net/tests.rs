@@ -299,13 +299,14 @@ fn a_thousand_sessions_at_once(way: FileIo) {
     }
     let counts: Vec<_> =
         server.runtime.shared.sessions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    // The service worker keeps none.
-    assert_eq!(counts, [500, 500, 0]);
+    // The reserve worker and the service worker keep none.
+    assert_eq!(counts, [500, 500, 0, 0]);
     drop(clients);
     server.wait_closed(1000, 0);
 }
 
-/// Answers each byte with the number of the worker that serves it, and enters a core after the byte `e`.
+/// Answers each byte with the number of the worker that serves it. After the byte `e` it enters a core, after `r` the
+/// reserve worker.
 struct Entering;
 
 impl Serve for Entering {
@@ -314,8 +315,10 @@ impl Serve for Entering {
             io.consume(1);
             let worker = crate::core() as u8;
             io.output().push(worker);
-            if byte == b'e' {
-                return Next::Enter;
+            match byte {
+                b'e' => return Next::Enter,
+                b'r' => return Next::EnterReserve,
+                _ => {}
             }
         }
         Next::Wait
@@ -351,10 +354,10 @@ fn a_session_is_let_in_by_the_service_worker_and_served_by_a_core(way: FileIo) {
     for client in &mut clients {
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         client.write_all(b"a").unwrap();
-        expect(client, &[2]);
+        expect(client, &[3]);
         // Bytes that come with the last one are for the core.
         client.write_all(b"exy").unwrap();
-        expect(client, &[2]);
+        expect(client, &[3]);
     }
     drop(free);
     for (index, client) in clients.iter_mut().enumerate() {
@@ -363,7 +366,12 @@ fn a_session_is_let_in_by_the_service_worker_and_served_by_a_core(way: FileIo) {
         client.write_all(b"eaz").unwrap();
         expect(client, &[core, core, core]);
     }
-    drop(clients);
+    let mut reserve = TcpStream::connect(at).unwrap();
+    reserve.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    reserve.write_all(b"arb").unwrap();
+    // The service worker is the last one.
+    expect(&mut reserve, &[3, 3, 2]);
+    drop((clients, reserve));
     drop(listener);
     runtime.shutdown();
 }

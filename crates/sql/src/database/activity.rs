@@ -204,15 +204,15 @@ impl Board {
         self.slots.iter().filter_map(active).collect()
     }
 
-    /// Writes to the log which statement holds a core.
-    pub fn report_held(&self, core: usize, lasted: Duration) {
+    /// Writes to the log which statement holds a worker, given by its number and its name.
+    pub fn report_held(&self, core: usize, name: &str, lasted: Duration) {
         let seconds = lasted.as_secs_f64();
         let running = self.running_on(core);
         for (session, query) in &running {
-            log::warn!("core {core} has been held for {seconds:.1} s by session {session}: {query}");
+            log::warn!("{name} has been held for {seconds:.1} s by session {session}: {query}");
         }
         if running.is_empty() {
-            log::warn!("core {core} has been held for {seconds:.1} s by no statement");
+            log::warn!("{name} has been held for {seconds:.1} s by no statement");
         }
     }
 
