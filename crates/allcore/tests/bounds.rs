@@ -343,6 +343,32 @@ fn half_sent_messages_of_many_sessions_are_bounded_together() {
 }
 
 #[test]
+fn portals_of_many_sessions_are_bounded_together() {
+    let server = start_for_many();
+    beside(&server, || {
+        let path = server.folder.path().join(format!(".s.PGSQL.{}", server.port));
+        let connect = |_| logged_in(UnixStream::connect(&path).unwrap());
+        let mut sockets: Vec<UnixStream> = (0..MANY).map(connect).collect();
+        let mut opening = message(b'Q', b"begin\0");
+        opening.extend(message(b'P', b"s\0select $1::text\0\0\0"));
+        for number in 0..1000 {
+            let head = format!("p{number}\0s\0\0\0\0\x01\0\0\x02\0").into_bytes();
+            opening.extend(message(b'B', &[&head[..], &[b'x'; 512], b"\0\0"].concat()));
+        }
+        opening.extend(message(b'S', b""));
+        for socket in &mut sockets {
+            socket.write_all(&opening).unwrap();
+        }
+        settled(&server);
+        assert_bounded(&server, "1,000 portals of each session");
+        let mut client = server.connect();
+        assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+        drop(sockets);
+    });
+    assert_bounded(&server, "portals of many sessions");
+}
+
+#[test]
 fn plans_are_bounded_by_their_bytes_and_large_ones_run_once_are_not_kept() {
     let server = start();
     let mut client = server.connect();

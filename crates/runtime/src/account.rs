@@ -304,6 +304,12 @@ fn ask_now(bytes: usize) -> Result<(), Interrupted> {
     if granted { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
 }
 
+/// Whether the session that runs may keep something beyond its statement, however small: not while the process is short of
+/// memory and the session holds much already.
+pub fn may_keep() -> bool {
+    !is_short() || !is_large(held())
+}
+
 /// Bytes a session holds, and what it and the process may still have.
 struct Room {
     held: i64,

@@ -32,6 +32,13 @@ pub(crate) fn ask(bytes: usize) -> Result<(), SqlError> {
     account::ask(bytes).map_err(SqlError::interrupted)
 }
 
+/// Refuses what a session asks to keep beyond its statement while memory is short: a session that was told to give memory
+/// back may have received some thousand messages already, each of which asks for a little.
+pub(crate) fn ask_to_keep() -> Result<(), SqlError> {
+    let by = runtime::interrupt::Interrupted(Reason::Memory);
+    if account::may_keep() { Ok(()) } else { Err(SqlError::interrupted(by)) }
+}
+
 /// Bytes an operator may keep, where it was told `wanted` and its session may hold `limit`.
 pub(crate) fn within(wanted: usize, limit: u64) -> usize {
     wanted.min(usize::try_from(limit / SHARE).unwrap_or(usize::MAX)).max(LEAST)

@@ -7,6 +7,7 @@ use super::client::{Client, Notice};
 use super::{Session, define};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
+use crate::memory;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use crate::types::Datum;
 use runtime::fiber;
@@ -110,6 +111,7 @@ impl Session {
                     error.position = error.position.map(|position| position + before);
                     error
                 })?;
+                memory::ask_to_keep()?;
                 let source = Some(Arc::clone(source));
                 let created = self.environment.statement_time;
                 self.environment.prepared.insert(name, planned, source, created);

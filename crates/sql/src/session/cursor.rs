@@ -33,6 +33,7 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
+        memory::ask_to_keep()?;
         let memory = memory::for_kept(self.environment.table.work_mem);
         let mut kept = if *scroll { KeptRows::scrollable(memory) } else { KeptRows::new(memory) };
         let store = Arc::clone(self.shared.engine.store());

@@ -44,6 +44,7 @@ use transaction::Block;
 use crate::database::{Definitions, Seat, Shared, State, no_database};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
+use crate::memory;
 pub use crate::plan::ColumnDesc;
 use crate::plan::{Body, Command};
 
@@ -135,7 +136,10 @@ impl Session {
         self.check_allowed(&planned)?;
         match name {
             "" => self.unnamed = Some(planned),
-            _ => self.environment.prepared.insert(name, planned, None, environment::clock()),
+            _ => {
+                memory::ask_to_keep()?;
+                self.environment.prepared.insert(name, planned, None, environment::clock());
+            }
         }
         Ok(())
     }
@@ -205,6 +209,7 @@ impl Session {
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
             _ => {
+                memory::ask_to_keep()?;
                 let target = self.environment.portals.entry(portal.to_owned()).or_default();
                 target.number = self.block.number_portal();
                 target.created = self.environment.statement_time;
