@@ -16,6 +16,7 @@ mod command;
 mod cursor;
 mod define;
 mod environment;
+mod literals;
 mod locks;
 mod long;
 mod maintain;

@@ -1,6 +1,5 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -9,7 +8,8 @@ use runtime::{account, fiber, interrupt};
 use super::characteristics::read_only_error;
 use super::client::Client;
 use super::environment::Deferred;
-use super::long::{LONG_TEXT, long_value, read_beside, shared};
+use super::literals::literal_values;
+use super::long::{LONG_TEXT, read_beside, shared};
 use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
 use super::resolve::TakenLocks;
@@ -19,11 +19,10 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::memory;
-use crate::normalize::{LiteralClass, LiteralUse, Normalized};
+use crate::normalize::Normalized;
 use crate::plan::{Body, Command, Plan, QueryTag, Statement};
-use crate::planner::{self, Compiled, Context, Request};
-use crate::types::{Datum, Type, oid, text};
-use crate::work;
+use crate::planner::{self, Context, Request};
+use crate::types::Datum;
 
 /// Between two looks whether a commit of definitions, which is being written to disk, is over.
 const SETTLING: std::time::Duration = std::time::Duration::from_micros(200);
@@ -599,56 +598,4 @@ fn locking_name(plan: &Plan) -> &'static str {
         Plan::With { body, .. } => locking_name(body),
         _ => "SELECT FOR UPDATE",
     }
-}
-
-/// A place in the text as errors give it: in characters, from 1.
-fn position_of(whole: &str, start: u32) -> Option<u32> {
-    let before = whole.get(..start as usize)?.chars().count();
-    u32::try_from(before + 1).ok()
-}
-
-/// The values of the literals that were lifted out of a text.
-fn literal_values<'a>(
-    compiled: &Compiled,
-    literals: Option<(&'a str, &Normalized)>,
-    session: &super::SessionEnvironment,
-    arena: &'a bumpalo::Bump,
-) -> Result<&'a [Datum<'a>], SqlError> {
-    let types = &compiled.statement.parameters;
-    let values = arena.alloc_slice_fill_copy(types.len(), Datum::Null);
-    let Some((whole, read)) = literals else { return Ok(values) };
-    for (literal, used) in read.literals.iter().zip(&compiled.uses) {
-        let LiteralUse::Parameter { index, type_ } = used else { continue };
-        let Some(value) = values.get_mut(compiled.declared + *index as usize) else { continue };
-        *value = match (literal.class, type_.oid) {
-            (LiteralClass::Int4, oid::INT4) => Datum::Int4(literal.number as i32),
-            (LiteralClass::Int4 | LiteralClass::Int8, oid::INT8) => Datum::Int8(literal.number),
-            _ => {
-                let shown = match literal.text(whole).len() > LONG_TEXT {
-                    true => long_value(literal, whole)?.map(Cow::Owned),
-                    false => literal.value(whole),
-                };
-                let shown = shown.ok_or_else(|| {
-                    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape sequence")
-                })?;
-                let shown: &'a str = match shown {
-                    Cow::Borrowed(shown) => shown,
-                    Cow::Owned(shown) => work::text_in(&shown, arena)?,
-                };
-                match *type_ {
-                    Type::TEXT => Datum::Text(shown),
-                    type_ => text::parse(shown, type_, session, arena).map_err(|error| {
-                        // A value that only its length or precision keeps out is no fault of the literal's place.
-                        let bare = text::parse(shown, Type::new(type_.oid), session, arena).is_err();
-                        let number = matches!(
-                            literal.class,
-                            LiteralClass::Int4 | LiteralClass::Int8 | LiteralClass::Decimal
-                        );
-                        if bare && !number { error.at(position_of(whole, literal.start)) } else { error }
-                    })?,
-                }
-            }
-        };
-    }
-    Ok(values)
 }
