@@ -6,6 +6,8 @@ mod advisory;
 mod common;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "interleaved/generated_names.rs"]
+mod generated_names;
 #[path = "interleaved/locks.rs"]
 mod locks;
 #[path = "interleaved/names.rs"]

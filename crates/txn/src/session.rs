@@ -597,6 +597,11 @@ impl TxnSession {
         self.state().get_written(tree, key, payload)
     }
 
+    /// Whether another transaction that still runs has written the newest version of a row, or deleted the row.
+    pub fn is_written_by_other(&self, tree: &Tree, key: &[u8]) -> Result<bool, Error> {
+        self.state().is_written_by_other(tree, key)
+    }
+
     /// Locks the newest version of a row and puts its payload into `row`.
     pub fn lock_row(
         &self,

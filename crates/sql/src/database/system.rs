@@ -119,6 +119,11 @@ pub(crate) fn claim(txn: &TxnSession, area: u8, key: &[u8]) -> Result<(), SqlErr
     Ok(())
 }
 
+/// Whether another transaction that runs has claimed the key.
+pub(crate) fn is_claimed(txn: &TxnSession, area: u8, key: &[u8]) -> Result<bool, SqlError> {
+    txn.is_written_by_other(&tree(), &full_key(area, key, 0)).map_err(from_txn)
+}
+
 /// The value of a key.
 pub(crate) fn get(txn: &TxnSession, area: u8, key: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
     let (mut value, mut part) = (Vec::new(), Vec::new());

@@ -4,6 +4,7 @@ use storage::Lsn;
 use storage::btree::Tree;
 
 use super::{Inner, Snapshot};
+use crate::status::Status;
 use crate::undo::{self, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};
 use crate::visibility::{Sight, sight, writer};
@@ -103,6 +104,15 @@ impl Inner {
             Some(None) => Err(Error::CorruptRow),
             found => Ok(found.flatten()),
         }
+    }
+
+    pub(super) fn is_written_by_other(&self, tree: &Tree, key: &[u8]) -> Result<bool, Error> {
+        let stamp = match tree.get(&self.engine.store, key, Stamp::decode)? {
+            None => return Ok(false),
+            Some(stamp) => stamp.ok_or(Error::CorruptRow)?,
+        };
+        let runs = matches!(self.engine.status.get(stamp.txid), Status::Running(_));
+        Ok(runs && stamp.txid != self.txid.get())
     }
 
     pub(super) fn engine(&self) -> &Engine {

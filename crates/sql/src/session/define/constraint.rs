@@ -1,13 +1,13 @@
 //! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked against them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::create::no_column;
-use super::{alter, default_name, distinct, numbered, quoted};
+use super::names::distinct;
+use super::{alter, quoted};
 use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
 use crate::error::{SqlError, SqlState};
@@ -29,7 +29,7 @@ pub(super) fn add(
         _ => false,
     };
     if indexed && let Some(name) = &definition.name {
-        index_name(session, table, Some(name), String::new())?;
+        refuse_taken(session, table, name)?;
     }
     if let Some(name) = &definition.name
         && table.has_constraint(name)
@@ -90,30 +90,67 @@ fn positions(
     Ok((found, included))
 }
 
-/// The name of a constraint that has an index: no relation may have it.
+/// The name of a constraint that has an index: the given one, or PostgreSQL's default.
 fn index_name(
-    session: &Session,
+    session: &mut Session,
     table: &Table,
     given: Option<&str>,
-    default: String,
+    columns: &[String],
+    label: &str,
 ) -> Result<String, SqlError> {
-    let taken = |name: &str| {
-        session.environment.catalog.relation_in(table.schema, name).is_some()
-            || table.index_names().any(|(other, _)| other == name)
-    };
     match given {
-        Some(name) if taken(name) => {
-            Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
-        }
-        Some(name) => Ok(name.to_owned()),
-        None => Ok(numbered(&default, taken)),
+        Some(name) => refuse_taken(session, table, name).map(|()| name.to_owned()),
+        None => session.relation_name(table, columns, (label, true)),
     }
 }
 
-/// `base`, or `base` with the first number that no constraint of the table has.
-fn free_constraint(table: &Table, base: &str) -> String {
-    let names: HashSet<&str> = table.constraint_names().collect();
-    numbered(base, |name| names.contains(name))
+/// 42P07 where a relation has the name, an index that is being made included.
+fn refuse_taken(session: &Session, table: &Table, name: &str) -> Result<(), SqlError> {
+    let is_there = session.environment.catalog.relation_in(table.schema, name).is_some();
+    if is_there || table.index_names().any(|(other, _)| other == name) {
+        let message = format!("relation \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    Ok(())
+}
+
+/// A new table's constraints in the order in which PostgreSQL adds and names them: checks, the primary key, unique keys,
+/// foreign keys. A unique key that says the same as a key before it is left out; its name goes to one that has none.
+pub(super) fn ordered(given: &[ConstraintDefinition]) -> Vec<ConstraintDefinition> {
+    let place = |kind: &ConstraintKind| match kind {
+        ConstraintKind::Check { .. } => 0,
+        ConstraintKind::PrimaryKey { .. } => 1,
+        ConstraintKind::Unique { .. } => 2,
+        ConstraintKind::ForeignKey { .. } => 3,
+    };
+    let mut sorted = given.to_vec();
+    sorted.sort_by_key(|constraint| place(&constraint.kind));
+    let mut kept: Vec<ConstraintDefinition> = Vec::with_capacity(sorted.len());
+    for constraint in sorted {
+        let before = match &constraint.kind {
+            ConstraintKind::Unique { columns, included, nulls_not_distinct } => {
+                let key = Some((columns, included, *nulls_not_distinct));
+                kept.iter_mut().find(|before| key_of(&before.kind) == key)
+            }
+            _ => None,
+        };
+        match before {
+            Some(before) => before.name = before.name.take().or(constraint.name),
+            None => kept.push(constraint),
+        }
+    }
+    kept
+}
+
+/// A key's columns, those of its INCLUDE, and whether nulls are equal in it; None for another constraint.
+fn key_of(kind: &ConstraintKind) -> Option<(&Vec<String>, &Vec<String>, bool)> {
+    match kind {
+        ConstraintKind::PrimaryKey { columns, included } => Some((columns, included, false)),
+        ConstraintKind::Unique { columns, included, nulls_not_distinct } => {
+            Some((columns, included, *nulls_not_distinct))
+        }
+        _ => None,
+    }
 }
 
 fn primary_key(
@@ -128,7 +165,7 @@ fn primary_key(
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let (columns, included) = positions(table, (columns, included), "primary key")?;
-    let name = index_name(session, table, name, default_name(&table.name, &[], "pkey"))?;
+    let name = index_name(session, table, name, &[], "pkey")?;
     for column in &columns {
         table.columns[*column as usize].not_null = true;
     }
@@ -152,7 +189,7 @@ fn unique(
     new: bool,
 ) -> Result<(), SqlError> {
     let shown = distinct(columns.iter().chain(included));
-    let name = index_name(session, table, name, default_name(&table.name, &shown, "key"))?;
+    let name = index_name(session, table, name, &shown, "key")?;
     let (columns, included) = positions(table, (columns, included), "unique")?;
     let key = |column: u32| IndexKey { column, descending: false, nulls_first: false };
     let index = Index {
@@ -180,13 +217,13 @@ fn check(
     (text, columns): (&str, &[String]),
     (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
-    let name = name.map_or_else(
-        || {
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => {
             let column = if columns.len() == 1 { columns } else { &[] };
-            free_constraint(table, &default_name(&table.name, column, "check"))
-        },
-        str::to_owned,
-    );
+            session.constraint_name(table, column, "check")?
+        }
+    };
     if !new && valid {
         verify_check(session, table, &name, text)?;
     }
@@ -274,8 +311,10 @@ fn foreign_key(
     (on_delete, on_update): (ReferentialAction, ReferentialAction),
     (new, valid): (bool, bool),
 ) -> Result<(), SqlError> {
-    let name = name
-        .map_or_else(|| free_constraint(table, &default_name(&table.name, columns, "fkey")), str::to_owned);
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => session.constraint_name(table, columns, "fkey")?,
+    };
     let referenced = referenced(session, table, parent)?;
     let own_positions = columns
         .iter()

@@ -6,7 +6,8 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{constraint, default_name, distinct, exists, owner, sequence};
+use super::names::distinct;
+use super::{constraint, exists, owner, sequence};
 use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
 use crate::catalog::{
     Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress,
@@ -173,7 +174,9 @@ fn make_table(
             sequence::own(session, &mut table, at, owned)?;
         }
     }
-    for constraint in &create.constraints {
+    // Sequences have got their names by now, as PostgreSQL makes them first.
+    session.claim_relation(schema, name)?;
+    for constraint in &constraint::ordered(&create.constraints) {
         constraint::add(session, &mut table, constraint, true)?;
     }
     let table = Arc::new(table);
@@ -270,7 +273,7 @@ pub(super) fn index(
         None => {
             let keys = create.columns.iter().map(|column| &column.name);
             let shown = distinct(keys.chain(&create.included));
-            session.free_name(table.schema, &default_name(&table.name, &shown, "idx"))
+            session.relation_name(&table, &shown, ("idx", false))?
         }
     };
     let index = Index {

@@ -217,12 +217,6 @@ impl Session {
         })
     }
 
-    /// A name for an object of a schema that nothing there has yet: `base`, or with a number.
-    fn free_name(&self, schema: u32, base: &str) -> String {
-        let taken = |name: &str| self.environment.catalog.relation_in(schema, name).is_some();
-        numbered(base, taken)
-    }
-
     /// Runs something with an executor of this session.
     fn executing<'s, R>(
         &'s mut self,
@@ -239,44 +233,6 @@ impl Session {
 fn safe_point() -> Result<(), SqlError> {
     runtime::fiber::safe_point();
     runtime::interrupt::check().map_err(|interrupted| crate::exec::from_interrupt(interrupted.0))
-}
-
-/// `base`, or `base` with the first number that makes it free.
-fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
-    if !taken(base) {
-        return base.to_owned();
-    }
-    (1_u64..)
-        .map(|number| format!("{base}{number}"))
-        .find(|name| !taken(name))
-        .unwrap_or_else(|| base.to_owned())
-}
-
-/// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes hold it.
-fn default_name(table: &str, columns: &[String], label: &str) -> String {
-    const LONGEST: usize = 63;
-    let (mut first, mut second) = (table.to_owned(), columns.join("_"));
-    let overhead = label.len() + 1 + usize::from(!second.is_empty());
-    while first.len() + second.len() + overhead > LONGEST {
-        let longer = if first.len() > second.len() { &mut first } else { &mut second };
-        if longer.pop().is_none() {
-            break;
-        }
-    }
-    match second.is_empty() {
-        true => format!("{first}_{label}"),
-        false => format!("{first}_{second}_{label}"),
-    }
-}
-
-/// Names of an index's columns as its default name has them: a repeated one with the first number that makes it new.
-fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for column in columns {
-        let name = numbered(column.as_ref(), |name| names.iter().any(|other| other == name));
-        names.push(name);
-    }
-    names
 }
 
 /// An identifier as SQL text.

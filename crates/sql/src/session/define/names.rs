@@ -1,9 +1,17 @@
-//! Names of objects: of two transactions that give one name to two objects, the second waits for the first.
+//! Names of objects: claims on those that are given, and those that PostgreSQL generates.
+//!
+//! Of two transactions that give one name to two objects, the second waits for the first. A name that is generated is one
+//! that nobody has to wait for: it is passed by when a running transaction gives it to a relation, or takes it from one.
 
-use super::Session;
-use crate::catalog::Change;
+use std::collections::HashSet;
+
+use super::{Session, safe_point};
+use crate::catalog::{Change, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
+
+/// Bytes of a name at most.
+const LONGEST: usize = 63;
 
 impl Session {
     /// Claims the names that a change gives, until the transaction ends.
@@ -12,20 +20,134 @@ impl Session {
         if names.is_empty() {
             return Ok(());
         }
-        let database = self.environment.definitions.oid.to_be_bytes();
         for (schema, name) in names {
-            let key = [&database[..], &schema.to_be_bytes(), name.as_bytes()].concat();
-            system::claim(&self.environment.txn, system::NAMES, &key)?;
+            system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
         }
         // Who had one of them claimed has published it by now, or given it up.
         self.refresh_catalog();
-        let Some((what, name)) = self.environment.catalog.taken(std::slice::from_ref(change)) else {
-            return Ok(());
-        };
-        let index =
-            if what == "schema" { "pg_namespace_nspname_index" } else { "pg_class_relname_nsp_index" };
-        let message = format!("duplicate key value violates unique constraint \"{index}\"");
-        let error = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
-        Err(error.with_detail(format!("The {what} \"{name}\" already exists.")))
+        match self.environment.catalog.taken(std::slice::from_ref(change)) {
+            None => Ok(()),
+            Some((what, name)) => Err(duplicate(what, &name)),
+        }
     }
+
+    /// Claims the name of a relation that is being made, before names are generated for what belongs to it.
+    pub(super) fn claim_relation(&mut self, schema: u32, name: &str) -> Result<(), SqlError> {
+        system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
+        self.refresh_catalog();
+        match self.environment.catalog.relation_in(schema, name) {
+            None => Ok(()),
+            Some(_) => Err(duplicate("relation", name)),
+        }
+    }
+
+    fn name_key(&self, schema: u32, name: &str) -> Vec<u8> {
+        let database = self.environment.definitions.oid.to_be_bytes();
+        [&database[..], &schema.to_be_bytes(), name.as_bytes()].concat()
+    }
+
+    /// The name that PostgreSQL generates for an index or a sequence of a table. No relation of the table's schema has it, and
+    /// in a `constraint` no constraint either.
+    pub(super) fn relation_name(
+        &mut self,
+        table: &Table,
+        columns: &[String],
+        (label, constraint): (&str, bool),
+    ) -> Result<String, SqlError> {
+        self.refresh_catalog();
+        let own: HashSet<&str> = table.index_names().map(|(name, _)| name).collect();
+        first_free(&table.name, columns, label, |name| {
+            let is_there = own.contains(name)
+                || self.environment.catalog.relation_in(table.schema, name).is_some()
+                || constraint && (table.has_constraint(name) || self.is_constraint(table, name));
+            let claimed = || {
+                let key = self.name_key(table.schema, name);
+                system::is_claimed(&self.environment.txn, system::NAMES, &key)
+            };
+            Ok(is_there || claimed()?)
+        })
+    }
+
+    /// The name that PostgreSQL generates for a constraint without an index: no constraint of the table's schema has it.
+    pub(super) fn constraint_name(
+        &self,
+        table: &Table,
+        columns: &[String],
+        label: &str,
+    ) -> Result<String, SqlError> {
+        let own: HashSet<&str> = table.constraint_names().collect();
+        first_free(&table.name, columns, label, |name| {
+            Ok(own.contains(name) || self.is_constraint(table, name))
+        })
+    }
+
+    /// Whether another table of the table's schema has a constraint of this name.
+    fn is_constraint(&self, table: &Table, name: &str) -> bool {
+        let others = self.environment.catalog.tables();
+        let mut others = others.filter(|other| other.schema == table.schema && other.oid != table.oid);
+        others.any(|other| other.has_constraint(name))
+    }
+}
+
+/// 23505: PostgreSQL's catalog has a unique index on names.
+fn duplicate(what: &str, name: &str) -> SqlError {
+    let index = if what == "schema" { "pg_namespace_nspname_index" } else { "pg_class_relname_nsp_index" };
+    let message = format!("duplicate key value violates unique constraint \"{index}\"");
+    let error = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
+    error.with_detail(format!("The {what} \"{name}\" already exists."))
+}
+
+/// The default name with this label, or with the label and the first number that makes it free.
+fn first_free(
+    table: &str,
+    columns: &[String],
+    label: &str,
+    is_taken: impl Fn(&str) -> Result<bool, SqlError>,
+) -> Result<String, SqlError> {
+    let joined = columns.join("_");
+    let mut name = default_name(table, &joined, label);
+    let mut number = 0_u64;
+    while is_taken(&name)? {
+        safe_point()?;
+        number += 1;
+        name = default_name(table, &joined, &format!("{label}{number}"));
+    }
+    Ok(name)
+}
+
+/// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes hold it.
+fn default_name(table: &str, columns: &str, label: &str) -> String {
+    let room = LONGEST.saturating_sub(label.len() + 1 + usize::from(!columns.is_empty()));
+    let (mut first, mut second) = (table.len(), columns.len());
+    while first + second > room {
+        let longer = if first > second { &mut first } else { &mut second };
+        *longer -= 1;
+    }
+    let table = cut(table, first);
+    match columns.is_empty() {
+        true => format!("{table}_{label}"),
+        false => format!("{table}_{}_{label}", cut(columns, second)),
+    }
+}
+
+/// The first so many bytes of a text, or fewer where they would end within a character.
+fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+/// Names of an index's columns as its default name has them: a repeated one with the first number that makes it new.
+pub(super) fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for column in columns {
+        let (column, mut number) = (column.as_ref(), 0_u64);
+        let mut name = column.to_owned();
+        while names.contains(&name) {
+            number += 1;
+            let digits = number.to_string();
+            name = format!("{}{digits}", cut(column, LONGEST - digits.len()));
+        }
+        names.push(name);
+    }
+    names
 }

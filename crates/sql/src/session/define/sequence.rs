@@ -6,7 +6,7 @@ use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::super::client::Client;
-use super::{default_name, exists, skipping};
+use super::{exists, skipping};
 use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -48,8 +48,8 @@ pub(super) fn own(
     let name = match &owned.name {
         Some(name) => own_name(session, table, name)?,
         None => {
-            let base = default_name(&table.name, std::slice::from_ref(&table.columns[column].name), "seq");
-            session.free_name(table.schema, &base)
+            let columns = std::slice::from_ref(&table.columns[column].name);
+            session.relation_name(table, columns, ("seq", false))?
         }
     };
     let mut options = owned.options.clone();
