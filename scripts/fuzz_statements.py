@@ -257,6 +257,8 @@ class Round(Expressions):
         prefix = ""
         if self.chance(0.06):
             return self.plain_sets()
+        if self.chance(0.04):
+            return self.shared_with()
         if self.chance(0.05):
             return self.distinct_on()
         if self.chance(0.05):
@@ -319,12 +321,45 @@ class Round(Expressions):
             return f"({text})"
 
         text = f"{part(2)} {operation()} {part(2)}"
+        for _ in range(self.pick((0, 0, 0, 1, 2, 4))):
+            text += f" {operation()} {part(1)}"
         if self.chance(0.4):
             text = f"({text} order by {every} limit {self.random.randint(0, 5)}) {operation()} {part(1)}"
         ordered = self.chance(0.5)
         if ordered:
             text += f" order by {every}"
         return Statement(text, ordered=ordered, loose=True, risky=self.risky)
+
+    def shared_with(self):
+        """WITH queries, often over a recursion without end, that several parts of a statement read as far as they need."""
+        end = self.pick(("", "", f" where n < {self.random.randint(1, 30)}"))
+        queries = [f"r (n) as (select 1 union{' all' if self.chance(0.7) else ''} select n + 1 from r{end})"]
+        names = ["r"]
+        for number in range(self.random.randint(1, 3)):
+            body = f"select n * {self.pick((1, 3))} as n from {self.pick(names)}"
+            if self.chance(0.3):
+                body += " where n % 2 = 1"
+            if self.chance(0.2):
+                body += f" offset {self.random.randint(0, 3)} limit {self.random.randint(0, 9)}"
+            queries.append(f"w{number} as {self.pick(('', 'materialized '))}({body})")
+            names.append(f"w{number}")
+        source, columns = self.source_table()
+
+        def reader():
+            few = self.pick((str(self.random.randint(0, 9)), f"(coalesce(length({self.expr('text', columns, 1)}), 0) % 7)"))
+            rows = f"select n from {self.pick(names)}"
+            return self.pick((
+                f"({rows} offset {few} limit 1)",
+                f"(select sum(n) from ({rows} limit {few}) x)",
+                f"exists ({rows})",
+                f"array({rows} limit {few})",
+                f"({few} in ({rows} limit 9))",
+                f"(select count(*) from ({rows} limit 4) x, ({rows} limit {few}) y)",
+            ))  # fmt: skip
+
+        items = ", ".join(reader() for _ in range(self.random.randint(1, 4)))
+        text = f"with recursive {', '.join(queries)} select {items} from {source}"
+        return Statement(text, risky=self.risky)
 
     def distinct_on(self):
         source, columns = self.source_table()

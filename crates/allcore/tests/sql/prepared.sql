@@ -116,3 +116,14 @@ set time zone $1;
 prepare only_constants (text) as select extract($1 from now());
 prepare only_constants (text) as select pg_catalog.extract($1, timestamp '2020-01-02'), $1::text, cast($1 as text);
 execute only_constants ('year');
+-- a parameter whose type nothing tells
+prepare untyped as select concat('a', $1);
+prepare untyped as select concat_ws('-', $2, 'a', $1::int);
+prepare untyped as select format('%s', $1);
+prepare untyped as select num_nulls($1), num_nonnulls($2);
+prepare untyped as select json_build_object($1, 2);
+prepare untyped as select 1 from (select concat_ws('-', $1, 'abc') from (select 1) x) z;
+prepare untyped as select concat_ws($1, 'a', 'b'), format($2), concat($3::int, $3), concat('x', $4::text);
+execute untyped ('+', '%%', 3, 'y');
+prepare typed (int) as select concat('a', $1), format('%s', $1);
+execute typed (7);

@@ -120,6 +120,7 @@ impl Binder<'_> {
         if name == "pg_partition_ancestors" {
             return Ok(no_ancestors());
         }
+        self.refuse_untyped(&name, &arguments)?;
         // Types of polymorphic arguments that do not fit are told without a place.
         let bound =
             functions::function(&name, arguments, call.func_variadic).map_err(|error| match error.code {
@@ -136,6 +137,26 @@ impl Binder<'_> {
             self.note_parameters(part);
         }
         Ok(bound)
+    }
+
+    /// 42P18 for a parameter that only a function of any types reads: nothing tells its type.
+    fn refuse_untyped(&self, name: &str, arguments: &[Expr]) -> Result<(), SqlError> {
+        let typed = match name {
+            "concat" | "num_nulls" | "num_nonnulls" | "json_build_object" => 0,
+            "concat_ws" | "format" => 1,
+            _ => return Ok(()),
+        };
+        for argument in arguments.iter().skip(typed) {
+            // Literals follow the parameters.
+            if let Expr::Param { index, type_ } = argument
+                && type_.oid == oid::UNKNOWN
+                && (*index as usize) < self.parameters.len()
+            {
+                let message = format!("could not determine data type of parameter ${}", index + 1);
+                return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
+            }
+        }
+        Ok(())
     }
 
     /// DISTINCT, ORDER BY, FILTER and OVER only fit aggregates.
