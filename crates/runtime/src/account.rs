@@ -15,6 +15,7 @@
 //! Where another allocator is installed (an embedding program's) nothing is counted and nobody is refused.
 
 mod groups;
+mod release;
 mod watch;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -108,9 +109,14 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        subtract(layout.size() as i64);
-        // SAFETY: as above.
-        unsafe { System.dealloc(start, layout) }
+        if subtract(layout.size() as i64) {
+            // SAFETY: as above.
+            unsafe { System.dealloc(start, layout) }
+        } else {
+            give_back(layout.size());
+            // SAFETY: as above.
+            unsafe { release::free(start, layout) }
+        }
     }
 
     #[inline]
@@ -118,8 +124,10 @@ unsafe impl GlobalAlloc for Counting {
         let more = size as i64 - layout.size() as i64;
         if more >= 0 {
             add(more)
-        } else {
-            subtract(-more)
+        } else if !subtract(-more) {
+            give_back(0);
+            // SAFETY: as above.
+            return unsafe { release::shrink(start, layout, size) };
         }
         // SAFETY: as above.
         unsafe { System.realloc(start, layout, size) }
@@ -138,15 +146,14 @@ fn add(bytes: i64) {
     });
 }
 
+/// False when the thread has leases to give back, as after any block of 3 MiB: so what is freed is looked at then alone.
 #[inline(always)]
-fn subtract(bytes: i64) {
+fn subtract(bytes: i64) -> bool {
     CELLS.with(|cells| {
         let sum = cells.sum.get() - bytes;
         cells.sum.set(sum);
-        if sum < cells.floor.get() {
-            give_back(cells);
-        }
-    });
+        sum >= cells.floor.get()
+    })
 }
 
 /// Moves the thread's lease to its sum; the process's sum.
@@ -165,7 +172,7 @@ fn take(cells: &Cells) {
     let taken = lease(cells);
     let sum = cells.sum.get();
     cells.peak.set(cells.peak.get().max(sum));
-    let short = taken > limit();
+    let short = taken > limit() && (!release::empty() || is_short());
     // SAFETY: an entered account outlives the time it is entered for.
     if let Some(account) = unsafe { cells.account.get().as_ref() } {
         // Seen by the watch while the statement still runs.
@@ -181,12 +188,18 @@ fn take(cells: &Cells) {
     }
 }
 
-/// Gives leases back, and asks for a trim when the thread has freed much.
+/// Gives leases back, and asks for a trim when the thread has freed much. The block just freed is none of that where it is
+/// a mapping of its own.
 #[cold]
 #[inline(never)]
-fn give_back(cells: &Cells) {
-    lease(cells);
-    trim(cells, TRIMMED);
+fn give_back(block: usize) {
+    CELLS.with(|cells| {
+        lease(cells);
+        if block >= MAPPED as usize {
+            cells.peak.set(cells.peak.get() - block as i64);
+        }
+        trim(cells, TRIMMED);
+    });
 }
 
 /// Asks for a trim when the thread has freed more than this since its peak.
@@ -297,11 +310,13 @@ pub fn ask(bytes: usize) -> Result<(), Interrupted> {
 #[cold]
 fn ask_now(bytes: usize) -> Result<(), Interrupted> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    let granted = room().is_none_or(|room| {
-        let small = !is_large(room.held.saturating_add(bytes));
-        bytes <= room.own && (small || bytes <= room.whole)
-    });
-    if granted { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
+    let fits = || {
+        room().is_none_or(|room| {
+            let small = !is_large(room.held.saturating_add(bytes));
+            bytes <= room.own && (small || bytes <= room.whole)
+        })
+    };
+    if fits() || release::empty() && fits() { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
 }
 
 /// Whether the session that runs may keep something beyond its statement, however small: not while the process is short of

@@ -206,3 +206,30 @@ fn own_is_asked_elsewhere() {
         });
     });
 }
+
+#[test]
+fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
+    account::watch(|| ()).unwrap();
+    let runtime = start();
+    let own = Interrupt::new();
+    let before = account::taken() as i64;
+    as_session(&runtime, &own, || {
+        let mut kept = vec![7_u8; 96 << 20];
+        assert_about(account::held(), 96);
+        // The other tests of this process hold less than a third of it.
+        assert!(account::taken() as i64 - before > 64 * MIB);
+        // What is kept of a large block moves.
+        kept.truncate(5000);
+        kept.shrink_to_fit();
+        assert!(kept.iter().all(|byte| *byte == 7) && kept.len() == 5000);
+        assert_about(account::held(), 0);
+        drop(vec![1_u8; 96 << 20]);
+        assert_about(account::held(), 0);
+    });
+    let begun = std::time::Instant::now();
+    while account::taken() as i64 - before > 64 * MIB {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the block is not given back");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    runtime.shutdown();
+}

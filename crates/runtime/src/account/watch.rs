@@ -1,4 +1,5 @@
-//! A thread that acts while memory is short, and gives freed memory back to the system.
+//! A thread that acts while memory is short, and gives freed memory back to the system: large blocks at once, the rest when
+//! much was freed.
 //!
 //! The allocator only unparks it. It runs beside the cores, so no statement can keep it from its work.
 
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
 
+use super::release;
+
 /// Between two looks while memory is short.
 const ROUND: Duration = Duration::from_millis(20);
 /// After giving memory back, before it is done again.
@@ -18,6 +21,7 @@ const REST: Duration = Duration::from_millis(200);
 static THREAD: OnceLock<Thread> = OnceLock::new();
 static SHORT: AtomicBool = AtomicBool::new(false);
 static FREED: AtomicBool = AtomicBool::new(false);
+static RELEASED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the watch, one for the process. While more memory is taken than the limit, it calls `relieve` every 20 ms.
 ///
@@ -27,9 +31,14 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
     let work = move || {
         loop {
             // AcqRel: a `tell` that finds the flag taken back here also finds the thread, which was set before.
+            if RELEASED.swap(false, Ordering::AcqRel) {
+                release::empty();
+            }
             if SHORT.swap(false, Ordering::AcqRel) {
                 while super::is_short() {
-                    relieve();
+                    if !release::empty() {
+                        relieve();
+                    }
                     park_timeout(ROUND);
                 }
             }
@@ -56,6 +65,16 @@ pub(super) fn pressure() {
 /// Much was freed. Called inside the allocator.
 pub(super) fn freed() {
     tell(&FREED);
+}
+
+/// A large block was freed. Called inside the allocator.
+pub(super) fn released() {
+    tell(&RELEASED);
+}
+
+/// Whether the thread runs.
+pub(super) fn is_watched() -> bool {
+    THREAD.get().is_some()
 }
 
 fn tell(flag: &AtomicBool) {
