@@ -4,6 +4,7 @@
 //! its slot ([`crate::slots`]).
 
 mod advisory;
+mod apart;
 mod end;
 mod limits;
 mod load;
@@ -169,7 +170,8 @@ pub(crate) struct Inner {
     engine: Arc<Engine>,
     /// The core it was made on, of the store's runtime.
     home: usize,
-    number: u32,
+    /// Its slot; another one once a long rollback has kept the former.
+    number: Cell<u32>,
     open: Cell<bool>,
     isolation: Cell<Isolation>,
     read_only: Cell<bool>,
@@ -209,7 +211,7 @@ impl Inner {
         Inner {
             engine,
             home: runtime::core(),
-            number,
+            number: Cell::new(number),
             open: Cell::new(false),
             isolation: Cell::new(Isolation::ReadCommitted),
             read_only: Cell::new(false),
@@ -235,7 +237,7 @@ impl Inner {
 
     #[inline]
     fn slot(&self) -> &Slot {
-        self.engine.slots.get(self.number)
+        self.engine.slots.get(self.number.get())
     }
 
     fn begin(&self, isolation: Isolation, read_only: bool) {
@@ -338,7 +340,7 @@ impl Inner {
         }
         let engine = &self.engine;
         let txid = engine.txids.assign(runtime::core(), engine.horizon())?;
-        engine.status.set(txid, Status::Running(self.number));
+        engine.status.set(txid, Status::Running(self.number.get()));
         self.slot().set_txid(txid);
         self.slot().begin_logging(engine.store.wal.position());
         self.txid.set(txid);
@@ -458,6 +460,18 @@ impl TxnSession {
     /// Takes everything back.
     pub fn rollback(&self) -> Result<(), Error> {
         self.state().rollback()
+    }
+
+    /// As [`TxnSession::rollback`], but for what was done to the trees with these numbers, in order: they were made by the
+    /// transaction, and are dropped once it is over.
+    pub fn rollback_but(&self, dropped: &[u32]) -> Result<(), Error> {
+        self.state().rollback_but(dropped)
+    }
+
+    /// As [`TxnSession::rollback`]; what takes long goes on on another fiber, which keeps the transaction's locks until then.
+    /// Not for a transaction whose trees are dropped once it is taken back.
+    pub fn rollback_apart(&self) -> Result<(), Error> {
+        self.state().rollback_apart()
     }
 
     /// Marks a point to go back to: costs nothing.

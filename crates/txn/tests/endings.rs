@@ -156,3 +156,44 @@ fn a_rollback_ends_where_its_engine_is_closed() {
     bench.reopen();
     assert_eq!(rows(&bench.runtime, bench.engine()), [("old".to_owned(), "kept".to_owned())]);
 }
+
+#[test]
+fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
+    const ROWS: usize = 1100;
+    let _alone = alone();
+    let bench = Bench::new("endings-apart");
+    let engine = bench.engine();
+    put_old(&bench.runtime, engine);
+    bench.runtime.call(0, || {
+        let session = engine.session().expect("a session");
+        session.set_label(7);
+        session.start(Isolation::ReadCommitted);
+        session.lock_table(77, TableLock::RowExclusive, Wait::Block).expect("locks");
+        (0..ROWS).for_each(|row| {
+            session.put(&format!("new{row}"), "never");
+        });
+        session.set("old", "never");
+        // So the first changes take longer than a session has patience for.
+        stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None).expect("a point");
+        session.rollback_apart().expect("begins to take back");
+        stop::clear();
+        assert!(!session.in_transaction());
+        // The rest has not begun: the fiber has not let another one run.
+        assert!(engine.locks().iter().all(|lock| lock.session == 7) && !engine.locks().is_empty());
+        session.start(Isolation::ReadCommitted);
+        assert_eq!(session.all(), [("old".to_owned(), "kept".to_owned())]);
+        // These wait for it.
+        session.put("new0", "anew");
+        session.set("old", "newer");
+        session.lock_table(77, TableLock::AccessExclusive, Wait::Block).expect("locks");
+        session.commit(true).expect("commits");
+        // A small one is over when this returns.
+        session.start(Isolation::ReadCommitted);
+        session.put("new1", "never");
+        session.rollback_apart().expect("takes back");
+        assert!(engine.locks().is_empty());
+        drop(session);
+    });
+    let kept = [("new0".to_owned(), "anew".to_owned()), ("old".to_owned(), "newer".to_owned())];
+    assert_eq!(rows(&bench.runtime, engine), kept);
+}

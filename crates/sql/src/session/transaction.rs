@@ -313,7 +313,7 @@ impl Session {
             };
             ended = match commit && published.is_ok() {
                 true => self.environment.txn.commit(self.environment.table.synchronous).map_err(from_txn),
-                false => self.environment.txn.rollback().map_err(from_txn),
+                false => self.take_back_all(overlay.is_some()),
             };
             if self.environment.txn.in_transaction() {
                 // It could not be committed: nothing of it may stay, in this transaction or the next one.
@@ -393,7 +393,7 @@ impl Session {
             0 => {
                 let first = self.block.first_portal;
                 self.environment.portals.retain(|_, portal| portal.held && portal.number < first);
-                self.block.empty = self.environment.txn.rollback().is_ok();
+                self.block.empty = self.take_back_all(self.block.overlay.is_some()).is_ok();
                 self.forget_definitions();
                 self.environment.table.end(false, 0);
                 self.environment.characteristics =
@@ -410,10 +410,24 @@ impl Session {
     /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
-            self.block.empty = self.environment.txn.rollback().is_ok();
+            self.block.empty = self.take_back_all(self.block.overlay.is_some()).is_ok();
             self.forget_definitions();
             self.environment.table.end(false, 0);
         }
+    }
+
+    /// Rolls the transaction back. What takes long goes on meanwhile, unless trees it made or definitions go with it.
+    fn take_back_all(&self, defines: bool) -> Result<(), SqlError> {
+        let txn = &self.environment.txn;
+        let done = match defines || self.block.dropped || !self.block.created.is_empty() {
+            true => {
+                let mut made: Vec<u32> = self.block.created.iter().map(|tree| tree.id).collect();
+                made.sort_unstable();
+                txn.rollback_but(&made)
+            }
+            false => txn.rollback_apart(),
+        };
+        done.map_err(from_txn)
     }
 
     fn forget_definitions(&mut self) {

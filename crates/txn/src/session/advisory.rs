@@ -114,7 +114,7 @@ impl Inner {
     }
 
     fn give_advisory_up(&self, key: AdvisoryKey, lock: AdvisoryLock) {
-        let modes = (self.number, 1 << lock as u8);
+        let modes = (self.number.get(), 1 << lock as u8);
         self.engine.locks.release_modes(TagRef::Advisory(key), modes, self.known(), &self.engine.slots);
     }
 }

@@ -112,14 +112,14 @@ impl Inner {
     /// Gives the row locks up, to whoever is next, and wakes who waits for this transaction.
     fn release_rows(&self) {
         self.release_rows_after(0);
-        self.engine.slots.wake_end_waiters(self.number);
+        self.engine.slots.wake_end_waiters(self.number.get());
     }
 
     fn release_rows_after(&self, keep: usize) {
         let mut held = self.held.borrow_mut();
         for (tag, mode) in held.drain(keep..) {
             if self.ends_hold(&tag, mode) {
-                let modes = (self.number, 1 << mode);
+                let modes = (self.number.get(), 1 << mode);
                 self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
                 // A million of them take a tenth of a second.
                 runtime::work::give_way(RELEASE_WORK);
@@ -131,7 +131,7 @@ impl Inner {
     }
 
     /// Nothing of the transaction is left.
-    fn reset(&self) {
+    pub(super) fn reset(&self) {
         self.open.set(false);
         self.txid.set(0);
         self.slot().set_txid(0);
@@ -148,12 +148,18 @@ impl Inner {
     }
 
     pub(super) fn rollback(&self) -> Result<(), Error> {
+        self.rollback_but(&[])
+    }
+
+    /// Takes everything back but what was done to these trees, which are dropped with the transaction. Their numbers are
+    /// sorted.
+    pub(super) fn rollback_but(&self, dropped: &[u32]) -> Result<(), Error> {
         let txid = self.txid.get();
         if txid != 0 && self.last_lsn.get() == Lsn::ZERO {
             self.finish_without_changes(txid);
         } else if txid != 0 {
             interrupt::mask(|| {
-                self.undo_until(UndoPointer::NONE)?;
+                self.undo_until(UndoPointer::NONE, dropped, || false)?;
                 self.append_abort(txid)
             })?;
         }
@@ -161,6 +167,14 @@ impl Inner {
         self.unlock_tables();
         self.reset();
         Ok(())
+    }
+
+    /// Takes changes back until `is_enough`; whether there are more.
+    pub(super) fn begin_rollback(&self, is_enough: impl Fn() -> bool) -> Result<bool, Error> {
+        if self.txid.get() != 0 && self.last_lsn.get() != Lsn::ZERO {
+            interrupt::mask(|| self.undo_until(UndoPointer::NONE, &[], is_enough))?;
+        }
+        Ok(self.last_undo.get() != UndoPointer::NONE)
     }
 
     fn append_abort(&self, txid: u64) -> Result<(), Error> {
@@ -175,17 +189,24 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts back what the transaction did since `target`. Fails when the engine is closed, and not otherwise: recovery goes
-    /// on with what is left.
-    fn undo_until(&self, target: UndoPointer) -> Result<(), Error> {
+    /// Puts back what the transaction did since `target` to trees that are not dropped, or until `is_enough`. Fails when the
+    /// engine is closed, and not otherwise: recovery goes on with what is left.
+    fn undo_until(
+        &self,
+        target: UndoPointer,
+        dropped: &[u32],
+        is_enough: impl Fn() -> bool,
+    ) -> Result<(), Error> {
         let (mut bytes, mut value) = (self.scratch.take(), Vec::new());
-        while self.last_undo.get() != target {
+        while self.last_undo.get() != target && !is_enough() {
             stop::point("txn.rollback.step");
             let store = &self.engine.store;
             self.persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes))?;
             let record = Record::parse(&bytes).filter(|record| record.txid == self.txid.get());
             let Some(record) = record else { fatal("an undo record is damaged") };
-            self.persist("taking a change back", || self.put_back(store, &record, &mut value))?;
+            if dropped.binary_search(&record.tree.id).is_err() {
+                self.persist("taking a change back", || self.put_back(store, &record, &mut value))?;
+            }
             self.last_undo.set(record.previous);
             fiber::safe_point();
         }
@@ -230,12 +251,12 @@ impl Inner {
         self.savepoints.borrow_mut().truncate(at + 1);
         let changed = self.last_undo.get() != savepoint.undo;
         if changed {
-            interrupt::mask(|| self.undo_until(savepoint.undo))?;
+            interrupt::mask(|| self.undo_until(savepoint.undo, &[], || false))?;
         }
         self.release_rows_after(savepoint.rows);
         if changed {
             // Rows that others waited for may be free again: they look anew.
-            self.engine.slots.wake_end_waiters(self.number);
+            self.engine.slots.wake_end_waiters(self.number.get());
         }
         self.unlock_tables_after(savepoint.tables);
         Ok(())
@@ -265,10 +286,10 @@ impl Inner {
 
     /// Takes the transaction back and gives the slot up. Parks, unless there is nothing to take back. Of a closed engine the
     /// slot stays taken: nobody else shall come to the transaction that is left in it.
-    fn leave(self) {
+    pub(super) fn leave(self) {
         if self.rollback().is_ok() {
             self.unlock_all_advisory();
-            self.engine.slots.free(self.number);
+            self.engine.slots.free(self.number.get());
             self.say_farewell();
         }
     }

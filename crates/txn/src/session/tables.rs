@@ -143,7 +143,7 @@ impl Inner {
     fn move_weak_locks(&self, table: u32, lock: TableLock) {
         let tag = TagRef::Table(table);
         let conflicts = tag.conflicts(lock as u8);
-        for (number, slot) in self.engine.slots.iter().filter(|&(number, _)| number != self.number) {
+        for (number, slot) in self.engine.slots.iter().filter(|&(number, _)| number != self.number.get()) {
             for place in &slot.fast {
                 // SeqCst: after the counter was raised, see above.
                 let mut found = place.load(Ordering::SeqCst);
@@ -184,7 +184,7 @@ impl Inner {
             held.listed |= listed;
         }
         if listed {
-            let modes = (self.number, mode);
+            let modes = (self.number.get(), mode);
             self.engine.locks.release_modes(TagRef::Table(table), modes, self.known(), &self.engine.slots);
         }
         if lock > NEUTRAL {
@@ -222,7 +222,7 @@ impl Inner {
         }
         if listed {
             let tag = TagRef::Table(held.table);
-            self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
+            self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);
         }
         if held.strong > 0 {
             // Release: the lock is given up before.

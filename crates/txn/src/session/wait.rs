@@ -114,7 +114,7 @@ impl Inner {
         let (locks, slots) = (&self.engine.locks, &self.engine.slots);
         let waker = (wait == Wait::Block).then(park::current);
         let hash = tag.hash();
-        let request = locks.request(tag, hash, self.number, mode, waker);
+        let request = locks.request(tag, hash, self.number.get(), mode, waker);
         let acquired = match request {
             Request::Granted(own) => (Acquired::New, Some(own)),
             Request::Added(own) => (Acquired::Before, Some(own)),
@@ -123,11 +123,11 @@ impl Inner {
             Request::Queued { tag: own, first } => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
                 let waited =
-                    awaited::during(kind(tag), || self.block(|| locks.leave(tag, self.number, slots)));
+                    awaited::during(kind(tag), || self.block(|| locks.leave(tag, self.number.get(), slots)));
                 slot.end_wait();
                 if waited.is_err() && slot.is_granted() {
                     // Granted while it was giving up.
-                    locks.release_modes(tag, (self.number, 1 << mode), self.known(), slots);
+                    locks.release_modes(tag, (self.number.get(), 1 << mode), self.known(), slots);
                 }
                 waited?;
                 (if first { Acquired::New } else { Acquired::Before }, Some(own))
@@ -149,7 +149,7 @@ impl Inner {
             held.swap_remove(at);
         }
         drop(held);
-        self.engine.locks.release(tag, self.number, self.known(), &self.engine.slots);
+        self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);
     }
 
     /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
@@ -168,7 +168,7 @@ impl Inner {
         let waited = match claims {
             false => self.wait_for_end(tree, key, txid, owner),
             true => {
-                self.engine.locks.claim(tag, self.number, lock as u8, &self.engine.slots);
+                self.engine.locks.claim(tag, self.number.get(), lock as u8, &self.engine.slots);
                 // A session that passed meanwhile goes first.
                 let waited = self.wait_for_end(tree, key, txid, owner);
                 waited.and_then(|()| self.lock_tag_unlisted(tag, lock as u8, Wait::Block).map(drop))
@@ -187,7 +187,7 @@ impl Inner {
         let (slot, owner_slot) = (self.slot(), self.engine.slots.get(owner));
         slot.expect_grant();
         let finished = || self.engine.status.get(txid) != Status::Running(owner);
-        if !owner_slot.await_end(self.number, park::current(), finished) {
+        if !owner_slot.await_end(self.number.get(), park::current(), finished) {
             return Ok(());
         }
         // The owner may have put the row back (to a savepoint) since it was looked at, and have woken those who were in the
@@ -196,12 +196,12 @@ impl Inner {
         match tree.get(&self.engine.store, key, written) {
             Ok(Some(true)) => {}
             other => {
-                owner_slot.leave_end(self.number);
+                owner_slot.leave_end(self.number.get());
                 return other.map(|_| ()).map_err(Error::from);
             }
         }
         slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));
-        let leave = || owner_slot.leave_end(self.number);
+        let leave = || owner_slot.leave_end(self.number.get());
         let waited = awaited::during(Awaited::TransactionId, || self.block(leave));
         slot.end_wait();
         waited?;
@@ -226,7 +226,7 @@ impl Inner {
             match alarm.due.replace(Due::Nothing) {
                 Due::Nothing => {}
                 Due::Limit => break Err(Error::LockTimeout),
-                Due::Search => match self.engine.search_deadlock(self.number, &leave) {
+                Due::Search => match self.engine.search_deadlock(self.number.get(), &leave) {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
                         alarm.search_again(pause);

@@ -160,7 +160,8 @@ impl RowWrite<'_> {
     fn unless_held(&self, mode: u8, held: Judgement) -> Judgement {
         let locks = &self.session.engine.locks;
         let tag = TagRef::Row(self.tree.id, self.key);
-        if locks.may_be_locked(self.hash) && locks.must_wait(tag, self.hash, self.session.number, mode) {
+        if locks.may_be_locked(self.hash) && locks.must_wait(tag, self.hash, self.session.number.get(), mode)
+        {
             return held;
         }
         self.session.hear(locks.released(self.hash));

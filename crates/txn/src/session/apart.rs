@@ -1,0 +1,60 @@
+//! Long rollbacks: a session need not wait for the end of one.
+//!
+//! A transaction of hundreds of megabytes takes as long to take back as it took to make. After a while the session gives
+//! the transaction, with its slot, locks and undo, to a fiber of its own, and goes on in a new slot. For others nothing
+//! changes: the transaction runs until the last change is taken back, and keeps its locks so long. So does it for the
+//! session itself, whose next statements may have to wait for a lock of what was its own transaction.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::{fiber, time};
+use sync::atomic::Ordering;
+
+use super::Inner;
+use crate::Error;
+
+/// Changes that are taken back at least before the rest is given away: a small transaction is over when its rollback is.
+const CHANGES: usize = 1000;
+/// How long a session takes changes back itself.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+impl Inner {
+    /// As [`Inner::rollback`], but what takes long goes on when it returns. Not for a transaction whose trees are dropped
+    /// with it.
+    pub(super) fn rollback_apart(&self) -> Result<(), Error> {
+        let (began, changes) = (time::precise(), Cell::new(0));
+        let is_long = || {
+            changes.set(changes.get() + 1);
+            changes.get() > CHANGES && time::precise() - began > PATIENCE.as_nanos() as u64
+        };
+        if self.begin_rollback(is_long)? && self.give_away() {
+            return Ok(());
+        }
+        self.rollback()
+    }
+
+    /// Leaves the transaction to a fiber of its own; false where that is not possible.
+    fn give_away(&self) -> bool {
+        // Advisory locks belong to the session, some of them beyond the transaction.
+        if !self.advisory.borrow().is_empty() {
+            return false;
+        }
+        let Ok(number) = self.engine.slots.claim() else { return false };
+        let rest = Inner::new(Arc::clone(&self.engine), self.number.replace(number));
+        rest.open.set(true);
+        rest.txid.set(self.txid.get());
+        rest.last_undo.set(self.last_undo.get());
+        rest.last_lsn.set(self.last_lsn.get());
+        rest.seen.set(self.seen.get());
+        rest.heard.set(self.heard.get());
+        rest.held.swap(&self.held);
+        rest.tables.swap(&self.tables);
+        // Relaxed: information only.
+        self.slot().label.store(rest.slot().label.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.reset();
+        fiber::spawn_local(move || rest.leave());
+        true
+    }
+}
