@@ -19,6 +19,8 @@ use crate::{Error, Store};
 
 /// Pages given back between two looks at the clock: some microseconds' work.
 const PAGES_AT_ONCE: usize = 16;
+/// More pages than these are given back by a fiber of their own when a spool is dropped, which must not park.
+const PAGES_DROPPED: usize = 4096;
 /// Bytes in a page of a spool.
 pub const PIECE: usize = BODY_SIZE;
 
@@ -143,8 +145,18 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        if let Some(store) = &self.store {
-            give_back(store, &self.pages[self.released..]);
+        let Some(store) = self.store.take() else { return };
+        let mut pages = std::mem::take(&mut self.pages);
+        if pages.len() - self.released > PAGES_DROPPED && store.runtime.core_here().is_some() {
+            pages.drain(..self.released);
+            fiber::spawn_local(move || {
+                for some in pages.chunks(PAGES_AT_ONCE) {
+                    give_back(&store, some);
+                    work::give_way(work::STRIDE);
+                }
+            });
+        } else {
+            give_back(&store, &pages[self.released..]);
         }
     }
 }
