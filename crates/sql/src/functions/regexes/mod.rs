@@ -43,6 +43,8 @@ const CACHED_BESIDE: usize = 4;
 const SHORT_TEXT: usize = 32 * 1024;
 /// The largest weight of a pattern that is compiled on the core.
 const SHORT_PATTERN: usize = 4096;
+/// What a class weighs: `\w` has some hundred states.
+const CLASS: usize = 100;
 /// Steps of a search that take about a millisecond.
 const SHORT_SEARCH: usize = 1 << 20;
 /// The most memory a compiled expression may take.
@@ -77,25 +79,29 @@ fn build(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// A measure of a pattern's states: its length times what its counts multiply it by.
-fn weight(pattern: &str) -> Result<usize> {
-    let mut weight = pattern.len();
+/// A measure of a pattern's states: its length times what its counts multiply it by. And one of the time it takes to be
+/// compiled, in which each class of characters counts for more.
+fn weights(pattern: &str) -> Result<(usize, usize)> {
+    let (mut factor, mut classes) = (1_usize, 0);
     for piece in work::pieces(pattern) {
-        let counts = piece?.split(['{', ',']).skip(1);
+        let piece = piece?;
+        classes += piece.bytes().filter(|byte| matches!(byte, b'\\' | b'[')).count();
+        let counts = piece.split(['{', ',']).skip(1);
         for count in counts {
             let digits = &count[..count.bytes().take_while(u8::is_ascii_digit).count()];
-            weight = weight.saturating_mul(digits.parse().unwrap_or(1).max(1));
+            factor = factor.saturating_mul(digits.parse().unwrap_or(1).max(1));
         }
     }
-    Ok(weight)
+    let weight = |length: usize| length.saturating_mul(factor);
+    Ok((weight(pattern.len()), weight(pattern.len() + classes * CLASS)))
 }
 
 /// Calls a function of a text and a pattern: on the core where both are short, otherwise on copies beside it, where the
 /// fiber waits interruptibly. `code` does not look at its session.
 pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
     let (length, pattern) = (text(a[0])?.len(), text(a[1])?.len());
-    let weight = weight(text(a[1])?)?;
-    if length <= SHORT_TEXT && weight <= SHORT_PATTERN && length.saturating_mul(weight) <= SHORT_SEARCH {
+    let (weight, compiled) = weights(text(a[1])?)?;
+    if length <= SHORT_TEXT && compiled <= SHORT_PATTERN && length.saturating_mul(weight) <= SHORT_SEARCH {
         return code(cx, a);
     }
     let mut values = Vec::with_capacity(a.len());
@@ -132,12 +138,15 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
         ends: OnceCell::new(),
         whole: OnceCell::new(),
     });
-    COMPILED.with_borrow_mut(|cache| {
-        if cache.len() >= if runtime::try_core().is_some() { CACHED } else { CACHED_BESIDE } {
-            cache.clear();
-        }
+    let full = if runtime::try_core().is_some() { CACHED } else { CACHED_BESIDE };
+    // One goes for each that comes: dropping all at once takes tens of milliseconds.
+    let gone = COMPILED.with_borrow_mut(|cache| {
+        let gone = cache.keys().next().filter(|_| cache.len() >= full).cloned();
+        let gone = gone.and_then(|key| cache.remove(&key));
         cache.insert(key, Rc::clone(&compiled));
+        gone
     });
+    drop(gone);
     Ok(compiled)
 }
 
