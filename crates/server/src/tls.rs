@@ -170,6 +170,8 @@ impl Tls {
             // The connection buffers a bounded amount: feed and drain it in turns.
             let taken = self.connection.writer().write(rest)?;
             rest = &rest[taken..];
+            // A long reply takes tens of milliseconds. An interrupt waits: half a message cannot be taken back.
+            runtime::work::give_way(taken);
             let before = out.len();
             while self.connection.wants_write() {
                 self.connection.write_tls(out)?;
