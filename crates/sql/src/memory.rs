@@ -52,7 +52,7 @@ pub(crate) fn for_kept(wanted: usize) -> usize {
 
 /// Bytes of a value that lie apart from it.
 #[inline]
-fn bytes_of(value: &Datum<'_>) -> usize {
+pub(crate) fn bytes_of(value: &Datum<'_>) -> usize {
     match value {
         Datum::Text(text) | Datum::Padded(text) => text.len(),
         Datum::Bytea(bytes) => bytes.len(),

@@ -143,9 +143,18 @@ impl Column {
 }
 
 impl RowShape {
-    /// The value of a column that was stored out of line, from its bytes.
+    /// The value of a column that was stored out of line, from its bytes. Fails when the statement is interrupted.
     pub fn value<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Datum<'a>, SqlError> {
-        self.columns.get(column).and_then(|column| column.value(bytes)).ok_or_else(corrupt)
+        let column = self.columns.get(column).ok_or_else(corrupt)?;
+        let text = || {
+            let text = runtime::work::checked_utf8(bytes).map_err(crate::work::stopped)?;
+            text.map_err(|_| corrupt())
+        };
+        match column.kind {
+            Kind::Text => text().map(Datum::Text),
+            Kind::Padded => text().map(Datum::Padded),
+            _ => column.value(bytes).ok_or_else(corrupt),
+        }
     }
 }
 

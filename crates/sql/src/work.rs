@@ -245,22 +245,26 @@ pub(crate) fn byte_of_character(text: &str, character: usize) -> Result<usize> {
     Ok(text.len())
 }
 
-/// The order of two byte strings. Gives way, but leaves an interrupt to the next safe point.
+/// The order of two byte strings.
 #[inline]
-pub(crate) fn compare(left: &[u8], right: &[u8]) -> Ordering {
-    if left.len() <= STRIDE || right.len() <= STRIDE { left.cmp(right) } else { compare_long(left, right) }
+pub(crate) fn compare(left: &[u8], right: &[u8]) -> Result<Ordering> {
+    if left.len() <= STRIDE || right.len() <= STRIDE {
+        Ok(left.cmp(right))
+    } else {
+        compare_long(left, right)
+    }
 }
 
 #[cold]
-fn compare_long(left: &[u8], right: &[u8]) -> Ordering {
+fn compare_long(left: &[u8], right: &[u8]) -> Result<Ordering> {
     for (left, right) in left.chunks(STRIDE).zip(right.chunks(STRIDE)) {
         let order = left.cmp(right);
         if order.is_ne() {
-            return order;
+            return Ok(order);
         }
-        work::give_way(STRIDE);
+        tick(STRIDE)?;
     }
-    left.len().cmp(&right.len())
+    Ok(left.len().cmp(&right.len()))
 }
 
 /// A text of more bytes is read beside the core where reading it has no safe point.
@@ -469,11 +473,23 @@ pub(crate) fn starts_with(text: &str, start: &str) -> Result<bool> {
     }
 }
 
-/// Whether two long byte strings are equal.
+/// Whether two byte strings are equal.
+#[inline]
 pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
-    if left.len() != right.len() {
-        return Ok(false);
+    if left.len() != right.len() || left.len() <= STRIDE {
+        Ok(left == right)
+    } else {
+        equal_long(left, right)
     }
+}
+
+/// Whether a key that may have come before is this one.
+pub(crate) fn is(last: Option<&[u8]>, key: &[u8]) -> Result<bool> {
+    last.map_or(Ok(false), |last| equal(last, key))
+}
+
+#[cold]
+fn equal_long(left: &[u8], right: &[u8]) -> Result<bool> {
     for (left, right) in byte_pieces(left, 1).zip(right.chunks(STRIDE)) {
         if left? != right {
             return Ok(false);

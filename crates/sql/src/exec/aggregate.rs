@@ -5,12 +5,11 @@
 //! table has grown beyond the bound it takes no more groups: rows of others wait in a sorter too, come out group by group,
 //! and need room for one group at a time.
 
-use hashbrown::HashMap;
-
 use super::firsts::{Seen, Sight};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
 use super::records::Keys;
 use super::sort::sort_key;
+use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -18,8 +17,13 @@ use crate::functions::Accumulator;
 use crate::plan::{AggregateCall, Plan, Reg};
 use crate::spill::{Sorted, Sorter, pack, unpack};
 use crate::types::Datum;
-use crate::work::{self, PacedState};
+use crate::work;
 
+/// Bytes of a state that goes with its group.
+const LONG: usize = 4096;
+/// States that are dropped at once, and their bytes.
+const MANY: usize = 10_000;
+const MUCH: usize = 16 << 20;
 /// Most arguments an aggregate has.
 const ARGUMENTS_MAX: usize = 4;
 
@@ -31,10 +35,29 @@ pub(super) struct Aggregation<'s> {
     pub keep: &'s [Reg],
 }
 
-/// A group: its keys, packed, and the state of each call.
-struct Group<'b> {
-    keys: &'b [u8],
+/// The groups found: their keys, packed, and the states of each one's calls behind those of the one before.
+struct Groups<'b> {
+    keys: Vec<&'b [u8]>,
     states: Vec<Accumulator>,
+    /// Number of calls.
+    calls: usize,
+}
+
+impl Groups<'_> {
+    /// The states of a group.
+    fn states(&mut self, group: usize) -> &mut [Accumulator] {
+        &mut self.states[group * self.calls..][..self.calls]
+    }
+}
+
+impl Drop for Groups<'_> {
+    /// Some hundred thousand states that have memory of their own take tens of milliseconds.
+    fn drop(&mut self) {
+        let bytes = self.states.iter().map(Accumulator::size).sum();
+        if self.states.len() > MANY || bytes > MUCH {
+            runtime::aside::discard(bytes, std::mem::take(&mut self.states));
+        }
+    }
 }
 
 /// Arguments that are fed at the end. Their key: the group's number (u64), the call's (u32), the order asked for, and
@@ -64,16 +87,23 @@ impl<'s> Aggregation<'s> {
     ) -> Result<Flow, SqlError> {
         let mut late = None;
         let flow = cx.scoped(|cx, memory| {
-            let (found, mut feed) = cx.scoped(|cx, own| {
+            let (mut found, mut feed) = cx.scoped(|cx, own| {
                 let mut kept = Kept::new(Some((Seen::new(cx.work_mem()), &*own)));
                 let found = self.gather(cx, (file, arena), (&*memory, &mut kept, &mut late))?;
                 Ok((found, Feed::new(kept.sorter)?))
             })?;
             cx.scoped(|cx, own| {
-                for (number, mut group) in found.into_iter().enumerate() {
-                    feed.feed(cx, number as u64, self.calls, &mut group.states, own)?;
-                    if self.give(cx, own, (file, group.keys), &group.states, sink)? == Flow::Stop {
+                for number in 0..found.keys.len() {
+                    feed.feed(cx, number as u64, self.calls, found.states(number), own)?;
+                    let keys = found.keys[number];
+                    if self.give(cx, own, (file, keys), found.states(number), sink)? == Flow::Stop {
                         return Ok(Flow::Stop);
+                    }
+                    // What is large is not kept for the groups to come.
+                    for (state, call) in found.states(number).iter_mut().zip(self.calls) {
+                        if state.size() > LONG {
+                            *state = call.function.start();
+                        }
                     }
                 }
                 Ok(Flow::More)
@@ -91,17 +121,19 @@ impl<'s> Aggregation<'s> {
         cx: &mut Executor<'s>,
         (file, arena): (&mut File<'x>, &'x Arena<'s>),
         (memory, kept, late): (&'b Arena<'s>, &mut Kept<'s, '_>, &mut Option<Sorter<'s>>),
-    ) -> Result<Vec<Group<'b>>, SqlError> {
-        let mut found: Vec<Group<'_>> = Vec::new();
+    ) -> Result<Groups<'b>, SqlError> {
+        let calls = self.calls.len();
+        let mut found = Groups { keys: Vec::new(), states: Vec::new(), calls };
         if self.groups.is_empty() {
-            found.push(Group { keys: &[], states: self.start() });
+            found.keys.push(&[]);
+            found.states.extend(self.start());
             run(cx, self.input, file, arena, &mut |cx, file, arena| {
-                self.feed(cx, (0, &mut found[0].states), kept, file, arena)?;
+                self.feed(cx, (0, found.states(0)), kept, file, arena)?;
                 Ok(Flow::More)
             })?;
             return Ok(found);
         }
-        let mut by_key: HashMap<&[u8], usize, PacedState> = HashMap::default();
+        let mut by_key: KeyTable<&[u8], usize> = KeyTable::default();
         let before = runtime::account::held();
         let (mut maker, mut key, mut packed) = (Keys::default(), Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
@@ -111,7 +143,7 @@ impl<'s> Aggregation<'s> {
                 file[*register as usize] = value;
                 maker.plain(value, &mut key)?;
             }
-            let at = if let Some(at) = by_key.get(key.as_slice()) {
+            let at = if let Some(at) = by_key.get(&key)? {
                 *at
             } else if let Some(late) = late {
                 late.push(&key, |to| {
@@ -122,25 +154,27 @@ impl<'s> Aggregation<'s> {
             } else {
                 packed.clear();
                 self.pack_keys(file, &mut packed)?;
-                found.push(Group { keys: work::bytes_in(&packed, &memory.bump)?, states: self.start() });
-                by_key.insert(work::bytes_in(&key, &memory.bump)?, found.len() - 1);
-                let each = size_of::<Group<'_>>() + self.calls.len() * size_of::<Accumulator>();
-                let table = by_key.capacity() * size_of::<(&[u8], usize)>();
+                by_key.insert(work::bytes_in(&key, &memory.bump)?, found.keys.len())?;
+                found.keys.push(work::bytes_in(&packed, &memory.bump)?);
+                found.states.extend(self.start());
+                let each = size_of::<&[u8]>() + calls * size_of::<Accumulator>();
+                let table = by_key.bytes();
+                let grown = usize::try_from(runtime::account::held() - before).unwrap_or(0);
+                let (kept, count) = (used(&memory.bump) + table, found.keys.len());
                 // States grow (array_agg), and so may what lies below: that is why it may be twice as much.
-                let grown = runtime::account::held() - before > 2 * cx.work_mem() as i64;
-                if grown || used(&memory.bump) + found.len() * each + table > cx.work_mem() {
+                if grown > 2 * cx.work_mem() || kept + count * each > cx.work_mem() {
                     *late = Some(cx.sorter());
                 }
-                found.len() - 1
+                count - 1
             };
-            self.feed(cx, (at as u64, &mut found[at].states), kept, file, arena)?;
+            self.feed(cx, (at as u64, found.states(at)), kept, file, arena)?;
             Ok(Flow::More)
         })?;
         Ok(found)
     }
 
-    fn start(&self) -> Vec<Accumulator> {
-        self.calls.iter().map(|call| call.function.start()).collect()
+    fn start(&self) -> impl Iterator<Item = Accumulator> {
+        self.calls.iter().map(|call| call.function.start())
     }
 
     fn pack_keys(&self, file: &File<'_>, to: &mut Vec<u8>) -> Result<(), SqlError> {
@@ -252,7 +286,7 @@ impl<'s> Aggregation<'s> {
             };
             while let Some((key, row)) = sorted.next()? {
                 cx.check()?;
-                if last.as_deref() != Some(key) {
+                if !work::is(last.as_deref(), key)? {
                     if last.is_some() && end(cx, own, &keys, &mut states, &mut kept)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
@@ -260,7 +294,8 @@ impl<'s> Aggregation<'s> {
                     last.clear();
                     work::put(key, last)?;
                     keys.clear();
-                    states = self.start();
+                    states.clear();
+                    states.extend(self.start());
                 }
                 {
                     let own = &*own;
@@ -341,7 +376,7 @@ impl Feed {
             cx.check()?;
             let call = rest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
             // What was not remembered as known may have come twice.
-            if !(calls[call].distinct && self.key == last) {
+            if !(calls[call].distinct && work::equal(&self.key, &last)?) {
                 let mut arguments = [Datum::Null; ARGUMENTS_MAX];
                 let count = calls[call].arguments.len().min(arguments.len());
                 let mut row = self.row.as_slice();

@@ -14,16 +14,19 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use hashbrown::HashSet;
 use runtime::fiber;
 use runtime::producer::{Demand, Producer};
 
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
+use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run, too_deep};
 use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
-use crate::work::{self, PacedState};
+use crate::work;
+
+/// Keys that are dropped at once.
+const MANY: usize = 10_000;
 
 /// A common table in execution.
 pub(super) struct Common<'s> {
@@ -43,7 +46,18 @@ struct Made {
     /// No further round gives rows.
     ended: bool,
     /// The keys of all rows of a UNION. Every round asks for them, so these stay in memory.
-    seen: HashSet<Box<[u8]>, PacedState>,
+    seen: KeyTable<Box<[u8]>, ()>,
+    /// Bytes of these keys.
+    seen_bytes: usize,
+}
+
+impl Drop for Made {
+    /// Each key is a piece of memory of its own: a million take a tenth of a second.
+    fn drop(&mut self) {
+        if self.seen.len() > MANY {
+            runtime::aside::discard(self.seen_bytes, std::mem::take(&mut self.seen));
+        }
+    }
 }
 
 /// The receiver of a round's rows, which lie in these registers.
@@ -81,8 +95,9 @@ pub(super) fn with<'s, 'x>(
 
 impl<'s> Common<'s> {
     fn new(cx: &Executor<'s>, table: &'s CommonTable) -> Common<'s> {
-        let (rows, seen) = (Rows::new(cx.work_mem()), HashSet::default());
-        let made = RefCell::new(Made { rows, round: Default::default(), begun: false, ended: false, seen });
+        let (rows, seen) = (Rows::new(cx.work_mem()), KeyTable::default());
+        let round = Default::default();
+        let made = RefCell::new(Made { rows, round, begun: false, ended: false, seen, seen_bytes: 0 });
         Common { table, made, producer: Cell::new(None) }
     }
 
@@ -110,9 +125,11 @@ impl<'s> Common<'s> {
             for register in registers {
                 encode_key(file[*register as usize], &mut key)?;
             }
-            if !made.seen.insert(key.into()) {
+            let bytes = key.len();
+            if !made.seen.insert_new(&key, (), || work::owned_bytes(&key))? {
                 return Ok(false);
             }
+            made.seen_bytes += bytes;
         }
         let values = registers.iter().map(|register| file[*register as usize]);
         made.rows.push(cx.store(), |to| pack(values, to))?;

@@ -2,9 +2,9 @@
 
 use super::{Arena, Executor, File, keys::Part, wide};
 use crate::catalog::Table;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, for_message};
 use crate::plan::{Check, Reg};
-use crate::types::{Datum, text};
+use crate::types::{Datum, binary, text};
 
 /// Checks the complete new row in the registers from `first` on.
 pub(super) fn check_row<'s, 'x>(
@@ -100,7 +100,7 @@ pub(super) fn shown(
     type_: crate::types::Type,
 ) -> Result<String, SqlError> {
     let bytes = text::to_bytes(value, type_, cx.environment)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(for_message(binary::utf8(&bytes)?).to_owned())
 }
 
 /// "Key (a, b)=(1, 2)", for messages.

@@ -4,19 +4,17 @@
 //! where the first of each is found, and then by its place in the input. All that waits came after all that was given
 //! at once, so the rows come in the order of the input altogether.
 
-use hashbrown::HashSet;
-use runtime::work::STRIDE;
-
 use super::memory::{give, unpack_registers, used};
+use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::SqlError;
 use crate::plan::Reg;
 use crate::spill::Sorter;
-use crate::work::{self, PacedState};
+use crate::work;
 
 /// Keys remembered as long as there is room.
 pub(super) struct Seen<'b> {
-    keys: HashSet<&'b [u8], PacedState>,
+    keys: KeyTable<&'b [u8], ()>,
     room: usize,
     full: bool,
 }
@@ -34,29 +32,23 @@ pub(super) enum Sight {
 
 impl<'b> Seen<'b> {
     pub fn new(room: usize) -> Seen<'b> {
-        Seen { keys: HashSet::default(), room, full: false }
+        Seen { keys: KeyTable::default(), room, full: false }
     }
 
     /// Whether the key is remembered.
-    pub fn knows(&self, key: &[u8]) -> bool {
-        self.keys.contains(key)
+    pub fn knows(&self, key: &[u8]) -> Result<bool, SqlError> {
+        Ok(self.keys.get(key)?.is_some())
     }
 
     /// Whether the key was seen; remembers it, in an arena of its own for all keys.
     pub fn see(&mut self, key: &[u8], memory: &'b Arena<'_>) -> Result<Sight, SqlError> {
         if self.full {
-            return Ok(if self.keys.contains(key) { Sight::Known } else { Sight::NoRoom });
+            return Ok(if self.knows(key)? { Sight::Known } else { Sight::NoRoom });
         }
-        let before = self.keys.len();
-        if key.len() <= STRIDE {
-            self.keys.get_or_insert_with(key, |key| memory.bump.alloc_slice_copy(key));
-        } else if !self.keys.contains(key) {
-            self.keys.insert(work::bytes_in(key, &memory.bump)?);
-        }
-        if self.keys.len() == before {
+        if !self.keys.insert_new(key, (), || work::bytes_in(key, &memory.bump))? {
             return Ok(Sight::Known);
         }
-        self.full = used(&memory.bump) + self.keys.capacity() * size_of::<&[u8]>() > self.room;
+        self.full = used(&memory.bump) + self.keys.bytes() > self.room;
         Ok(Sight::New)
     }
 }
@@ -114,15 +106,15 @@ impl<'s> Late<'s> {
     ) -> Result<Flow, SqlError> {
         let mut by_key = self.0.finish()?;
         let mut by_number = cx.sorter();
-        let (mut last, mut any) = (Vec::new(), false);
+        let mut last = None::<Vec<u8>>;
         while let Some((key, row)) = by_key.next()? {
             cx.check()?;
-            if any && key == last.as_slice() {
+            if work::is(last.as_deref(), key)? {
                 continue;
             }
-            any = true;
+            let last = last.get_or_insert_default();
             last.clear();
-            work::put(key, &mut last)?;
+            work::put(key, last)?;
             let (number, row) = row.split_at(size_of::<u64>());
             by_number.push(number, |to| work::put(row, to))?;
         }

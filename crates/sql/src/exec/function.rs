@@ -4,6 +4,7 @@ use super::{Arena, Executor, File, Flow, Sink};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::functions;
+use crate::memory;
 use crate::plan::{Reg, SetCall, SetFunction};
 use crate::session::SessionEnvironment;
 use crate::types::numeric::Numeric;
@@ -87,10 +88,14 @@ fn begin<'v, 's>(
         },
         SetFunction::Unnest | SetFunction::ArrayElements => {
             let elements = |value: &Datum<'v>| match value {
-                Datum::Array(array) => array.iter().collect(),
-                _ => Vec::new(),
+                Datum::Array(array) => {
+                    memory::ask(array.len().saturating_mul(size_of::<Datum<'_>>()))?;
+                    array.iter().collect()
+                }
+                _ => Ok(Vec::new()),
             };
-            Producer::Arrays { arrays: values.iter().map(elements).collect(), at: 0 }
+            let arrays = values.iter().map(elements).collect::<Result<_, SqlError>>()?;
+            Producer::Arrays { arrays, at: 0 }
         }
         SetFunction::Once => Producer::Once(values.first().copied().unwrap_or(Datum::Null)),
         SetFunction::SeriesNumeric | SetFunction::SeriesTimestamp | SetFunction::SeriesTimestamptz => {

@@ -1,17 +1,16 @@
 //! Joins: nested loops (the right side may depend on the left row) and hash joins, which become merge joins ([`merge`])
 //! when the right side turns out not to fit in memory.
 
-use hashbrown::HashMap;
-
 use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpack_registers, used};
 use super::records::Keys;
+use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use crate::types::Datum;
-use crate::work::{self, PacedState};
+use crate::work;
 
 /// For every left row the right side anew.
 pub(super) struct NestedLoop<'s> {
@@ -88,26 +87,25 @@ struct Kept<'b> {
 #[derive(Default)]
 struct Table<'b> {
     rows: Vec<Kept<'b>>,
-    heads: HashMap<&'b [u8], (usize, usize), PacedState>,
+    heads: KeyTable<&'b [u8], (usize, usize)>,
 }
 
 impl<'b> Table<'b> {
     fn insert(&mut self, key: &[u8], row: &'b [Datum<'b>], memory: &'b Arena<'_>) -> Result<(), SqlError> {
         let at = self.rows.len();
         self.rows.push(Kept { row, next: None, matched: false });
-        if let Some((_, last)) = self.heads.get_mut(key) {
+        if let Some((_, last)) = self.heads.get_mut(key)? {
             self.rows[*last].next = Some(at);
             *last = at;
         } else {
-            self.heads.insert(work::bytes_in(key, &memory.bump)?, (at, at));
+            self.heads.insert(work::bytes_in(key, &memory.bump)?, (at, at))?;
         }
         Ok(())
     }
 
     /// Bytes it takes beside its arena.
     fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<Kept<'_>>()
-            + self.heads.capacity() * size_of::<(&[u8], (usize, usize))>()
+        self.rows.capacity() * size_of::<Kept<'_>>() + self.heads.bytes()
     }
 
     /// Moves everything into a sorter, rows of a key in their order.
@@ -206,7 +204,7 @@ impl<'s> HashJoin<'s> {
         let Table { mut rows, heads } = table;
         let mut flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
             let head = match self.key(cx, (true, &mut maker), file, arena, &mut key)? {
-                true => heads.get(key.as_slice()).map(|(first, _)| *first),
+                true => heads.get(&key)?.map(|(first, _)| *first),
                 false => None,
             };
             self.probe(cx, head, &mut rows, file, arena, sink)

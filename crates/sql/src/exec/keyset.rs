@@ -52,7 +52,7 @@ impl<'b> KeySet<'b> {
         let (mut rows, mut fences, mut last) = (Rows::numbered(cx.work_mem()), Vec::new(), Vec::new());
         while let Some((key, _)) = sorted.next()? {
             cx.check()?;
-            if rows.count() > 0 && key == last.as_slice() {
+            if rows.count() > 0 && work::equal(key, &last)? {
                 continue;
             }
             if rows.count().is_multiple_of(STRIDE) {
@@ -68,16 +68,24 @@ impl<'b> KeySet<'b> {
 
     /// Whether the key is in the set.
     pub fn contains(&mut self, key: &[u8]) -> Result<bool, SqlError> {
-        if self.seen.knows(key) {
+        if self.seen.knows(key)? {
             return Ok(true);
         }
         let Some(SortedKeys { rows, reader, fences }) = &mut self.sorted else { return Ok(false) };
-        let Some(fence) = fences.partition_point(|fence| **fence <= *key).checked_sub(1) else {
-            return Ok(false);
-        };
+        // The number of fences that are not above the key.
+        let (mut fence, mut end) = (0, fences.len());
+        while fence < end {
+            let middle = (fence + end) / 2;
+            if work::compare(&fences[middle], key)?.is_le() {
+                fence = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        let Some(fence) = fence.checked_sub(1) else { return Ok(false) };
         let first = fence as u64 * STRIDE;
         for number in first..rows.count().min(first + STRIDE) {
-            match reader.row(rows, number)?.cmp(key) {
+            match work::compare(reader.row(rows, number)?, key)? {
                 std::cmp::Ordering::Less => {}
                 order => return Ok(order.is_eq()),
             }

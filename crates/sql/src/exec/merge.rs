@@ -66,7 +66,7 @@ impl Group {
                 self.any = true;
                 self.key.clear();
                 work::put(key, &mut self.key)?;
-            } else if key != self.key.as_slice() {
+            } else if !work::equal(key, &self.key)? {
                 self.next = Some((work::owned_bytes(key)?.into(), work::owned_bytes(row)?.into()));
                 break;
             }
@@ -154,13 +154,15 @@ impl<'j, 's> Merge<'j, 's> {
         self.group.advance(cx, &mut right)?;
         while let Some((key, row)) = left.next()? {
             cx.check()?;
-            while self.group.any && self.group.key.as_slice() < key {
+            let mut order = work::compare(&self.group.key, key)?;
+            while self.group.any && order.is_lt() {
                 if self.pass(cx, inner, file, sink)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
                 self.group.advance(cx, &mut right)?;
+                order = work::compare(&self.group.key, key)?;
             }
-            let matches = self.group.any && self.group.key == key;
+            let matches = self.group.any && order.is_eq();
             if !matches && matches!(self.join.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
                 if !self.group.any {
                     break;

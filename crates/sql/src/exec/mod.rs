@@ -38,6 +38,7 @@ pub(crate) mod scratch;
 mod set;
 mod sort;
 mod subquery;
+mod table;
 mod upkeep;
 pub(crate) mod wide;
 mod window;

@@ -5,16 +5,15 @@
 //! rows up in are counted first, from the last to the first, as if each operation ran on its own. A stage that runs out
 //! of room holds rows back and gives them on when all rows on its left have passed.
 
-use hashbrown::HashMap;
-
 use super::firsts::Firsts;
 use super::memory::{give, pack_registers, unpack_registers, used};
 use super::records::Keys;
+use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::{Reg, SetKind, SetSide, SetStage};
 use crate::spill::Sorter;
-use crate::work::{self, PacedState};
+use crate::work;
 
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {
@@ -35,7 +34,7 @@ enum State<'s, 'b> {
     Sorted(Sorter<'s>),
 }
 
-type Counts<'b> = HashMap<&'b [u8], u64, PacedState>;
+type Counts<'b> = KeyTable<&'b [u8], u64>;
 
 /// The stages of a running chain.
 struct Chain<'s, 'b> {
@@ -177,7 +176,7 @@ impl<'s, 'b> Chain<'s, 'b> {
                     State::Open => true,
                     State::Firsts(firsts) => firsts.take(cx, key, &self.memory[at][1], pack)?,
                     State::Counted { counts, firsts } => {
-                        let count = counts.get_mut(key);
+                        let count = counts.get_mut(key)?;
                         let wanted = match (stage.kind, stage.all) {
                             (SetKind::Intersect, true) => count.is_some_and(take_one),
                             (_, true) => !count.is_some_and(take_one),
@@ -241,7 +240,7 @@ impl<'s, 'b> Chain<'s, 'b> {
         cx.scoped(|cx, own| {
             while let Some((key, row)) = sorted.next()? {
                 cx.check()?;
-                if last.as_deref() != Some(key) {
+                if !work::is(last.as_deref(), key)? {
                     let buffer = last.get_or_insert_default();
                     buffer.clear();
                     work::put(key, buffer)?;
@@ -292,7 +291,7 @@ fn count<'s, 'x, 'b>(
     for (plan, registers) in stage.sides.iter().rev() {
         run(cx, plan, file, arena, &mut |cx, file, _| {
             row_key(maker, registers, file, &mut key)?;
-            if let Some(count) = counts.get_mut(key.as_slice()) {
+            if let Some(count) = counts.get_mut(&key)? {
                 *count += 1;
                 return Ok(Flow::More);
             }
@@ -300,8 +299,8 @@ fn count<'s, 'x, 'b>(
                 sorter.push(&key, |to| work::put(&1_u64.to_le_bytes(), to))?;
                 return Ok(Flow::More);
             }
-            counts.insert(work::bytes_in(&key, &memory.bump)?, 1);
-            if used(&memory.bump) + counts.capacity() * size_of::<(&[u8], u64)>() > cx.work_mem() {
+            counts.insert(work::bytes_in(&key, &memory.bump)?, 1)?;
+            if used(&memory.bump) + counts.bytes() > cx.work_mem() {
                 sorter = Some(cx.sorter());
             }
             Ok(Flow::More)

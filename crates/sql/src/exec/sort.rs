@@ -148,7 +148,7 @@ pub(super) fn limit<'s, 'x>(
             for tie in ties {
                 encode_key(cx.eval(tie, file, arena)?, &mut bytes)?;
             }
-            if left == 0 && bytes != last {
+            if left == 0 && !crate::work::equal(&bytes, &last)? {
                 return Ok(Flow::Stop);
             }
             std::mem::swap(&mut last, &mut bytes);

@@ -70,13 +70,13 @@ impl<'s> Window<'s> {
             cx.check()?;
             let (partition, row) = row.split_at(size_of::<u32>());
             let partition = partition.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-            if rows.count() > 0 && key[..partition] != last[..last_partition] {
+            if rows.count() > 0 && !work::equal(&key[..partition], &last[..last_partition])? {
                 if self.give(cx, &rows, file, sink)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
                 rows.clear();
             }
-            let new_peers = rows.count() == 0 || key != last.as_slice();
+            let new_peers = rows.count() == 0 || !work::equal(key, &last)?;
             rows.push(cx.store(), |to| {
                 pack([Datum::Bool(new_peers)].into_iter(), to)?;
                 work::put(row, to)

@@ -169,9 +169,11 @@ fn fast_call<'a>(
         (Fast::Compare(comparison), Datum::Int8(a), Datum::Int8(b)) => {
             Ok(Datum::Bool(comparison.holds(a.cmp(&b))))
         }
-        (Fast::Compare(Comparison::Equal), Datum::Text(a), Datum::Text(b)) => Ok(Datum::Bool(a == b)),
+        (Fast::Compare(Comparison::Equal), Datum::Text(a), Datum::Text(b)) => {
+            crate::work::equal(a.as_bytes(), b.as_bytes()).map(Datum::Bool)
+        }
         (_, Datum::Null, _) | (_, _, Datum::Null) => Ok(Datum::Null),
-        (Fast::Compare(comparison), a, b) => Ok(Datum::Bool(comparison.holds(compare(a, b)))),
+        (Fast::Compare(comparison), a, b) => Ok(Datum::Bool(comparison.holds(compare(a, b)?))),
         (Fast::Add, Datum::Int4(a), Datum::Int4(b)) => {
             a.checked_add(b).map(Datum::Int4).ok_or_else(|| integer_overflow("integer"))
         }
@@ -259,7 +261,7 @@ pub fn convert<'a>(
             let mut builder = ArrayBuilder::new(to_element.oid);
             let from_element = Type::new(array.element_type());
             for item in array.iter() {
-                crate::work::tick(16)?;
+                let item = item?;
                 builder.push(if item.is_null() {
                     item
                 } else {
@@ -289,8 +291,7 @@ impl Quantified {
             QuantifiedOver::Array(array) => {
                 let Datum::Array(array) = array.eval(context)? else { return Ok(Datum::Null) };
                 for value in array.iter() {
-                    crate::work::tick(16)?;
-                    if let Some(decided) = self.step(left, value, &mut unknown, context)? {
+                    if let Some(decided) = self.step(left, value?, &mut unknown, context)? {
                         return Ok(Datum::Bool(decided));
                     }
                 }
@@ -358,7 +359,7 @@ fn eval_array<'a>(
             ));
         }
         if let Some(array) = array {
-            array.iter().try_for_each(|value| builder.push(value))?;
+            array.iter().try_for_each(|value| builder.push(value?))?;
         }
     }
     let inner = inner.unwrap_or_default();
@@ -397,7 +398,7 @@ fn eval_subscript<'a>(
         }
     }
     Ok(match array {
-        Datum::Array(array) => array.get(&subscripts).unwrap_or(Datum::Null),
+        Datum::Array(array) => array.get(&subscripts)?.unwrap_or(Datum::Null),
         _ => Datum::Null,
     })
 }

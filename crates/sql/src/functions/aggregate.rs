@@ -268,6 +268,18 @@ impl Accumulator {
         matches!(self.kind, Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop)
     }
 
+    /// Bytes of memory it takes about.
+    pub fn size(&self) -> usize {
+        let apart = match &self.state {
+            State::Text(text) => text.capacity(),
+            State::Bytes(bytes) => bytes.capacity(),
+            State::Array(builder) | State::Arrays(builder, _) => builder.size(),
+            State::Best(best) => memory::bytes_of(&best.datum()),
+            _ => 0,
+        };
+        size_of::<Accumulator>() + apart
+    }
+
     /// Takes a row in.
     pub fn add(&mut self, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
         let value = arguments.first().copied().unwrap_or(Datum::Bool(true));
@@ -316,7 +328,7 @@ impl Accumulator {
                 _ => return Err(bad_argument("sum")),
             },
             State::Best(best) => {
-                let order = compare(value, best.datum());
+                let order = compare(value, best.datum())?;
                 // Of equal values that look different the later one counts.
                 let differs = matches!(
                     value,
@@ -517,8 +529,7 @@ fn add_array(
         return refused("cannot accumulate arrays of different dimensionality");
     }
     for element in array.iter() {
-        builder.push(element)?;
-        work::tick(16)?;
+        builder.push(element?)?;
     }
     bounded(builder.size())
 }

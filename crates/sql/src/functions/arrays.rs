@@ -17,23 +17,18 @@ const I4: u32 = oid::INT4;
 
 fn rebuilt<'a>(
     element: u32,
-    values: impl Iterator<Item = Datum<'a>>,
+    values: impl Iterator<Item = Result<Datum<'a>>>,
     cx: &EvalContext<'a, '_>,
 ) -> Result<Datum<'a>> {
     let mut builder = ArrayBuilder::new(element);
-    for value in values {
-        let before = builder.size();
-        builder.push(value)?;
-        work::tick(builder.size() - before + 16)?;
-    }
+    push_all(&mut builder, values)?;
     builder.array_in(cx.arena)
 }
 
 /// The first element that equals a value which is not NULL. Counts its work.
 fn place(list: ArrayRef<'_>, item: Datum<'_>) -> Result<Option<usize>> {
     for (at, value) in list.iter().enumerate() {
-        work::tick(16)?;
-        if compare(value, item).is_eq() {
+        if compare(value?, item)?.is_eq() {
             return Ok(Some(at));
         }
     }
@@ -72,10 +67,10 @@ fn shaped<'a>(builder: &ArrayBuilder, shape: &[(i32, i32)], cx: &EvalContext<'a,
     builder.array_with_in(if builder.is_empty() { &[] } else { shape }, cx.arena)
 }
 
-fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Datum<'a>>) -> Result<()> {
+fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Result<Datum<'a>>>) -> Result<()> {
     for value in values {
         let before = builder.size();
-        builder.push(value)?;
+        builder.push(value?)?;
         work::tick(builder.size() - before + 16)?;
     }
     Ok(())
@@ -88,7 +83,7 @@ fn too_many(what: &str) -> SqlError {
 
 fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front: bool) -> Result<Datum<'a>> {
     if list.is_null() {
-        return rebuilt(type_of(item), std::iter::once(item), cx);
+        return rebuilt(type_of(item), std::iter::once(Ok(item)), cx);
     }
     let list = array(list)?;
     let (length, lower) = match list.dimensions() {
@@ -102,9 +97,9 @@ fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front:
     let fits = if front { lower.checked_sub(1) } else { lower.checked_add(length) };
     fits.ok_or_else(|| too_many("integer"))?;
     let mut builder = ArrayBuilder::new(list.element_type());
-    push_all(&mut builder, front.then_some(item).into_iter())?;
+    push_all(&mut builder, front.then_some(Ok(item)).into_iter())?;
     push_all(&mut builder, list.iter())?;
-    push_all(&mut builder, (!front).then_some(item).into_iter())?;
+    push_all(&mut builder, (!front).then_some(Ok(item)).into_iter())?;
     shaped(&builder, &[(length + 1, lower)], cx)
 }
 
@@ -175,8 +170,8 @@ fn position<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     };
     let lower = list.dimension(0).map_or(1, |(_, lower)| i64::from(lower));
     for (at, value) in (lower..).zip(list.iter()) {
-        work::tick(16)?;
-        if at >= first && compare(value, a[1]).is_eq() {
+        let value = value?;
+        if at >= first && compare(value, a[1])?.is_eq() {
             return Ok(Datum::Int4(at as i32));
         }
     }
@@ -193,8 +188,7 @@ fn positions<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<
     let lower = list.dimension(0).map_or(1, |(_, lower)| lower);
     let mut builder = ArrayBuilder::new(oid::INT4);
     for (at, value) in (lower..).zip(list.iter()) {
-        work::tick(16)?;
-        if compare(value, a[1]).is_eq() {
+        if compare(value?, a[1])?.is_eq() {
             builder.push(Datum::Int4(at))?;
         }
     }
@@ -209,7 +203,12 @@ fn remove<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>
     one_dimension(list, "removing elements from")?;
     let lower = list.dimension(0).map_or(1, |(_, lower)| lower);
     let mut builder = ArrayBuilder::new(list.element_type());
-    push_all(&mut builder, list.iter().filter(|value| compare(*value, a[1]).is_ne()))?;
+    for value in list.iter() {
+        let value = value?;
+        if compare(value, a[1])?.is_ne() {
+            builder.push(value)?;
+        }
+    }
     shaped(&builder, &[(builder.len() as i32, lower)], cx)
 }
 
@@ -219,8 +218,10 @@ fn replace<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a
     }
     let list = array(a[0])?;
     let mut builder = ArrayBuilder::new(list.element_type());
-    let replaced = list.iter().map(|value| if compare(value, a[1]).is_eq() { a[2] } else { value });
-    push_all(&mut builder, replaced)?;
+    for value in list.iter() {
+        let value = value?;
+        builder.push(if compare(value, a[1])?.is_eq() { a[2] } else { value })?;
+    }
     shaped(&builder, &list.shape(), cx)
 }
 
@@ -239,7 +240,7 @@ fn bounds<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>
 fn subscripts<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let mut builder = ArrayBuilder::new(oid::INT4);
     if let Some((length, lower)) = dimension(a)? {
-        push_all(&mut builder, (lower..).take(length as usize).map(Datum::Int4))?;
+        push_all(&mut builder, (lower..).take(length as usize).map(|at| Ok(Datum::Int4(at))))?;
     }
     shaped(&builder, &[(builder.len() as i32, 1)], cx)
 }
@@ -253,6 +254,7 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let mut out = String::new();
     let mut first = true;
     for value in list.iter() {
+        let value = value?;
         if value.is_null() && null.is_none() {
             continue;
         }
@@ -274,6 +276,7 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
 
 fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> Result<bool> {
     for item in items.iter() {
+        let item = item?;
         if item.is_null() || place(container, item)?.is_none() {
             return Ok(false);
         }
@@ -283,6 +286,7 @@ fn contains(container: ArrayRef<'_>, items: ArrayRef<'_>) -> Result<bool> {
 
 fn overlaps(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Result<bool> {
     for item in right.iter() {
+        let item = item?;
         if !item.is_null() && place(left, item)?.is_some() {
             return Ok(true);
         }
@@ -304,7 +308,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // Numbers from 1, one for each element.
     func("element numbers", &[ANY], oid::INT4_ARRAY, |cx, a| {
         let mut builder = ArrayBuilder::new(oid::INT4);
-        push_all(&mut builder, (1..).take(array(a[0])?.len()).map(Datum::Int4))?;
+        push_all(&mut builder, (1..).take(array(a[0])?.len()).map(|at| Ok(Datum::Int4(at))))?;
         shaped(&builder, &[(builder.len() as i32, 1)], cx)
     }),
     // What a field selection becomes; its result has the field's type.

@@ -15,7 +15,7 @@ pub(crate) fn compare_records(
     right: Datum<'_>,
     lacking: &str,
 ) -> Result<Ordering, SqlError> {
-    let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return Ok(compare(left, right)) };
+    let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return compare(left, right) };
     for at in 0..a.fields.len().min(b.fields.len()) {
         let (x, y) = (a.types[at].oid, b.types[at].oid);
         if x != y {
@@ -55,7 +55,7 @@ pub(crate) fn incomparable(lacking: &str) -> SqlError {
 macro_rules! comparison_code {
     ($($name:ident $of_records:ident $comparison:ident;)*) => {
         $(fn $name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
-            Ok(Datum::Bool(Comparison::$comparison.holds(compare(arguments[0], arguments[1]))))
+            Ok(Datum::Bool(Comparison::$comparison.holds(compare(arguments[0], arguments[1])?)))
         }
         fn $of_records<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
             Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1], lacking(Comparison::$comparison))?)))

@@ -50,7 +50,9 @@ impl SessionEnvironment {
                 let among = |pid: Datum<'_>| {
                     pid.as_i64().is_some_and(|pid| blocking.iter().any(|one| i64::from(*one) == pid))
                 };
-                Ok(Datum::Bool(interesting.iter().any(among)))
+                let found =
+                    interesting.iter().find_map(|pid| pid.map(|pid| among(pid).then_some(())).transpose());
+                found.transpose().map(|found| Datum::Bool(found.is_some()))
             }
             _ => return None,
         })

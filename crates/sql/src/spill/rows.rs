@@ -24,7 +24,7 @@ pub(crate) fn pack<'d>(
 /// The next packed value. Only a record needs the arena.
 #[inline]
 pub(crate) fn unpack<'x>(bytes: &mut &'x [u8], arena: &'x Bump) -> Result<Datum<'x>, SqlError> {
-    tagged::read_deep(bytes, arena).ok_or_else(|| SqlError::internal("a kept row that cannot be read"))
+    tagged::read_deep(bytes, arena)
 }
 
 /// A list of rows.

@@ -52,6 +52,8 @@ const FAN_IN_MIN: usize = 8;
 const FAN_IN_MAX: usize = 128;
 /// Fewest runs read at once where entries are so long that their first ones fill the memory.
 const FAN_IN_LONG: usize = 4;
+/// Bytes of a long entry: to compare some thousand shorter ones takes some milliseconds at most.
+const LONG: usize = 16 << 10;
 /// Entries sorted between two safe points: some milliseconds' work, and more than most statements sort.
 const STRETCH: usize = 1 << 16;
 /// Entries a limited sorter gathers at the least before it drops what is beyond the limit.
@@ -113,7 +115,9 @@ impl<'a> Sorter<'a> {
         key: &[u8],
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        if self.bar.as_ref().is_some_and(|bar| key >= bar.as_slice()) {
+        if let Some(bar) = &self.bar
+            && work::compare(key, bar)?.is_ge()
+        {
             return Ok(());
         }
         match self.entries.first() {
@@ -150,21 +154,24 @@ impl<'a> Sorter<'a> {
         let (bytes, common) = (self.bytes.as_slice(), self.common);
         let compare = |a: &Entry, b: &Entry| {
             if a.prefix != b.prefix {
-                return a.prefix.cmp(&b.prefix);
+                return Ok(a.prefix.cmp(&b.prefix));
             }
             // What came first lies first.
-            work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..]).then(a.at.cmp(&b.at))
+            Ok(work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..])?.then(a.at.cmp(&b.at)))
         };
+        // Long keys are only compared where an interrupt ends it.
+        let mut sorted = if self.longest > LONG { 1 } else { STRETCH };
         for stretch in self.entries.chunks_mut(STRETCH) {
             for entry in &mut *stretch {
                 entry.prefix = prefix(&entry.key(bytes)[common..]);
             }
-            stretch.sort_unstable_by(compare);
+            if sorted > 1 {
+                stretch.sort_unstable_by(|a, b| compare(a, b).unwrap_or(Ordering::Equal));
+            }
             if stretch.len() == STRETCH {
                 pause()?;
             }
         }
-        let mut sorted = STRETCH;
         let mut left = Vec::new();
         while sorted < self.entries.len() {
             for pair in self.entries.chunks_mut(2 * sorted) {
@@ -267,9 +274,9 @@ fn merge(
     entries: &mut [Entry],
     middle: usize,
     left: &mut Vec<Entry>,
-    compare: impl Fn(&Entry, &Entry) -> Ordering,
+    compare: impl Fn(&Entry, &Entry) -> Result<Ordering, SqlError>,
 ) -> Result<(), SqlError> {
-    if middle >= entries.len() || compare(&entries[middle - 1], &entries[middle]) == Ordering::Less {
+    if middle >= entries.len() || compare(&entries[middle - 1], &entries[middle])? == Ordering::Less {
         return Ok(());
     }
     left.clear();
@@ -281,7 +288,7 @@ fn merge(
         if to.is_multiple_of(STRETCH) {
             pause()?;
         }
-        if compare(&entries[b], &left[a]) == Ordering::Less {
+        if compare(&entries[b], &left[a])? == Ordering::Less {
             entries[to] = entries[b];
             b += 1;
         } else {
@@ -386,30 +393,33 @@ impl Merge {
             merge.runs.push(source);
         }
         for at in (0..merge.heap.len() / 2).rev() {
-            merge.sift(at);
+            merge.sift(at)?;
         }
         Ok(merge)
     }
 
     /// Whether one run's entry goes before another's: the earlier run's when the keys are equal.
-    fn before(&self, one: usize, other: usize) -> bool {
+    fn before(&self, one: usize, other: usize) -> Result<bool, SqlError> {
         let (a, b) = (&self.runs[one], &self.runs[other]);
-        let order = a.prefix.cmp(&b.prefix).then_with(|| work::compare(&a.entry[..a.key], &b.entry[..b.key]));
-        order.then(one.cmp(&other)) == Ordering::Less
+        let mut order = a.prefix.cmp(&b.prefix);
+        if order.is_eq() {
+            order = work::compare(&a.entry[..a.key], &b.entry[..b.key])?;
+        }
+        Ok(order.then(one.cmp(&other)) == Ordering::Less)
     }
 
     /// Moves the run at a place of the heap down to where it belongs.
-    fn sift(&mut self, mut at: usize) {
+    fn sift(&mut self, mut at: usize) -> Result<(), SqlError> {
         loop {
             let mut least = 2 * at + 1;
             if least >= self.heap.len() {
-                return;
+                return Ok(());
             }
-            if least + 1 < self.heap.len() && self.before(self.heap[least + 1], self.heap[least]) {
+            if least + 1 < self.heap.len() && self.before(self.heap[least + 1], self.heap[least])? {
                 least += 1;
             }
-            if !self.before(self.heap[least], self.heap[at]) {
-                return;
+            if !self.before(self.heap[least], self.heap[at])? {
+                return Ok(());
             }
             self.heap.swap(at, least);
             at = least;
@@ -423,7 +433,7 @@ impl Merge {
             if !self.runs[top].advance()? {
                 self.heap.swap_remove(0);
             }
-            self.sift(0);
+            self.sift(0)?;
         }
         let Some(&top) = self.heap.first() else { return Ok(None) };
         self.given = true;

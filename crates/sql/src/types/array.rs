@@ -66,19 +66,30 @@ impl<'a> ArrayRef<'a> {
         self.len() == 0
     }
 
-    /// The elements in storage order. Gives way between them, but leaves an interrupt to the next safe point.
-    pub fn iter(self) -> impl Iterator<Item = Datum<'a>> + Clone {
+    /// The elements in storage order, with a safe point once in a while.
+    pub fn iter(self) -> impl Iterator<Item = Result<Datum<'a>, SqlError>> {
         let mut bytes = self.0.get(5 + self.dimensions() * 8..).unwrap_or_default();
         let mut left = self.len();
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            runtime::work::give_way(16);
-            tagged::read(&mut bytes)
+            Some(work::tick(16).and_then(|()| tagged::read(&mut bytes)))
         })
     }
 
     /// The element at these subscripts; None outside the bounds.
-    pub fn get(self, subscripts: &[i32]) -> Option<Datum<'a>> {
+    pub fn get(self, subscripts: &[i32]) -> Result<Option<Datum<'a>>, SqlError> {
+        let Some(position) = self.position(subscripts) else { return Ok(None) };
+        for (at, element) in self.iter().enumerate() {
+            let element = element?;
+            if at == position {
+                return Ok(Some(element));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place in storage order of the element at these subscripts; None outside the bounds.
+    fn position(self, subscripts: &[i32]) -> Option<usize> {
         if subscripts.len() != self.dimensions() || subscripts.is_empty() {
             return None;
         }
@@ -91,7 +102,7 @@ impl<'a> ArrayRef<'a> {
             }
             position = position * length as usize + offset as usize;
         }
-        self.iter().nth(position)
+        Some(position)
     }
 }
 

@@ -30,7 +30,7 @@ pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) 
 fn write_level<'a>(
     lengths: &[(i32, i32)],
     element: Type,
-    values: &mut impl Iterator<Item = Datum<'a>>,
+    values: &mut impl Iterator<Item = Result<Datum<'a>, SqlError>>,
     session: &dyn Environment,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
@@ -44,7 +44,7 @@ fn write_level<'a>(
             write_level(&lengths[1..], element, values, session, out)?;
             continue;
         }
-        match values.next() {
+        match values.next().transpose()? {
             None | Some(Datum::Null) => out.extend_from_slice(b"NULL"),
             Some(value) => {
                 let start = out.len();

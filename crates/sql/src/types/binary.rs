@@ -59,7 +59,10 @@ pub fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) -> Result<(), 
 }
 
 fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
-    let has_null = array.iter().any(|value| value.is_null());
+    let mut has_null = false;
+    for value in array.iter() {
+        has_null |= value?.is_null();
+    }
     out.extend_from_slice(&(array.dimensions() as i32).to_be_bytes());
     out.extend_from_slice(&i32::from(has_null).to_be_bytes());
     out.extend_from_slice(&array.element_type().to_be_bytes());
@@ -68,8 +71,7 @@ fn write_array(array: ArrayRef<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.extend_from_slice(&lower.to_be_bytes());
     }
     for value in array.iter() {
-        crate::work::tick(16)?;
-        write_sized(value, Type::new(array.element_type()), out)?;
+        write_sized(value?, Type::new(array.element_type()), out)?;
     }
     Ok(())
 }

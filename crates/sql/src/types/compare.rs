@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{ArrayRef, Datum};
+use super::{ArrayRef, Datum, tagged};
+use crate::error::SqlError;
 use crate::work;
 
 /// float8's order: NaN equals itself and is greater than everything else; the zeros are equal.
@@ -14,12 +15,17 @@ pub fn compare_floats(left: f64, right: f64) -> Ordering {
 /// Order of two values of one type. NULLs are equal to each other and come last; text compares by bytes (C collation), bpchar
 /// without its trailing blanks.
 /// Values of different integer or text representations compare by value.
-pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
-    match (left, right) {
+///
+/// # Errors
+/// When the statement is interrupted while long values are compared.
+pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> {
+    Ok(match (left, right) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(&b),
-        (Datum::Text(a), Datum::Text(b)) => work::compare(a.as_bytes(), b.as_bytes()),
-        (Datum::Padded(a), Datum::Padded(b)) => work::compare(unpadded(a).as_bytes(), unpadded(b).as_bytes()),
+        (Datum::Text(a), Datum::Text(b)) => work::compare(a.as_bytes(), b.as_bytes())?,
+        (Datum::Padded(a), Datum::Padded(b)) => {
+            work::compare(unpadded(a).as_bytes(), unpadded(b).as_bytes())?
+        }
         (Datum::Null, Datum::Null) => Ordering::Equal,
         (Datum::Null, _) => Ordering::Greater,
         (_, Datum::Null) => Ordering::Less,
@@ -31,7 +37,7 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
         (Datum::Float4(a), Datum::Float8(b)) => compare_floats(a.into(), b),
         (Datum::Float8(a), Datum::Float4(b)) => compare_floats(a, b.into()),
         (Datum::Numeric(a), Datum::Numeric(b)) => a.compare(b),
-        (Datum::Bytea(a), Datum::Bytea(b)) => work::compare(a, b),
+        (Datum::Bytea(a), Datum::Bytea(b)) => work::compare(a, b)?,
         (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
         (Datum::Date(a), Datum::Timestamp(b)) => midnight(a).cmp(&b.into()),
         (Datum::Timestamp(a), Datum::Date(b)) => i128::from(a).cmp(&midnight(b)),
@@ -41,19 +47,22 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Ordering {
         (Datum::Interval(a), Datum::Interval(b)) => a.compare(b),
         (Datum::Oid(a), Datum::Oid(b)) => a.cmp(&b),
         (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
-        (Datum::Array(a), Datum::Array(b)) => compare_arrays(a, b),
-        (Datum::Record(a), Datum::Record(b)) => a
-            .fields
-            .iter()
-            .zip(b.fields)
-            .map(|(a, b)| compare(*a, *b))
-            .find(|order| order.is_ne())
-            .unwrap_or_else(|| a.fields.len().cmp(&b.fields.len())),
+        (Datum::Array(a), Datum::Array(b)) => compare_arrays(a, b)?,
+        (Datum::Record(a), Datum::Record(b)) => {
+            for (a, b) in a.fields.iter().zip(b.fields) {
+                let order = compare(*a, *b)?;
+                if order.is_ne() {
+                    return Ok(order);
+                }
+            }
+            a.fields.len().cmp(&b.fields.len())
+        }
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            _ => rank(left).cmp(&rank(right)),
+            // A fixed order of the representations, so that comparing what should never meet is still a total order.
+            _ => tagged::tag(left).cmp(&tagged::tag(right)),
         },
-    }
+    })
 }
 
 /// A bpchar without the trailing blanks, which mean nothing.
@@ -72,26 +81,15 @@ fn midnight(days: i32) -> i128 {
 }
 
 /// Elements first, then lengths, then dimensions.
-fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Ordering {
-    left.iter()
-        .zip(right.iter())
-        .map(|(a, b)| compare(a, b))
-        .find(|order| order.is_ne())
-        .unwrap_or_else(|| left.len().cmp(&right.len()))
-        .then_with(|| left.dimensions().cmp(&right.dimensions()))
-        .then_with(|| {
-            (0..left.dimensions())
-                .map(|index| left.dimension(index))
-                .cmp((0..right.dimensions()).map(|index| right.dimension(index)))
-        })
-}
-
-/// A fixed order of the representations, so that comparing what should never meet is still a total order.
-fn rank(value: Datum<'_>) -> u8 {
-    let mut tag = Vec::new();
-    // An interrupt comes behind the tag.
-    drop(super::tagged::write(value, &mut tag));
-    tag.first().copied().unwrap_or(0)
+fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Result<Ordering, SqlError> {
+    for (a, b) in left.iter().zip(right.iter()) {
+        let order = compare(a?, b?)?;
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    let dimensions = |array: ArrayRef<'_>| (array.len(), array.dimensions(), array.shape());
+    Ok(dimensions(left).cmp(&dimensions(right)))
 }
 
 impl Datum<'_> {

@@ -84,7 +84,7 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
             let mut builder = super::ArrayBuilder::new(array.element_type());
             let element = Type::with_modifier(array.element_type(), ty.modifier);
             for value in array.iter() {
-                builder.push(apply(value, element, explicit, arena)?)?;
+                builder.push(apply(value?, element, explicit, arena)?)?;
             }
             let dimensions: Vec<_> =
                 (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();

@@ -2,9 +2,15 @@
 
 use bumpalo::Bump;
 
+use super::binary::utf8;
 use super::{ArrayRef, Datum, Interval, NumericRef, RecordRef, Type};
 use crate::error::SqlError;
+use crate::work;
 
+/// The tag of a text.
+const TEXT: u8 = 9;
+/// The tag of a bpchar.
+const PADDED: u8 = 19;
 /// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its type's OID (u32) and
 /// modifier (i32) and its value.
 const RECORD: u8 = 20;
@@ -25,20 +31,48 @@ pub fn write_deep(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
 
 /// Reads a value off the front as [`write_deep`] wrote it; a record's fields go into the arena.
 #[inline]
-pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Option<Datum<'a>> {
+pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     if bytes.first() != Some(&RECORD) {
         return read(bytes);
     }
-    let [_, count @ ..] = *take::<5>(bytes)?;
+    let [_, count @ ..] = *take::<5>(bytes).ok_or_else(damaged)?;
     let count = u32::from_le_bytes(count) as usize;
     let types = arena.alloc_slice_fill_copy(count, Type::new(0));
     let fields = arena.alloc_slice_fill_copy(count, Datum::Null);
     for (type_, field) in types.iter_mut().zip(&mut *fields) {
-        let oid = u32::from_le_bytes(*take(bytes)?);
-        *type_ = Type::with_modifier(oid, i32::from_le_bytes(*take(bytes)?));
+        let oid = u32::from_le_bytes(*take(bytes).ok_or_else(damaged)?);
+        *type_ = Type::with_modifier(oid, i32::from_le_bytes(*take(bytes).ok_or_else(damaged)?));
         *field = read_deep(bytes, arena)?;
     }
-    Some(Datum::Record(arena.alloc(RecordRef { types, fields })))
+    Ok(Datum::Record(arena.alloc(RecordRef { types, fields })))
+}
+
+/// The tag that a value is written with.
+pub fn tag(value: Datum<'_>) -> u8 {
+    match value {
+        Datum::Null => 0,
+        Datum::Bool(_) => 1,
+        Datum::Char(_) => 2,
+        Datum::Int2(_) => 3,
+        Datum::Int4(_) => 4,
+        Datum::Int8(_) => 5,
+        Datum::Float4(_) => 6,
+        Datum::Float8(_) => 7,
+        Datum::Numeric(_) => 8,
+        Datum::Text(_) => TEXT,
+        Datum::Bytea(_) => 10,
+        Datum::Date(_) => 11,
+        Datum::Time(_) => 12,
+        Datum::Timestamp(_) => 13,
+        Datum::Timestamptz(_) => 14,
+        Datum::Interval(_) => 15,
+        Datum::Oid(_) => 16,
+        Datum::Uuid(_) => 17,
+        Datum::Array(_) => 18,
+        Datum::Padded(_) => PADDED,
+        Datum::Record(_) => RECORD,
+        Datum::Wide(v) => v.unfetched(),
+    }
 }
 
 /// Appends a value. A record becomes NULL: arrays of records are not built. Fails when the statement is interrupted while a
@@ -54,8 +88,8 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Datum::Float4(v) => fixed(6, v.to_le_bytes(), out),
         Datum::Float8(v) => fixed(7, v.to_le_bytes(), out),
         Datum::Numeric(v) => return variable(8, v.0, out),
-        Datum::Text(v) => return variable(9, v.as_bytes(), out),
-        Datum::Padded(v) => return variable(19, v.as_bytes(), out),
+        Datum::Text(v) => return variable(TEXT, v.as_bytes(), out),
+        Datum::Padded(v) => return variable(PADDED, v.as_bytes(), out),
         Datum::Bytea(v) => return variable(10, v, out),
         Datum::Date(v) => fixed(11, v.to_le_bytes(), out),
         Datum::Time(v) => fixed(12, v.to_le_bytes(), out),
@@ -85,7 +119,7 @@ fn variable(tag: u8, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
     let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
     out.reserve(5 + bytes.len());
     out.extend_from_slice(&[tag, a, b, c, d]);
-    crate::work::put(bytes, out)
+    work::put(bytes, out)
 }
 
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
@@ -101,8 +135,25 @@ fn take_variable<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Reads a value off the front; None when the bytes are not what [`write`] made.
-pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
+/// Reads a value off the front, as [`write`] wrote it. Fails when the statement is interrupted while a long value is read.
+pub fn read<'a>(bytes: &mut &'a [u8]) -> Result<Datum<'a>, SqlError> {
+    let tag = bytes.first().copied();
+    if let Some(tag @ (TEXT | PADDED)) = tag {
+        *bytes = &bytes[1..];
+        let text = utf8(take_variable(bytes).ok_or_else(damaged)?)?;
+        return Ok(if tag == TEXT { Datum::Text(text) } else { Datum::Padded(text) });
+    }
+    read_other(bytes).ok_or_else(damaged)
+}
+
+#[cold]
+fn damaged() -> SqlError {
+    SqlError::internal("a kept value that cannot be read")
+}
+
+/// [`read`] for what is no text; None when the bytes are not what [`write`] made.
+#[inline(always)]
+fn read_other<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
     let [tag] = *take(bytes)?;
     Some(match tag {
         0 => Datum::Null,
@@ -114,7 +165,6 @@ pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
         6 => Datum::Float4(f32::from_le_bytes(*take(bytes)?)),
         7 => Datum::Float8(f64::from_le_bytes(*take(bytes)?)),
         8 => Datum::Numeric(NumericRef(take_variable(bytes)?)),
-        9 => Datum::Text(runtime::work::utf8(take_variable(bytes)?).ok()?),
         10 => Datum::Bytea(take_variable(bytes)?),
         11 => Datum::Date(i32::from_le_bytes(*take(bytes)?)),
         12 => Datum::Time(i64::from_le_bytes(*take(bytes)?)),
@@ -128,7 +178,6 @@ pub fn read<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
         16 => Datum::Oid(u32::from_le_bytes(*take(bytes)?)),
         17 => Datum::Uuid(take(bytes)?),
         18 => Datum::Array(ArrayRef(take_variable(bytes)?)),
-        19 => Datum::Padded(runtime::work::utf8(take_variable(bytes)?).ok()?),
         _ => return None,
     })
 }
@@ -147,16 +196,16 @@ mod tests {
         write_deep(Datum::Padded("after"), &mut bytes).unwrap();
         let arena = Bump::new();
         let mut rest = bytes.as_slice();
-        let Some(Datum::Record(record)) = read_deep(&mut rest, &arena) else { panic!("no record") };
+        let Ok(Datum::Record(record)) = read_deep(&mut rest, &arena) else { panic!("no record") };
         assert_eq!(record.types, types);
         assert!(matches!(
             record.fields,
             [Datum::Int4(-3), Datum::Null, Datum::Record(RecordRef { fields: [Datum::Bool(true)], .. })]
         ));
-        assert!(matches!(read_deep(&mut rest, &arena), Some(Datum::Padded("after"))));
-        assert!(rest.is_empty() && read_deep(&mut rest, &arena).is_none());
+        assert!(matches!(read_deep(&mut rest, &arena), Ok(Datum::Padded("after"))));
+        assert!(rest.is_empty() && read_deep(&mut rest, &arena).is_err());
         for short in 0..bytes.len() - 10 {
-            assert!(read_deep(&mut &bytes[..short], &arena).is_none());
+            assert!(read_deep(&mut &bytes[..short], &arena).is_err());
         }
     }
 }

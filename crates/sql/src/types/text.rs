@@ -39,11 +39,10 @@ pub fn write(
         Datum::Uuid(v) => bytes::write_uuid(v, out),
         Datum::Array(v) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => {
             for (index, element) in v.iter().enumerate() {
-                crate::work::tick(16)?;
                 if index > 0 {
                     out.push(b' ');
                 }
-                write_i64(element.as_i64().unwrap_or(0), out);
+                write_i64(element?.as_i64().unwrap_or(0), out);
             }
         }
         Datum::Array(v) => return array_text::write(v, session, out),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::expr::NoSession;
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, binary, length, tagged, text};
+use crate::types::{self, ArrayBuilder, ArrayRef, Datum, Type, binary, length, tagged, text};
 
 fn places(text: &str, needle: &str) -> Vec<usize> {
     let mut places = Vec::new();
@@ -72,6 +72,7 @@ fn whatever_copies_or_writes_a_long_value_has_safe_points() {
         let arena = Bump::new();
         unfinished(name, || value.copy_in(&arena));
         unfinished(name, || value.to_value());
+        unfinished(name, || types::compare(value, value));
         unfinished(name, || tagged::write_deep(value, &mut Vec::new()));
         unfinished(name, || text::write(value, type_, &session, &mut Vec::new()));
         unfinished(name, || binary::write(value, type_, &mut Vec::new()));
@@ -85,6 +86,11 @@ fn whatever_copies_or_writes_a_long_value_has_safe_points() {
     unfinished("owned_bytes", || owned_bytes(long.as_bytes()));
     unfinished("push", || push(&mut String::new(), &long));
     unfinished("put", || put(long.as_bytes(), &mut Vec::new()));
+    unfinished("compare", || compare(long.as_bytes(), long.as_bytes()));
+    unfinished("equal", || equal(long.as_bytes(), long.as_bytes()));
+    unfinished("tagged text", || ArrayRef(&texts).iter().next().transpose());
+    unfinished("elements", || ArrayRef(&numbers).iter().collect::<Result<Vec<_>>>());
+    unfinished("subscript", || ArrayRef(&numbers).get(&[1 << 20]));
     unfinished("common_prefix", || common_prefix(long.as_bytes(), long.as_bytes()));
     unfinished("contains", || contains(long.as_bytes(), 0));
     unfinished("any", || any(long.as_bytes(), |byte| byte == 0));

@@ -160,27 +160,29 @@ fn moved_in_zone<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], back: bool) 
 }
 
 /// OVERLAPS of two stretches with their ends in any order; an end that is NULL is not known.
-fn overlaps<'a>(ends: [Datum<'a>; 4]) -> Datum<'a> {
-    let stretch = |one: Datum<'a>, other: Datum<'a>| match (one, other) {
-        (Datum::Null, Datum::Null) => None,
-        (Datum::Null, start) | (start, Datum::Null) => Some((start, None)),
-        _ if compare(one, other) == Ordering::Greater => Some((other, Some(one))),
-        _ => Some((one, Some(other))),
+fn overlaps<'a>(ends: [Datum<'a>; 4]) -> Result<Datum<'a>> {
+    let stretch = |one: Datum<'a>, other: Datum<'a>| {
+        Ok(match (one, other) {
+            (Datum::Null, Datum::Null) => None,
+            (Datum::Null, start) | (start, Datum::Null) => Some((start, None)),
+            _ if compare(one, other)?.is_gt() => Some((other, Some(one))),
+            _ => Some((one, Some(other))),
+        })
     };
     let [a, b, c, d] = ends;
-    let (Some(first), Some(second)) = (stretch(a, b), stretch(c, d)) else { return Datum::Null };
-    let (earlier, later) = match compare(first.0, second.0) {
+    let (Some(first), Some(second)) = (stretch(a, b)?, stretch(c, d)?) else { return Ok(Datum::Null) };
+    let (earlier, later) = match compare(first.0, second.0)? {
         Ordering::Less => (first, second),
         Ordering::Greater => (second, first),
-        Ordering::Equal if first.1.is_none() || second.1.is_none() => return Datum::Null,
-        Ordering::Equal => return Datum::Bool(true),
+        Ordering::Equal if first.1.is_none() || second.1.is_none() => return Ok(Datum::Null),
+        Ordering::Equal => return Ok(Datum::Bool(true)),
     };
-    match (earlier.1, later.1) {
+    Ok(match (earlier.1, later.1) {
         (None, _) => Datum::Null,
-        (Some(end), _) if compare(later.0, end) == Ordering::Less => Datum::Bool(true),
+        (Some(end), _) if compare(later.0, end)?.is_lt() => Datum::Bool(true),
         (_, None) => Datum::Null,
         _ => Datum::Bool(false),
-    }
+    })
 }
 
 /// OVERLAPS of stretches given by two ends, or by one and the length.
@@ -191,7 +193,7 @@ fn code_overlaps<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Da
         _ => Ok(end),
     };
     let (first, second) = (end(a[0], a[1])?, end(a[2], a[3])?);
-    Ok(overlaps([a[0], first, a[2], second]))
+    overlaps([a[0], first, a[2], second])
 }
 
 /// The four forms of OVERLAPS of a type.

@@ -161,3 +161,26 @@ fn the_sort_of_a_large_memory_is_interrupted() {
         assert_eq!(code.as_str(), "57014");
     });
 }
+
+#[test]
+fn long_keys_in_memory_are_sorted_as_short_ones_and_each_is_compared_with_safe_points() {
+    with_store("long-keys", |store| {
+        // They differ at their ends alone, but for one, so that they have no beginning in common.
+        let mut keys: Vec<Vec<u8>> =
+            (0..7_u8).map(|number| [vec![7; 100_000], vec![number * 3 % 7]].concat()).collect();
+        keys.extend([keys[2].clone(), vec![9]]);
+        let filled = || {
+            let mut sorter = Sorter::new(store, 1 << 30);
+            for (number, key) in keys.iter().enumerate() {
+                sorter.push(key, |to| work::put(&[number as u8], to)).unwrap();
+            }
+            sorter
+        };
+        let mut sorter = filled();
+        assert!(runtime::work::within(1 << 16, || sorter.sort()).is_err());
+        let mut expected: Vec<(Vec<u8>, Vec<u8>)> =
+            keys.iter().cloned().zip((0_u8..).map(|number| vec![number])).collect();
+        expected.sort();
+        assert_eq!(drain(filled().finish().unwrap()), expected);
+    });
+}
