@@ -6,6 +6,8 @@
 #![allow(missing_docs)]
 
 mod common;
+#[path = "bombs/large.rs"]
+mod large;
 #[path = "bombs/texts.rs"]
 mod texts;
 

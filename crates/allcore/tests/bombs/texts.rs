@@ -6,6 +6,7 @@ use super::{Outcome, judge, pace};
 use crate::common::{Server, pid};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls, SimpleQueryMessage};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -16,11 +17,16 @@ const CANCEL_AGAIN: Duration = Duration::from_millis(400);
 
 /// How a client sends a bomb.
 #[derive(Clone, Copy, Debug)]
-enum Sent {
+pub enum Sent {
     Simple,
     /// As a Parse message, without running it.
     Parse,
+    /// COPY to the client, which reads it all.
+    Copy,
 }
+
+/// A bomb's name, how it is sent, and its text.
+pub type Bomb = (&'static str, Sent, String);
 
 /// `count` pieces, numbered from 0 and separated.
 fn list(count: usize, separator: &str, piece: impl Fn(usize) -> String) -> String {
@@ -28,7 +34,7 @@ fn list(count: usize, separator: &str, piece: impl Fn(usize) -> String) -> Strin
 }
 
 /// Names, and texts of so many pieces that each held its core for half a second at least.
-fn bombs() -> Vec<(&'static str, Sent, String)> {
+fn bombs() -> Vec<Bomb> {
     let numbers = list(100_000, ",", |i| i.to_string());
     let rows = list(100_000, ",", |i| format!("({i})"));
     let literal = "ab".repeat(25_000_000);
@@ -113,6 +119,12 @@ fn run(client: &mut Client, (name, sent, text): (&str, Sent, &str), runs: &Atomi
         let done = match sent {
             Sent::Simple => client.simple_query(text).map(|answer: Vec<SimpleQueryMessage>| drop(answer)),
             Sent::Parse => client.prepare(text).map(drop),
+            Sent::Copy => {
+                client.copy_out(text).and_then(|mut rows| match io::copy(&mut rows, &mut io::sink()) {
+                    Ok(_) => Ok(()),
+                    Err(fault) => Err(*fault.into_inner().and_then(|inner| inner.downcast().ok()).unwrap()),
+                })
+            }
         };
         // Relaxed: a count, which orders nothing.
         runs.fetch_add(1, Ordering::Relaxed);
@@ -126,12 +138,7 @@ fn run(client: &mut Client, (name, sent, text): (&str, Sent, &str), runs: &Atomi
 }
 
 /// Runs a bomb beside a session that asks `select 1`, then cancels it.
-fn explode(
-    server: &Server,
-    beside: &mut Client,
-    bomb: (&'static str, Sent, String),
-    asked: usize,
-) -> Outcome {
+pub fn explode(server: &Server, beside: &mut Client, bomb: Bomb, asked: usize) -> Outcome {
     let mut client = server.connect();
     let token = client.cancel_token();
     let looks = "select 1 from pg_stat_activity where pid = $1 and state = 'active'";
