@@ -163,6 +163,8 @@ struct Savepoint {
     /// Row locks and table locks taken before it.
     rows: usize,
     tables: usize,
+    /// Entries of [`Inner::raised`].
+    raised: usize,
 }
 
 /// A session's state.
@@ -192,6 +194,8 @@ pub(crate) struct Inner {
     /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
+    /// Modes that were added, since the first savepoint, to table locks from before the savepoint set last.
+    raised: RefCell<Vec<(u32, TableLock)>>,
     /// Number of advisory locks it holds, each counted as often as it was taken.
     advisory: RefCell<HashMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
     savepoints: RefCell<Vec<Savepoint>>,
@@ -226,6 +230,7 @@ impl Inner {
             heard: Cell::new(Lsn::ZERO),
             held: RefCell::new(Vec::new()),
             tables: RefCell::new(Vec::new()),
+            raised: RefCell::new(Vec::new()),
             advisory: RefCell::default(),
             savepoints: RefCell::new(Vec::new()),
             savepoints_made: Cell::new(0),

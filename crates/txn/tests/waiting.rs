@@ -557,6 +557,43 @@ fn a_table_lock_given_up_lets_a_waiter_go_on() {
 }
 
 #[test]
+fn a_stronger_table_lock_goes_with_its_savepoint() {
+    Bench::new("raised").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        let is_free = |mode| {
+            b.begin(ReadCommitted, false);
+            let free = b.lock_table(5, mode, Wait::Skip).unwrap();
+            b.rollback().unwrap();
+            free
+        };
+        for _ in 0..2 {
+            a.begin(ReadCommitted, false);
+            a.lock_table(5, TableLock::AccessShare, Wait::Block).unwrap();
+            let outer = a.savepoint();
+            a.lock_table(5, TableLock::Share, Wait::Block).unwrap();
+            let inner = a.savepoint();
+            a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
+            assert!(!is_free(TableLock::AccessShare));
+            a.rollback_to(inner).unwrap();
+            assert!(is_free(TableLock::AccessShare));
+            assert!(!is_free(TableLock::RowExclusive));
+            a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
+            a.release(inner).unwrap();
+            a.rollback_to(outer).unwrap();
+            assert!(is_free(TableLock::RowExclusive));
+            assert!(!is_free(TableLock::AccessExclusive));
+            a.release(outer).unwrap();
+            a.lock_table(5, TableLock::Exclusive, Wait::Block).unwrap();
+            let last = a.savepoint();
+            a.rollback_to(last).unwrap();
+            assert!(!is_free(TableLock::RowExclusive), "a mode from before the savepoint stays");
+            a.commit(true).unwrap();
+            assert!(engine.locks().is_empty(), "{:?}", engine.locks());
+        }
+    });
+}
+
+#[test]
 fn advisory_locks_outlive_transactions() {
     Bench::new("advisory").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());

@@ -317,6 +317,17 @@ b => count 0
 s: insert into c values (3)
 s: insert into c values (4) => error 23503
 
+## a stronger lock goes with its savepoint
+s: create table t (a int)
+b: begin; select * from t; savepoint s; lock table t
+b: rollback to s
+c: begin; insert into t values (1)
+c: commit
+c: begin
+c: lock table t nowait => error 55P03
+c: rollback
+b: commit
+
 ## a read-only transaction refuses before it waits
 s: create table t (a int)
 a: begin; lock table t

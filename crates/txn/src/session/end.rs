@@ -230,11 +230,15 @@ impl Inner {
     pub(super) fn savepoint(&self) -> SavepointId {
         let id = SavepointId(self.savepoints_made.get());
         self.savepoints_made.set(id.0 + 1);
+        if self.savepoints.borrow().is_empty() {
+            self.raised.borrow_mut().clear();
+        }
         let savepoint = Savepoint {
             id,
             undo: self.last_undo.get(),
             rows: self.held.borrow().len(),
             tables: self.tables.borrow().len(),
+            raised: self.raised.borrow().len(),
         };
         self.savepoints.borrow_mut().push(savepoint);
         id
@@ -258,6 +262,8 @@ impl Inner {
             // Rows that others waited for may be free again: they look anew.
             self.engine.slots.wake_end_waiters(self.number.get());
         }
+        let raised = self.raised.borrow_mut().split_off(savepoint.raised);
+        raised.into_iter().for_each(|(table, lock)| self.unlock_mode(table, lock));
         self.unlock_tables_after(savepoint.tables);
         Ok(())
     }

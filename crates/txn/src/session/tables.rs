@@ -10,7 +10,7 @@ use runtime::interrupt;
 use sync::atomic::{AtomicU32, Ordering};
 
 use super::wait::Acquired;
-use super::{Inner, TableGrant, TableLock, Wait};
+use super::{Inner, Savepoint, TableGrant, TableLock, Wait};
 use crate::Error;
 use crate::engine::STRONG_COUNTERS;
 use crate::locks::TagRef;
@@ -64,7 +64,13 @@ impl Inner {
         // Written back in any case: the fast word may have been moved to the lock table.
         let mut tables = self.tables.borrow_mut();
         match at {
-            Some(at) => tables[at] = held,
+            Some(at) => {
+                let is_older = |savepoint: &Savepoint| at < savepoint.tables;
+                if locked == Ok(TableGrant::New) && self.savepoints.borrow().last().is_some_and(is_older) {
+                    self.raised.borrow_mut().push((table, lock));
+                }
+                tables[at] = held;
+            }
             None if held.modes != 0 => tables.push(held),
             None => {}
         }
