@@ -6,7 +6,8 @@
 //! 1. Outside of BEGIN a transaction lives from the first statement to the end of the query string, or to Sync.
 //! 2. After an error a transaction block runs nothing but its end: everything it did is taken back at once, to the last
 //!    savepoint or altogether.
-//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current.
+//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current, or
+//!    when its tables were locked before it was made.
 
 mod administer;
 mod advisory;

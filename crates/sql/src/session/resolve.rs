@@ -201,6 +201,11 @@ impl Session {
 
     /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale. The locks
     /// that were taken for it then are in `taken`.
+    ///
+    /// What a query uses cannot have changed since its plan was found current or made, if the transaction held all locks
+    /// that the plan asks for already: definitions of other objects that are committed meanwhile do not count. So a query
+    /// is compiled once more for each lock that it did not hold, at most, and for names that come to stand for other
+    /// tables.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,
@@ -213,6 +218,7 @@ impl Session {
         if !taken.0.is_empty() {
             taken.keep(self, &statement.locks);
         }
+        let mut held = true;
         let before = self.block.has_definitions().then(|| Arc::clone(&self.environment.catalog));
         // By place in the list. Of a statement of more than 64 tables the further ones stay locked when it is planned again.
         let mut new = 0_u64;
@@ -221,6 +227,7 @@ impl Session {
         loop {
             if let Some((at, (table, lock))) = next {
                 let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
+                held &= grant != TableGrant::New;
                 new |= u64::from(grant == TableGrant::New).checked_shl(at as u32).unwrap_or(0);
                 next = locks.next();
             }
@@ -229,7 +236,8 @@ impl Session {
                 Some(before) => Arc::ptr_eq(before, &self.environment.catalog),
                 None => self.environment.catalog.generation == statement.generation,
             };
-            if !fits {
+            let is_query = || matches!(statement.body, Body::Query { .. }) || statement.analyzes_query();
+            if !fits && !(held && is_query()) {
                 let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
                 let locks = statement.locks.iter().enumerate();
                 taken.0.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));

@@ -220,28 +220,18 @@ impl Session {
     ) -> Result<Executed, SqlError> {
         let mut planned = Arc::clone(planned);
         let mut taken = TakenLocks::default();
+        let mut current = self.is_current(&planned);
         loop {
             let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
             let statement = Arc::clone(&compiled.statement);
-            let current = self.is_current(&planned) || !self.depends_on_catalog(&statement);
-            let fresh = current && self.lock_tables_of(&statement, &mut taken)?;
-            if !fresh {
-                self.refresh_catalog();
-                planned = self.replan(&planned, &mut taken)?;
-                portal.planned = Some(Arc::clone(&planned));
-                if !self.block.has_definitions() {
-                    continue;
-                }
-                // A plan made over uncommitted definitions is good for this one run.
-                if let Some(compiled) = &planned.compiled
-                    && !self.lock_tables_of(&compiled.statement, &mut taken)?
-                {
-                    continue;
-                }
+            let current_enough = current || !self.depends_on_catalog(&statement);
+            if current_enough && self.lock_tables_of(&statement, &mut taken)? {
+                return self.run_bound(portal, &statement, limit, client);
             }
-            let Some(compiled) = &planned.compiled else { return Ok(Executed::Complete) };
-            let statement = Arc::clone(&compiled.statement);
-            return self.run_bound(portal, &statement, limit, client);
+            planned = self.replan(&planned, &mut taken)?;
+            portal.planned = Some(Arc::clone(&planned));
+            // A plan made over uncommitted definitions is good for this one run.
+            current = true;
         }
     }
 
