@@ -127,3 +127,11 @@ prepare untyped as select concat_ws($1, 'a', 'b'), format($2), concat($3::int, $
 execute untyped ('+', '%%', 3, 'y');
 prepare typed (int) as select concat('a', $1), format('%s', $1);
 execute typed (7);
+-- The simple protocol has no parameters, whatever else is wrong.
+select $1;
+select $2;
+select 1 where $1 is null;
+select $1 + nope;
+select $1::int, 1 union select 2;
+explain select $1;
+insert into nope values ($1);

@@ -41,6 +41,9 @@ const VACUUM_OPTIONS: [&str; 14] = [
 ];
 const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
 
+/// Tables by OID, and the lock of each.
+pub type Locks = Vec<(u32, TableLock)>;
+
 /// Binds a statement that is no query: the command, the columns of its result, and the locks of the tables that it was
 /// bound to.
 ///
@@ -50,7 +53,7 @@ pub fn bind_command(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,
-) -> Result<(Command, Vec<ColumnDesc>, Vec<(u32, TableLock)>), SqlError> {
+) -> Result<(Command, Vec<ColumnDesc>, Locks), SqlError> {
     let request = Request { literals: &[], ..*request };
     let mut binder = Binder::new(context, &request, &[]);
     let command = match binder.command(node) {

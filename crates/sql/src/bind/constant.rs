@@ -99,15 +99,12 @@ impl Binder<'_> {
     /// `$n`.
     pub(crate) fn parameter(&mut self, reference: &ParamRef) -> Result<Expr, SqlError> {
         let number = reference.number;
-        if !(1..=MAX_PARAMETERS).contains(&number) {
+        if self.bare || !(1..=MAX_PARAMETERS).contains(&number) {
             return Err(self.error(
                 SqlState::UNDEFINED_PARAMETER,
                 format!("there is no parameter ${number}"),
                 reference.location,
             ));
-        }
-        if self.first_parameter.is_none() {
-            self.first_parameter = Some((number, self.position(reference.location)));
         }
         let index = (number - 1) as usize;
         if self.parameters.len() <= index {

@@ -94,8 +94,8 @@ pub struct Binder<'a> {
     depth: u32,
     /// Strings met whose type was open, and where they are: errors about their contents point there.
     texts: Vec<(String, i32)>,
-    /// The number and place of the first parameter met.
-    pub(crate) first_parameter: Option<(i32, Option<u32>)>,
+    /// The text may have no parameters.
+    pub(crate) bare: bool,
 }
 
 /// Expressions nest no deeper than this: they are evaluated on a fiber's small stack (a test measures that).
@@ -244,7 +244,8 @@ impl<'a> Binder<'a> {
     /// A binder for one statement. `refused`: literals that must stay constants.
     #[must_use]
     pub fn new(context: &'a Context<'a>, request: &'a Request<'a>, refused: &[usize]) -> Binder<'a> {
-        let parameters: Vec<Type> = request.parameters.iter().map(|&oid| declared(oid)).collect();
+        let parameters: Vec<Type> =
+            request.parameters.unwrap_or_default().iter().map(|&oid| declared(oid)).collect();
         let mut first_literal = parameters.len();
         if !request.literals.is_empty() {
             // The client's parameters come first, so their number must be known before the first literal is met.
@@ -274,7 +275,7 @@ impl<'a> Binder<'a> {
             writes: false,
             depth: 0,
             texts: Vec::new(),
-            first_parameter: None,
+            bare: request.parameters.is_none(),
         }
     }
 

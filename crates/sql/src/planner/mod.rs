@@ -58,8 +58,8 @@ pub struct Request<'a> {
     pub start: usize,
     /// Where it ends.
     pub end: usize,
-    /// Declared types of parameters (OIDs; 0 or missing = to be inferred).
-    pub parameters: &'a [u32],
+    /// Declared types of parameters (OIDs; 0 or missing = to be inferred). None: the text may have no parameters.
+    pub parameters: Option<&'a [u32]>,
     /// The text's literals as normalised; those the plan can do without become parameters after the declared ones.
     /// Empty for none (EXPLAIN, PREPARE, several statements in one text).
     pub literals: &'a [Literal],
@@ -68,10 +68,10 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A whole text without lifted literals.
+    /// A whole text without declared parameters and lifted literals.
     #[must_use]
     pub fn plain(text: &'a str) -> Request<'a> {
-        Request { text, start: 0, end: text.len(), parameters: &[], literals: &[], copy: None }
+        Request { text, start: 0, end: text.len(), parameters: Some(&[]), literals: &[], copy: None }
     }
 
     /// The text for a thread beside the core, which needs all of it: for positions, and for what is kept with the text.
@@ -99,8 +99,6 @@ pub struct Compiled {
     pub declared: usize,
     /// What became of each literal of the request.
     pub uses: Vec<LiteralUse>,
-    /// The number and place of the first parameter in the text.
-    pub first_parameter: Option<(i32, Option<u32>)>,
 }
 
 /// Compiles one statement. None: the text is empty (or a comment).
@@ -114,10 +112,10 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
             let catalog = Arc::clone(context.catalog);
             let (path, rows) = (context.search_path.to_vec(), context.rows);
             let (text, start, end) = (request.copied()?, request.start, request.end);
-            let (parameters, literals) = (request.parameters.to_vec(), request.literals.to_vec());
+            let (parameters, literals) = (request.parameters.map(<[u32]>::to_vec), request.literals.to_vec());
             Ok(move || {
                 let context = Context { catalog: &catalog, search_path: &path, rows };
-                let (parameters, literals) = (&parameters[..], &literals[..]);
+                let (parameters, literals) = (parameters.as_deref(), &literals[..]);
                 let request = Request { text: &text, start, end, parameters, literals, copy: None };
                 compile_here(&context, &request)
             })
@@ -189,8 +187,7 @@ fn compile_query(
             Ok(statement) => statement,
             Err(error) => return Err(error.with_resolved(binder.locks)),
         };
-        let first_parameter = binder.first_parameter;
-        return Ok(Compiled { statement: Arc::new(statement), declared, uses, first_parameter });
+        return Ok(Compiled { statement: Arc::new(statement), declared, uses });
     }
 }
 
@@ -272,7 +269,7 @@ fn compile_command(
         locks,
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];
-    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses, first_parameter: None })
+    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses })
 }
 
 /// `SELECT ... INTO table` as `CREATE TABLE table AS SELECT ...`.

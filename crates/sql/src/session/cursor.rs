@@ -39,12 +39,8 @@ impl Session {
         let store = Arc::clone(self.shared.engine.store());
         let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
         self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
-        let compiled = crate::planner::Compiled {
-            statement: Arc::clone(query),
-            declared: 0,
-            uses: Vec::new(),
-            first_parameter: None,
-        };
+        let compiled =
+            crate::planner::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
         let planned = Planned::new(super::long::shared(text)?, &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);

@@ -66,7 +66,8 @@ impl Session {
             let planned = match known {
                 Some(planned) => planned,
                 None => {
-                    let request = Request { literals: &read.literals, ..Request::plain(text) };
+                    let request =
+                        Request { parameters: None, literals: &read.literals, ..Request::plain(text) };
                     let planned = match self.compile(&request) {
                         Ok(planned) => planned,
                         Err(error) => {
@@ -111,7 +112,8 @@ impl Session {
             loop {
                 self.refresh_catalog();
                 let (start, end) = (range.start, range.end);
-                let request = Request { start, end, copy: Some(&copy), ..Request::plain(text) };
+                let request =
+                    Request { start, end, parameters: None, copy: Some(&copy), ..Request::plain(text) };
                 match self.compile(&request) {
                     Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
                     Ok(_) => {}
@@ -136,11 +138,6 @@ impl Session {
             return Ok(true);
         };
         let statement = &*compiled.statement;
-        if compiled.declared > 0 {
-            let (number, position) = compiled.first_parameter.unwrap_or((1, None));
-            let message = format!("there is no parameter ${number}");
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message).at(position));
-        }
         let timer = self.start_limit();
         let done = (|| {
             if !self.lock_tables_of(statement, taken)? {
@@ -492,7 +489,7 @@ impl Session {
             {
                 return Ok(planned);
             }
-            match self.compile(&Request { parameters: types, ..Request::plain(text) }) {
+            match self.compile(&Request { parameters: Some(types), ..Request::plain(text) }) {
                 Ok(planned) => {
                     if !self.block.has_definitions() {
                         plans::keep_text(scope, &planned);
@@ -544,7 +541,7 @@ impl Session {
                 Err(_) => error,
             }
         })?;
-        Ok(Arc::new(Planned::new(shared(text)?, request.parameters, compiled, bytes)))
+        Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))
     }
 
     /// Starts the statement's time limit, if there is one.
