@@ -178,7 +178,7 @@ mod tests {
                 for right in values {
                     let mut b = Vec::new();
                     encode(*right, order, &mut b).unwrap();
-                    let expected = compare(*left, *right);
+                    let expected = compare(*left, *right).unwrap();
                     let expected = if order.descending { expected.reverse() } else { expected };
                     assert_eq!(a.cmp(&b), expected, "{left:?} {right:?}");
                 }

@@ -418,7 +418,7 @@ mod tests {
                 let view = RowView::new(&bytes, &shape);
                 for (index, value) in row.iter().enumerate() {
                     let expected = if index < written { *value } else { Datum::Null };
-                    assert!(compare(view.get(index).unwrap(), expected).is_eq());
+                    assert!(compare(view.get(index).unwrap(), expected).unwrap().is_eq());
                 }
             }
         }
@@ -445,7 +445,7 @@ mod tests {
             for (at, value) in row.iter().enumerate() {
                 match (view.get(at).unwrap(), *value) {
                     (Datum::Wide(found), Datum::Wide(put)) => assert_eq!(found, put),
-                    (found, value) => assert!(compare(found, value).is_eq(), "{found:?} {value:?}"),
+                    (found, value) => assert!(compare(found, value).unwrap().is_eq(), "{found:?} {value:?}"),
                 }
             }
             let length = bytes.len();
