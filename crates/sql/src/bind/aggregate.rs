@@ -15,6 +15,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::Reg;
+use crate::planner::registers::{self, Registers};
 use crate::types::{Type, oid};
 
 impl Binder<'_> {
@@ -61,29 +62,37 @@ impl Binder<'_> {
         Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
-    /// The level whose rows an aggregate goes over: that of the innermost column in it, and the present one without any.
-    /// What it reads there needs no grouping: that is taken off the level's uses, `uses` of which were there before it.
+    /// The level whose rows an aggregate goes over: that of the innermost column or aggregate in it, subqueries included,
+    /// and the present one without any. The columns it reads there need no grouping: they leave the level's uses, of which
+    /// `uses` gives the number before the call. Its subqueries move to that level, where they are computed.
     pub(crate) fn aggregate_level<'e>(
         &mut self,
         parts: impl Iterator<Item = &'e Expr>,
-        uses: usize,
+        uses: &[usize],
     ) -> usize {
         let present = self.levels.len() - 1;
-        let (mut innermost, mut count) = (None, 0);
-        for part in parts {
-            part.walk(&mut |part| {
-                let Expr::Column { register, .. } = part else { return };
-                let level = self.level_of(*register).unwrap_or(present);
-                match innermost {
-                    Some(known) if known > level => {}
-                    Some(known) if known == level => count += 1,
-                    _ => (innermost, count) = (Some(level), 1),
+        let mut read = Registers::new();
+        parts.for_each(|part| registers::of_expr(part, &mut read));
+        let (mut open, mut known): (Vec<Reg>, Registers) = (read.iter().copied().collect(), read);
+        let (mut innermost, mut links) = (None, Registers::new());
+        while let Some(register) = open.pop() {
+            match self.levels[present].sublinks.iter().find(|link| link.output == register) {
+                None => innermost = innermost.max(self.level_of(register)),
+                Some(link) => {
+                    let mut inside = Registers::new();
+                    registers::of_sublink(link, &mut inside);
+                    open.extend(inside.into_iter().filter(|register| known.insert(*register)));
+                    links.insert(register);
                 }
-            });
+            }
         }
         let owner = innermost.unwrap_or(present);
-        let known = &mut self.levels[owner].uses;
-        known.truncate(if owner == present { uses } else { known.len().saturating_sub(count) });
+        self.levels[owner].uses.truncate(uses.get(owner).copied().unwrap_or(0));
+        if owner < present {
+            let links = self.levels[present].sublinks.extract_if(.., |link| links.contains(&link.output));
+            let links: Vec<_> = links.collect();
+            self.levels[owner].sublinks.extend(links);
+        }
         owner
     }
 

@@ -1,30 +1,27 @@
-//! Calls of functions, aggregates and window functions; subqueries in expressions.
+//! Calls of functions and aggregates; subqueries in expressions.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType, WindowDef};
+use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};
 
 use super::expr::location;
 use super::order::same;
-use super::{Binder, Clause, Query, Sublink, Window, inner, inner_of, strings};
+use super::{Binder, Clause, Query, Sublink, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, Aggregate, Bound, CastContext};
-use crate::plan::{AggregateCall, SubqueryKind, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, SubqueryKind, WindowFunction};
 use crate::types::{self, Type, oid};
 
-/// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
-const FRAME_GIVEN: i32 = 1;
-
 /// Counts of aggregates, windows and sets met before a call and its arguments were bound.
-struct Before {
-    /// Columns read above the grouping of the present query.
-    uses: usize,
+pub(super) struct Before {
+    /// Columns read above the grouping of each level.
+    uses: Vec<usize>,
     /// Aggregates of each level.
     aggregates: Vec<usize>,
     /// Window functions of the present query.
-    windows: usize,
+    pub(super) windows: usize,
     /// Set-returning functions of the present query.
-    sets: usize,
+    pub(super) sets: usize,
 }
 
 impl Binder<'_> {
@@ -41,7 +38,7 @@ impl Binder<'_> {
             return self.without_lifting(|binder| binder.call(call));
         }
         let before = Before {
-            uses: self.level().uses.len(),
+            uses: self.levels.iter().map(|level| level.uses.len()).collect(),
             aggregates: self.levels.iter().map(|level| level.aggregates.len()).collect(),
             windows: self.window_calls(),
             sets: self.sets_met(),
@@ -88,7 +85,7 @@ impl Binder<'_> {
     }
 
     /// Number of window functions met in the present query.
-    fn window_calls(&mut self) -> usize {
+    pub(super) fn window_calls(&mut self) -> usize {
         self.level().windows.iter().map(|window| window.calls.len()).sum()
     }
 
@@ -230,7 +227,7 @@ impl Binder<'_> {
         }
         let output = self.register();
         let parts = arguments.iter().chain(order.iter().map(|key| &key.expr)).chain(&filter);
-        let owner = self.aggregate_level(parts, before.uses);
+        let owner = self.aggregate_level(parts, &before.uses);
         let level = &self.levels[owner];
         if level.aggregates.len() > before.aggregates.get(owner).copied().unwrap_or(0) {
             let (message, at) = ("aggregate function calls cannot be nested", level.aggregate_at);
@@ -259,93 +256,6 @@ impl Binder<'_> {
             output,
         });
         Ok(Expr::column(output, function.result))
-    }
-
-    fn window_call(
-        &mut self,
-        call: &FuncCall,
-        over: &WindowDef,
-        before: &Before,
-        (function, arguments, type_): (WindowFunction, Vec<Expr>, Type),
-    ) -> Result<Expr, SqlError> {
-        self.no_sets_since(before.sets, "window function calls cannot contain set-returning function calls")?;
-        if self.window_calls() > before.windows {
-            let at = self.level().window_at;
-            return Err(self.error(SqlState::WINDOWING_ERROR, "window function calls cannot be nested", at));
-        }
-        let clause = self.level().clause;
-        if !matches!(clause, Clause::Target | Clause::Order) {
-            return Err(self.error(
-                SqlState::WINDOWING_ERROR,
-                format!("window functions are not allowed in {}", clause.name()),
-                call.location,
-            ));
-        }
-        if call.agg_distinct || call.agg_filter.is_some() || !call.agg_order.is_empty() {
-            return Err(self.unsupported("DISTINCT, ORDER BY or FILTER of a window function", call.location));
-        }
-        self.level().in_window = true;
-        let definition = self.window(over);
-        self.level().in_window = false;
-        let (partition, order) = definition?;
-        if self.window_calls() > before.windows {
-            let (message, at) =
-                ("window functions are not allowed in window definitions", self.level().window_at);
-            return Err(self.error(SqlState::WINDOWING_ERROR, message, at));
-        }
-        self.level().window_at = call.location;
-        let output = self.register();
-        let call = WindowCall { function, arguments, output };
-        let same = |window: &Window| {
-            format!("{:?}{:?}", window.partition, window.order) == format!("{partition:?}{order:?}")
-        };
-        match self.level().windows.iter().position(same) {
-            Some(index) => self.level().windows[index].calls.push(call),
-            None => self.level().windows.push(Window { partition, order, calls: vec![call] }),
-        }
-        Ok(Expr::column(output, type_))
-    }
-
-    fn window(&mut self, over: &WindowDef) -> Result<(Vec<Expr>, Vec<crate::plan::SortKey>), SqlError> {
-        if over.frame_options & FRAME_GIVEN != 0 {
-            return Err(self.unsupported("a window frame clause", over.location));
-        }
-        let reference = if over.name.is_empty() { &over.refname } else { &over.name };
-        let (mut partition, mut order) = (Vec::new(), Vec::new());
-        if !reference.is_empty() {
-            let named = self.level().window_names.iter().find(|window| &window.name == reference).cloned();
-            let Some(named) = named else {
-                return Err(self.error(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("window \"{reference}\" does not exist"),
-                    over.location,
-                ));
-            };
-            // The definition's own name is no reference.
-            let framed = named.frame_options & FRAME_GIVEN != 0;
-            let definition = WindowDef { name: String::new(), ..named };
-            (partition, order) = self.window(&definition)?;
-            let refused = if !over.partition_clause.is_empty() {
-                format!("cannot override PARTITION BY clause of window \"{reference}\"")
-            } else if !over.order_clause.is_empty() && !order.is_empty() {
-                format!("cannot override ORDER BY clause of window \"{reference}\"")
-            } else if framed && over.name.is_empty() {
-                format!("cannot copy window \"{reference}\" because it has a frame clause")
-            } else {
-                String::new()
-            };
-            if !refused.is_empty() {
-                return Err(self.error(SqlState::WINDOWING_ERROR, refused, over.location));
-            }
-        }
-        for item in &over.partition_clause {
-            let expr = self.expr(item)?;
-            partition.push(self.sortable(expr, super::expr::location(item))?);
-        }
-        for item in &over.order_clause {
-            order.push(self.plain_sort_key(item)?);
-        }
-        Ok((partition, order))
     }
 
     /// A subquery in an expression.
@@ -388,10 +298,11 @@ impl Binder<'_> {
             }
             SubLinkType::ArraySublink => {
                 let (value, element) = single(self)?;
-                let array = types::array_of(element.oid).ok_or_else(|| {
-                    let message = format!("could not find array type for data type {element}");
-                    self.error(SqlState::UNDEFINED_OBJECT, message, link.location)
-                })?;
+                let array = match types::array_of(element.oid) {
+                    Some(array) => array,
+                    None if types::is_array(element.oid) => element.oid,
+                    None => return Err(self.no_array_type(element, link.location)),
+                };
                 (SubqueryKind::Array { value, type_: Type::new(array) }, Type::new(array))
             }
             SubLinkType::AnySublink | SubLinkType::AllSublink => {
@@ -469,7 +380,7 @@ impl Binder<'_> {
     }
 
     /// A sort key that is an expression only (no positions, no output names): in aggregates and windows.
-    fn plain_sort_key(&mut self, item: &Node) -> Result<crate::plan::SortKey, SqlError> {
+    pub(super) fn plain_sort_key(&mut self, item: &Node) -> Result<crate::plan::SortKey, SqlError> {
         let NodeEnum::SortBy(sort) = inner(item)? else {
             return Err(SqlError::internal("ORDER BY without a sort key"));
         };
@@ -479,7 +390,7 @@ impl Binder<'_> {
     }
 
     /// A literal or parameter without a type becomes text.
-    fn sortable(&mut self, expr: Expr, location: i32) -> Result<Expr, SqlError> {
+    pub(super) fn sortable(&mut self, expr: Expr, location: i32) -> Result<Expr, SqlError> {
         match expr.type_().oid {
             oid::UNKNOWN => self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), location),
             _ => Ok(expr),

@@ -206,7 +206,7 @@ impl Binder<'_> {
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
         // Only these clauses are evaluated above the grouping.
-        if matches!(level.clause, Clause::Target | Clause::Having | Clause::Order) {
+        if level.clause.allows_aggregates() {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {
                     level.uses.push(super::Use { register: *register, location, name: shown.clone(), inner });

@@ -224,23 +224,30 @@ impl Binder<'_> {
         match option.arg.as_deref().map(inner).transpose()? {
             Some(NodeEnum::List(list)) => {
                 let named = strings(&list.items);
-                if let Some(absent) = named.iter().find(|name| !columns.contains(name)) {
-                    let known =
-                        |table: &&Table| table.live_columns().any(|(_, column)| column.name == *absent);
+                for (at, name) in named.iter().enumerate() {
                     let (state, message) = match table {
-                        Some(table) if !known(&table) => (
+                        Some(table) if table.column(name).is_none() => (
                             SqlState::UNDEFINED_COLUMN,
-                            format!("column \"{absent}\" of relation \"{}\" does not exist", table.name),
+                            format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
                         ),
-                        Some(_) => (
-                            SqlState::INVALID_COLUMN_REFERENCE,
-                            format!("FORCE_QUOTE column \"{absent}\" not referenced by COPY"),
+                        None if !columns.contains(name) => {
+                            (SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+                        }
+                        _ if named[..at].contains(name) => (
+                            SqlState::DUPLICATE_COLUMN,
+                            format!("column \"{name}\" specified more than once"),
                         ),
-                        None => (SqlState::UNDEFINED_COLUMN, format!("column \"{absent}\" does not exist")),
+                        _ => continue,
                     };
                     return Err(SqlError::new(state, message));
                 }
-                Ok(columns.iter().map(|column| named.contains(column)).collect())
+                if let Some(name) = named.iter().find(|name| !columns.contains(name)) {
+                    let message = format!("FORCE_QUOTE column \"{name}\" not referenced by COPY");
+                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                }
+                // A name that several columns of a query have stands for the first.
+                let first = |(at, column): (usize, &&str)| !columns[..at].contains(column);
+                Ok(columns.iter().enumerate().map(|pair| named.contains(pair.1) && first(pair)).collect())
             }
             _ => Ok(vec![true; columns.len()]),
         }

@@ -178,8 +178,14 @@ impl Binder<'_> {
 
     /// A boolean expression; `what` names its place in errors.
     pub(crate) fn condition(&mut self, node: Option<&Node>, what: &str) -> Result<Expr, SqlError> {
+        let before = self.sets_met();
         let expr = self.expr_of(node)?;
-        self.boolean(expr, what, optional_location(node))
+        let expr = self.boolean(expr, what, optional_location(node))?;
+        if self.sets_met() > before {
+            let message = format!("argument of {what} must not return a set");
+            return Err(self.error(SqlState::DATATYPE_MISMATCH, message, optional_location(node)));
+        }
+        Ok(expr)
     }
 
     fn boolean(&mut self, expr: Expr, what: &str, location: i32) -> Result<Expr, SqlError> {
@@ -520,12 +526,18 @@ impl Binder<'_> {
         let array = match types::array_of(element.oid) {
             Some(array) => Type::new(array),
             None if types::is_array(element.oid) => element,
-            None => {
-                let message = format!("could not find array type for data type {element}");
-                return Err(self.error(SqlState::UNDEFINED_OBJECT, message, location));
-            }
+            None => return Err(self.no_array_type(element, location)),
         };
         Ok(Expr::Array { elements, type_: array })
+    }
+
+    /// The error of a type that has no array type here: PostgreSQL has one of rows.
+    pub(super) fn no_array_type(&self, element: Type, location: i32) -> SqlError {
+        if element.oid == oid::RECORD {
+            return self.unsupported("an array of rows", location);
+        }
+        let message = format!("could not find array type for data type {element}");
+        self.error(SqlState::UNDEFINED_OBJECT, message, location)
     }
 
     /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or `(row).*`.
@@ -644,7 +656,7 @@ impl Binder<'_> {
             ));
         };
         let type_ = Type::with_modifier(element, array.type_().modifier);
-        Ok(Expr::Subscript { array: Box::new(array), indexes, type_ })
+        Ok(functions::subscript(array, indexes, type_))
     }
 
     /// CURRENT_DATE and the like.

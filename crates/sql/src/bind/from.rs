@@ -269,7 +269,9 @@ impl Binder<'_> {
             let bound = self.in_clause(Clause::Join, |binder| binder.conjuncts(Some(quals), "JOIN/ON"));
             let level = self.level();
             (level.entries, level.barred) = hidden;
-            condition.extend(bound?);
+            let mut bound = bound?;
+            self.settle(&mut bound);
+            condition.extend(bound);
         }
         for (at, entry) in entries.iter_mut().enumerate().skip(left_side.start) {
             entry.nullable |= if left_side.contains(&at) { absent.0 } else { absent.1 };

@@ -28,11 +28,13 @@ mod select;
 mod sequence;
 mod set;
 mod sets;
+mod settle;
 mod storage;
 #[cfg(test)]
 mod tests;
 mod types;
 mod upsert;
+mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -119,6 +121,8 @@ struct Level {
     windows: Vec<Window>,
     /// Named windows.
     window_names: Vec<pg_query::protobuf::WindowDef>,
+    /// Places in `window_names` of those that a window function or another window refers to.
+    windows_used: Vec<usize>,
     /// Set-returning functions met in the target list.
     sets: Vec<SetCall>,
     /// Set-returning functions met in window definitions.
@@ -176,6 +180,7 @@ pub(crate) enum Clause {
     Set,
     Returning,
     Filter,
+    Window,
     Default,
     Check,
 }
@@ -196,13 +201,14 @@ impl Clause {
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::Filter => "FILTER",
+            Clause::Window => "window definitions",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
         }
     }
 
     fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::Target | Clause::Having | Clause::Order)
+        matches!(self, Clause::Target | Clause::Having | Clause::Order | Clause::Window)
     }
 }
 

@@ -425,8 +425,9 @@ impl Binder<'_> {
             let from = binder.joined_with(target, &table, entry, &update.from_clause)?;
             let assignments =
                 binder.in_clause(Clause::Set, |b| b.assignments(&update.target_list, &table))?;
-            let conditions =
+            let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
+            binder.settle(&mut conditions);
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let new_row = binder.register_block(table.columns.len());
@@ -457,8 +458,9 @@ impl Binder<'_> {
             let range = relation(delete.relation.as_ref())?;
             let (table, target, entry) = binder.changed_table(range)?;
             let from = binder.joined_with(target, &table, entry, &delete.using_clause)?;
-            let conditions =
+            let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
+            binder.settle(&mut conditions);
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let returning = binder.returning(delete.returning_clause.as_ref())?;

@@ -102,8 +102,9 @@ impl Binder<'_> {
         self.lift = lift;
         let targets = targets?;
         // Behind the target list, so that of two mistakes PostgreSQL's first is told.
-        let conditions = self
+        let mut conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
+        self.settle(&mut conditions);
         self.lift = lift && !matched;
         let query = self.select_list(select, from, targets, conditions, resolve);
         self.lift = lift;
@@ -135,6 +136,7 @@ impl Binder<'_> {
                 target.set(self.built(cast, target.location)?);
             }
         }
+        self.unused_windows(&mut targets)?;
         let level = self.level();
         let grouped = !groups.is_empty() || !level.aggregates.is_empty() || select.having_clause.is_some();
         if level.reads_itself && !level.aggregates.is_empty() {
@@ -147,6 +149,7 @@ impl Binder<'_> {
         let mut body = Select { conditions, grouped, having, windows, sets, ..Select::default() };
         if grouped {
             self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, &mut distinct)?;
+            self.settle(&mut body.having);
         }
         let mut from = from;
         let locks = self.locking_clause(select, from.as_mut(), &body)?;
@@ -225,7 +228,7 @@ impl Binder<'_> {
         registers
     }
 
-    /// Registers of columns of the queries around this one. A query's output never is one of them: an outer join may
+    /// Registers of columns and aggregates of the queries around this one. A query's output never is one of them: an outer join may
     /// set the output to NULL.
     fn outer_registers(&self) -> Vec<u32> {
         let around = self.levels.len().saturating_sub(1);
@@ -239,7 +242,8 @@ impl Binder<'_> {
                 _ => None,
             })
         });
-        tables.chain(values).collect()
+        let aggregates = self.levels[..around].iter().flat_map(|level| &level.aggregates);
+        tables.chain(values).chain(aggregates.map(|call| call.output)).collect()
     }
 
     /// The output columns of targets.

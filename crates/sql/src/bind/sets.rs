@@ -30,7 +30,7 @@ impl Binder<'_> {
         columns: &[(&'static str, Type)],
     ) -> Result<Expr, SqlError> {
         let clause = self.level().clause;
-        if !matches!(clause, Clause::Target | Clause::Order | Clause::Group) {
+        if !matches!(clause, Clause::Target | Clause::Order | Clause::Window | Clause::Group) {
             let message = match clause {
                 Clause::From => "set-returning functions must appear at top level of FROM".to_owned(),
                 _ => format!("set-returning functions are not allowed in {}", clause.name()),

@@ -323,6 +323,14 @@ impl Catalog {
         }
     }
 
+    /// The schema a qualified name names, where there is none of it.
+    pub(crate) fn absent_schema(&self, written: &str) -> Option<String> {
+        match split_name(written).as_slice() {
+            [schema, _] if self.schema(schema).is_none() => Some(schema.clone()),
+            _ => None,
+        }
+    }
+
     /// The schema new objects go to: the first of the path that exists.
     #[must_use]
     pub fn creation_schema(&self, path: &[String]) -> Option<&Arc<Schema>> {

@@ -204,7 +204,7 @@ impl<'s> Aggregation<'s> {
     ) -> Result<(), SqlError> {
         for (number, (call, state)) in self.calls.iter().zip(states).enumerate() {
             if let Some(filter) = &call.filter
-                && !cx.test(filter, file, arena)?
+                && !matches!(cx.eval(filter, file, arena)?, Datum::Bool(true))
             {
                 continue;
             }

@@ -211,7 +211,7 @@ impl<'s> Executor<'s> {
         })
     }
 
-    /// Whether a condition is true.
+    /// Whether a condition is true. The first conjunct that is false or NULL ends it.
     #[inline]
     pub fn test<'x>(
         &mut self,
@@ -219,7 +219,15 @@ impl<'s> Executor<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<bool, SqlError> {
-        Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)))
+        let Expr::And(parts) = expr else {
+            return Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)));
+        };
+        for part in parts {
+            if !matches!(self.eval(part, file, arena)?, Datum::Bool(true)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A safe point: other fibers get their turn, an interrupt ends the statement.

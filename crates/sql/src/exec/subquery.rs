@@ -8,6 +8,7 @@ use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::functions::aggregate::add_array;
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::spill::{Rows, RowsReader};
 use crate::types::{ArrayBuilder, Datum, oid};
@@ -126,11 +127,24 @@ impl<'s> Subquery<'s> {
             SubqueryKind::Array { value, type_ } => {
                 let element = crate::types::element_of(type_.oid).unwrap_or(0);
                 let mut builder = ArrayBuilder::new(element);
+                // Arrays become the sub-arrays of one with a dimension more.
+                let nested = value.type_().oid == type_.oid;
+                let (mut count, mut shape) = (0, Vec::new());
                 run(cx, self.subquery, file, arena, &mut |cx, file, inner| {
-                    builder.push(cx.eval(value, file, inner)?)?;
+                    let value = cx.eval(value, file, inner)?;
+                    if nested {
+                        add_array(&mut builder, &mut shape, value, count == 0)?;
+                        count += 1;
+                    } else {
+                        builder.push(value)?;
+                    }
                     Ok(Flow::More)
                 })?;
-                builder.array_in(&arena.bump)
+                if count == 0 {
+                    return builder.array_in(&arena.bump);
+                }
+                shape.insert(0, (count, 1));
+                builder.array_with_in(&shape, &arena.bump)
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{
     BoolOperand, Call, Case, Cast, CastPath, EvalContext, Expr, Extreme, Quantified, QuantifiedOver,
 };
 use crate::error::{SqlError, SqlState};
-use crate::functions::{Comparison, Fast, Function};
+use crate::functions::{Comparison, Fast, Function, Volatility};
 use crate::memory;
 use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{
@@ -51,7 +51,9 @@ impl Expr {
             }
             Expr::NullIf(call) => {
                 let value = call.arguments[0].eval(context)?;
-                Ok(if matches!(call.eval(context)?, Datum::Bool(true)) { Datum::Null } else { value })
+                let other = call.arguments[1].eval(context)?;
+                let equal = call_function(call.function, &[value, other], context)?;
+                Ok(if matches!(equal, Datum::Bool(true)) { Datum::Null } else { value })
             }
             Expr::Extreme(extreme) => extreme.eval(context),
             Expr::Cast(cast) => cast.eval(context),
@@ -389,16 +391,20 @@ fn eval_subscript<'a>(
     indexes: &'a [Expr],
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
-    let array = array.eval(context)?;
-    let mut subscripts = Vec::with_capacity(indexes.len());
+    let Datum::Array(array) = array.eval(context)? else {
+        // PostgreSQL has computed subscripts of constants alone before, and their errors are the statement's.
+        let known = |index: &&Expr| index.is_row_free() && index.volatility() < Volatility::Volatile;
+        for index in indexes.iter().filter(known) {
+            index.eval(context)?;
+        }
+        return Ok(Datum::Null);
+    };
+    let (mut subscripts, mut null) = (Vec::with_capacity(indexes.len()), false);
     for index in indexes {
         match index.eval(context)? {
             Datum::Int4(index) => subscripts.push(index),
-            _ => return Ok(Datum::Null),
+            _ => null = true,
         }
     }
-    Ok(match array {
-        Datum::Array(array) => array.get(&subscripts)?.unwrap_or(Datum::Null),
-        _ => Datum::Null,
-    })
+    Ok(if null { Datum::Null } else { array.get(&subscripts)?.unwrap_or(Datum::Null) })
 }

@@ -88,6 +88,18 @@ impl Expr {
         free
     }
 
+    /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does that before any row
+    /// is read, and its errors are the statement's.
+    pub fn computes_ahead(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |part| {
+            found |= matches!(part, Expr::Call(_) | Expr::Cast(_))
+                && part.is_row_free()
+                && part.volatility() == Volatility::Immutable;
+        });
+        found
+    }
+
     /// The parameters in it and the types they have taken.
     pub fn params(&self) -> Vec<(u32, Type)> {
         let mut params = Vec::new();

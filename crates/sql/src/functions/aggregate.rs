@@ -504,7 +504,7 @@ impl Accumulator {
 }
 
 /// Takes an array in whose elements become those of a sub-array. All have the shape of the first.
-fn add_array(
+pub(crate) fn add_array(
     builder: &mut ArrayBuilder,
     shape: &mut Vec<(i32, i32)>,
     value: Datum<'_>,

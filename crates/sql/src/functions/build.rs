@@ -144,16 +144,30 @@ fn operator_call(name: &str, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
 /// is computed from constants alone still is: PostgreSQL has computed it before, and its errors are the statement's.
 fn known_null(expr: Expr) -> Expr {
     let Expr::Call(call) = &expr else { return expr };
-    let null = |argument: &Expr| matches!(argument.as_const(), Some(Value::Null));
-    let free = |argument: &Expr| {
-        let mut reads = false;
-        argument.walk(&mut |part| reads |= matches!(part, Expr::Column { .. }));
-        reads || argument.as_const().is_some() || argument.volatility() == Volatility::Volatile
-    };
-    if call.function.strict && call.arguments.iter().any(null) && call.arguments.iter().all(free) {
+    if call.function.strict
+        && call.arguments.iter().any(is_null)
+        && call.arguments.iter().all(is_computed_late)
+    {
         return Expr::null(call.type_);
     }
     expr
+}
+
+fn is_null(argument: &Expr) -> bool {
+    matches!(argument.as_const(), Some(Value::Null))
+}
+
+/// Whether PostgreSQL computes it for each row, or it is known already.
+fn is_computed_late(argument: &Expr) -> bool {
+    !argument.is_row_free() || argument.as_const().is_some() || argument.volatility() == Volatility::Volatile
+}
+
+/// `array[indexes]`, an element of this type.
+pub fn subscript(array: Expr, indexes: Vec<Expr>, type_: Type) -> Expr {
+    if is_null(&array) && indexes.iter().all(is_computed_late) {
+        return Expr::null(type_);
+    }
+    Expr::Subscript { array: Box::new(array), indexes, type_ }
 }
 
 fn comparison_call(name: &str, left: Expr, right: Expr) -> Result<Box<Call>, SqlError> {
@@ -235,5 +249,10 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
         };
         return null_if(left, right);
     }
-    Ok(Expr::NullIf(comparison_call("=", left, right)?))
+    let equal = comparison_call("=", left, right)?;
+    match equal.arguments.as_slice() {
+        // NULL equals nothing, so the other side is not evaluated.
+        [left, right] if is_null(left) && is_computed_late(right) => Ok(left.clone()),
+        _ => Ok(Expr::NullIf(equal)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 
-use crate::expr::{EvalContext, Expr, NoSession};
+use crate::expr::{EvalContext, Expr, NoSession, QuantifiedOver};
 use crate::functions::Volatility;
 use crate::plan::{
     AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
@@ -13,7 +13,7 @@ use crate::types::{Value, oid};
 const FOLDING: usize = 100;
 
 /// Replaces the constant parts of an expression by their values. What fails keeps failing when it runs.
-pub(super) fn expr(target: &mut Expr) {
+pub(crate) fn expr(target: &mut Expr) {
     if matches!(target, Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. }) {
         return;
     }
@@ -34,13 +34,36 @@ pub(super) fn expr(target: &mut Expr) {
     target.for_each_child_mut(&mut |child| expr(child));
     if is_null(target) {
         *target = Expr::null(target.type_());
+    } else if let Some(value) = decided(target) {
+        *target = Expr::boolean(value);
     }
+}
+
+/// Whether it looks for NULL in a list.
+fn is_null_in_list(target: &Expr) -> bool {
+    let Expr::Quantified(quantified) = target else { return false };
+    let QuantifiedOver::List(list) = &quantified.right else { return false };
+    matches!(quantified.left, Expr::Const(Value::Null, _))
+        && quantified.function.strict
+        && !list.iter().any(Expr::computes_ahead)
+}
+
+/// The value of an AND or OR that a constant decides whatever the row. Constant parts ahead of it keep failing.
+fn decided(target: &Expr) -> Option<bool> {
+    let (parts, value) = match target {
+        Expr::And(parts) => (parts, false),
+        Expr::Or(parts) => (parts, true),
+        _ => return None,
+    };
+    let decides = |part: &Expr| matches!(part, Expr::Const(Value::Bool(found), _) if *found == value);
+    let at = parts.iter().position(decides)?;
+    (!parts[..at].iter().any(Expr::computes_ahead)).then_some(value)
 }
 
 /// Whether it is the call of a strict function with a NULL constant: NULL, and its other arguments are not evaluated. An
 /// argument that reads no row keeps failing, as PostgreSQL's does when it is folded.
 fn is_null(target: &Expr) -> bool {
-    let Expr::Call(call) = target else { return false };
+    let Expr::Call(call) = target else { return is_null_in_list(target) };
     let mut null = false;
     for argument in &call.arguments {
         null |= matches!(argument, Expr::Const(Value::Null, _));

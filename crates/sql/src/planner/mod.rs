@@ -6,7 +6,7 @@ mod again;
 mod chain;
 mod common;
 mod cost;
-mod fold;
+pub(crate) mod fold;
 mod full;
 mod guard;
 mod join;

@@ -25,6 +25,11 @@ pub(crate) fn of_query(query: &crate::bind::Query, into: &mut Registers) {
     super::reads::query_reads(query, into);
 }
 
+/// Adds the registers a subquery of an expression reads anywhere, its own included.
+pub(crate) fn of_sublink(link: &crate::bind::Sublink, into: &mut Registers) {
+    super::reads::sublink_reads(link, into);
+}
+
 /// The registers an expression reads.
 pub(crate) fn reads(expr: &Expr) -> Registers {
     let mut registers = Registers::new();

@@ -533,6 +533,7 @@ impl Session {
             }
             // The client learns of a text that PostgreSQL's grammar refuses there too.
             match crate::parse::split(text) {
+                Ok(parts) if parts.len() > 1 => error,
                 Ok(_) => SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,
                     "current transaction is aborted, commands ignored until end of transaction block",

@@ -121,7 +121,7 @@ fn object_is_there<'a>(
             crate::types::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
         }
         ("has_sequence_privilege", given) => {
-            let Some(number) = relation(environment, given, arena)? else { return Ok(false) };
+            let Some(number) = relation(environment, catalog, given, arena)? else { return Ok(false) };
             let Some((schema, name)) = catalog.relation_name(number) else { return Ok(false) };
             match catalog.relation_in(schema, name) {
                 Some(Relation::Sequence(_)) => Ok(true),
@@ -129,11 +129,11 @@ fn object_is_there<'a>(
             }
         }
         ("has_table_privilege" | "has_any_column_privilege", given) => {
-            Ok(relation(environment, given, arena)?
+            Ok(relation(environment, catalog, given, arena)?
                 .is_some_and(|number| catalog.relation_name(number).is_some()))
         }
         ("has_column_privilege", given) => {
-            let Some(number) = relation(environment, given, arena)? else { return Ok(false) };
+            let Some(number) = relation(environment, catalog, given, arena)? else { return Ok(false) };
             column_is_there(catalog, number, object[1])
         }
         // PostgreSQL lets a superuser do everything with whatever stands behind the number of another kind of object.
@@ -144,6 +144,7 @@ fn object_is_there<'a>(
 /// The number of a relation that is named or numbered.
 fn relation<'a>(
     environment: &dyn Environment,
+    catalog: &Catalog,
     given: Datum<'a>,
     arena: &'a Bump,
 ) -> Result<Option<u32>, SqlError> {
@@ -152,7 +153,14 @@ fn relation<'a>(
         Datum::Text(name) if name == "-" || name.bytes().all(|byte| byte.is_ascii_digit()) => {
             return Err(absent(SqlState::UNDEFINED_TABLE, "relation", name));
         }
-        Datum::Text(name) => crate::types::text::parse(name, Type::REGCLASS, environment, arena)?,
+        Datum::Text(name) => crate::types::text::parse(name, Type::REGCLASS, environment, arena).map_err(
+            |error| match catalog.absent_schema(name) {
+                Some(schema) if error.code == SqlState::UNDEFINED_TABLE => {
+                    absent(SqlState::INVALID_SCHEMA_NAME, "schema", &schema)
+                }
+                _ => error,
+            },
+        )?,
         number => number,
     };
     Ok(match parsed {

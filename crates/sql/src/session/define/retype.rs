@@ -6,6 +6,7 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
+use super::create::check_column_type;
 use super::identity::missing;
 use super::{alter, constraint, quoted, sequence};
 use crate::catalog::{Change, ForeignKey, Table};
@@ -24,6 +25,7 @@ pub(super) fn set_type(
     using: Option<&str>,
 ) -> Result<(), SqlError> {
     let at = table.column(column).ok_or_else(|| missing(table, column))?;
+    check_column_type(column, type_)?;
     let before = Expr::column(0, table.columns[at].type_);
     if using.is_none() && functions::cast(before, type_, CastContext::Assignment).is_err() {
         let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
