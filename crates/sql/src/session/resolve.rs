@@ -237,7 +237,7 @@ impl Session {
                 None => self.environment.catalog.generation == statement.generation,
             };
             let is_query = || matches!(statement.body, Body::Query { .. }) || statement.analyzes_query();
-            if !fits && !(held && is_query()) {
+            if !(fits || held && is_query()) {
                 let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
                 let locks = statement.locks.iter().enumerate();
                 taken.0.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));
