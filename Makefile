@@ -31,7 +31,7 @@ demo: build ## pgbench against allcore (and PostgreSQL where installed), with a 
 loom: ## Model checks of the concurrent structures
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log --test loom_work
 
-soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, the memory cases in 1 GiB
+soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh
 
 bombs: setup ## Some 560 statements with long calls, texts or values, each cancelled within 100 ms beside select 1 within 20 ms

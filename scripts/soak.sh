@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long checks: 500 kill -9 rounds, 10 minutes of mixed load in a pool a tenth of the data, histories of clients at each
-# isolation level, under kills, DDL and COPY, held against the level, then statements that want more memory than there is,
-# in 1 GiB.
+# isolation level, under kills, DDL and COPY, held against the level, then, in 1 GiB, statements that want more memory than
+# there is, and statements with long calls or long texts that are cancelled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ALLCORE_CRASH_ROUNDS=${ALLCORE_CRASH_ROUNDS:-500} \
@@ -29,16 +29,22 @@ group_of_1_gib() {
   fi
 }
 memory_cases=(cargo test --release --locked -p allcore --test bounds --test memory)
+bombs=(cargo test --release --locked -p allcore --test bombs)
 "${memory_cases[@]}" --no-run
+"${bombs[@]}" --no-run
+limited_cases() {
+  "${memory_cases[@]}" -- --nocapture --test-threads=1
+  ALLCORE_BOMBS=1 "${bombs[@]}" -- --nocapture
+}
 if group=$(group_of_1_gib 2>/dev/null); then
-  echo "the memory cases run in $group, which may have 1 GiB"
+  echo "the memory cases and the bombs run in $group, which may have 1 GiB"
   trap 'rmdir "$group" || true' EXIT
   (
     echo "$BASHPID" >"$group/cgroup.procs"
-    exec "${memory_cases[@]}" -- --nocapture --test-threads=1
+    limited_cases
   )
 else
   [ -z "${group:-}" ] || rmdir "$group"
   echo "no control group can be made here: the tests watch the servers' peak of resident memory alone"
-  "${memory_cases[@]}" -- --nocapture --test-threads=1
+  limited_cases
 fi
