@@ -262,16 +262,7 @@ impl Binder<'_> {
         entries.extend(left_entries);
         entries.extend(right_entries);
         if let Some(quals) = join.quals.as_deref() {
-            // The condition sees the join's own sides alone, and all of them.
-            let level = self.level();
-            let hidden =
-                (std::mem::replace(&mut level.entries, entries.clone()), std::mem::take(&mut level.barred));
-            let bound = self.in_clause(Clause::Join, |binder| binder.conjuncts(Some(quals), "JOIN/ON"));
-            let level = self.level();
-            (level.entries, level.barred) = hidden;
-            let mut bound = bound?;
-            self.settle(&mut bound);
-            condition.extend(bound);
+            condition.extend(self.join_condition(quals, &entries)?);
         }
         for (at, entry) in entries.iter_mut().enumerate().skip(left_side.start) {
             entry.nullable |= if left_side.contains(&at) { absent.0 } else { absent.1 };
@@ -293,6 +284,19 @@ impl Binder<'_> {
         }
         let item = FromItem::Join { kind, left: Box::new(left), right: Box::new(right), condition };
         Ok((item, entries))
+    }
+
+    /// The conjuncts of ON, which sees the join's own sides alone, and all of them.
+    fn join_condition(&mut self, quals: &Node, entries: &[Entry]) -> Result<Vec<Expr>, SqlError> {
+        let level = self.level();
+        let hidden =
+            (std::mem::replace(&mut level.entries, entries.to_vec()), std::mem::take(&mut level.barred));
+        let bound = self.in_clause(Clause::Join, |binder| binder.conjuncts(Some(quals), "JOIN/ON"));
+        let level = self.level();
+        (level.entries, level.barred) = hidden;
+        let mut bound = bound?;
+        self.settle(&mut bound);
+        Ok(bound)
     }
 
     /// The column USING names on one side; from now on it hides behind the merged one.
