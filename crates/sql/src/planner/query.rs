@@ -165,7 +165,13 @@ impl<'b, 'a> Planner<'b, 'a> {
             part = Part { plan, rows, cost, ordered: false };
             part = self.filtered(part, select.having)?;
         }
-        let windows = select.windows;
+        let mut windows = select.windows;
+        // Constants neither part rows nor order them.
+        let fixed = |expr: &Expr| matches!(expr, Expr::Const(..) | Expr::Param { .. });
+        for window in &mut windows {
+            window.partition.retain(|expr| !fixed(expr));
+            window.order.retain(|key| !fixed(&key.expr));
+        }
         let keys = windows.iter().flat_map(|w| w.partition.iter().chain(w.order.iter().map(|key| &key.expr)));
         let mut read = Registers::new();
         keys.for_each(|expr| registers::of_expr(expr, &mut read));
@@ -175,7 +181,9 @@ impl<'b, 'a> Planner<'b, 'a> {
         for window in windows {
             let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
             part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)));
-            part.cost += cost::sort(part.rows);
+            if !(window.partition.is_empty() && window.order.is_empty()) {
+                part.cost += cost::sort(part.rows);
+            }
             part.plan = Plan::Window {
                 input: Box::new(part.plan),
                 partition: window.partition,

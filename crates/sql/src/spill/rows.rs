@@ -83,6 +83,14 @@ impl Rows {
         length.map(drop)
     }
 
+    /// Gives back the pages of rows before `number`, which will not be read again, in a list whose rows are looked for by
+    /// their number.
+    pub fn release_before(&mut self, number: u64) {
+        if let Some(at) = self.marks.get((number / ROWS_BETWEEN_MARKS) as usize) {
+            self.spool.release_before(*at);
+        }
+    }
+
     /// Forgets all rows.
     pub fn clear(&mut self) {
         self.spool.clear();

@@ -2,6 +2,10 @@
 //!
 //! A partition's rows are kept ([`Rows`]) and read by several readers at once: one gives the rows on, one runs ahead to
 //! the end of the current row's peers and feeds the aggregates, and one for each call fetches the rows it asks for.
+//!
+//! Rows of one partition without an order are handed on as they come, if no call has to see all of them ([`stream`]).
+
+mod stream;
 
 use bumpalo::Bump;
 
@@ -62,6 +66,9 @@ impl<'s> Window<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
+        if let Some(reach) = self.reach() {
+            return self.stream(reach, cx, file, arena, sink);
+        }
         let mut sorted = self.sort(cx, file, arena)?;
         let mut rows = Rows::numbered(cx.work_mem());
         // The last row's key, and how many of its bytes are the partition's.
@@ -124,18 +131,7 @@ impl<'s> Window<'s> {
         file: &File<'_>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let start = |call: &WindowCall| match &call.function {
-            WindowFunction::Aggregate(aggregate) => Some(aggregate.start()),
-            _ => None,
-        };
-        let mut walk = Walk {
-            ahead: RowsReader::default(),
-            fetch: self.calls.iter().map(|_| RowsReader::default()).collect(),
-            aggregates: self.calls.iter().map(start).collect(),
-            values: self.calls.iter().map(|_| Value::Null).collect(),
-            peers: (0, 0),
-            dense_rank: 0,
-        };
+        let mut walk = self.walk();
         let mut reader = RowsReader::default();
         cx.scoped(|cx, own| {
             loop {
@@ -145,28 +141,54 @@ impl<'s> Window<'s> {
                 if at == walk.peers.1 {
                     self.next_peers(cx, rows, &mut walk, own)?;
                 }
-                let flow = {
-                    let own = &*own;
-                    let file = own.file(file);
-                    let mut rest = row;
-                    unpack(&mut rest, &own.bump)?;
-                    for (number, call) in self.calls.iter().enumerate() {
-                        let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
-                        for argument in &mut *arguments {
-                            *argument = unpack(&mut rest, &own.bump)?;
-                        }
-                        file[call.output as usize] =
-                            self.value(rows, &mut walk, (at, number), arguments, &own.bump)?;
-                    }
-                    unpack_registers(self.keep, rest, file, &own.bump)?;
-                    sink(cx, file, own)?
-                };
-                own.bump.reset();
-                if flow == Flow::Stop {
+                if self.give_row(cx, (rows, &mut walk), (at, row), (file, &mut *own), sink)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
             }
         })
+    }
+
+    /// A walk that begins.
+    fn walk(&self) -> Walk {
+        let start = |call: &WindowCall| match &call.function {
+            WindowFunction::Aggregate(aggregate) => Some(aggregate.start()),
+            _ => None,
+        };
+        Walk {
+            ahead: RowsReader::default(),
+            fetch: self.calls.iter().map(|_| RowsReader::default()).collect(),
+            aggregates: self.calls.iter().map(start).collect(),
+            values: self.calls.iter().map(|_| Value::Null).collect(),
+            peers: (0, 0),
+            dense_rank: 0,
+        }
+    }
+
+    /// Gives row `at` on with the calls' values.
+    fn give_row(
+        &self,
+        cx: &mut Executor<'s>,
+        (rows, walk): (&Rows, &mut Walk),
+        (at, mut row): (u64, &[u8]),
+        (file, own): (&File<'_>, &mut Arena<'s>),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let flow = {
+            let own = &*own;
+            let file = own.file(file);
+            unpack(&mut row, &own.bump)?;
+            for (number, call) in self.calls.iter().enumerate() {
+                let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
+                for argument in &mut *arguments {
+                    *argument = unpack(&mut row, &own.bump)?;
+                }
+                file[call.output as usize] = self.value(rows, walk, (at, number), arguments, &own.bump)?;
+            }
+            unpack_registers(self.keep, row, file, &own.bump)?;
+            sink(cx, file, own)?
+        };
+        own.bump.reset();
+        Ok(flow)
     }
 
     /// Finds the end of the next set of peers and takes them into the aggregates: the default frame ends with the
