@@ -135,3 +135,57 @@ select $1 + nope;
 select $1::int, 1 union select 2;
 explain select $1;
 insert into nope values ($1);
+
+-- EXPLAIN of EXECUTE, alone and in CREATE TABLE AS.
+create table explained (id int primary key, v text);
+insert into explained select g, 'v' || g from generate_series(1, 5) g;
+explain execute nowhere;
+explain analyze execute nowhere(1);
+prepare one_of(int) as select * from explained where id = $1;
+explain execute one_of;
+explain execute one_of(1, 2);
+explain execute one_of('x');
+explain execute one_of(true);
+explain execute one_of(1 / 0);
+explain execute one_of(3000000000);
+prepare adding(int) as insert into explained values ($1, 'new') returning id;
+-- The plan's lines are of each server.
+\o /dev/null
+explain (costs off) execute adding(10);
+\o
+select count(*) from explained;
+\o /dev/null
+explain analyze execute adding(10);
+\o
+select count(*) from explained;
+explain analyze execute adding(10);
+begin read only;
+explain analyze execute adding(20);
+rollback;
+explain create table explained as execute one_of(1);
+explain create table made as execute nowhere;
+explain create table made as execute one_of;
+explain create table if not exists explained as execute one_of(1);
+\o /dev/null
+explain create table made as execute one_of(1);
+\o
+select count(*) from made;
+\o /dev/null
+explain analyze create table made as execute one_of(2);
+\o
+select * from made;
+explain analyze create table made as execute one_of(2);
+explain analyze create table if not exists made as select 1;
+\o /dev/null
+explain analyze create table empty_made as execute one_of(2) with no data;
+explain analyze create table selected as select 7 as a;
+explain analyze declare explained_cursor cursor for select 1;
+\o
+select * from empty_made;
+select * from selected;
+explain create table selected as select 1;
+fetch explained_cursor;
+alter table explained add column z int;
+explain execute one_of(1);
+drop table explained, made, empty_made, selected;
+deallocate all;

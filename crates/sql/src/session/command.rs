@@ -10,7 +10,6 @@ use crate::exec::{self, Executor, from_storage, from_txn};
 use crate::memory;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use crate::types::Datum;
-use runtime::fiber;
 
 impl Session {
     /// Runs a command and completes it.
@@ -256,32 +255,6 @@ impl Session {
             client.copy_out_end();
         }
         client.complete(&format!("COPY {rows}"));
-        Ok(())
-    }
-
-    fn explain(
-        &mut self,
-        outer: &Statement,
-        explain: &crate::plan::Explain,
-        values: &[Datum<'_>],
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
-        let mut actual = None;
-        if explain.analyze
-            && let Body::Query { .. } = &explain.statement.body
-        {
-            let start = runtime::time::precise();
-            let mut sink = RowSink { row: &mut |_| Ok(()), client };
-            let rows = self.run_query(&explain.statement, values, u64::MAX, None, &mut sink)?;
-            actual = Some((rows, runtime::time::precise() - start));
-        }
-        // What is shown may be as deep as what was compiled.
-        let (statement, session) = (&explain.statement, &self.environment);
-        let lines = fiber::on_worker_stack(|| exec::explain(statement, actual, explain.json, session));
-        for line in lines {
-            client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
-        }
-        client.complete("EXPLAIN");
         Ok(())
     }
 }

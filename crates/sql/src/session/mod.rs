@@ -17,6 +17,7 @@ mod command;
 mod cursor;
 mod define;
 mod environment;
+mod explain;
 mod literals;
 mod locks;
 mod long;

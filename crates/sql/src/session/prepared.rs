@@ -12,7 +12,7 @@ use crate::catalog::pg_catalog::Prepared;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::functions;
-use crate::plan::{Body, CreateTable, PreparedCall, QueryTag};
+use crate::plan::{Body, CreateTable, PreparedCall, QueryTag, Statement};
 use crate::types::Datum;
 
 /// A prepared statement.
@@ -161,13 +161,13 @@ impl Session {
         Ok(())
     }
 
-    /// CREATE TABLE AS EXECUTE.
-    pub(super) fn create_from_prepared(
+    /// Calls `then` with the plan of a prepared statement, whose tables it locks, and with the parameters' values.
+    pub(super) fn with_prepared<T>(
         &mut self,
-        (table, call, with_data): (&CreateTable, &PreparedCall, bool),
+        call: &PreparedCall,
         values: &[Datum<'_>],
-        client: &mut dyn Client,
-    ) -> Result<(), SqlError> {
+        then: impl FnOnce(&mut Session, &Arc<Statement>, &[Datum<'_>]) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
         let mut planned = Arc::clone(self.find_prepared(&call.name)?);
         let texts = self.execute_arguments(&planned, call, values)?;
         let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
@@ -175,25 +175,47 @@ impl Session {
         let mut taken = TakenLocks::default();
         loop {
             planned = self.current_plan(&planned, &mut taken)?;
-            let query = planned.compiled.as_ref().map(|compiled| &compiled.statement);
-            let Some(query) = query
-                .filter(|query| matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select))
+            let Some(query) = planned.compiled.as_ref().map(|compiled| Arc::clone(&compiled.statement))
             else {
-                let message = "prepared statement is not a SELECT";
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                return Err(no_select());
             };
-            if table.columns.len() > query.columns.len() {
-                let message = "too many column names were specified";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            if !self.lock_tables(query, &mut taken)? {
+            if !self.lock_tables_of(&query, &mut taken)? {
                 continue;
             }
             let mut portal = Portal::default();
             portal.open(Arc::clone(&planned), &given, &[], &[]);
             let values = portal.values(&query.parameters, &self.environment, &arena)?;
-            let tag_without_data = (!with_data).then_some("SELECT 0");
-            return super::define::table_as(self, (table, query, tag_without_data), values, client);
+            return then(self, &query, values);
         }
     }
+
+    /// CREATE TABLE AS EXECUTE.
+    pub(super) fn create_from_prepared(
+        &mut self,
+        (table, call, with_data): (&CreateTable, &PreparedCall, bool),
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        self.with_prepared(call, values, |session, query, values| {
+            check_fits(table, query)?;
+            let tag_without_data = (!with_data).then_some("SELECT 0");
+            super::define::table_as(session, (table, query, tag_without_data), values, client).map(drop)
+        })
+    }
+}
+
+/// Refuses what CREATE TABLE AS EXECUTE can't make a table from, and more names of columns than there are.
+pub(super) fn check_fits(table: &CreateTable, query: &Statement) -> Result<(), SqlError> {
+    if !matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select) {
+        return Err(no_select());
+    }
+    if table.columns.len() > query.columns.len() {
+        let message = "too many column names were specified";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    Ok(())
+}
+
+fn no_select() -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")
 }

@@ -81,13 +81,13 @@ pub(super) fn table(
 }
 
 /// CREATE TABLE AS. `create` has the names given for the query's first columns, `tag_without_data` is the tag of WITH NO
-/// DATA where that was asked for.
+/// DATA where that was asked for. Returns the number of rows the table got.
 pub(in super::super) fn table_as(
     session: &mut Session,
     (create, query, tag_without_data): (&CreateTable, &Arc<Statement>, Option<&str>),
     values: &[Datum<'_>],
     client: &mut dyn Client,
-) -> Result<(), SqlError> {
+) -> Result<u64, SqlError> {
     let mut create = create.clone();
     let named: Vec<String> = create.columns.iter().map(|column| column.name.clone()).collect();
     create.columns = query
@@ -105,11 +105,11 @@ pub(in super::super) fn table_as(
     session.begin_statement(query)?;
     let Some(table) = make_table(session, &create, client)? else {
         client.complete("CREATE TABLE AS");
-        return Ok(());
+        return Ok(0);
     };
     if let Some(tag) = tag_without_data {
         client.complete(tag);
-        return Ok(());
+        return Ok(0);
     }
     session.environment.txn.statement_start().map_err(exec::from_txn)?;
     let environment = &session.environment;
@@ -117,7 +117,26 @@ pub(in super::super) fn table_as(
     let mut cx = exec::Executor::new(&environment.txn, &session.shared, catalog, values, environment);
     let rows = exec::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
-    Ok(())
+    Ok(rows)
+}
+
+/// The schema that a new table goes to; None when its name is taken and that is fine.
+pub(in super::super) fn schema_for_table(
+    session: &mut Session,
+    create: &CreateTable,
+    client: &mut dyn Client,
+) -> Result<Option<u32>, SqlError> {
+    let schema = session.lock_schema(create.name.schema.as_deref())?;
+    let name = &create.name.name;
+    if session.environment.catalog.relation_in(schema, name).is_none() {
+        return Ok(Some(schema));
+    }
+    let message = format!("relation \"{name}\" already exists");
+    if create.if_not_exists {
+        exists(session, client, SqlState::DUPLICATE_TABLE, &message);
+        return Ok(None);
+    }
+    Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
 }
 
 /// Makes a table with its sequences, constraints and indexes; None when it exists and that is fine.
@@ -126,16 +145,8 @@ fn make_table(
     create: &CreateTable,
     client: &mut dyn Client,
 ) -> Result<Option<Arc<Table>>, SqlError> {
-    let schema = session.lock_schema(create.name.schema.as_deref())?;
+    let Some(schema) = schema_for_table(session, create, client)? else { return Ok(None) };
     let name = &create.name.name;
-    if session.environment.catalog.relation_in(schema, name).is_some() {
-        let message = format!("relation \"{name}\" already exists");
-        if create.if_not_exists {
-            exists(session, client, SqlState::DUPLICATE_TABLE, &message);
-            return Ok(None);
-        }
-        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-    }
     at_most_columns(create.columns.len())?;
     for column in &create.columns {
         check_column_name(&column.name)?;

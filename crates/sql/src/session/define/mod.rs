@@ -17,7 +17,7 @@ mod sequence;
 
 use txn::{Direction, Range, TableLock, Wait};
 
-pub(super) use create::table_as;
+pub(super) use create::{schema_for_table, table_as};
 
 use super::Session;
 use super::client::{Client, Notice};
@@ -54,7 +54,7 @@ pub(super) fn run(
         Command::CreateTable(table) => create::table(session, table, client)?,
         Command::CreateTableAs { table, query, with_data, .. } => {
             let tag_without_data = (!with_data).then_some("CREATE TABLE AS");
-            return create::table_as(session, (table, query, tag_without_data), values, client);
+            return create::table_as(session, (table, query, tag_without_data), values, client).map(drop);
         }
         Command::CreateTableAsExecute { table, call, with_data } => {
             return session.create_from_prepared((table, call, *with_data), values, client);

@@ -1,0 +1,104 @@
+//! EXPLAIN, also of EXECUTE, CREATE TABLE AS and DECLARE CURSOR, whose query's plan it shows.
+
+use super::Session;
+use super::client::Client;
+use super::command::RowSink;
+use super::define;
+use super::prepared::check_fits;
+use crate::error::SqlError;
+use crate::exec::{self, from_txn};
+use crate::plan::{Body, Command, CreateTable, Explain, Statement};
+use crate::types::Datum;
+use runtime::fiber;
+use std::sync::Arc;
+
+/// A query to be shown, and the table that EXPLAIN ANALYZE makes of it, with data or without.
+struct Shown<'q> {
+    query: &'q Arc<Statement>,
+    values: &'q [Datum<'q>],
+    into: Option<(&'q CreateTable, bool)>,
+}
+
+impl Session {
+    /// EXPLAIN; `outer` is the statement that it is.
+    pub(super) fn explain(
+        &mut self,
+        outer: &Statement,
+        explain: &Explain,
+        values: &[Datum<'_>],
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        let query = &explain.statement;
+        let command = match &query.body {
+            Body::Command(command) => Some(&**command),
+            Body::Query { .. } => None,
+        };
+        match command {
+            Some(Command::Execute(call)) => self.with_prepared(call, values, |session, query, values| {
+                session.show_plan(outer, explain, Shown { query, values, into: None }, client)
+            })?,
+            Some(Command::CreateTableAsExecute { table, call, with_data }) => {
+                self.with_prepared(call, values, |session, query, values| {
+                    check_fits(table, query)?;
+                    let into = Some((table, *with_data));
+                    session.show_plan(outer, explain, Shown { query, values, into }, client)
+                })?;
+            }
+            Some(Command::CreateTableAs { table, query, with_data, .. }) => {
+                let into = Some((table, *with_data));
+                self.show_plan(outer, explain, Shown { query, values, into }, client)?;
+            }
+            Some(Command::DeclareCursor(declare)) => {
+                let query = &declare.query;
+                self.show_plan(outer, explain, Shown { query, values, into: None }, client)?;
+            }
+            _ => self.show_plan(outer, explain, Shown { query, values, into: None }, client)?,
+        }
+        client.complete("EXPLAIN");
+        Ok(())
+    }
+
+    /// Sends a plan's lines; ANALYZE runs it before. There are none for a table that need not be made.
+    fn show_plan(
+        &mut self,
+        outer: &Statement,
+        explain: &Explain,
+        shown: Shown<'_>,
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        if let Some((table, _)) = shown.into {
+            if explain.analyze {
+                self.environment.refuse_read_only("CREATE TABLE AS")?;
+            }
+            if define::schema_for_table(self, table, client)?.is_none() {
+                return Ok(());
+            }
+        }
+        let mut actual = None;
+        if explain.analyze && matches!(shown.query.body, Body::Query { .. }) {
+            let start = runtime::time::precise();
+            let rows = self.run_shown(&shown, client)?;
+            actual = Some((rows, runtime::time::precise() - start));
+        }
+        // What is shown may be as deep as what was compiled.
+        let (query, session) = (shown.query, &self.environment);
+        let lines = fiber::on_worker_stack(|| exec::explain(query, actual, explain.json, session));
+        for line in lines {
+            client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a query, or makes a table of it; how many rows there were.
+    fn run_shown(&mut self, shown: &Shown<'_>, client: &mut dyn Client) -> Result<u64, SqlError> {
+        let mut sink = RowSink { row: &mut |_| Ok(()), client };
+        let Some((table, with_data)) = shown.into else {
+            return self.run_query(shown.query, shown.values, u64::MAX, None, &mut sink);
+        };
+        let tag_without_data = (!with_data).then_some("CREATE TABLE AS");
+        self.environment.txn.statement_start().map_err(from_txn)?;
+        let rows = define::table_as(self, (table, shown.query, tag_without_data), shown.values, &mut sink);
+        self.environment.txn.statement_end();
+        rows
+    }
+}
