@@ -218,7 +218,7 @@ fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
         assert_about(account::held(), 96);
         // The other tests of this process hold less than a third of it.
         assert!(account::taken() as i64 - before > 64 * MIB);
-        // What is kept of a large block moves.
+        // The kept part of a large block moves.
         kept.truncate(5000);
         kept.shrink_to_fit();
         assert!(kept.iter().all(|byte| *byte == 7) && kept.len() == 5000);

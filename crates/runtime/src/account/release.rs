@@ -16,7 +16,7 @@ use super::{TAKEN, limit, watch};
 
 /// A smaller block is freed where it is, which takes a millisecond or two.
 const LARGE: usize = 16 << 20;
-/// What is kept of a block that shrinks is copied up to this size.
+/// Up to this size the kept part of a block that shrinks is copied.
 const MOVED: usize = 64 << 10;
 /// Bytes unmapped at a time: meanwhile nobody else can map memory.
 const PIECE: usize = 2 << 20;

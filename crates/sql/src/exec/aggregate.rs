@@ -99,7 +99,7 @@ impl<'s> Aggregation<'s> {
                     if self.give(cx, own, (file, keys), found.states(number), sink)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
-                    // What is large is not kept for the groups to come.
+                    // Large states are not kept for the groups to come.
                     for (state, call) in found.states(number).iter_mut().zip(self.calls) {
                         if state.size() > LONG {
                             *state = call.function.start();

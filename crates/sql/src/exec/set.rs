@@ -22,7 +22,7 @@ pub(super) struct SetOperation<'s> {
     pub output: &'s [Reg],
 }
 
-/// What a stage remembers.
+/// The memory of a stage.
 enum State<'s, 'b> {
     /// All rows pass.
     Open,

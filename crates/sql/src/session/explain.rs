@@ -80,7 +80,7 @@ impl Session {
             let rows = self.run_shown(&shown, client)?;
             actual = Some((rows, runtime::time::precise() - start));
         }
-        // What is shown may be as deep as what was compiled.
+        // A plan may be as deep as the statement that was compiled.
         let (query, session) = (shown.query, &self.environment);
         let lines = fiber::on_worker_stack(|| exec::explain(query, actual, explain.json, session));
         for line in lines {

@@ -38,7 +38,7 @@ impl TakenLocks {
 }
 
 impl Session {
-    /// What a name stands for now, if anything.
+    /// The relation that a name stands for now, if there is one.
     pub(super) fn find_relation(&self, name: &QualifiedName) -> Option<Relation> {
         let path = &self.environment.table.search_path;
         self.environment.catalog.relation(path, name.schema.as_deref(), &name.name)

@@ -43,7 +43,7 @@ const CACHED_BESIDE: usize = 4;
 const SHORT_TEXT: usize = 32 * 1024;
 /// The largest weight of a pattern that is compiled on the core.
 const SHORT_PATTERN: usize = 4096;
-/// What a class weighs: `\w` has some hundred states.
+/// The weight of a class in states: `\w` has some hundred.
 const CLASS: usize = 100;
 /// Steps of a search that take about a millisecond.
 const SHORT_SEARCH: usize = 1 << 20;

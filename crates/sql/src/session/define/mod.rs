@@ -148,7 +148,7 @@ impl Session {
 
     /// The schema an object is put into: it stays until the transaction ends. Definitions are as of now.
     fn lock_schema(&mut self, name: Option<&str>) -> Result<u32, SqlError> {
-        // Whoever drops it holds it alone.
+        // DROP SCHEMA holds it alone.
         let schema = self.lock_found(TableLock::AccessShare, Wait::Block, |session| {
             let schema = session.target_schema(name)?;
             Ok(Some((schema, schema)))
