@@ -20,6 +20,8 @@ pub(super) struct Known {
     endless: HashSet<u32>,
     /// Those whose recursive terms are being planned.
     working: Vec<u32>,
+    /// The registers of the queries around each that it reads.
+    around: HashMap<u32, Vec<Reg>>,
 }
 
 impl Planner<'_, '_> {
@@ -65,7 +67,8 @@ impl Planner<'_, '_> {
             if recursive.is_some() || self.may_be_endless(&plan) {
                 self.common.endless.insert(table.id);
             }
-            let around = around_terms(&plan, &registers, recursive.as_ref());
+            let around = self.common.around_terms(&plan, &registers, recursive.as_ref());
+            self.common.around.insert(table.id, around.clone());
             let single = false;
             planned.push(CommonTable { id: table.id, plan, registers, recursive, single, around });
         }
@@ -73,19 +76,39 @@ impl Planner<'_, '_> {
     }
 }
 
-/// The registers of the queries around a table that its terms read.
-fn around_terms(plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
-    let mut read = Registers::new();
-    let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
-    for (plan, registers) in terms.chain([(plan, registers)]) {
-        read.extend(free(plan));
-        // A column may be one of a query around it as it is.
-        let own = written(plan);
-        read.extend(registers.iter().filter(|register| !own.contains(register)));
+impl Known {
+    /// The registers of the queries around a table that its terms read, or the tables that they scan: those are made from
+    /// what the table's own producer knows.
+    fn around_terms(&self, plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
+        let mut read = Registers::new();
+        let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
+        for (plan, registers) in terms.chain([(plan, registers)]) {
+            let mut terms_read = free(plan);
+            self.scanned(plan, &mut terms_read);
+            // A column may be one of a query around it as it is.
+            terms_read.extend(registers);
+            let mut own = Registers::new();
+            all_written(plan, &mut own);
+            read.extend(terms_read.iter().filter(|register| !own.contains(register)));
+        }
+        let mut around: Vec<Reg> = read.into_iter().collect();
+        around.sort_unstable();
+        around
     }
-    let mut around: Vec<Reg> = read.into_iter().collect();
-    around.sort_unstable();
-    around
+
+    /// Adds what the tables scanned in a plan read of the queries around them.
+    fn scanned(&self, plan: &Plan, read: &mut Registers) {
+        if let Plan::CommonScan { id, .. } = plan {
+            read.extend(self.around.get(id).into_iter().flatten());
+        }
+        children(plan, &mut |child| self.scanned(child, read));
+    }
+}
+
+/// Adds what a plan writes anywhere in it.
+fn all_written(plan: &Plan, own: &mut Registers) {
+    own.extend(written(plan));
+    children(plan, &mut |child| all_written(child, own));
 }
 
 /// A body with the tables that it reads, or that one of those reads.
