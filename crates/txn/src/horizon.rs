@@ -198,9 +198,12 @@ impl Engine {
         let _ = self.retained.end_session.set(Box::new(end_session));
     }
 
-    /// Who keeps the most log from being let go: the transaction that began to write first of all that run.
+    /// Who keeps the most log from being let go: the transaction that began to write first of all that run. Not one that is
+    /// taken back beside its session: to end the session would end nothing of it.
     pub fn kept_log(&self) -> Option<KeptLog> {
-        let (_, slot) = self.slots.iter().min_by_key(|(_, slot)| slot.first_lsn())?;
+        // Relaxed: information only.
+        let staying = self.slots.iter().filter(|(_, slot)| !slot.leaving.load(Ordering::Relaxed));
+        let (_, slot) = staying.min_by_key(|(_, slot)| slot.first_lsn())?;
         let first = slot.first_lsn();
         let age = runtime::time::now().saturating_sub(slot.logging_since());
         // Read after the rest: a transaction that has ended meanwhile has none.

@@ -72,6 +72,8 @@ pub struct Slot {
     pub fast: [AtomicU64; FAST_LOCKS],
     /// The session's process number as clients know it, for `pg_locks`; 0 when nobody said.
     pub label: AtomicU32,
+    /// Its transaction is taken back beside the session, which has another slot by now.
+    pub leaving: AtomicBool,
     shared: SpinLock<Shared>,
 }
 
@@ -85,6 +87,7 @@ impl Slot {
             granted: AtomicBool::new(false),
             fast: std::array::from_fn(|_| AtomicU64::new(0)),
             label: AtomicU32::new(0),
+            leaving: AtomicBool::new(false),
             shared: SpinLock::new(Shared::default()),
         }
     }
@@ -228,6 +231,7 @@ impl Slots {
         self.get(slot).set_txid(0);
         // Relaxed: information only.
         self.get(slot).label.store(0, Ordering::Relaxed);
+        self.get(slot).leaving.store(false, Ordering::Relaxed);
         self.free.lock().push(slot);
     }
 

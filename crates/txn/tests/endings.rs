@@ -173,6 +173,7 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
             session.put(&format!("new{row}"), "never");
         });
         session.set("old", "never");
+        assert_eq!(engine.kept_log().expect("it has written").session, 7);
         // So the first changes take longer than a session has patience for.
         stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None).expect("a point");
         session.rollback_apart().expect("begins to take back");
@@ -180,6 +181,8 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
         assert!(!session.in_transaction());
         // The rest has not begun: the fiber has not let another one run.
         assert!(engine.locks().iter().all(|lock| lock.session == 7) && !engine.locks().is_empty());
+        // Nobody is to be ended for the log that it keeps.
+        assert_eq!(engine.kept_log(), None);
         session.start(Isolation::ReadCommitted);
         assert_eq!(session.all(), [("old".to_owned(), "kept".to_owned())]);
         // These wait for it.

@@ -53,6 +53,7 @@ impl Inner {
         rest.tables.swap(&self.tables);
         // Relaxed: information only.
         self.slot().label.store(rest.slot().label.load(Ordering::Relaxed), Ordering::Relaxed);
+        rest.slot().leaving.store(true, Ordering::Relaxed);
         self.reset();
         fiber::spawn_local(move || rest.leave());
         true
