@@ -382,6 +382,9 @@ fn deep_expressions_fit_a_fiber() {
     });
     let deeper = compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(300))));
     assert_eq!(deeper.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
-    let nested = compile(&Request::plain(&format!("select 1 {}", "except select 1 ".repeat(200))));
+    let chain = compile(&Request::plain(&format!("select 1 {}", "except select 1 ".repeat(200))));
+    chain.expect("a chain nests no deeper than its parts");
+    let nested = format!("{}select 1{}", "select 1 except (".repeat(200), ")".repeat(200));
+    let nested = compile(&Request::plain(&nested));
     assert_eq!(nested.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
 }
