@@ -241,7 +241,7 @@ s: select a from r2 order by 1 => (2) (7)
 ## the extended protocol
 s: create table t (a int)
 a: begin; drop table t; create table t (b text); insert into t values ('x')
-b: extended select * from t => waits
+b: extended select * from t where b = 'x' => waits
 c: extended insert into t (b) values ('y') => waits
 d: extended select a from t => waits
 a: commit
