@@ -11,6 +11,7 @@ mod load;
 mod read;
 mod rowlock;
 pub mod scan;
+mod snapshot;
 mod tables;
 mod wait;
 mod write;
@@ -26,13 +27,14 @@ use sync::atomic::Ordering;
 use crate::locks::{AdvisoryKey, Tag};
 use crate::slots::Slot;
 use crate::status::Status;
-use crate::version::{MAX_COMMAND, UndoPointer};
+use crate::version::UndoPointer;
 use crate::{Engine, Error, Stamp};
 
 pub use advisory::AdvisoryLock;
 pub use limits::WaitLimits;
 pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
+pub use snapshot::Snapshot;
 
 /// What a transaction may miss of others' changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,21 +44,6 @@ pub enum Isolation {
     ReadCommitted,
     /// The whole transaction sees what was committed when its first statement began.
     RepeatableRead,
-}
-
-/// What a reader sees: commits up to `csn`, and its own changes of earlier commands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Snapshot {
-    /// Commits whose record ends at or before this are seen.
-    pub csn: Lsn,
-    /// What was on disk when it was taken: what is seen beyond makes the reader depend on it.
-    pub durable: Lsn,
-    /// Writers below this number are seen without a look at their outcome.
-    pub horizon: u64,
-    /// The transaction's own number, 0 while it has none.
-    pub txid: u64,
-    /// Own changes of commands before this one are seen.
-    pub command: u32,
 }
 
 /// What became of an update or a delete.
@@ -207,9 +194,6 @@ pub(crate) struct Inner {
     farewell: RefCell<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-const NO_SNAPSHOT: Snapshot =
-    Snapshot { csn: Lsn::ZERO, durable: Lsn::ZERO, horizon: 0, txid: 0, command: 0 };
-
 impl Inner {
     pub(crate) fn new(engine: Arc<Engine>, number: u32) -> Inner {
         Inner {
@@ -223,7 +207,7 @@ impl Inner {
             command: Cell::new(0),
             last_undo: Cell::new(UndoPointer::NONE),
             last_lsn: Cell::new(Lsn::ZERO),
-            snapshot: Cell::new(NO_SNAPSHOT),
+            snapshot: Cell::new(Snapshot::NONE),
             has_snapshot: Cell::new(false),
             pins: RefCell::new(Vec::new()),
             seen: Cell::new(Lsn::ZERO),
@@ -253,82 +237,6 @@ impl Inner {
         self.command.set(0);
     }
 
-    fn statement_start(&self) {
-        debug_assert!(self.open.get(), "a statement runs in a transaction");
-        self.next_command();
-        if self.isolation.get() == Isolation::ReadCommitted || !self.has_snapshot.get() {
-            self.take_snapshot();
-        }
-    }
-
-    /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit number and the announcement
-    /// ([`crate::announce`]), nor before the horizon is loaded, which therefore doesn't pass the snapshot.
-    fn take_snapshot(&self) {
-        let known = self.known();
-        if known > self.engine.published() {
-            self.wait_filled(known);
-        }
-        let csn = self.engine.published().max(known);
-        self.has_snapshot.set(true);
-        let snapshot = Snapshot {
-            csn,
-            durable: self.engine.store.wal.durable(),
-            horizon: self.engine.horizon(),
-            txid: self.txid.get(),
-            command: self.command.get(),
-        };
-        self.snapshot.set(snapshot);
-        self.announce();
-    }
-
-    /// Announces the oldest snapshot in use, or that there is none.
-    fn announce(&self) {
-        let own = self.has_snapshot.get().then(|| self.snapshot.get().csn);
-        let pins = self.pins.borrow();
-        match pins.iter().copied().chain(own).min() {
-            Some(oldest) => self.slot().floor.announce(oldest.0),
-            None => self.slot().floor.clear(),
-        }
-    }
-
-    fn statement_end(&self) {
-        if self.isolation.get() == Isolation::ReadCommitted && self.has_snapshot.replace(false) {
-            self.announce();
-        }
-    }
-
-    fn next_command(&self) {
-        let command = self.command.get();
-        debug_assert!(command < MAX_COMMAND);
-        self.command.set((command + 1).min(MAX_COMMAND));
-        let mut snapshot = self.snapshot.get();
-        snapshot.command = self.command.get();
-        self.snapshot.set(snapshot);
-    }
-
-    fn pin(&self) -> Snapshot {
-        let snapshot = self.snapshot.get();
-        self.pins.borrow_mut().push(snapshot.csn);
-        self.announce();
-        snapshot
-    }
-
-    fn unpin(&self, snapshot: &Snapshot) {
-        let mut pins = self.pins.borrow_mut();
-        if let Some(at) = pins.iter().rposition(|&csn| csn == snapshot.csn) {
-            pins.swap_remove(at);
-        }
-        drop(pins);
-        self.announce();
-    }
-
-    fn swap_snapshot(&self, snapshot: Snapshot) -> Snapshot {
-        let before = self.snapshot.replace(snapshot);
-        self.has_snapshot.set(true);
-        self.announce();
-        before
-    }
-
     /// The transaction's number, assigned at its first change.
     #[inline]
     fn ensure_txid(&self) -> Result<u64, Error> {
@@ -353,45 +261,6 @@ impl Inner {
         snapshot.txid = txid;
         self.snapshot.set(snapshot);
         Ok(txid)
-    }
-
-    /// Whether `writer` committed after the snapshot.
-    fn committed_later(&self, writer: u64) -> bool {
-        let snapshot = self.snapshot.get();
-        writer >= snapshot.horizon
-            && matches!(self.engine.status.get(writer), Status::Committed(lsn) if lsn > snapshot.csn)
-    }
-
-    /// What this session does from now on depends on `writer`'s commit, which may not be on disk.
-    fn depend_on(&self, writer: u64) {
-        let snapshot = self.snapshot.get();
-        if writer >= snapshot.horizon
-            && let Status::Committed(lsn) = self.engine.status.get(writer)
-            && lsn > snapshot.durable
-        {
-            self.depend_on_commit(lsn);
-        }
-    }
-
-    /// Whether it may have seen more than what is on disk: without a look at what others write.
-    #[inline]
-    fn has_seen_more(&self) -> bool {
-        self.seen.get() > self.snapshot.get().durable
-    }
-
-    /// A lock was taken over from a session that knew of this commit.
-    #[inline]
-    fn hear(&self, lsn: Lsn) {
-        if lsn > self.heard.get() {
-            self.heard.set(lsn);
-        }
-    }
-
-    #[inline]
-    fn depend_on_commit(&self, lsn: Lsn) {
-        if lsn > self.seen.get() {
-            self.seen.set(lsn);
-        }
     }
 }
 

@@ -15,6 +15,7 @@ mod cursor;
 mod databases;
 mod define;
 mod expr;
+mod fields;
 mod from;
 mod from_function;
 mod modify;

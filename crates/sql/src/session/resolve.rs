@@ -202,10 +202,9 @@ impl Session {
     /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale. The locks
     /// that were taken for it then are in `taken`.
     ///
-    /// What a query uses cannot have changed since its plan was found current or made, if the transaction held all locks
-    /// that the plan asks for already: definitions of other objects that are committed meanwhile do not count. So a query
-    /// is compiled once more for each lock that it did not hold, at most, and for names that come to stand for other
-    /// tables.
+    /// The objects of a query stay as they are while the transaction holds every lock that the plan asks for: definitions
+    /// of other objects, committed meanwhile, leave the plan current. So a query is compiled once more at most for each
+    /// lock that it did not hold, and for each name that comes to stand for another table.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,

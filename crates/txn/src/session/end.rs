@@ -25,7 +25,7 @@ use storage::patience::Patience;
 use storage::{Lsn, Store};
 use sync::stop;
 
-use super::{Inner, NO_SNAPSHOT, Savepoint, SavepointId};
+use super::{Inner, Savepoint, SavepointId, Snapshot};
 use crate::log_undo::Before;
 use crate::status::Status;
 use crate::undo::{self, Record};
@@ -143,7 +143,7 @@ impl Inner {
         drop(savepoints);
         self.pins.borrow_mut().clear();
         self.has_snapshot.set(false);
-        self.snapshot.set(NO_SNAPSHOT);
+        self.snapshot.set(Snapshot::NONE);
         self.slot().floor.clear();
     }
 

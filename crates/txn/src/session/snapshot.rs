@@ -1,0 +1,145 @@
+//! What a session sees: its snapshot, those its portals keep, and the commits that it depends on.
+
+use storage::Lsn;
+
+use super::{Inner, Isolation};
+use crate::status::Status;
+use crate::version::MAX_COMMAND;
+
+/// What a reader sees: commits up to `csn`, and its own changes of earlier commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Commits whose record ends at or before this are seen.
+    pub csn: Lsn,
+    /// What was on disk when it was taken: what is seen beyond makes the reader depend on it.
+    pub durable: Lsn,
+    /// Writers below this number are seen without a look at their outcome.
+    pub horizon: u64,
+    /// The transaction's own number, 0 while it has none.
+    pub txid: u64,
+    /// Own changes of commands before this one are seen.
+    pub command: u32,
+}
+
+impl Snapshot {
+    /// Sees nothing; stands where none has been taken.
+    pub(super) const NONE: Snapshot =
+        Snapshot { csn: Lsn::ZERO, durable: Lsn::ZERO, horizon: 0, txid: 0, command: 0 };
+}
+
+impl Inner {
+    pub(super) fn statement_start(&self) {
+        debug_assert!(self.open.get(), "a statement runs in a transaction");
+        self.next_command();
+        if self.isolation.get() == Isolation::ReadCommitted || !self.has_snapshot.get() {
+            self.take_snapshot();
+        }
+    }
+
+    /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit number and the announcement
+    /// ([`crate::announce`]), nor before the horizon is loaded, which therefore doesn't pass the snapshot.
+    pub(super) fn take_snapshot(&self) {
+        let known = self.known();
+        if known > self.engine.published() {
+            self.wait_filled(known);
+        }
+        let csn = self.engine.published().max(known);
+        self.has_snapshot.set(true);
+        let snapshot = Snapshot {
+            csn,
+            durable: self.engine.store.wal.durable(),
+            horizon: self.engine.horizon(),
+            txid: self.txid.get(),
+            command: self.command.get(),
+        };
+        self.snapshot.set(snapshot);
+        self.announce();
+    }
+
+    /// Announces the oldest snapshot in use, or that there is none.
+    pub(super) fn announce(&self) {
+        let own = self.has_snapshot.get().then(|| self.snapshot.get().csn);
+        let pins = self.pins.borrow();
+        match pins.iter().copied().chain(own).min() {
+            Some(oldest) => self.slot().floor.announce(oldest.0),
+            None => self.slot().floor.clear(),
+        }
+    }
+
+    pub(super) fn statement_end(&self) {
+        if self.isolation.get() == Isolation::ReadCommitted && self.has_snapshot.replace(false) {
+            self.announce();
+        }
+    }
+
+    pub(super) fn next_command(&self) {
+        let command = self.command.get();
+        debug_assert!(command < MAX_COMMAND);
+        self.command.set((command + 1).min(MAX_COMMAND));
+        let mut snapshot = self.snapshot.get();
+        snapshot.command = self.command.get();
+        self.snapshot.set(snapshot);
+    }
+
+    pub(super) fn pin(&self) -> Snapshot {
+        let snapshot = self.snapshot.get();
+        self.pins.borrow_mut().push(snapshot.csn);
+        self.announce();
+        snapshot
+    }
+
+    pub(super) fn unpin(&self, snapshot: &Snapshot) {
+        let mut pins = self.pins.borrow_mut();
+        if let Some(at) = pins.iter().rposition(|&csn| csn == snapshot.csn) {
+            pins.swap_remove(at);
+        }
+        drop(pins);
+        self.announce();
+    }
+
+    pub(super) fn swap_snapshot(&self, snapshot: Snapshot) -> Snapshot {
+        let before = self.snapshot.replace(snapshot);
+        self.has_snapshot.set(true);
+        self.announce();
+        before
+    }
+
+    /// Whether `writer` committed after the snapshot.
+    pub(super) fn committed_later(&self, writer: u64) -> bool {
+        let snapshot = self.snapshot.get();
+        writer >= snapshot.horizon
+            && matches!(self.engine.status.get(writer), Status::Committed(lsn) if lsn > snapshot.csn)
+    }
+
+    /// What this session does from now on depends on `writer`'s commit, which may not be on disk.
+    pub(super) fn depend_on(&self, writer: u64) {
+        let snapshot = self.snapshot.get();
+        if writer >= snapshot.horizon
+            && let Status::Committed(lsn) = self.engine.status.get(writer)
+            && lsn > snapshot.durable
+        {
+            self.depend_on_commit(lsn);
+        }
+    }
+
+    /// Whether it may have seen more than what is on disk: without a look at what others write.
+    #[inline]
+    pub(super) fn has_seen_more(&self) -> bool {
+        self.seen.get() > self.snapshot.get().durable
+    }
+
+    /// A lock was taken over from a session that knew of this commit.
+    #[inline]
+    pub(super) fn hear(&self, lsn: Lsn) {
+        if lsn > self.heard.get() {
+            self.heard.set(lsn);
+        }
+    }
+
+    #[inline]
+    pub(super) fn depend_on_commit(&self, lsn: Lsn) {
+        if lsn > self.seen.get() {
+            self.seen.set(lsn);
+        }
+    }
+}
