@@ -406,6 +406,41 @@ fn time_limits_end_statements_and_idle_transactions() {
     raw.ends_with("25P03");
 }
 
+/// A limit begins with a statement's first message: reading, planning and what lies between its messages count.
+#[test]
+fn the_time_limit_of_a_statement_begins_with_its_first_message() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    let long = format!("select 1 where 0 in (1{})", ", 1 + 0 * (2 + 3)".repeat(60_000));
+    raw.query("set statement_timeout = '50ms'");
+    let timed_out = |answer: Vec<Message>| {
+        let kinds: String = answer.iter().map(|m| m.kind as char).collect();
+        assert!(answer.iter().any(|m| m.kind == b'E' && m.text().contains("C57014")), "{kinds} {answer:?}");
+    };
+    timed_out(raw.query(&long));
+    raw.send(&message(b'P', format!("s\0{long}\0\0\0").as_bytes()));
+    raw.send(&message(b'S', b""));
+    timed_out(raw.until(b'Z'));
+    // The time between the messages of one statement is its own, and ends with Sync.
+    raw.query("set statement_timeout = '1s'");
+    let parse = message(b'P', b"\0select 1\0\0\0");
+    let run = [message(b'B', b"\0\0\0\0\0\0\0\0"), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat();
+    raw.send(&[parse.clone(), message(b'H', b"")].concat());
+    raw.until(b'1');
+    std::thread::sleep(Duration::from_millis(1300));
+    raw.send(&run);
+    timed_out(raw.until(b'Z'));
+    raw.send(&[parse, message(b'S', b"")].concat());
+    raw.until(b'Z');
+    std::thread::sleep(Duration::from_millis(1300));
+    raw.send(&run);
+    let kinds: String = raw.until(b'Z').iter().map(|m| m.kind as char).collect();
+    assert_eq!(kinds, "2DCZ");
+    // Each statement of a text has a limit of its own.
+    let several = "select pg_sleep(0.4); select pg_sleep(0.4); select pg_sleep(0.4)";
+    assert!(raw.query(several).iter().all(|m| m.kind != b'E'));
+}
+
 #[test]
 fn an_idle_connection_costs_at_most_40_kib() {
     let server = Server::start(&["--max-connections", "1100", "--buffers", "16MiB"]);

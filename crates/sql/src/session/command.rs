@@ -106,7 +106,7 @@ impl Session {
                     return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
                 }
                 let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
-                let planned = self.plan_locked(text, &types).map_err(|mut error| {
+                let planned = self.plan_prepared(text, &types).map_err(|mut error| {
                     error.position = error.position.map(|position| position + before);
                     error
                 })?;

@@ -18,6 +18,7 @@ mod cursor;
 mod define;
 mod environment;
 mod explain;
+mod limit;
 mod literals;
 mod locks;
 mod long;
@@ -39,6 +40,7 @@ use runtime::interrupt::{Interrupt, Reason};
 
 pub use client::{Client, Notice, Severity};
 pub(crate) use environment::{SessionEnvironment, clock};
+use limit::StatementLimit;
 use plans::Planned;
 use portal::Portal;
 pub use settings::check_setting;
@@ -72,6 +74,7 @@ pub struct Session {
     /// The last tag of a query, whose buffer is used again.
     tag: String,
     interrupt: Arc<Interrupt>,
+    limit: StatementLimit,
     seat: Seat,
 }
 
@@ -99,6 +102,7 @@ impl Session {
             current: Some(Box::default()),
             tag: String::new(),
             interrupt: Arc::clone(interrupt),
+            limit: StatementLimit::default(),
             seat,
         })
     }
@@ -109,10 +113,12 @@ impl Session {
         self.seat.query(0, text);
         self.seat.state(State::Active);
         let begun = self.begin_duration();
+        self.start_limit();
         // The simple protocol's statement replaces the unnamed ones of the extended protocol.
         self.unnamed = None;
         self.close_portal("");
         let done = self.simple_statements(text, client);
+        self.end_limit();
         let ended = match &done {
             Ok(()) => self.end_implicit(true),
             Err(_) => {
@@ -135,6 +141,7 @@ impl Session {
         }
         self.seat.query(0, text);
         self.seat.state(State::Active);
+        self.start_limit();
         let planned = self.plan_prepared(text, types)?;
         self.check_allowed(&planned)?;
         match name {
@@ -273,8 +280,11 @@ impl Session {
             Some(_) if taken.failed => Err(not_runnable(portal)),
             Some(planned) => {
                 self.seat.query(planned.number, &planned.text);
+                self.start_limit();
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
-                self.run_portal(&mut taken, limit, client)
+                let done = self.run_portal(&mut taken, limit, client);
+                self.end_limit();
+                done
             }
             None => Err(no_portal(portal)),
         };
@@ -317,6 +327,7 @@ impl Session {
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error.
     pub fn sync(&mut self) -> Result<(), SqlError> {
+        self.end_limit();
         let ended = self.end_implicit(true);
         self.rest();
         ended
@@ -430,6 +441,17 @@ impl Session {
         if self.environment.table.tells(notice.severity) {
             client.notice(notice);
         }
+    }
+
+    /// Starts the statement's time limit, if there is one and it does not run yet.
+    #[inline]
+    fn start_limit(&mut self) {
+        self.limit.start(self.environment.table.statement_timeout, &self.interrupt);
+    }
+
+    #[inline]
+    fn end_limit(&mut self) {
+        self.limit.end(&self.interrupt);
     }
 
     /// When a statement begins, where slow ones are logged; the clock is not read otherwise.

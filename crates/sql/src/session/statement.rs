@@ -71,7 +71,7 @@ impl Session {
                     let planned = match self.compile(&request) {
                         Ok(planned) => planned,
                         Err(error) => {
-                            self.lock_refused(error, &mut taken)?;
+                            self.lock_resolved(error, &mut taken)?;
                             continue;
                         }
                     };
@@ -87,15 +87,6 @@ impl Session {
         }
     }
 
-    /// [`Session::lock_resolved`] within the statement's time limit.
-    #[cold]
-    fn lock_refused(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
-        let timer = self.start_limit();
-        let locked = self.lock_resolved(error, taken);
-        self.stop_limit(timer);
-        locked
-    }
-
     /// A text of several statements: each is planned when its turn has come.
     fn several_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
         let ranges = crate::parse::split(text)?;
@@ -108,6 +99,7 @@ impl Session {
             // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
             fiber::safe_point();
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+            self.start_limit();
             let mut taken = TakenLocks::default();
             loop {
                 self.refresh_catalog();
@@ -117,9 +109,10 @@ impl Session {
                 match self.compile(&request) {
                     Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
                     Ok(_) => {}
-                    Err(error) => self.lock_refused(error, &mut taken)?,
+                    Err(error) => self.lock_resolved(error, &mut taken)?,
                 }
             }
+            self.end_limit();
         }
         Ok(())
     }
@@ -138,31 +131,26 @@ impl Session {
             return Ok(true);
         };
         let statement = &*compiled.statement;
-        let timer = self.start_limit();
-        let done = (|| {
-            if !self.lock_tables_of(statement, taken)? {
-                return Ok(false);
-            }
-            let Body::Query { .. } = &statement.body else {
-                if statement.returns_rows() {
-                    client.columns(&statement.columns, &[]);
-                }
-                self.run_command(statement, &[], client)?;
-                return Ok(true);
-            };
+        if !self.lock_tables_of(statement, taken)? {
+            return Ok(false);
+        }
+        let Body::Query { .. } = &statement.body else {
             if statement.returns_rows() {
                 client.columns(&statement.columns, &[]);
             }
-            let arena = scratch::take_arena();
-            let run = literal_values(compiled, literals, &self.environment, &arena)
-                .and_then(|values| self.run_query(statement, values, u64::MAX, None, client));
-            scratch::give_arena(arena);
-            let count = run?;
-            self.complete(statement, count, client);
-            Ok(true)
-        })();
-        self.stop_limit(timer);
-        done
+            self.run_command(statement, &[], client)?;
+            return Ok(true);
+        };
+        if statement.returns_rows() {
+            client.columns(&statement.columns, &[]);
+        }
+        let arena = scratch::take_arena();
+        let run = literal_values(compiled, literals, &self.environment, &arena)
+            .and_then(|values| self.run_query(statement, values, u64::MAX, None, client));
+        scratch::give_arena(arena);
+        let count = run?;
+        self.complete(statement, count, client);
+        Ok(true)
     }
 
     /// Runs a portal until its end, or until it has given `limit` rows.
@@ -182,10 +170,7 @@ impl Session {
             let statement = Arc::clone(&first.statement);
             return self.resume(portal, &statement, limit, client);
         }
-        let timer = self.start_limit();
-        let done = self.run_fresh(portal, &planned, limit, client);
-        self.stop_limit(timer);
-        done
+        self.run_fresh(portal, &planned, limit, client)
     }
 
     /// Runs a portal that has not been run yet and keeps all its rows, for FETCH.
@@ -450,14 +435,6 @@ impl Session {
     /// The plan for a text that is being prepared. The tables that a query reads or writes are locked as if it ran: who
     /// prepares it may be told of their columns.
     pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
-        let timer = self.start_limit();
-        let planned = self.plan_locked(text, types);
-        self.stop_limit(timer);
-        planned
-    }
-
-    /// [`Session::plan_prepared`] without the statement's time limit.
-    pub(super) fn plan_locked(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
         let mut taken = TakenLocks::default();
         loop {
             let planned = self.plan_text(text, types, &mut taken)?;
@@ -543,22 +520,6 @@ impl Session {
             }
         })?;
         Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))
-    }
-
-    /// Starts the statement's time limit, if there is one.
-    fn start_limit(&self) -> Option<runtime::timer::TimerId> {
-        let limit = self.environment.table.statement_timeout?;
-        let interrupt = Arc::clone(&self.interrupt);
-        Some(runtime::timer::after(limit, move || {
-            interrupt.raise(runtime::interrupt::Reason::StatementTimeout);
-        }))
-    }
-
-    fn stop_limit(&self, timer: Option<runtime::timer::TimerId>) {
-        if let Some(timer) = timer {
-            runtime::timer::cancel(timer);
-            self.interrupt.clear(runtime::interrupt::Reason::StatementTimeout);
-        }
     }
 }
 
