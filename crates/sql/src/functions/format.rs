@@ -143,11 +143,13 @@ fn padded(out: &mut String, value: &str, found: &Specifier) -> Result<()> {
     let width = usize::try_from(found.width.unsigned_abs()).unwrap_or(usize::MAX);
     let missing = width.saturating_sub(work::count_characters(value)?);
     super::strings::bounded(out.len().saturating_add(value.len()).saturating_add(missing))?;
+    out.reserve(missing.saturating_add(value.len()));
     let fill = |out: &mut String| -> Result<()> {
         let mut rest = missing;
         while rest > 0 {
             let part = rest.min(runtime::work::STRIDE);
-            work::push(out, &" ".repeat(part))?;
+            out.push_str(&" ".repeat(part));
+            work::tick(part)?;
             rest -= part;
         }
         Ok(())
