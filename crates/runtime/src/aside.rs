@@ -131,6 +131,8 @@ pub fn run_given<R: Send + 'static>(
     let interrupt = Interrupt::beside(account::current());
     interrupt.set_memory_limit(account::left_to_session().saturating_add(given));
     account::take_over(-given);
+    // Before the call's own note: whoever adds both up counts these bytes once.
+    account::note();
     interrupt.note_held(given);
     let call = Arc::new(Call {
         interrupt,
