@@ -21,7 +21,7 @@ fi
 step "unit, property and black-box tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for themselves.
 cargo test --workspace --locked --no-run
-log=target/test.log
+log=${CARGO_TARGET_DIR:-target}/test.log
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
 
 step "model checks"

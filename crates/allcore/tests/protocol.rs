@@ -436,6 +436,24 @@ fn the_time_limit_of_a_statement_begins_with_its_first_message() {
     raw.send(&run);
     let kinds: String = raw.until(b'Z').iter().map(|m| m.kind as char).collect();
     assert_eq!(kinds, "2DCZ");
+    // A portal that has given some rows is not done.
+    raw.query("begin");
+    let parse = message(b'P', b"\0select generate_series(1, 9)\0\0\0");
+    let bind = message(b'B', b"p\0\0\0\0\0\0\0\0");
+    let one = message(b'E', b"p\0\0\0\0\x01");
+    raw.send(&[parse, bind, one.clone(), message(b'H', b"")].concat());
+    raw.until(b's');
+    std::thread::sleep(Duration::from_millis(1300));
+    raw.send(&[one, message(b'S', b"")].concat());
+    timed_out(raw.until(b'Z'));
+    raw.query("rollback");
+    // An error ends the limit, whatever message it answers.
+    raw.send(&[message(b'P', b"\0select 1\0\0\0"), message(b'H', b"")].concat());
+    raw.until(b'1');
+    raw.send(&message(b'F', &[0; 14]));
+    raw.until(b'Z');
+    std::thread::sleep(Duration::from_millis(1300));
+    assert!(raw.query("select pg_sleep(0.1)").iter().all(|m| m.kind != b'E'));
     // Each statement of a text has a limit of its own.
     let several = "select pg_sleep(0.4); select pg_sleep(0.4); select pg_sleep(0.4)";
     assert!(raw.query(several).iter().all(|m| m.kind != b'E'));

@@ -377,6 +377,7 @@ impl Session {
 
     /// An error happened: what was done is taken back, and a block is failed.
     pub fn fail(&mut self) {
+        self.end_limit();
         self.take_back_failed();
         // An error may tell of others' rows. The wait for the log does not fail.
         let _ = self.environment.before_showing();
