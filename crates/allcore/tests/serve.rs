@@ -233,10 +233,10 @@ fn a_folder_without_permission_is_named() {
         if fs::read_dir(&data).is_err() {
             return allcore();
         }
-        // Root may do everything: ask as somebody else, with a copy of the command that somebody else may run.
+        // Root may do everything: ask as somebody else, with a copy of the command that somebody else may run. A process
+        // of its own writes the copy: a child of another test could inherit a file open for writing ("text file busy").
         let copy = folder.path().join("allcore");
-        fs::copy(env!("CARGO_BIN_EXE_allcore"), &copy).unwrap();
-        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        succeed(Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_allcore")]).arg(&copy), "");
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
         command

@@ -154,6 +154,9 @@ fn mysql_servers_are_asked_by_what_they_have() {
     assert!(!humble.contains("innodb_trx"), "{humble}");
 }
 
+/// Pause between two looks. MariaDB renews `innodb_trx` only when nobody has read it for 0.1 s.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
 /// Sessions of this server until one is seen in `expected`, which is what they are then seen in.
 fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
     let mut waits = Waits::new(target.dialect, connect_to(target));
@@ -161,7 +164,7 @@ fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
     while !seen.iter().any(|one: &Share| one.name == expected) && Instant::now() < until {
         waits.begin();
         waits.ask();
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(BETWEEN_LOOKS);
         waits.end();
         seen = waits.samples().unwrap().shares;
     }
