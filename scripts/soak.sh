@@ -34,7 +34,7 @@ bombs=(cargo test --release --locked -p allcore --test bombs)
 "${bombs[@]}" --no-run
 limited_cases() {
   "${memory_cases[@]}" -- --nocapture --test-threads=1
-  ALLCORE_BOMBS=1 "${bombs[@]}" -- --nocapture
+  ALLCORE_BOMBS=small "${bombs[@]}" -- --nocapture --test-threads=1
 }
 if group=$(group_of_1_gib 2>/dev/null); then
   echo "the memory cases and the bombs run in $group, which may have 1 GiB"
