@@ -3,6 +3,8 @@
 //! Two copies, each in a block of its own, are written in turn; the valid one with the higher sequence number counts. A
 //! write that is torn damages only the older copy, so there is always a valid one, and the log it needs is still there:
 //! log is given up only after the newer copy is durable.
+//!
+//! A block behind the copies holds the mark of the log's durable end (`log::durable`).
 
 use std::path::Path;
 
@@ -18,6 +20,8 @@ use crate::page::{Lsn, PAGE_SIZE};
 pub(crate) const NAME: &str = "control";
 const COPY_BYTES: usize = 4096;
 const COPIES: u64 = 2;
+/// Bytes of the copies; the durable mark lies behind them.
+pub(crate) const BYTES: u64 = COPIES * COPY_BYTES as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
 const VERSION: u32 = 3;
@@ -180,7 +184,7 @@ impl ControlFile {
         }
         let file = File::open(&path, OpenOptions { read_only, ..OpenOptions::default() })
             .during("opening the control file")?;
-        let mut bytes = AlignedBuf::new(COPY_BYTES * COPIES as usize);
+        let mut bytes = AlignedBuf::new(BYTES as usize);
         let length = file.read_some_at(&mut bytes, 0).during("reading the control file")?;
         let newest = bytes[..length]
             .chunks_exact(COPY_BYTES)

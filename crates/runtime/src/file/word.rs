@@ -28,12 +28,12 @@ unsafe impl Send for MappedWord {}
 unsafe impl Sync for MappedWord {}
 
 impl MappedWord {
-    /// Maps the file at `path`, which must have at least 4096 bytes, all of them written. `Unsupported` where the file
-    /// system does not overwrite in place.
-    pub fn open(path: &Path) -> io::Result<MappedWord> {
+    /// Maps the word at `offset` of the file at `path`, a multiple of 4096, from where on at least 4096 bytes must be written.
+    /// `Unsupported` where the file system does not overwrite in place.
+    pub fn open(path: &Path, offset: u64) -> io::Result<MappedWord> {
         blocking(|| {
             let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
-            if file.metadata()?.len() < LENGTH as u64 {
+            if file.metadata()?.len() < offset + LENGTH as u64 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let mut facts = std::mem::MaybeUninit::<libc::statfs>::uninit();
@@ -47,9 +47,10 @@ impl MappedWord {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             let access = libc::PROT_READ | libc::PROT_WRITE;
+            let at = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+            let fd = file.as_raw_fd();
             // SAFETY: a new mapping touches no existing memory.
-            let start =
-                unsafe { libc::mmap(ptr::null_mut(), LENGTH, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+            let start = unsafe { libc::mmap(ptr::null_mut(), LENGTH, access, libc::MAP_SHARED, fd, at) };
             match NonNull::new(start.cast()) {
                 Some(word) if start != libc::MAP_FAILED => Ok(MappedWord(word)),
                 _ => Err(io::Error::last_os_error()),

@@ -91,14 +91,16 @@ pub(crate) fn judge(
     last_commit: Option<Lsn>,
 ) -> Result<Option<LogDamage>, Error> {
     let end = reader.position();
-    let noted = durable::read(folder, control.salt)?;
-    if noted.is_none() && !control.closed {
-        ::log::warn!(
-            "the file {} is missing or damaged: that the log lost its last commits would not be seen",
-            durable::NAME
-        );
+    let own = durable::read(folder, durable::Place::Own, control.salt)?;
+    let second = durable::read(folder, durable::Place::Control, control.salt)?;
+    if own.is_none() && !control.closed {
+        let then = match second {
+            Some(_) => "only the control file tells whether the log has lost its last commits",
+            None => "that the log lost its last commits would not be seen",
+        };
+        ::log::warn!("the file {} is missing or damaged: {then}", durable::NAME);
     }
-    let mut known = noted.unwrap_or(Lsn::ZERO).max(control.log_end);
+    let mut known = own.max(second).unwrap_or(Lsn::ZERO).max(control.log_end);
     // A store that was closed has appended nothing since: there is nothing to look for.
     let behind = if control.closed && end == control.log_end && known <= end {
         Behind::default()

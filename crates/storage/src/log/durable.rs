@@ -5,15 +5,16 @@
 //!
 //! - Each commit record carries the mark known when it was appended. So a commit found behind a gap proves the gap to be
 //!   damage, also after a power failure.
-//! - The file `durable` holds the newest mark. It is one word of mapped memory: a store costs no system call, and what was
-//!   stored outlives the process. After a power failure the word may be older, never newer.
+//! - The file `durable` holds the newest mark, and so does the last block of the control file: an older copy of one of them
+//!   hides nothing. Each is one word of mapped memory: a store costs no system call, and what was stored outlives the
+//!   process. After a power failure a word may be older, never newer.
 //!
 //! What must hold: a mark is the end of a record. `position` alone can stop inside one, when a burst is written in whole
 //! blocks, and the rest of that record may be lost rightly.
 //!
-//! The file: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt u32, zeros to 4096 bytes.
+//! A block with a mark: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt u32, zeros to 4096 bytes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runtime::file::{self, AlignedBuf, File, MappedWord, OpenOptions};
 use sync::CachePadded;
@@ -21,6 +22,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use super::record::{u32_at, u64_at};
 use crate::Error;
+use crate::control;
 use crate::error::IoContext;
 use crate::page::Lsn;
 
@@ -30,11 +32,39 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ALLDUR\x01\0");
 const LENGTH: usize = 4096;
 const POSITION: u64 = (1 << 56) - 1;
 
+/// Where marks are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// The file `durable`.
+    Own,
+    /// Behind the copies in the control file.
+    Control,
+}
+
+/// All places of marks.
+const PLACES: [Place; 2] = [Place::Own, Place::Control];
+
+impl Place {
+    fn file(self, folder: &Path) -> PathBuf {
+        folder.join(match self {
+            Place::Own => NAME,
+            Place::Control => control::NAME,
+        })
+    }
+
+    fn offset(self) -> u64 {
+        match self {
+            Place::Own => 0,
+            Place::Control => control::BYTES,
+        }
+    }
+}
+
 /// The durable end of the log. Written by the flusher alone.
 #[derive(Debug)]
 pub(super) struct Durable {
     shared: CachePadded<Positions>,
-    file: Option<MarkFile>,
+    files: Vec<MarkFile>,
     salt: u32,
 }
 
@@ -46,27 +76,34 @@ struct Positions {
     mark: AtomicU64,
 }
 
-/// The file `durable`.
+/// A place of a mark, open.
 #[derive(Debug)]
 enum MarkFile {
     Mapped(MappedWord),
-    /// Where mapping it could end the process: written now and then ([`Durable::note`]). Holds the mark last written.
-    Written(File, AtomicU64),
+    /// Where mapping it could end the process: written now and then ([`Durable::note`]), at this offset. Holds the mark last
+    /// written.
+    Written(File, u64, AtomicU64),
 }
 
 impl Durable {
-    /// A log that is durable up to `end`, the end of a record. With a folder the file there says so from now on.
+    /// A log that is durable up to `end`, the end of a record. With a folder the files there say so from now on.
     pub(super) fn new(folder: Option<&Path>, salt: u32, end: u64) -> Result<Durable, Error> {
-        let file = match folder.map(|folder| MarkFile::make(folder, salt, end)) {
-            // A start goes on without: only commits carry marks then.
-            Some(Err(error @ Error::DiskFull(_))) => {
-                ::log::warn!("the file {NAME} cannot be kept: {error}");
-                None
+        let mut files = Vec::new();
+        for (folder, place) in folder.into_iter().flat_map(|folder| PLACES.map(|place| (folder, place))) {
+            match MarkFile::make(folder, place, salt, end) {
+                // A start goes on without: only commits carry marks then.
+                Err(error @ Error::DiskFull(_)) => {
+                    let file = place.file(folder);
+                    ::log::warn!(
+                        "no mark of the log's durable end can be kept in {}: {error}",
+                        file.display()
+                    );
+                }
+                made => files.push(made?),
             }
-            made => made.transpose()?,
-        };
+        }
         let shared = Positions { position: AtomicU64::new(end), mark: AtomicU64::new(end) };
-        Ok(Durable { shared: CachePadded::new(shared), file, salt })
+        Ok(Durable { shared: CachePadded::new(shared), files, salt })
     }
 
     /// Everything before this is on disk.
@@ -90,9 +127,11 @@ impl Durable {
         // Relaxed: the flusher alone writes both.
         if mark <= end && mark > self.shared.mark.load(Ordering::Relaxed) {
             self.shared.mark.store(mark, Ordering::Relaxed); // Relaxed: see `mark`
-            if let Some(MarkFile::Mapped(file)) = &self.file {
-                // Relaxed: a word of its own, read by another process's start.
-                file.word().store(word(mark, self.salt), Ordering::Relaxed);
+            for file in &self.files {
+                if let MarkFile::Mapped(file) = file {
+                    // Relaxed: a word of its own, read by another process's start.
+                    file.word().store(word(mark, self.salt), Ordering::Relaxed);
+                }
             }
         }
         if *boundary <= end {
@@ -104,46 +143,48 @@ impl Durable {
 
     /// Writes the mark where it is not mapped. Off the commits' path, now and then.
     pub(super) fn note(&self) {
-        let Some(MarkFile::Written(file, written)) = &self.file else { return };
-        let mark = self.mark();
-        // Relaxed: one caller at a time.
-        if written.load(Ordering::Relaxed) < mark {
-            // A mark that is not written only makes damage harder to tell.
-            if file.write_at(&word(mark, self.salt).to_le_bytes(), 0).is_ok() {
-                written.store(mark, Ordering::Relaxed); // Relaxed: as above
+        for file in &self.files {
+            let MarkFile::Written(file, offset, written) = file else { continue };
+            let mark = self.mark();
+            // Relaxed: one caller at a time.
+            if written.load(Ordering::Relaxed) < mark {
+                // A mark that is not written only makes damage harder to tell.
+                if file.write_at(&word(mark, self.salt).to_le_bytes(), *offset).is_ok() {
+                    written.store(mark, Ordering::Relaxed); // Relaxed: as above
+                }
             }
         }
     }
 }
 
 impl MarkFile {
-    fn make(folder: &Path, salt: u32, mark: u64) -> Result<MarkFile, Error> {
-        let path = folder.join(NAME);
+    fn make(folder: &Path, place: Place, salt: u32, mark: u64) -> Result<MarkFile, Error> {
+        let (path, offset) = (place.file(folder), place.offset());
         let options = OpenOptions { create: true, ..OpenOptions::default() };
-        let file = File::open(&path, options).during("making the file durable")?;
+        let file = File::open(&path, options).during("opening the file of the durable mark")?;
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&word(mark, salt).to_le_bytes());
         bytes[8..16].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[16..20].copy_from_slice(&salt.to_le_bytes());
-        file.write_at(&bytes, 0).during("writing the file durable")?;
-        file.sync_data().during("syncing the file durable")?;
-        match MappedWord::open(&path) {
+        file.write_at(&bytes, offset).during("writing the durable mark")?;
+        file.sync_data().during("syncing the durable mark")?;
+        match MappedWord::open(&path, offset) {
             Ok(mapped) => Ok(MarkFile::Mapped(mapped)),
-            Err(_) => Ok(MarkFile::Written(file, AtomicU64::new(mark))),
+            Err(_) => Ok(MarkFile::Written(file, offset, AtomicU64::new(mark))),
         }
     }
 }
 
-/// The mark in the file `durable`; `None` where the file is missing, damaged, or another folder's.
-pub(super) fn read(folder: &Path, salt: u32) -> Result<Option<Lsn>, Error> {
-    let path = folder.join(NAME);
-    if !file::exists(&path).during("looking for the file durable")? {
+/// The mark kept in a place; `None` where the file is missing, damaged, or another folder's.
+pub(super) fn read(folder: &Path, place: Place, salt: u32) -> Result<Option<Lsn>, Error> {
+    let path = place.file(folder);
+    if !file::exists(&path).during("looking for the durable mark")? {
         return Ok(None);
     }
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
-    let file = File::open(&path, options).during("opening the file durable")?;
+    let file = File::open(&path, options).during("opening the file of the durable mark")?;
     let mut bytes = AlignedBuf::new(LENGTH);
-    let length = file.read_some_at(&mut bytes, 0).during("reading the file durable")?;
+    let length = file.read_some_at(&mut bytes, place.offset()).during("reading the durable mark")?;
     let found =
         u64_at(&bytes[..length], 0).zip(u64_at(&bytes[..length], 8)).zip(u32_at(&bytes[..length], 16));
     Ok(found.and_then(|((stored, magic), theirs)| {

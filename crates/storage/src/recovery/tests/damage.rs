@@ -1,6 +1,7 @@
 //! Damaged logs: a start refuses them, or has every acknowledged commit.
 
 use super::*;
+use crate::control;
 
 const SEGMENT: u64 = 1 << 20;
 
@@ -27,6 +28,13 @@ fn start(folder: &Folder) -> Result<Lsn, Box<LogDamage>> {
     }
 }
 
+/// Takes the marks away that the files `durable` and `control` keep.
+fn forget_marks(folder: &Folder) {
+    std::fs::remove_file(folder.path().join(log::durable::NAME)).unwrap();
+    let control = std::fs::OpenOptions::new().write(true).open(folder.path().join(control::NAME)).unwrap();
+    control.set_len(control::BYTES).unwrap();
+}
+
 /// A few transactions, the last of them acknowledged; gives where the first record begins and the commits' LSNs.
 fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec<Lsn>) {
     model.wal.wait_durable(model.wal.position()).unwrap();
@@ -46,8 +54,8 @@ fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec
     (first, commits)
 }
 
-/// Whatever byte is damaged, the start refuses or has all that was acknowledged. Without the file `durable`, as after the loss
-/// of that file, the commits themselves tell all but the last.
+/// Whatever byte is damaged, the start refuses or has all that was acknowledged. Without the marks that files keep, the
+/// commits themselves tell all but the last.
 #[test]
 fn a_flipped_bit_never_loses_an_acknowledged_commit() {
     let mut model = Model::new();
@@ -58,7 +66,7 @@ fn a_flipped_bit_never_loses_an_acknowledged_commit() {
     assert_eq!(start(&copy), Ok(last));
     for without_file in [false, true] {
         if without_file {
-            std::fs::remove_file(copy.path().join(log::durable::NAME)).unwrap();
+            forget_marks(&copy);
         }
         let promised = if without_file { commits[commits.len() - 2] } else { last };
         let mut refused = 0;
@@ -109,7 +117,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
     let broken = |what: &str, with_file: bool, break_it: &dyn Fn(&Folder)| {
         let copy = good.copy();
         if !with_file {
-            std::fs::remove_file(copy.path().join(log::durable::NAME)).unwrap();
+            forget_marks(&copy);
         }
         break_it(&copy);
         let found = start(&copy).expect_err(what);
@@ -140,7 +148,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
             file.set_len(SEGMENT / 3).unwrap();
         });
     }
-    // Nothing readable follows: the file `durable` alone tells.
+    // Nothing readable follows: the marks in files alone tell.
     broken("last segments lost", true, &|copy| {
         for entry in std::fs::read_dir(copy.path().join(log::FOLDER)).unwrap().flatten() {
             if entry.path() >= place(copy, 2 * SEGMENT).0 {
@@ -191,13 +199,35 @@ fn a_mark_is_the_end_of_a_record() {
     }
 }
 
+/// The last commits are gone and nothing readable follows: one of the two files that keep the mark may be an older copy.
+#[test]
+fn an_older_copy_of_one_mark_hides_no_loss() {
+    let mut model = Model::new();
+    let mut random = Random(38);
+    let (_, early) = few(&mut model, &mut random, 2);
+    let old = model.folder.copy();
+    let (first, commits) = few(&mut model, &mut random, 4);
+    let new = model.folder.copy();
+    for name in [log::durable::NAME, control::NAME] {
+        let copy = new.copy();
+        std::fs::copy(old.path().join(name), copy.path().join(name)).unwrap();
+        assert_eq!(start(&copy), Ok(*commits.last().unwrap()), "{name}");
+        damage(&copy, first.0, |bytes| bytes.fill(0));
+        let found = start(&copy).expect_err(name);
+        assert_eq!((found.at, found.last_commit), (first, early.last().copied()), "{name}: {found}");
+    }
+}
+
 #[test]
 fn a_damaged_mark_says_nothing() {
     let mut model = Model::new();
     let mut random = Random(36);
     let (_, commits) = few(&mut model, &mut random, 4);
     let copy = model.folder.copy();
+    std::fs::copy(copy.path().join(log::durable::NAME), copy.path().join("aside")).unwrap();
+    forget_marks(&copy);
     let path = copy.path().join(log::durable::NAME);
+    std::fs::rename(copy.path().join("aside"), &path).unwrap();
     let good = std::fs::read(&path).unwrap();
     for at in 0..20 {
         for bit in 0..8 {
