@@ -18,9 +18,8 @@
 //! | one copy of the control file damaged | the other counts: its log and pages are still there |
 //! | a control file of another version | refused: `Version` |
 //! | no log folder, or no segment that holds the floor | refused: `Missing` |
-//! | a segment missing between others | refused: `Missing` |
 //! | a segment that is too long | refused: `Damaged` |
-//! | a segment that was cut short | as if zeros followed |
+//! | a segment that was cut short, or is missing between others | as if zeros followed |
 //! | the log ends before what was known to be durable (`log::damage`) | refused: `LogDamaged` |
 //! | the same, and its end is to be discarded from exactly there | recovered up to there, the rest kept in a folder |
 //! | the log ends anywhere after that: torn, garbage, stale records, zeros | recovered up to there |

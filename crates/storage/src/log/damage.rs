@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use runtime::file;
 
+use super::reader::POSITION_BITS;
 use super::record::{self, HEADER, Record};
 use super::{BLOCK, FOLDER, Kind, LogReader, durable, segments};
 use crate::Error;
@@ -26,8 +27,6 @@ use crate::page::Lsn;
 
 /// Begins the name of the folder that keeps what was discarded; its position follows in 16 hexadecimal digits.
 const KEPT: &str = "log-discarded-";
-/// Positions fit in so many bits.
-const POSITION_BITS: u32 = 56;
 
 /// The place and the extent of damage in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +35,8 @@ pub struct LogDamage {
     pub at: Lsn,
     /// Bytes of a segment file, which give the place of `at`.
     pub segment_bytes: u64,
+    /// Number of a segment file that is missing between `at` and `durable`.
+    pub missing: Option<u64>,
     /// The log was durable at least up to here.
     pub durable: Lsn,
     /// End of the last commit before the damage, if one lies in the log that was read.
@@ -55,11 +56,14 @@ impl fmt::Display for LogDamage {
         let (segment, offset) = (self.at.0 / self.segment_bytes, self.at.0 % self.segment_bytes);
         write!(
             f,
-            "the log is damaged at {} (byte {offset} of {FOLDER}/{}) and was durable up to {}",
+            "the log is damaged at {} (byte {offset} of {FOLDER}/{}",
             self.at,
-            segments::name(segment),
-            self.durable
+            segments::name(segment)
         )?;
+        if let Some(missing) = self.missing {
+            write!(f, ", {FOLDER}/{} is missing", segments::name(missing))?;
+        }
+        write!(f, ") and was durable up to {}", self.durable)?;
         match self.last_commit {
             Some(last) => write!(f, "; the last good commit ends at {last}")?,
             None => f.write_str("; no commit before it is in the log that is kept")?,
@@ -111,6 +115,7 @@ pub(crate) fn judge(
     Ok((end < known).then_some(LogDamage {
         at: end,
         segment_bytes: control.segment_bytes,
+        missing: reader.missing_between(end.0, known.0),
         durable: known,
         last_commit,
         first_lost: behind.first_commit,
@@ -152,6 +157,10 @@ fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<B
     let mut place = end;
     while place + HEADER as u64 <= last {
         crate::recovery::give_way();
+        match reader.next_there(place) {
+            Some(there) => place = there,
+            None => break,
+        }
         let block_end = (place & !(BLOCK - 1)) + BLOCK;
         // The first words of the next block as well, for a record that begins at this one's end.
         let length = (block_end - place + HEADER as u64).min(last - place) as usize;

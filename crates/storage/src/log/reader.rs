@@ -1,8 +1,8 @@
 //! Reading the log back from its files: forward record by record until the first gap, or the record that ends at an LSN.
 //!
 //! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no such segment. Whether that is
-//! an unfinished end or damage is for `damage` to tell. A segment that was cut short reads as zeros from there on. A segment
-//! missing before others is damage, and so is one that is too long; an I/O error is an error.
+//! an unfinished end or damage is for `damage` to tell. A segment that was cut short reads as zeros from there on, and so does
+//! one that is missing. One that is too long is damage; an I/O error is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ use crate::Error;
 use crate::error::IoContext;
 use crate::page::Lsn;
 
+/// Positions fit in so many bits.
+pub(super) const POSITION_BITS: u32 = 56;
 /// Bytes read at once: several of the longest records.
 const WINDOW: usize = (4 * LONGEST).next_multiple_of(1 << 20);
 
@@ -23,8 +25,8 @@ pub struct LogReader {
     folder: PathBuf,
     segment_bytes: u64,
     salt: u32,
-    /// Numbers of the first and the last segment.
-    segments: Option<(u64, u64)>,
+    /// Numbers of the segments, ascending.
+    segments: Vec<u64>,
     /// Where the next record begins.
     next: u64,
     window: AlignedBuf,
@@ -39,16 +41,13 @@ impl LogReader {
     /// Begins at `start`, where a record must begin or the log end. What is before its segment is not looked at.
     pub fn new(folder: &Path, segment_bytes: u64, salt: u32, start: Lsn) -> Result<LogReader, Error> {
         let mut numbers = segments::list(folder)?;
-        numbers.retain(|number| *number >= start.0 / segment_bytes);
-        if let Some(pair) = numbers.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
-            return Err(segments::missing(pair[0] + 1));
-        }
-        let segments = numbers.first().copied().zip(numbers.last().copied());
+        let last = (1 << POSITION_BITS) / segment_bytes;
+        numbers.retain(|number| (start.0 / segment_bytes..last).contains(number));
         Ok(LogReader {
             folder: folder.to_owned(),
             segment_bytes,
             salt,
-            segments,
+            segments: numbers,
             next: start.0,
             window: AlignedBuf::new(WINDOW),
             window_start: 0,
@@ -59,7 +58,7 @@ impl LogReader {
 
     /// Number of the first segment there is.
     pub fn first_segment(&self) -> Option<u64> {
-        self.segments.map(|(first, _)| first)
+        self.segments.first().copied()
     }
 
     /// Where the next record begins; after `next` gave `None`, where the log ends.
@@ -103,7 +102,7 @@ impl LogReader {
         let held = self.window_start..self.window_start + self.window_length as u64;
         if !(held.contains(&end.saturating_sub(LONGEST as u64)) && end <= held.end) {
             let start = end.saturating_sub((WINDOW / 2) as u64) & !(BLOCK - 1);
-            let first = self.segments.map_or(0, |(first, _)| first * self.segment_bytes);
+            let first = self.first_segment().unwrap_or(0) * self.segment_bytes;
             self.load(start.max(first))?;
         }
         Ok(())
@@ -115,7 +114,23 @@ impl LogReader {
 
     /// Where the segments end.
     pub(super) fn segments_end(&self) -> u64 {
-        self.segments.map_or(0, |(_, last)| (last + 1) * self.segment_bytes)
+        self.segments.last().map_or(0, |last| (last + 1) * self.segment_bytes)
+    }
+
+    fn is_there(&self, segment: u64) -> bool {
+        self.segments.binary_search(&segment).is_ok()
+    }
+
+    /// The first position from `start` on that lies in a segment that is there.
+    pub(super) fn next_there(&self, start: u64) -> Option<u64> {
+        let segment = start / self.segment_bytes;
+        let there = self.segments.iter().find(|number| **number >= segment)?;
+        Some(start.max(there * self.segment_bytes))
+    }
+
+    /// The first segment that is missing of those that hold the positions from `start` to before `end`.
+    pub(super) fn missing_between(&self, start: u64, end: u64) -> Option<u64> {
+        (start / self.segment_bytes..end.div_ceil(self.segment_bytes)).find(|number| !self.is_there(*number))
     }
 
     /// `length` bytes at `start`, `None` where the segments end before.
@@ -135,26 +150,33 @@ impl LogReader {
         while self.window_length < self.window.len() {
             let position = start + self.window_length as u64;
             let number = position / self.segment_bytes;
-            if self.segments.is_none_or(|(first, last)| !(first..=last).contains(&number)) {
+            if self.first_segment().is_none_or(|first| number < first) || position >= self.segments_end() {
                 return Ok(());
             }
-            self.open_segment(number)?;
+            let there = self.open_segment(number)?;
             let at = position % self.segment_bytes;
             let length = (self.window.len() - self.window_length).min((self.segment_bytes - at) as usize);
             let piece = &mut self.window[self.window_length..self.window_length + length];
-            let (_, file, there) = self.open.as_ref().expect("just opened");
-            if at + length as u64 <= *there {
-                file.read_at(piece, at).during("reading a log segment")?;
-            } else {
-                piece.fill(0);
-                file.read_some_at(piece, at).during("reading a log segment")?;
+            match &self.open {
+                Some((_, file, _)) if at + length as u64 <= there => {
+                    file.read_at(piece, at).during("reading a log segment")?;
+                }
+                Some((_, file, _)) if at < there => {
+                    piece.fill(0);
+                    file.read_some_at(piece, at).during("reading a log segment")?;
+                }
+                _ => piece.fill(0),
             }
             self.window_length += length;
         }
         Ok(())
     }
 
-    fn open_segment(&mut self, number: u64) -> Result<(), Error> {
+    /// Opens a segment, if it is there; gives how many bytes it has.
+    fn open_segment(&mut self, number: u64) -> Result<u64, Error> {
+        if !self.is_there(number) {
+            return Ok(0);
+        }
         if self.open.as_ref().is_none_or(|(open, ..)| *open != number) {
             let file = segments::open_for_reading(&self.folder.join(segments::name(number)))?;
             let length = file.len().during("measuring a log segment")?;
@@ -163,6 +185,6 @@ impl LogReader {
             }
             self.open = Some((number, file, length));
         }
-        Ok(())
+        Ok(self.open.as_ref().map_or(0, |(.., length)| *length))
     }
 }

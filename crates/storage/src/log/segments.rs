@@ -46,8 +46,8 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<u64>, Error> {
 }
 
 fn number_of(path: &Path) -> Option<u64> {
-    let name = path.file_name()?.to_str()?;
-    if name.len() == 16 { u64::from_str_radix(name, 16).ok() } else { None }
+    let found = path.file_name()?.to_str()?;
+    u64::from_str_radix(found, 16).ok().filter(|number| found == name(*number))
 }
 
 /// The segments that exist, and where the next ones come from.

@@ -219,6 +219,47 @@ fn an_older_copy_of_one_mark_hides_no_loss() {
 }
 
 #[test]
+fn a_missing_segment_is_damage_where_it_held_records_and_nothing_elsewhere() {
+    let mut random = Random(39);
+    let (model, _) = long(&mut random);
+    let end = model.wal.position();
+    let good = model.folder.copy();
+    let last = end.0 / SEGMENT;
+    // Segments that were made ahead, one behind the other.
+    for ahead in [last + 1, last + 2, last + 3] {
+        std::fs::write(place(&good, ahead * SEGMENT).0, vec![0; SEGMENT as usize]).unwrap();
+    }
+    for gone in [&[last + 1][..], &[last + 2], &[last + 1, last + 2], &[last + 3]] {
+        let copy = good.copy();
+        gone.iter().for_each(|number| std::fs::remove_file(place(&copy, number * SEGMENT).0).unwrap());
+        let (recovery, file) = Recovery::analyse(copy.path(), Manner::default()).unwrap();
+        assert_eq!(recovery.end(), end, "{gone:?}");
+        let wal = recovery.resume(file, small(1)).unwrap();
+        wal.ensure_reserved(0).unwrap();
+        let lsn = wal.append_commit(7, Lsn::ZERO, |_| {});
+        wal.wait_durable(lsn).unwrap();
+        drop(wal);
+        assert_eq!(start(&copy), Ok(lsn), "{gone:?}");
+    }
+    for with_marks in [true, false] {
+        let copy = good.copy();
+        if !with_marks {
+            forget_marks(&copy);
+        }
+        std::fs::remove_file(place(&copy, 2 * SEGMENT).0).unwrap();
+        let found = start(&copy).unwrap_err();
+        assert!(found.missing == Some(2) && found.commits > 0, "{found}");
+        assert!(found.to_string().contains("log/0000000000000002 is missing"), "{found}");
+    }
+    // What is no segment's name is left alone, however it looks.
+    let copy = good.copy();
+    for name in ["+000000000000002", "ffffffffffffffff", "000000000000000A", "2", "notes"] {
+        std::fs::write(copy.path().join(log::FOLDER).join(name), b"stray").unwrap();
+    }
+    assert_eq!(start(&copy), Ok(end));
+}
+
+#[test]
 fn a_damaged_mark_says_nothing() {
     let mut model = Model::new();
     let mut random = Random(36);
