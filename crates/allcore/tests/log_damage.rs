@@ -176,6 +176,39 @@ fn no_damage_goes_unnoticed() {
     assert_eq!(server.psql("select count(*) from t"), "60");
 }
 
+/// A copy of a running server's folder whose `pages` was copied last: its pages hold changes that its log does not.
+#[test]
+fn pages_newer_than_the_log_are_noticed() {
+    let mut server = Server::start(&["--buffers", "16MiB"]);
+    server.psql(
+        "create table t (id int primary key, note text not null); create table sound (id int primary key);
+         insert into t select i, repeat('n', 800) from generate_series(1, 40000) i",
+    );
+    // A checkpoint, behind which the log names none of these pages.
+    server.stop();
+    server.launch();
+    server.psql("insert into sound values (1)");
+    server.crash();
+    let old = contents(&server.data());
+    server.launch();
+    // More than the buffers hold, so that most of its pages go to disk.
+    server.psql("update t set note = repeat('m', 800)");
+    server.crash();
+    for segment in segments(&server) {
+        fs::remove_file(segment).unwrap();
+    }
+    for (path, (_, bytes)) in old.iter().filter(|(path, _)| !path.ends_with("pages")) {
+        fs::write(path, bytes).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
+    let (status, said) = check(&server);
+    assert!(status == Some(1) && said.contains(": newer than the end of the log"), "{said}");
+    server.launch();
+    assert_eq!(server.psql("select * from sound"), "1");
+    let said = server.psql_error("select count(note) from t");
+    assert!(said.contains("newer than the end of the log"), "{said}");
+}
+
 #[test]
 fn files_of_another_time_are_noticed() {
     let mut server = Server::start(&["--buffers", "16MiB"]);

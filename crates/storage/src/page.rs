@@ -214,6 +214,8 @@ pub enum Damage {
     Checksum,
     /// A good page, but not the one asked for.
     WrongPage(PageNo),
+    /// Its last change is not in the log: the log has lost its end.
+    Newer,
 }
 
 impl Damage {
@@ -223,6 +225,7 @@ impl Damage {
             Damage::NeverWritten => "never written",
             Damage::Checksum => "checksum mismatch",
             Damage::WrongPage(_) => "another page's content",
+            Damage::Newer => "newer than the end of the log",
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::frame::{Frame, State};
 use crate::free::FreeFrames;
 pub use crate::guard::{Miss, PageMut, PageRef, Pinned, Restart};
 use crate::log::Wal;
-use crate::page::{self, Lsn, PAGE_SIZE, PageKind, PageNo};
+use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::Sweep;
 use crate::{Error, writer};
 
@@ -115,6 +115,8 @@ pub struct Pool {
     pub(crate) free: FreeFrames,
     loads: Box<[WaitQueue]>,
     pub(crate) log: Arc<dyn PageLog>,
+    /// Whether a page that is newer than the log is damage: not while recovery discards the log's end.
+    bound_to_log: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) stopping: AtomicBool,
     /// Page writers that run, and who waits for them to end.
@@ -159,6 +161,7 @@ impl Pool {
             headers,
             loads: (0..LOAD_QUEUES).map(|_| WaitQueue::new()).collect(),
             log,
+            bound_to_log: AtomicBool::new(false),
             counters: Counters {
                 loads: ShardedCounter::new(cores),
                 reads: ShardedCounter::new(cores),
@@ -170,6 +173,20 @@ impl Pool {
             writers: AtomicUsize::new(0),
             writers_ended: WaitQueue::new(),
         }))
+    }
+
+    /// From now on a page on disk that is newer than the log is refused: the log has lost its end.
+    pub(crate) fn bind_to_log(&self) {
+        // Relaxed: what is read before would have been refused by redo.
+        self.bound_to_log.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a page as it was read from its file is sound.
+    pub fn verify(&self, bytes: &[u8], page_no: PageNo) -> Result<(), Damage> {
+        page::verify(bytes, page_no)?;
+        // Relaxed: see `bind_to_log`. A page is written when the log is durable up to its LSN.
+        let bound = !page_no.is_temporary() && self.bound_to_log.load(Ordering::Relaxed);
+        if bound && page::lsn(bytes) > self.log.position() { Err(Damage::Newer) } else { Ok(()) }
     }
 
     /// What kind of memory the frames were granted.

@@ -28,7 +28,7 @@
 //! | file `pages` of an earlier checkpoint, a later one or another folder | refused: `Mixed` |
 //! | a page torn or damaged, and the log holds its image | made from the image |
 //! | a page damaged, and redo needs its content | refused: `Corrupt` |
-//! | a page newer than the log's end | refused: `Corrupt` (log was lost) |
+//! | a page newer than the log's end (log was lost) | refused if redo needs it: `Corrupt`; else that statement fails |
 //! | a page damaged that redo doesn't need | found when it is read: that statement fails |
 //! | an operation redo doesn't know, or that doesn't fit its page | refused: `Corrupt` |
 //! | an I/O error | refused: `Io`; nothing has been written that a second try wouldn't write |
@@ -45,7 +45,7 @@ use crate::datafile::{DataFile, Opening};
 use crate::error::{FormatProblem, IoContext};
 use crate::log::damage::{self, LogDamage};
 use crate::log::{self, Kind, LogReader, Part, Wal, WalOptions};
-use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
+use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageNo};
 use crate::patience::Progress;
 use crate::pool::{Miss, Pool};
 
@@ -325,7 +325,7 @@ impl RedoPages for PoolPages<'_> {
             }
         };
         if page.lsn() > self.end && !self.discards {
-            return Err(Error::Corrupt { page: page_no, what: "newer than the end of the log" });
+            return Err(Error::Corrupt { page: page_no, what: Damage::Newer.what() });
         }
         // The first change after the checkpoint replaces a page that is newer than what is left of the log.
         if page.lsn() < lsn || page.lsn() > self.end && replaced {

@@ -184,7 +184,10 @@ impl Store {
         pool.start_writers(runtime);
         let redone = crew::redo(&recovery, runtime, &pool, redo_op)
             .and_then(|()| recovery.renounce(&pool))
-            .and_then(|()| Space::open(&pool, &wal));
+            .and_then(|()| {
+                pool.bind_to_log();
+                Space::open(&pool, &wal)
+            });
         let space = redone.inspect_err(|_| pool.stop_writers())?;
         let inheritance = Inheritance {
             highest_txn: recovery.highest_txn(),

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::ops::Bound;
 
 use storage::btree::Tree;
-use storage::page::{self, PAGE_SIZE};
+use storage::page::PAGE_SIZE;
 use storage::{PageNo, Store};
 use txn::{Direction, Range, TxnSession};
 
@@ -129,7 +129,7 @@ impl Check<'_> {
             let read = self.store().pool.file(page_no).read(page_no, &mut bytes);
             match read.map_err(|error| error.to_string()) {
                 Err(error) => self.fault(format!("page {number}: {error}")),
-                Ok(()) => match page::verify(&bytes, page_no) {
+                Ok(()) => match self.store().pool.verify(&bytes, page_no) {
                     Ok(()) => {}
                     Err(damage) => self.fault(format!("page {number}: {}", damage.what())),
                 },

@@ -10,7 +10,7 @@ use sync::{WaitQueue, stop};
 use super::{LOAD_QUEUES, Pool};
 use crate::Error;
 use crate::entry::Entry;
-use crate::page::{self, Damage, PAGE_SIZE, PageNo};
+use crate::page::{Damage, PAGE_SIZE, PageNo};
 
 /// What a load does about a page that is damaged or was never written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Pool {
         stop::point("storage.load.read");
         for (mut loading, filled) in loads.into_iter().zip(filled) {
             let page_no = loading.page_no;
-            let readable = filled && page::verify(loading.bytes(), page_no).is_ok();
+            let readable = filled && self.verify(loading.bytes(), page_no).is_ok();
             loading.end(readable);
         }
     }
@@ -181,7 +181,7 @@ impl Pool {
         let file = self.file(page_no);
         let found = if page_no.index() < file.pages() {
             awaited::during(Awaited::DataFileRead, || file.read(page_no, bytes))?;
-            page::verify(bytes, page_no)
+            self.verify(bytes, page_no)
         } else {
             Err(Damage::NeverWritten)
         };
