@@ -249,6 +249,32 @@ fn connections_that_do_not_log_in_have_a_limit_of_their_own() {
     }
 }
 
+/// However many connections stay silent, a client that asks is told why it can't come in.
+#[test]
+fn silent_connections_keep_no_answer_from_those_who_ask() {
+    let server = Server::start(&["--max-connections", "4", "--max-logins", "2"]);
+    let silent: Vec<TcpStream> =
+        (0..120).map(|_| TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
+    let mut one_more = Said::connect(server.port);
+    one_more.send(&startup("postgres", "postgres"));
+    let messages = one_more.until_end();
+    assert_eq!(Said::code(&messages), Some("53300".to_owned()), "{messages:?}");
+    for tls in ["disable", "prefer"] {
+        let said = log_in(&server, &[("PGSSLMODE", tls)]);
+        assert!(said.contains("FATAL:  sorry, too many clients already"), "{said}");
+    }
+    // So are the silent ones that made room for others, but for the first two, which may still log in.
+    let mut told = Said::on(silent.into_iter().nth(2).unwrap());
+    let messages = told.until_end();
+    assert_eq!(Said::code(&messages), Some("53300".to_owned()), "{messages:?}");
+    wait_for_log(&server, "70 connections are open");
+    let deadline = Instant::now() + LIMIT;
+    while server.try_connect().is_err() {
+        assert!(Instant::now() < deadline, "places are not given back");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn failed_logins_are_logged_and_slowed_down_but_not_the_administrator_s() {
     let server = guarded(&[]);

@@ -22,7 +22,7 @@ fn main() {
     let runtime = Runtime::start(options).expect("the runtime starts");
     let path = std::path::Path::new(folder).join(".s.PGSQL.5432");
     std::fs::create_dir_all(folder).expect("the folder is made");
-    let accept = |_: &Accepted| Some(Box::new(Canned { started: false }) as Box<dyn Serve>);
+    let accept = |_: &Accepted| Box::new(Canned { started: false }) as Box<dyn Serve>;
     let listener =
         listen(&runtime, Address::Unix { path, mode: 0o777 }, Arc::new(accept)).expect("the socket is free");
     std::thread::sleep(Duration::from_secs(number(2).unwrap_or(1 << 30)));

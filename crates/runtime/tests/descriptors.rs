@@ -47,7 +47,7 @@ fn running_out_of_descriptors_is_survived() {
     let options = Options { cores: Some(1), pin: false, file_io: FileIo::Threads, ..Options::default() };
     let runtime = Runtime::start(options).unwrap();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let accept = |_: &Accepted| Some(Box::new(Echo) as Box<dyn Serve>);
+    let accept = |_: &Accepted| Box::new(Echo) as Box<dyn Serve>;
     let listener = listen(&runtime, Address::Tcp(any), Arc::new(accept)).unwrap();
     let Address::Tcp(at) = *listener.address() else { panic!("not over TCP") };
     let mut early = TcpStream::connect(at).unwrap();

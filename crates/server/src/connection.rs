@@ -211,6 +211,9 @@ impl Connection {
 
     /// Starts the limit that holds while nothing is heard of the client.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
+        if let Some(place) = &mut self.place {
+            place.wait_if_refused(io.interrupt());
+        }
         let limit = match &self.phase {
             // One limit for all of it: whoever sends a byte now and then gets no more time.
             Phase::Fresh | Phase::Proving(_) | Phase::Admitted => {
@@ -236,6 +239,10 @@ impl Connection {
     /// for its statement is forgotten.
     fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
         while let Some(reason) = io.interrupt().take() {
+            let refusal = self.place.as_ref().and_then(|place| place.check().err());
+            if let (Some(refusal), Reason::Terminate | Reason::IdleTimeout) = (refusal, reason) {
+                return Some(refusal);
+            }
             let (code, message) = match reason {
                 Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
                 // `Live::refuses` looks at a message that has not come whole. Cursors and prepared statements go with

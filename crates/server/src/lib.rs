@@ -59,17 +59,16 @@ impl Server {
         let mut listeners = Vec::new();
         for place in places {
             let door = Arc::clone(&shared);
-            let accept = move |accepted: &Accepted| match door.arrive(accepted) {
-                Some(place) => {
-                    let connection = Connection::new(Arc::clone(&door), place);
-                    Some(Box::new(connection) as Box<dyn runtime::net::Serve>)
+            let local = matches!(place.address(), Address::Unix { .. });
+            let most = shared.most_connections(local);
+            let accept = move |accepted: &Accepted| {
+                if accepted.sessions + 1 == most {
+                    record::crowded(&accepted.peer, most);
                 }
-                None => {
-                    record::turned_away(&accepted.peer);
-                    None
-                }
+                let place = door.arrive(accepted);
+                Box::new(Connection::new(Arc::clone(&door), place)) as Box<dyn runtime::net::Serve>
             };
-            listeners.push(runtime::net::listen_at(&runtime, place, Arc::new(accept))?);
+            listeners.push(runtime::net::listen_at(&runtime, place, most, Arc::new(accept))?);
         }
         Ok(Self { listeners, shared })
     }

@@ -21,7 +21,7 @@ struct Flood {
 
 static FAILURES: Flood = Flood::new();
 static TLS_FAILURES: Flood = Flood::new();
-static TURNED_AWAY: Flood = Flood::new();
+static CROWDED: Flood = Flood::new();
 
 impl Flood {
     const fn new() -> Self {
@@ -154,12 +154,12 @@ pub fn concerns_operator(code: SqlState) -> bool {
     code == SqlState::DISK_FULL || matches!(code.as_str().get(..2), Some("58" | "XX"))
 }
 
-/// A connection that was closed without a word: too many are being refused already.
+/// There are so many connections that further ones are not accepted until some have gone.
 #[cold]
-pub fn turned_away(peer: &Peer) {
-    let Some(unsaid) = TURNED_AWAY.admit() else { return };
+pub fn crowded(peer: &Peer, connections: usize) {
+    let Some(unsaid) = CROWDED.admit() else { return };
     log::warn!(
         client:% = Origin(peer), unsaid = unsaid;
-        "too many connections are on their way in: one more is closed"
+        "{connections} connections are open, of sessions and of clients on their way in: further ones wait"
     );
 }

@@ -6,11 +6,11 @@
 use crate::scram::{Verifier, random_bytes};
 use crate::throttle::{Throttle, TooMany};
 use crate::tls::Offer;
-use runtime::interrupt::Reason;
+use runtime::interrupt::{Interrupt, Reason};
 use runtime::net::{Accepted, Peer};
 use sql::database::Database;
 use sql::{SqlError, SqlState};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,16 +75,18 @@ struct Places {
     coming: usize,
     /// Those of them that come from one address of another machine.
     coming_from: HashMap<IpAddr, usize>,
-    /// Refused, and kept until they have been told.
-    refused: usize,
+    /// Refused, and waiting to be asked, so that their clients can be told: the interrupts of their sessions, oldest first.
+    refused: VecDeque<Arc<Interrupt>>,
     /// Logged in.
     inside: usize,
     /// What a cancel request must show, by the session's process number.
     secrets: HashMap<u32, u32>,
 }
 
-/// Refused connections that are told why; further ones are closed without a word.
-const REFUSED_MOST: usize = 64;
+/// Refused connections whose start-up packets are waited for; of more the oldest ones are told at once.
+const REFUSED_MOST: usize = 32;
+/// Places beyond those of sessions and logins: for the refused that wait, and as many that have had their last words.
+const REFUSED_PLACES: usize = 2 * REFUSED_MOST;
 /// Places beyond `max_logins` for those who come over a Unix socket: the machine's administrator.
 const LOCAL_MORE: usize = 16;
 
@@ -104,6 +106,8 @@ pub struct Place {
     from: Option<IpAddr>,
     secret: u32,
     process: Option<u32>,
+    /// Its entry among the refused that wait.
+    waiting: Option<Arc<Interrupt>>,
 }
 
 /// The address of a client on another machine.
@@ -122,6 +126,22 @@ impl Place {
     /// Whether the connection may log in.
     pub fn check(&self) -> Result<(), SqlError> {
         if self.stage == Stage::Refused { Err(too_many()) } else { Ok(()) }
+    }
+
+    /// Notes that the connection, if it is refused, waits to be asked. Where too many do, the oldest of them is told at once:
+    /// a client that speaks hears of it when it asks, and those that stay silent keep nobody out.
+    pub fn wait_if_refused(&mut self, interrupt: &Arc<Interrupt>) {
+        if self.stage == Stage::Refused && self.waiting.is_none() {
+            self.waiting = Some(Arc::clone(interrupt));
+            let oldest = {
+                let mut places = self.shared.places.lock();
+                places.refused.push_back(Arc::clone(interrupt));
+                if places.refused.len() > REFUSED_MOST { places.refused.pop_front() } else { None }
+            };
+            if let Some(oldest) = oldest {
+                oldest.raise(Reason::Terminate);
+            }
+        }
     }
 
     /// Takes a place among the sessions, or refuses it where there are too many.
@@ -163,6 +183,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut places = self.shared.places.lock();
         places.leave(self.stage, self.from.take());
+        if let Some(waiting) = &self.waiting {
+            places.refused.retain(|one| !Arc::ptr_eq(one, waiting));
+        }
         if let Some(process) = self.process {
             places.secrets.remove(&process);
         }
@@ -173,7 +196,7 @@ impl Places {
     fn leave(&mut self, stage: Stage, from: Option<IpAddr>) {
         match stage {
             Stage::Coming => self.coming -= 1,
-            Stage::Refused => self.refused -= 1,
+            Stage::Refused => {}
             Stage::Inside => self.inside -= 1,
         }
         let Some(from) = from else { return };
@@ -217,17 +240,18 @@ impl Shared {
         self.policies.load(Ordering::Acquire) // pairs with set_policy
     }
 
-    /// A place for a connection that has just come: among those on their way in, else among the refused; None where even
-    /// these are too many. One address of another machine gets at most half of the places, so that a stranger who takes
-    /// them all leaves some to others.
-    pub fn arrive(self: &Arc<Self>, accepted: &Accepted) -> Option<Place> {
+    /// Connections there may be at one time over TCP, or with `local` over Unix sockets: further ones wait in the kernel until
+    /// some have gone. Those that have had their last words are still there for a moment, and hold descriptors.
+    pub fn most_connections(&self, local: bool) -> usize {
+        let all = self.database.max_connections().saturating_add(self.policy().max_logins);
+        all.saturating_add(REFUSED_PLACES + if local { LOCAL_MORE } else { 0 })
+    }
+
+    /// A place for a connection that has just come: among those on their way in, else among the refused. One address of
+    /// another machine gets at most half of the places, so that a stranger who takes them all leaves some to others.
+    pub fn arrive(self: &Arc<Self>, accepted: &Accepted) -> Place {
         let peer = &accepted.peer;
         let most = self.policy().max_logins;
-        // Connections that have had their last words are still there for a moment, and hold descriptors.
-        let all = self.database.max_connections().saturating_add(most);
-        if accepted.sessions > all.saturating_add(LOCAL_MORE + REFUSED_MOST) {
-            return None;
-        }
         let (most, from) = match peer {
             Peer::Unix { .. } => (most.saturating_add(LOCAL_MORE), None),
             Peer::Tcp(_) => (most, remote(peer)),
@@ -236,21 +260,17 @@ impl Shared {
         let crowded = from.is_some_and(|from| {
             places.coming_from.get(&from).is_some_and(|count| *count >= most.div_ceil(2))
         });
-        let stage = match (places.coming < most && !crowded, places.refused < REFUSED_MOST) {
-            (true, _) => Stage::Coming,
-            (false, true) => Stage::Refused,
-            (false, false) => return None,
+        let (stage, from) = if places.coming < most && !crowded {
+            places.coming += 1;
+            (Stage::Coming, from)
+        } else {
+            (Stage::Refused, None)
         };
-        let from = from.filter(|_| stage == Stage::Coming);
-        match stage {
-            Stage::Coming => places.coming += 1,
-            _ => places.refused += 1,
-        }
         if let Some(from) = from {
             *places.coming_from.entry(from).or_default() += 1;
         }
         drop(places);
-        Some(Place { shared: Arc::clone(self), stage, from, secret: 0, process: None })
+        Place { shared: Arc::clone(self), stage, from, secret: 0, process: None, waiting: None }
     }
 
     /// How long the answer to a client's proof has to wait, because its user or its address has failed before.

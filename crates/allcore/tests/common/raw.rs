@@ -26,7 +26,11 @@ pub type Message = (u8, Vec<u8>);
 
 impl Said {
     pub fn connect(port: u16) -> Self {
-        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        Self::on(TcpStream::connect(("127.0.0.1", port)).unwrap())
+    }
+
+    /// On a connection that is there.
+    pub fn on(socket: TcpStream) -> Self {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { socket }
     }

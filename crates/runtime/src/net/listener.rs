@@ -24,7 +24,7 @@ use crate::{Runtime, mailbox, timer};
 const BACKLOG: i32 = 4096;
 /// Connections accepted in one turn.
 const ACCEPTED_PER_TURN: usize = 128;
-/// How long accepting rests when descriptors or memory have run out.
+/// How long accepting rests when descriptors or memory have run out, or there are too many sessions.
 const REST: Duration = Duration::from_millis(50);
 /// Where to listen.
 #[derive(Debug, Clone)]
@@ -58,8 +58,8 @@ pub struct Accepted {
     pub sessions: usize,
 }
 
-/// Makes the session of an accepted connection; `None` refuses it. Runs on a worker's loop: it must not park.
-pub type Accept = dyn Fn(&Accepted) -> Option<Box<dyn Serve>> + Send + Sync;
+/// Makes the session of an accepted connection. Runs on a worker's loop: it must not park.
+pub type Accept = dyn Fn(&Accepted) -> Box<dyn Serve> + Send + Sync;
 
 /// A place being listened at; closed when dropped.
 #[derive(Debug)]
@@ -73,6 +73,8 @@ pub struct Listener {
 pub(super) struct Listening {
     socket: OwnedFd,
     accept: Arc<Accept>,
+    /// While there are so many sessions, connections wait in the kernel.
+    most: usize,
 }
 
 /// An address that was taken: clients can connect, and wait to be accepted. Dropping it gives the address up.
@@ -114,11 +116,17 @@ impl Drop for Bound {
 
 /// Listens at `address`, until the listener is dropped or the runtime drains.
 pub fn listen(runtime: &Arc<Runtime>, address: Address, accept: Arc<Accept>) -> io::Result<Listener> {
-    listen_at(runtime, Bound::new(address)?, accept)
+    listen_at(runtime, Bound::new(address)?, usize::MAX, accept)
 }
 
-/// As [`listen`], at an address that was taken before.
-pub fn listen_at(runtime: &Arc<Runtime>, mut place: Bound, accept: Arc<Accept>) -> io::Result<Listener> {
+/// As [`listen`], at an address that was taken before. While the runtime has `most` sessions, further connections are not
+/// accepted yet.
+pub fn listen_at(
+    runtime: &Arc<Runtime>,
+    mut place: Bound,
+    most: usize,
+    accept: Arc<Accept>,
+) -> io::Result<Listener> {
     let address = place.address.clone();
     let Some(socket) = place.socket.take() else { return Err(io::ErrorKind::NotConnected.into()) };
     let token = runtime.call(runtime.shared.service(), move || {
@@ -126,7 +134,7 @@ pub fn listen_at(runtime: &Arc<Runtime>, mut place: Bound, accept: Arc<Accept>) 
         let mut listeners = worker.net.listeners.borrow_mut();
         let token = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
         worker.reactor.add_listener(socket.as_raw_fd(), token as u64)?;
-        let listening = Some(Rc::new(Listening { socket, accept }));
+        let listening = Some(Rc::new(Listening { socket, accept, most }));
         match listeners.get_mut(token) {
             Some(slot) => *slot = listening,
             None => listeners.push(listening),
@@ -222,6 +230,9 @@ impl Listening {
     /// Accepts what waits, up to a bound (the listener is level-triggered: the rest comes next turn).
     pub(super) fn accept_all(self: &Rc<Self>, worker: &Worker, token: u64) {
         for _ in 0..ACCEPTED_PER_TURN {
+            if worker.shared.session_count() >= self.most {
+                return self.rest(worker, token);
+            }
             match self.accept_one() {
                 Ok((socket, peer)) => self.place(worker, socket, peer),
                 Err(error) => match error.raw_os_error() {
@@ -256,7 +267,7 @@ impl Listening {
         Ok((socket, peer))
     }
 
-    /// Descriptors or memory have run out: to be told of the same connection at once again would only burn the core.
+    /// Descriptors or memory have run out, or there are too many sessions: to be told of the same connection at once again would only burn the core.
     fn rest(self: &Rc<Self>, worker: &Worker, token: u64) {
         worker.reactor.remove(self.socket());
         let listening = self.clone();
@@ -279,7 +290,7 @@ impl Listening {
         }
         let accepted = Accepted { peer, sessions: shared.session_count() };
         let mut handler = None;
-        worker::contain("accepting a connection", || handler = (self.accept)(&accepted));
+        worker::contain("accepting a connection", || handler = Some((self.accept)(&accepted)));
         let Some(handler) = handler else { return };
         let moved = Moved::new(socket, accepted.peer, handler);
         if moved.handler.is_entering() {
