@@ -80,12 +80,12 @@ pub fn policy(
     })
 }
 
-/// A file's identity, size and time of change: they differ when the file was written anew.
+/// A file's identity, size and time of change: they differ when the file was written anew, or its permissions were changed.
 type Stamp = (u64, u64, i64, i64);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
     let about = fs::metadata(path)?;
-    Ok((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
+    Ok((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
 }
 
 /// The passwords as last read: read again when the file has changed; what cannot be read leaves them as they were.

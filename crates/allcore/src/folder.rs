@@ -41,6 +41,18 @@ pub fn keep_private(data: &Path) -> Result<(), String> {
     }
 }
 
+/// Refuses a file of these permissions where others than its owner may open it, and names the command that mends it.
+pub fn check_private(file: &Path, mode: u32) -> Result<(), String> {
+    match mode & OTHERS {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{file} is open to others than its owner (permissions {:04o}): run 'chmod 600 {file}'",
+            mode & 0o7777,
+            file = file.display()
+        )),
+    }
+}
+
 fn mode(path: &Path) -> io::Result<u32> {
     Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
 }

@@ -1,10 +1,11 @@
 //! The passwords file of a data folder: one line a user, `name verifier`, never a password itself.
 
+use crate::folder;
 use server::scram::Verifier;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The users who have a password.
@@ -22,11 +23,12 @@ impl Passwords {
     /// Reads the file of `data`; a folder without one has no users.
     pub fn read(data: &Path) -> Result<Self, String> {
         let path = Self::file(data);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let (text, mode) = match read(&path) {
+            Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(e) => return Err(format!("cannot read {}: {e}", path.display())),
         };
+        folder::check_private(&path, mode)?;
         let mut users = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {
             let entry =
@@ -69,6 +71,15 @@ impl Passwords {
     }
 }
 
+/// A file's text and permissions.
+fn read(path: &Path) -> io::Result<(String, u32)> {
+    let mut file = fs::File::open(path)?;
+    let mode = file.metadata()?.permissions().mode();
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok((text, mode))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +96,10 @@ mod tests {
         assert!(!text.contains("three"));
         let passwords = Passwords::read(data.path()).unwrap();
         assert!(passwords.verifier("ada").is_some() && passwords.verifier("grace hopper").is_some());
-        fs::write(Passwords::file(data.path()), "ada nonsense\n").unwrap();
+        let file = Passwords::file(data.path());
+        fs::write(&file, "ada nonsense\n").unwrap();
         assert!(Passwords::read(data.path()).unwrap_err().contains("line 1"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(Passwords::read(data.path()).unwrap_err().contains("(permissions 0640)"));
     }
 }

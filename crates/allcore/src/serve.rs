@@ -4,7 +4,7 @@ use crate::access;
 use crate::folder;
 use crate::logger;
 use crate::settings::{
-    DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
+    Change, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
 };
 use crate::units::{Bytes, Span};
 use runtime::net::{Address, Bound, Door};
@@ -151,12 +151,17 @@ fn until_stopped(
             SIGINT => return "SIGINT",
             SIGHUP => match reload(given, &settings, data, room, server) {
                 Ok((new, policy)) => {
+                    let changes = new.changes(&settings);
                     let addresses: Vec<Address> = server.addresses().cloned().collect();
                     database.show(shown(&new, &addresses, policy.tls.is_some(), policy.reserved));
                     server.reload(policy);
                     database.limit_retained_log(retained_log(&new, data));
                     set_log(&new);
                     settings = new;
+                    for Change { name, from, to, weakens } in changes {
+                        let level = if weakens { log::Level::Warn } else { log::Level::Info };
+                        log::log!(level, "setting \"{name}\" changed from {from} to {to}");
+                    }
                     log::info!("settings, certificate and passwords were read again on SIGHUP");
                 }
                 Err(fault) => log::error!("nothing was changed on SIGHUP: {fault}"),
@@ -180,6 +185,8 @@ fn reload(
         log::warn!("setting \"{name}\" cannot be changed without restarting the server");
     }
     new.keep_fixed(old);
+    new.check_weakened(old)?;
+    folder::keep_private(data)?;
     let addresses: Vec<Address> = server.addresses().cloned().collect();
     access::check_trust(&new, &addresses)?;
     let tls = access::tls(&new)?;

@@ -1,9 +1,11 @@
 //! The settings of `allcore serve`: from the command line, else the environment, else a file, else their defaults.
 
 mod file;
+mod reload;
 
 use crate::units::{Bytes, Span};
 use clap::{Args, ValueEnum};
+pub use reload::Change;
 use std::path::PathBuf;
 
 /// How clients prove who they are.
@@ -143,41 +145,6 @@ impl ServeSettings {
     /// How clients prove who they are.
     pub fn auth(&self) -> AuthKind {
         self.auth.unwrap_or(AuthKind::Trust)
-    }
-
-    /// The settings that differ from another's and count at the server's start only, by name.
-    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
-        let differs = [
-            ("data", self.data != other.data),
-            ("listen", self.listen != other.listen),
-            ("socket-dir", self.socket_dir != other.socket_dir),
-            ("cores", self.cores != other.cores),
-            ("buffers", self.buffers != other.buffers),
-            ("memory", self.memory != other.memory),
-            ("file-io", self.file_io != other.file_io),
-            ("max-connections", self.max_connections != other.max_connections),
-            (
-                "superuser-reserved-connections",
-                self.superuser_reserved_connections != other.superuser_reserved_connections,
-            ),
-            ("max-logins", self.max_logins != other.max_logins),
-        ];
-        differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
-    }
-
-    /// Takes from another what counts at the server's start only.
-    pub fn keep_fixed(&mut self, other: &Self) {
-        let other = other.clone();
-        self.data = other.data;
-        self.listen = other.listen;
-        self.socket_dir = other.socket_dir;
-        self.cores = other.cores;
-        self.buffers = other.buffers;
-        self.memory = other.memory;
-        self.file_io = other.file_io;
-        self.max_connections = other.max_connections;
-        self.superuser_reserved_connections = other.superuser_reserved_connections;
-        self.max_logins = other.max_logins;
     }
 }
 

@@ -4,8 +4,9 @@
 mod common;
 
 use common::{Server, allcore, certificate, text};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,69 @@ fn a_reload_takes_the_new_settings_or_keeps_the_old() {
     assert!(log_in(&server, &[]).contains("no password supplied"));
     assert_eq!(log_in(&server, &[("PGPASSWORD", "secret")]), "0");
     assert_eq!(inside.query_one("select 1", &[]).unwrap().get::<_, i32>(0), 1);
+}
+
+/// The log says what a reload changes. What lets clients in with less has to be said by name.
+#[test]
+fn a_reload_says_what_it_changes_and_an_emptied_file_opens_nothing() {
+    let mut server = Server::start(&[]);
+    server.stop();
+    set_password(&server, "postgres", "secret");
+    let config = server.folder.path().join("allcore.toml");
+    let write = |text: &str| fs::write(&config, text).unwrap();
+    write("auth = \"scram\"\nauthentication_timeout = \"30s\"\n[set]\nwork_mem = \"1MB\"\n");
+    server.arguments(&["--config", config.to_str().unwrap()]);
+    server.password = Some("secret".to_owned());
+    server.launch();
+    let without_password = || log_in(&server, &[("PGPASSWORD", "")]);
+    write("");
+    reload(&server, REFUSED);
+    let log = server.log();
+    assert!(
+        log.contains("\"auth\" is no longer set, so that clients would log in without a password"),
+        "{log}"
+    );
+    assert!(without_password().contains("no password supplied"), "{}", without_password());
+    write("auth = \"trust\"\n[set]\nwork_mem = \"2MB\"\n");
+    reload(&server, READ);
+    assert_eq!(without_password(), "0");
+    for line in [
+        "warn: setting \"auth\" changed from scram to trust",
+        "info: setting \"authentication-timeout\" changed from 30s to 1min",
+        "info: setting \"set.work_mem\" changed from 1MB to 2MB",
+    ] {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !server.log().contains(line) {
+            assert!(Instant::now() < deadline, "no word of {line:?} in:\n{}", server.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// What a start refuses a reload refuses, too: files that others may read.
+#[test]
+fn files_open_to_others_are_refused() {
+    let mut server = Server::start(&[]);
+    server.stop();
+    set_password(&server, "postgres", "first");
+    server.environment("ALLCORE_AUTH", Some("scram"));
+    server.password = Some("first".to_owned());
+    server.launch();
+    let passwords = server.data().join("passwords");
+    let open = || fs::set_permissions(&passwords, Permissions::from_mode(0o644)).unwrap();
+    set_password(&server, "postgres", "second");
+    open();
+    reload(&server, REFUSED);
+    let log = server.log();
+    assert!(log.contains("passwords is open to others than its owner (permissions 0644)"), "{log}");
+    // Nor does a login take it.
+    assert_eq!(log_in(&server, &[("PGPASSWORD", "first")]), "0");
+    assert!(log_in(&server, &[("PGPASSWORD", "second")]).contains("password authentication failed"));
+    fs::set_permissions(&passwords, Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(log_in(&server, &[("PGPASSWORD", "second")]), "0");
+    reload(&server, READ);
+    fs::set_permissions(server.data().join("pages"), Permissions::from_mode(0o640)).unwrap();
+    reload(&server, REFUSED);
 }
 
 /// The value of a setting in a session.
