@@ -193,6 +193,41 @@ fn a_proof_is_bound_to_the_certificate() {
     assert!(said.contains("password authentication failed"), "{said}");
 }
 
+/// What `openssl s_client` hears when it begins with TLS, asks for `select 40 + 2` and leaves.
+fn ask_by_tls_at_once(server: &Server, arguments: &[&str]) -> Vec<u8> {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", "-quiet", "-connect", &format!("127.0.0.1:{}", server.port)]).args(arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut said = startup("postgres", "postgres");
+    said.extend(b"Q\0\0\0\x12select 40 + 2\0X\0\0\0\x04");
+    // A client that was refused may have gone.
+    let _ = child.stdin.as_mut().unwrap().write_all(&said);
+    let output = child.wait_with_output().unwrap();
+    output.stdout
+}
+
+#[test]
+fn a_client_may_begin_with_tls_if_it_names_the_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path());
+    let server =
+        Server::start(&["--tls-cert", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
+    let has = |said: &[u8], words: &str| said.windows(words.len()).any(|window| window == words.as_bytes());
+    let said = ask_by_tls_at_once(&server, &["-alpn", "postgresql"]);
+    let value = "\0\0\0\x0242";
+    assert!(has(&said, value), "{said:?}");
+    let said = ask_by_tls_at_once(&server, &[]);
+    assert!(has(&said, "08P01") && has(&said, "without ALPN") && !has(&said, value), "{said:?}");
+    assert_eq!(ask_by_tls_at_once(&server, &["-alpn", "http/1.1"]), b"");
+    // Who asks for TLS in PostgreSQL's way need not name it.
+    assert_eq!(log_in(&server, &[("PGSSLMODE", "require")]), "postgres");
+    let without = Server::start(&[]);
+    let mut said = Said::connect(without.port);
+    said.send(b"\x16\x03\x01\0\x05hello");
+    assert_eq!(Said::code(&said.until_end()), Some("08P01".to_owned()));
+}
+
 #[test]
 fn connections_beyond_the_limits_are_told_so() {
     let server = Server::start(&["--max-connections", "3", "--superuser-reserved-connections", "1"]);

@@ -83,14 +83,20 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
             "invalid startup packet layout: expected terminator as last byte",
         )
     };
+    let text = |read: Result<_, Violation>| {
+        read.map_err(|fault| match fault {
+            Violation::Utf8(_) => crate::connection::violation(&fault),
+            _ => layout(),
+        })
+    };
     let mut request = StartupRequest::default();
     let mut unknown = Vec::new();
     loop {
-        let name = fields.string().map_err(|_| layout())?;
+        let name: &str = text(fields.string())?;
         if name.is_empty() {
             break;
         }
-        let value = fields.string().map_err(|_| layout())?;
+        let value = text(fields.string())?;
         match name {
             "user" => value.clone_into(&mut request.user),
             "database" => value.clone_into(&mut request.database),
@@ -314,6 +320,8 @@ mod tests {
         assert_eq!(code(&packet(decode::PROTOCOL_3, b"\0")), SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
         assert_eq!(code(&packet(decode::PROTOCOL_3, b"user\0ada\0")), SqlState::PROTOCOL_VIOLATION);
         assert_eq!(code(&packet(decode::PROTOCOL_3, b"user\0ada\0\0x")), SqlState::PROTOCOL_VIOLATION);
+        let not_utf8 = packet(decode::PROTOCOL_3, b"user\0\xff\n\0\0");
+        assert_eq!(code(&not_utf8), SqlState::CHARACTER_NOT_IN_REPERTOIRE);
         assert_eq!(code(&packet(2 << 16, b"")), SqlState::FEATURE_NOT_SUPPORTED);
         assert_eq!(code(&[0, 0, 0, 7, 0, 0, 0, 0]), SqlState::PROTOCOL_VIOLATION);
         assert_eq!(code(&[0x7f, 0, 0, 0, 0, 3, 0, 0]), SqlState::PROTOCOL_VIOLATION);

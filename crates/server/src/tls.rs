@@ -70,11 +70,25 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     let key = PrivateKeyDer::from_pem_file(key).map_err(in_file(key))?;
     let end_point = chain.first().and_then(|first| end_point::hash(first)).map(Arc::from);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(TlsError::Pair)?;
+    // A client that names other protocols only is refused.
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(Arc::new(Offer { config: Arc::new(config), end_point }))
+}
+
+/// The protocol's name in the handshake (ALPN), as PostgreSQL's.
+const PROTOCOL: &[u8] = b"postgresql";
+
+/// How a connection came to use TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// The client asked for it by a packet of PostgreSQL's protocol.
+    Asked,
+    /// The client began with it (`sslnegotiation=direct`). It might be one of another protocol, so it must name ours.
+    AtOnce,
 }
 
 /// A buffer that grew beyond this is not kept while the session waits.
@@ -88,19 +102,27 @@ pub struct Tls {
     /// Plain text to be encrypted and sent.
     pub reply: Vec<u8>,
     end_point: Option<Arc<[u8]>>,
+    opened: Opened,
 }
 
 impl Tls {
     /// A connection that waits for the client's hello.
-    pub fn accept(offer: &Offer) -> Result<Self, rustls::Error> {
+    pub fn accept(offer: &Offer, opened: Opened) -> Result<Self, rustls::Error> {
         let connection = ServerConnection::new(Arc::clone(&offer.config))?;
         let end_point = offer.end_point.clone();
-        Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new(), end_point })
+        Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new(), end_point, opened })
     }
 
     /// The channel binding of a client's proof: the hash of the certificate this session was begun with.
     pub fn end_point(&self) -> Option<&Arc<[u8]>> {
         self.end_point.as_ref()
+    }
+
+    /// Whether the handshake is over in which a client that began with TLS had to name the protocol, and did not.
+    pub fn lacks_protocol(&self) -> bool {
+        self.opened == Opened::AtOnce
+            && !self.connection.is_handshaking()
+            && self.connection.alpn_protocol() != Some(PROTOCOL)
     }
 
     /// Plain text received and not consumed.

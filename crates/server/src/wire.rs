@@ -49,6 +49,11 @@ impl<'a, 'io> Wire<'a, 'io> {
         }
     }
 
+    /// Whether the client began with TLS at once and has not said that PostgreSQL's protocol follows.
+    pub fn lacks_protocol(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.lacks_protocol())
+    }
+
     /// Drops the first `n` bytes of the input.
     #[inline]
     pub fn consume(&mut self, n: usize) {

@@ -4,20 +4,36 @@ use super::{Connection, Fault, Live, Phase};
 use crate::encode;
 use crate::login::{self, First, Proof, Sasl, StartupRequest, Step};
 use crate::shared::{Place, Policy};
-use crate::tls::Tls;
+use crate::tls::{Opened, Tls};
 use crate::wire::Wire;
 use runtime::net::{Peer, SessionIo};
 use sql::{SqlError, SqlState};
 use std::sync::Arc;
+
+/// The first byte of a TLS handshake; of a start-up packet's length the first byte is 0.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 impl Connection {
     /// One step of the way in; false where more bytes are needed or the connection is over.
     pub(super) fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
         let encrypted = self.tls.is_some();
         let peer = io.peer().clone();
+        if matches!(self.phase, Phase::Fresh) && !encrypted && io.input().first() == Some(&TLS_HANDSHAKE) {
+            let Some(offer) = &self.policy.tls else {
+                let message = "received direct SSL connection request without SSL support";
+                return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
+            };
+            self.tls = Some(Box::new(Tls::accept(offer, Opened::AtOnce).map_err(|_| Fault::Broken)?));
+            return Ok(true);
+        }
         let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Fresh => {
+                if wire.lacks_protocol() {
+                    let message =
+                        "received direct SSL connection request without ALPN protocol negotiation extension";
+                    return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
+                }
                 let (first, length) = login::first_packet(wire.input()).map_err(Fault::Fatal)?;
                 wire.consume(length);
                 match first {
@@ -76,7 +92,7 @@ impl Connection {
                     return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
                 }
                 io.output().push(b'S');
-                self.tls = Some(Box::new(Tls::accept(offer).map_err(|_| Fault::Broken)?));
+                self.tls = Some(Box::new(Tls::accept(offer, Opened::Asked).map_err(|_| Fault::Broken)?));
             }
             None => io.output().push(b'N'),
         }
