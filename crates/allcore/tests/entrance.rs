@@ -228,6 +228,42 @@ fn a_client_may_begin_with_tls_if_it_names_the_protocol() {
     assert_eq!(Said::code(&said.until_end()), Some("08P01".to_owned()));
 }
 
+/// From protocol 3.2 on a session's secret has 32 bytes, of which each counts.
+#[test]
+fn a_cancel_request_has_to_show_the_whole_secret() {
+    let server = Server::start(&[]);
+    for (minor, length) in [(0, 4), (2, 32)] {
+        let mut said = Said::connect(server.port);
+        let mut packet = startup("postgres", "postgres");
+        packet[7] = minor;
+        said.send(&packet);
+        let key = said.until(b'K');
+        assert_eq!(key.len(), 4 + length);
+        said.until(b'Z');
+        said.query("select pg_sleep(1000)");
+        let pid = i32::from_be_bytes(key[..4].try_into().unwrap());
+        server.wait_active(pid);
+        let cancel = |key: &[u8]| {
+            let mut request = (8 + key.len() as u32).to_be_bytes().to_vec();
+            request.extend(80_877_102u32.to_be_bytes());
+            request.extend(key);
+            let mut other = Said::connect(server.port);
+            other.send(&request);
+            // The request is obeyed before the server closes.
+            assert!(other.next().is_none_or(|(kind, _)| kind == b'E'));
+        };
+        let mut wrong = key.clone();
+        wrong[3 + length] ^= 1;
+        for other in [&wrong[..], &key[..4], &key[..3 + length], &[&key[..], b"x"].concat()] {
+            cancel(other);
+        }
+        server.wait_active(pid);
+        cancel(&key);
+        let error = (b'E', said.until(b'E'));
+        assert_eq!(Said::code(&[error]), Some("57014".to_owned()));
+    }
+}
+
 #[test]
 fn connections_beyond_the_limits_are_told_so() {
     let server = Server::start(&["--max-connections", "3", "--superuser-reserved-connections", "1"]);

@@ -51,10 +51,10 @@ pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// BackendKeyData: what a cancel request must show.
-pub fn key_data(out: &mut Vec<u8>, process: u32, secret: u32) {
+pub fn key_data(out: &mut Vec<u8>, process: u32, secret: &[u8]) {
     let start = begin(out, b'K');
     out.extend_from_slice(&process.to_be_bytes());
-    out.extend_from_slice(&secret.to_be_bytes());
+    out.extend_from_slice(secret);
     end(out, start);
 }
 

@@ -1,4 +1,4 @@
-//! The server room: PostgreSQL's wire protocol 3.0 over the runtime's sockets.
+//! The server room: PostgreSQL's wire protocol 3.0 and 3.2 over the runtime's sockets.
 //!
 //! [`Server::start`] listens; every connection is a [`connection::Connection`], a state machine the runtime serves
 //! when bytes have come. What a statement means is the SQL room's; this room knows messages, who may come in, and
@@ -12,6 +12,7 @@ mod encode;
 mod login;
 mod record;
 pub mod scram;
+mod secret;
 mod shared;
 mod throttle;
 pub mod tls;

@@ -19,8 +19,10 @@ pub struct StartupRequest {
     pub database: String,
     /// Settings for the session, in the client's order.
     pub settings: Vec<(String, String)>,
-    /// Minor protocol version asked for, and options of the protocol that are unknown here.
-    pub unknown: Option<(u16, Vec<String>)>,
+    /// The minor version of the protocol that is spoken.
+    pub minor: u16,
+    /// Where the client asked for a newer version, or for options of the protocol that are unknown here: these options.
+    pub unknown: Option<Vec<String>>,
 }
 
 /// What the first packet asks for.
@@ -37,11 +39,16 @@ pub enum First {
         /// The number of BackendKeyData.
         process: u32,
         /// The secret of BackendKeyData.
-        secret: u32,
+        secret: Vec<u8>,
     },
     /// A session.
     Session(StartupRequest),
 }
+
+/// The newest minor version of protocol 3 that is spoken here.
+const NEWEST_MINOR: u16 = 2;
+/// Bytes of the longest secret that a cancel request may show, as in PostgreSQL.
+const LONGEST_SECRET: usize = 256;
 
 /// Reads the first packet; gives what it asks for and its length.
 pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
@@ -59,8 +66,12 @@ pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
         decode::SSL_REQUEST => First::Tls,
         decode::GSS_REQUEST => First::Gss,
         decode::CANCEL_REQUEST => {
-            let mut key = || fields.u32().map_err(|v| crate::connection::violation(&v));
-            First::Cancel { process: key()?, secret: key()? }
+            let process = fields.u32().map_err(|v| crate::connection::violation(&v))?;
+            let secret = input[decode::STARTUP_HEAD + 4..length].to_vec();
+            if !(1..=LONGEST_SECRET).contains(&secret.len()) {
+                return Err(malformed("invalid length of cancel key in cancel request packet"));
+            }
+            First::Cancel { process, secret }
         }
         version if version >> 16 == decode::PROTOCOL_3 >> 16 => {
             let minor = (version & 0xffff) as u16;
@@ -68,8 +79,9 @@ pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
         }
         version => {
             let (major, minor) = (version >> 16, version & 0xffff);
-            let message =
-                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            let message = format!(
+                "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}"
+            );
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
     };
@@ -117,7 +129,8 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
     if request.database.is_empty() {
         request.database.clone_from(&request.user);
     }
-    request.unknown = (minor > 0 || !unknown.is_empty()).then_some((minor, unknown));
+    request.minor = minor.min(NEWEST_MINOR);
+    request.unknown = (minor > NEWEST_MINOR || !unknown.is_empty()).then_some(unknown);
     Ok(request)
 }
 
@@ -151,9 +164,9 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlErro
 
 /// NegotiateProtocolVersion: what of the request is not spoken here. The version is the whole one, as PostgreSQL sends
 /// it: libpq takes a bare minor version for one below 3.0 and hangs up.
-pub fn negotiate(out: &mut Vec<u8>, unknown: &[String]) {
+pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[String]) {
     let start = encode::begin(out, b'v');
-    out.extend_from_slice(&decode::PROTOCOL_3.to_be_bytes());
+    out.extend_from_slice(&(decode::PROTOCOL_3 | u32::from(minor)).to_be_bytes());
     out.extend_from_slice(&u32::try_from(unknown.len()).unwrap_or(0).to_be_bytes());
     for name in unknown {
         out.extend_from_slice(name.as_bytes());
@@ -290,7 +303,34 @@ mod tests {
         assert_eq!((request.user.as_str(), request.database.as_str()), ("ada", "ada"));
         let settings = [("application_name", "psql"), ("a.b", "1"), ("work_mem", "4 MB")];
         assert_eq!(request.settings, settings.map(|(n, v)| (n.to_owned(), v.to_owned())));
-        assert_eq!(request.unknown, None);
+        assert_eq!((request.minor, request.unknown), (0, None));
+    }
+
+    #[test]
+    fn a_newer_version_is_negotiated_down() {
+        let asked = |minor: u32, body: &[u8]| match first_packet(&packet(decode::PROTOCOL_3 | minor, body)) {
+            Ok((First::Session(request), _)) => (request.minor, request.unknown),
+            other => panic!("{other:?}"),
+        };
+        let plain = b"user\0ada\0\0";
+        assert_eq!([0, 1, 2].map(|minor| asked(minor, plain)), [0, 1, 2].map(|minor| (minor, None)));
+        assert_eq!(asked(9999, plain), (2, Some(Vec::new())));
+        let option = Some(vec!["_pq_.x".to_owned()]);
+        assert_eq!(asked(0, b"user\0ada\0_pq_.x\x001\0\0"), (0, option));
+    }
+
+    #[test]
+    fn a_cancel_request_shows_a_secret_of_any_length() {
+        let shown = |secret: &[u8]| {
+            first_packet(&packet(decode::CANCEL_REQUEST, &[&[0, 0, 0, 7], secret].concat())).map(|(it, _)| it)
+        };
+        for length in [1, 4, 32, LONGEST_SECRET] {
+            let secret = vec![9; length];
+            assert_eq!(shown(&secret).unwrap(), First::Cancel { process: 7, secret });
+        }
+        for length in [0, LONGEST_SECRET + 1] {
+            assert_eq!(shown(&vec![9; length]).unwrap_err().code, SqlState::PROTOCOL_VIOLATION);
+        }
     }
 
     #[test]

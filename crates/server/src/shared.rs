@@ -3,7 +3,8 @@
 //!
 //! Connections are counted when they come, log in and go; no statement writes here.
 
-use crate::scram::{Verifier, random_bytes};
+use crate::scram::Verifier;
+use crate::secret::Secret;
 use crate::throttle::{Throttle, TooMany};
 use crate::tls::Offer;
 use runtime::interrupt::{Interrupt, Reason};
@@ -80,7 +81,7 @@ struct Places {
     /// Logged in.
     inside: usize,
     /// What a cancel request must show, by the session's process number.
-    secrets: HashMap<u32, u32>,
+    secrets: HashMap<u32, Secret>,
 }
 
 /// Refused connections whose start-up packets are waited for; of more the oldest ones are told at once.
@@ -104,7 +105,7 @@ pub struct Place {
     stage: Stage,
     /// Whose count of comers it is in.
     from: Option<IpAddr>,
-    secret: u32,
+    /// The number by which cancel requests name its session.
     process: Option<u32>,
     /// Its entry among the refused that wait.
     waiting: Option<Arc<Interrupt>>,
@@ -147,7 +148,6 @@ impl Place {
     /// Takes a place among the sessions, or refuses it where there are too many.
     pub fn enter(&mut self, superuser: bool) -> Result<(), SqlError> {
         self.check()?;
-        let secret = u32::from_be_bytes(random_bytes());
         let reserved = self.shared.policy().reserved;
         let mut places = self.shared.places.lock();
         let free = self.shared.database.max_connections().saturating_sub(places.inside);
@@ -163,19 +163,13 @@ impl Place {
         places.leave(self.stage, self.from.take());
         places.inside += 1;
         self.stage = Stage::Inside;
-        self.secret = secret;
         Ok(())
     }
 
-    /// What a cancel request must show.
-    pub fn secret(&self) -> u32 {
-        self.secret
-    }
-
-    /// Makes the session known to cancel requests under its process number.
-    pub fn name(&mut self, process: u32) {
+    /// Makes the session known to cancel requests under its process number: they must show this secret.
+    pub fn name(&mut self, process: u32, secret: Secret) {
         self.process = Some(process);
-        self.shared.places.lock().secrets.insert(process, self.secret);
+        self.shared.places.lock().secrets.insert(process, secret);
     }
 }
 
@@ -270,7 +264,7 @@ impl Shared {
             *places.coming_from.entry(from).or_default() += 1;
         }
         drop(places);
-        Place { shared: Arc::clone(self), stage, from, secret: 0, process: None, waiting: None }
+        Place { shared: Arc::clone(self), stage, from, process: None, waiting: None }
     }
 
     /// How long the answer to a client's proof has to wait, because its user or its address has failed before.
@@ -286,10 +280,10 @@ impl Shared {
         }
     }
 
-    /// Interrupts the statement of a session, where the secret is the session's.
-    pub fn cancel(&self, process: u32, secret: u32) {
+    /// Interrupts the statement of a session, where the secret that is shown is the session's.
+    pub fn cancel(&self, process: u32, shown: &[u8]) {
         let expected = self.places.lock().secrets.get(&process).copied();
-        if expected == Some(secret) {
+        if expected.is_some_and(|expected| expected.is(shown)) {
             self.database.interrupt(process, Reason::Cancel);
         }
     }

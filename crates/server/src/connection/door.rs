@@ -3,6 +3,7 @@
 use super::{Connection, Fault, Live, Phase};
 use crate::encode;
 use crate::login::{self, First, Proof, Sasl, StartupRequest, Step};
+use crate::secret::Secret;
 use crate::shared::{Place, Policy};
 use crate::tls::{Opened, Tls};
 use crate::wire::Wire;
@@ -53,7 +54,7 @@ impl Connection {
                         self.phase = Phase::Fresh;
                     }
                     First::Cancel { process, secret } => {
-                        self.shared.cancel(process, secret);
+                        self.shared.cancel(process, &secret);
                         return Ok(false);
                     }
                     First::Session(request) => {
@@ -114,8 +115,8 @@ impl Connection {
         let (Some(request), policy) = (&self.request, &self.policy) else { return Err(Fault::Broken) };
         let can_bind = self.tls.as_ref().is_some_and(|tls| tls.end_point().is_some());
         let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
-        if let Some((_, unknown)) = &request.unknown {
-            login::negotiate(wire.output(), unknown);
+        if let Some(unknown) = &request.unknown {
+            login::negotiate(wire.output(), request.minor, unknown);
         }
         let Some(passwords) = &policy.passwords else {
             wire.finish()?;
@@ -196,13 +197,14 @@ fn open(
             session.startup_setting(name, value, by_client)?;
         }
     }
-    place.name(session.id());
+    let secret = Secret::new(request.minor);
+    place.name(session.id(), secret);
     let out = wire.output();
     encode::authentication(out, 0, &[]);
     for (name, value) in session.reported_settings() {
         encode::parameter_status(out, name, &value);
     }
-    encode::key_data(out, session.id(), place.secret());
+    encode::key_data(out, session.id(), secret.bytes());
     encode::ready(out, session.status());
     Ok(Live { _place: place, session, skipping: false, refused: None, text: String::new() })
 }
