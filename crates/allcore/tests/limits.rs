@@ -6,6 +6,8 @@ mod common;
 use common::raw::{Said, startup};
 use common::{Server, pid};
 use std::collections::HashSet;
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -54,6 +56,36 @@ fn sessions_that_idle_or_keep_a_transaction_too_long_are_ended() {
     // As a session's first setting, for all.
     let server = Server::start(&["--set", "transaction_timeout=5min"]);
     assert_eq!(server.psql("show transaction_timeout"), "5min");
+}
+
+/// A client that sends its next message byte by byte idles all the same.
+#[test]
+fn a_message_that_comes_slowly_lengthens_no_limit() {
+    let server = Server::start(&[]);
+    for (statements, code) in [
+        (&["set idle_session_timeout = 300", "select 1"][..], "57P05"),
+        (&["set idle_in_transaction_session_timeout = 300", "begin"], "25P03"),
+    ] {
+        let socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        let mut drops = socket.try_clone().unwrap();
+        let mut said = Said::on(socket);
+        said.send(&startup("postgres", "postgres"));
+        said.until(b'Z');
+        for statement in statements {
+            said.query(statement);
+            said.until(b'Z');
+        }
+        let ended = std::thread::spawn(move || said.until_end());
+        let begun = Instant::now();
+        drops.write_all(b"Q\0\x0f\0\0select").unwrap();
+        while !ended.is_finished() && begun.elapsed() < LIMIT {
+            // The server may have closed by now.
+            let _ = drops.write_all(b" ");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(ended.is_finished(), "{statements:?}");
+        assert_eq!(Said::code(&ended.join().unwrap()).as_deref(), Some(code), "{statements:?}");
+    }
 }
 
 /// A limit that has passed when its transaction has ended ends nobody.

@@ -125,6 +125,8 @@ struct Live {
     /// Keeps the session known to cancel requests; given back before the session, whose number another may then get.
     _place: Place,
     session: Session,
+    /// A whole message has come since the time to the next one was counted.
+    heard: bool,
     /// An extended-protocol message failed: skip to the next Sync.
     skipping: bool,
     /// The type of a message there is no memory for, and its bytes still to come, which are thrown away.
@@ -140,8 +142,8 @@ pub struct Connection {
     tls: Option<Box<Tls>>,
     /// Runs while the client must finish logging in, or sits idle in a transaction.
     limit: Option<TimerId>,
-    /// When it must have logged in, by the runtime's clock; counted from when it was first served.
-    login_ends: Option<u64>,
+    /// When the client must have logged in, or sent its next message whole, by the runtime's clock.
+    ends: Option<u64>,
     /// The policy there was when it came, or when its session was served last.
     policy: Arc<Policy>,
     /// The policy's number, or that of one before it.
@@ -163,7 +165,7 @@ impl Connection {
             phase: Phase::Fresh,
             tls: None,
             limit: None,
-            login_ends: None,
+            ends: None,
             policy,
             policy_number,
             place: Some(place),
@@ -214,20 +216,23 @@ impl Connection {
         if let Some(place) = &mut self.place {
             place.wait_if_refused(io.interrupt());
         }
-        let limit = match &self.phase {
-            // One limit for all of it: whoever sends a byte now and then gets no more time.
-            Phase::Fresh | Phase::Proving(_) | Phase::Admitted => {
-                let now = runtime::time::now();
-                let whole = self.policy.login_limit.as_nanos() as u64;
-                let ends = *self.login_ends.get_or_insert(now + whole);
-                Some(Duration::from_nanos(ends.saturating_sub(now)))
+        let limit = match &mut self.phase {
+            Phase::Fresh | Phase::Proving(_) | Phase::Admitted => Some(self.policy.login_limit),
+            Phase::Live(live) => {
+                if std::mem::take(&mut live.heard) {
+                    self.ends = None;
+                }
+                live.session.idle_limit()
             }
-            Phase::Live(live) => live.session.idle_limit(),
             Phase::Over => None,
         };
         if let Some(limit) = limit {
+            // One limit for all of a login, or of a message: whoever sends a byte now and then gets no more time.
+            let now = runtime::time::now();
+            let ends = *self.ends.get_or_insert(now + limit.as_nanos() as u64);
+            let left = Duration::from_nanos(ends.saturating_sub(now));
             let interrupt = Arc::clone(io.interrupt());
-            self.limit = Some(runtime::timer::after(limit, move || interrupt.raise(Reason::IdleTimeout)));
+            self.limit = Some(runtime::timer::after(left, move || interrupt.raise(Reason::IdleTimeout)));
         }
     }
 
@@ -348,6 +353,7 @@ impl Live {
                 }
                 continue;
             };
+            self.heard = true;
             let done = match kind {
                 b'X' => return Ok(Flow::Close),
                 b'S' => self.sync(wire, total),

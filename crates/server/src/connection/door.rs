@@ -206,5 +206,5 @@ fn open(
     }
     encode::key_data(out, session.id(), secret.bytes());
     encode::ready(out, session.status());
-    Ok(Live { _place: place, session, skipping: false, refused: None, text: String::new() })
+    Ok(Live { _place: place, session, heard: true, skipping: false, refused: None, text: String::new() })
 }
