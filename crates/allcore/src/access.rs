@@ -80,7 +80,8 @@ pub fn policy(
     })
 }
 
-/// A file's identity, size and time of change: they differ when the file was written anew, or its permissions were changed.
+/// A file's identity, size and time of change: they differ when the file was written anew, or its
+/// permissions were changed.
 type Stamp = (u64, u64, i64, i64);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {

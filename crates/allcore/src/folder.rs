@@ -41,7 +41,8 @@ pub fn keep_private(data: &Path) -> Result<(), String> {
     }
 }
 
-/// Refuses a file of these permissions where others than its owner may open it, and names the command that mends it.
+/// Refuses a file of these permissions where others than its owner may open it, and names the
+/// command that mends it.
 pub fn check_private(file: &Path, mode: u32) -> Result<(), String> {
     match mode & OTHERS {
         0 => Ok(()),

@@ -176,7 +176,8 @@ fn no_damage_goes_unnoticed() {
     assert_eq!(server.psql("select count(*) from t"), "60");
 }
 
-/// A copy of a running server's folder whose `pages` was copied last: its pages hold changes that its log does not.
+/// A copy of a running server's folder whose `pages` was copied last: its pages hold changes that
+/// its log does not.
 #[test]
 fn pages_newer_than_the_log_are_noticed() {
     let mut server = Server::start(&["--buffers", "16MiB"]);

@@ -227,7 +227,8 @@ impl Connection {
             Phase::Over => None,
         };
         if let Some(limit) = limit {
-            // One limit for all of a login, or of a message: whoever sends a byte now and then gets no more time.
+            // One limit for all of a login, or of a message: whoever sends a byte now and then gets
+            // no more time.
             let now = runtime::time::now();
             let ends = *self.ends.get_or_insert(now + limit.as_nanos() as u64);
             let left = Duration::from_nanos(ends.saturating_sub(now));

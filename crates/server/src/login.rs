@@ -21,7 +21,8 @@ pub struct StartupRequest {
     pub settings: Vec<(String, String)>,
     /// The minor version of the protocol that is spoken.
     pub minor: u16,
-    /// Where the client asked for a newer version, or for options of the protocol that are unknown here: these options.
+    /// Where the client asked for a newer version, or for options of the protocol that are unknown
+    /// here: these options.
     pub unknown: Option<Vec<String>>,
 }
 

@@ -76,7 +76,8 @@ struct Places {
     coming: usize,
     /// Those of them that come from one address of another machine.
     coming_from: HashMap<IpAddr, usize>,
-    /// Refused, and waiting to be asked, so that their clients can be told: the interrupts of their sessions, oldest first.
+    /// Refused, and waiting to be asked, so that their clients can be told: the interrupts of their
+    /// sessions, oldest first.
     refused: VecDeque<Arc<Interrupt>>,
     /// Logged in.
     inside: usize,
@@ -84,9 +85,11 @@ struct Places {
     secrets: HashMap<u32, Secret>,
 }
 
-/// Refused connections whose start-up packets are waited for; of more the oldest ones are told at once.
+/// Refused connections whose start-up packets are waited for; of more the oldest ones are told at
+/// once.
 const REFUSED_MOST: usize = 32;
-/// Places beyond those of sessions and logins: for the refused that wait, and as many that have had their last words.
+/// Places beyond those of sessions and logins: for the refused that wait, and as many that have had
+/// their last words.
 const REFUSED_PLACES: usize = 2 * REFUSED_MOST;
 /// Places beyond `max_logins` for those who come over a Unix socket: the machine's administrator.
 const LOCAL_MORE: usize = 16;
@@ -129,8 +132,9 @@ impl Place {
         if self.stage == Stage::Refused { Err(too_many()) } else { Ok(()) }
     }
 
-    /// Notes that the connection, if it is refused, waits to be asked. Where too many do, the oldest of them is told at once:
-    /// a client that speaks hears of it when it asks, and those that stay silent keep nobody out.
+    /// Notes that the connection, if it is refused, waits to be asked. Where too many do, the
+    /// oldest of them is told at once: a client that speaks hears of it when it asks, and those
+    /// that stay silent keep nobody out.
     pub fn wait_if_refused(&mut self, interrupt: &Arc<Interrupt>) {
         if self.stage == Stage::Refused && self.waiting.is_none() {
             self.waiting = Some(Arc::clone(interrupt));
@@ -166,7 +170,8 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the session known to cancel requests under its process number: they must show this secret.
+    /// Makes the session known to cancel requests under its process number: they must show this
+    /// secret.
     pub fn name(&mut self, process: u32, secret: Secret) {
         self.process = Some(process);
         self.shared.places.lock().secrets.insert(process, secret);
@@ -234,15 +239,17 @@ impl Shared {
         self.policies.load(Ordering::Acquire) // pairs with set_policy
     }
 
-    /// Connections there may be at one time over TCP, or with `local` over Unix sockets: further ones wait in the kernel until
-    /// some have gone. Those that have had their last words are still there for a moment, and hold descriptors.
+    /// Connections there may be at one time over TCP, or with `local` over Unix sockets: further
+    /// ones wait in the kernel until some have gone. Those that have had their last words are still
+    /// there for a moment, and hold descriptors.
     pub fn most_connections(&self, local: bool) -> usize {
         let all = self.database.max_connections().saturating_add(self.policy().max_logins);
         all.saturating_add(REFUSED_PLACES + if local { LOCAL_MORE } else { 0 })
     }
 
-    /// A place for a connection that has just come: among those on their way in, else among the refused. One address of
-    /// another machine gets at most half of the places, so that a stranger who takes them all leaves some to others.
+    /// A place for a connection that has just come: among those on their way in, else among the
+    /// refused. One address of another machine gets at most half of the places, so that a stranger
+    /// who takes them all leaves some to others.
     pub fn arrive(self: &Arc<Self>, accepted: &Accepted) -> Place {
         let peer = &accepted.peer;
         let most = self.policy().max_logins;

@@ -87,7 +87,8 @@ const PROTOCOL: &[u8] = b"postgresql";
 pub enum Opened {
     /// The client asked for it by a packet of PostgreSQL's protocol.
     Asked,
-    /// The client began with it (`sslnegotiation=direct`). It might be one of another protocol, so it must name ours.
+    /// The client began with it (`sslnegotiation=direct`). It might be one of another protocol, so
+    /// it must name ours.
     AtOnce,
 }
 
@@ -118,7 +119,8 @@ impl Tls {
         self.end_point.as_ref()
     }
 
-    /// Whether the handshake is over in which a client that began with TLS had to name the protocol, and did not.
+    /// Whether the handshake is over in which a client that began with TLS had to name the
+    /// protocol, and did not.
     pub fn lacks_protocol(&self) -> bool {
         self.opened == Opened::AtOnce
             && !self.connection.is_handshaking()

@@ -49,7 +49,8 @@ impl<'a, 'io> Wire<'a, 'io> {
         }
     }
 
-    /// Whether the client began with TLS at once and has not said that PostgreSQL's protocol follows.
+    /// Whether the client began with TLS at once and has not said that PostgreSQL's protocol
+    /// follows.
     pub fn lacks_protocol(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.lacks_protocol())
     }

@@ -115,7 +115,8 @@ pub struct Pool {
     pub(crate) free: FreeFrames,
     loads: Box<[WaitQueue]>,
     pub(crate) log: Arc<dyn PageLog>,
-    /// Whether a page that is newer than the log is damage: not while recovery discards the log's end.
+    /// Whether a page that is newer than the log is damage: not while recovery discards the log's
+    /// end.
     bound_to_log: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) stopping: AtomicBool,

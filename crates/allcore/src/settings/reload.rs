@@ -58,8 +58,8 @@ impl ServeSettings {
         self.max_logins = other.max_logins;
     }
 
-    /// Refuses to let clients in with less than before only because a setting is no longer said: a settings file that was
-    /// emptied by mistake opens nothing.
+    /// Refuses to let clients in with less than before only because a setting is no longer said: a
+    /// settings file that was emptied by mistake opens nothing.
     pub fn check_weakened(&self, before: &Self) -> Result<(), String> {
         let gone = |name: &str, less: &str| {
             Err(format!(

@@ -28,8 +28,8 @@ unsafe impl Send for MappedWord {}
 unsafe impl Sync for MappedWord {}
 
 impl MappedWord {
-    /// Maps the word at `offset` of the file at `path`, a multiple of 4096, from where on at least 4096 bytes must be written.
-    /// `Unsupported` where the file system does not overwrite in place.
+    /// Maps the word at `offset` of the file at `path`, a multiple of 4096, from where on at least
+    /// 4096 bytes must be written. `Unsupported` where the file system does not overwrite in place.
     pub fn open(path: &Path, offset: u64) -> io::Result<MappedWord> {
         blocking(|| {
             let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;

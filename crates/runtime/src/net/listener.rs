@@ -24,7 +24,8 @@ use crate::{Runtime, mailbox, timer};
 const BACKLOG: i32 = 4096;
 /// Connections accepted in one turn.
 const ACCEPTED_PER_TURN: usize = 128;
-/// How long accepting rests when descriptors or memory have run out, or there are too many sessions.
+/// How long accepting rests when descriptors or memory have run out, or there are too many
+/// sessions.
 const REST: Duration = Duration::from_millis(50);
 /// Where to listen.
 #[derive(Debug, Clone)]
@@ -119,8 +120,8 @@ pub fn listen(runtime: &Arc<Runtime>, address: Address, accept: Arc<Accept>) -> 
     listen_at(runtime, Bound::new(address)?, usize::MAX, accept)
 }
 
-/// As [`listen`], at an address that was taken before. While the runtime has `most` sessions, further connections are not
-/// accepted yet.
+/// As [`listen`], at an address that was taken before. While the runtime has `most` sessions,
+/// further connections are not accepted yet.
 pub fn listen_at(
     runtime: &Arc<Runtime>,
     mut place: Bound,
@@ -267,7 +268,8 @@ impl Listening {
         Ok((socket, peer))
     }
 
-    /// Descriptors or memory have run out, or there are too many sessions: to be told of the same connection at once again would only burn the core.
+    /// Descriptors or memory have run out, or there are too many sessions: to be told of the same
+    /// connection at once again would only burn the core.
     fn rest(self: &Rc<Self>, worker: &Worker, token: u64) {
         worker.reactor.remove(self.socket());
         let listening = self.clone();

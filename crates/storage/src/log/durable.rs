@@ -5,14 +5,16 @@
 //!
 //! - Each commit record carries the mark known when it was appended. So a commit found behind a gap proves the gap to be
 //!   damage, also after a power failure.
-//! - The file `durable` holds the newest mark, and so does the last block of the control file: an older copy of one of them
-//!   hides nothing. Each is one word of mapped memory: a store costs no system call, and what was stored outlives the
-//!   process. After a power failure a word may be older, never newer.
+//! - The file `durable` holds the newest mark, and so does the last block of the control file: an
+//!   older copy of one of them hides nothing. Each is one word of mapped memory: a store costs no
+//!   system call, and what was stored outlives the process. After a power failure a word may be
+//!   older, never newer.
 //!
 //! What must hold: a mark is the end of a record. `position` alone can stop inside one, when a burst is written in whole
 //! blocks, and the rest of that record may be lost rightly.
 //!
-//! A block with a mark: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt u32, zeros to 4096 bytes.
+//! A block with a mark: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt
+//! u32, zeros to 4096 bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -80,13 +82,14 @@ struct Positions {
 #[derive(Debug)]
 enum MarkFile {
     Mapped(MappedWord),
-    /// Where mapping it could end the process: written now and then ([`Durable::note`]), at this offset. Holds the mark last
-    /// written.
+    /// Where mapping it could end the process: written now and then ([`Durable::note`]), at this
+    /// offset. Holds the mark last written.
     Written(File, u64, AtomicU64),
 }
 
 impl Durable {
-    /// A log that is durable up to `end`, the end of a record. With a folder the files there say so from now on.
+    /// A log that is durable up to `end`, the end of a record. With a folder the files there say so
+    /// from now on.
     pub(super) fn new(folder: Option<&Path>, salt: u32, end: u64) -> Result<Durable, Error> {
         let mut files = Vec::new();
         for (folder, place) in folder.into_iter().flat_map(|folder| PLACES.map(|place| (folder, place))) {

@@ -1,8 +1,9 @@
 //! Reading the log back from its files: forward record by record until the first gap, or the record that ends at an LSN.
 //!
-//! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no such segment. Whether that is
-//! an unfinished end or damage is for `damage` to tell. A segment that was cut short reads as zeros from there on, and so does
-//! one that is missing. One that is too long is damage; an I/O error is an error.
+//! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no
+//! such segment. Whether that is an unfinished end or damage is for `damage` to tell. A segment
+//! that was cut short reads as zeros from there on, and so does one that is missing. One that is
+//! too long is damage; an I/O error is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -128,7 +129,8 @@ impl LogReader {
         Some(start.max(there * self.segment_bytes))
     }
 
-    /// The first segment that is missing of those that hold the positions from `start` to before `end`.
+    /// The first segment that is missing of those that hold the positions from `start` to before
+    /// `end`.
     pub(super) fn missing_between(&self, start: u64, end: u64) -> Option<u64> {
         (start / self.segment_bytes..end.div_ceil(self.segment_bytes)).find(|number| !self.is_there(*number))
     }

@@ -54,8 +54,8 @@ fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec
     (first, commits)
 }
 
-/// Whatever byte is damaged, the start refuses or has all that was acknowledged. Without the marks that files keep, the
-/// commits themselves tell all but the last.
+/// Whatever byte is damaged, the start refuses or has all that was acknowledged. Without the marks
+/// that files keep, the commits themselves tell all but the last.
 #[test]
 fn a_flipped_bit_never_loses_an_acknowledged_commit() {
     let mut model = Model::new();
@@ -199,7 +199,8 @@ fn a_mark_is_the_end_of_a_record() {
     }
 }
 
-/// The last commits are gone and nothing readable follows: one of the two files that keep the mark may be an older copy.
+/// The last commits are gone and nothing readable follows: one of the two files that keep the mark
+/// may be an older copy.
 #[test]
 fn an_older_copy_of_one_mark_hides_no_loss() {
     let mut model = Model::new();
