@@ -163,6 +163,13 @@ fn no_damage_goes_unnoticed() {
         }
         restore();
     }
+    // One copy of the control file does; the other's damage is named.
+    for at in [100, 4196] {
+        flip(&server.data().join("control"), at);
+        let (status, said) = check(&server);
+        assert!(status == Some(0) && said.contains("one of the two copies in file control"), "{said}");
+        restore();
+    }
     // A segment that is cut within what was durable, and one that is cut behind it.
     let (segment, at) = find_in_log(&server, "needle-000060");
     fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(at).unwrap();

@@ -186,12 +186,13 @@ impl ControlFile {
             .during("opening the control file")?;
         let mut bytes = AlignedBuf::new(BYTES as usize);
         let length = file.read_some_at(&mut bytes, 0).during("reading the control file")?;
-        let newest = bytes[..length]
-            .chunks_exact(COPY_BYTES)
-            .filter_map(Control::decode)
-            .max_by_key(|(sequence, _)| *sequence);
-        match newest {
+        let valid: Vec<_> = bytes[..length].chunks_exact(COPY_BYTES).filter_map(Control::decode).collect();
+        let both = valid.len() as u64 == COPIES;
+        match valid.into_iter().max_by_key(|(sequence, _)| *sequence) {
             Some((sequence, control)) => {
+                if !both {
+                    log::warn!("one of the two copies in file {NAME} is damaged: the other one counts");
+                }
                 Ok((ControlFile { file, read_only, sequence: AtomicU64::new(sequence) }, control?))
             }
             None => Err(Error::Format(FormatProblem::Damaged(NAME))),
