@@ -14,6 +14,7 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod functions;
+mod identifier;
 pub mod key;
 mod memory;
 pub mod normalize;

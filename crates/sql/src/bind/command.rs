@@ -13,6 +13,7 @@ use txn::TableLock;
 use super::modify::relation;
 use super::{Binder, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
+use crate::identifier;
 use crate::plan::{
     ColumnDesc, Command, Discard, Explain, Isolation, PreparedCall, QualifiedName, Reindex, Statement,
     TransactionModes,
@@ -215,9 +216,17 @@ impl Binder<'_> {
         let local = set.is_local;
         match VariableSetKind::try_from(set.kind) {
             Ok(VariableSetKind::VarSetValue) => {
-                let values: Result<Vec<String>, SqlError> =
-                    set.args.iter().map(|arg| self.setting(arg)).collect();
-                Ok(Command::Set { name, value: Some(values?.join(", ")), local })
+                if set.args.len() > 1 && !matches!(name.as_str(), "search_path" | "datestyle") {
+                    let message = format!("SET {name} takes only one argument");
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                }
+                let value = |arg| {
+                    let value = self.setting(arg)?;
+                    Ok(if name == "search_path" { identifier::quoted(&value) } else { value })
+                };
+                let values: Result<Vec<String>, SqlError> = set.args.iter().map(value).collect();
+                let value = Some(values?.join(", "));
+                Ok(Command::Set { name, value, local })
             }
             Ok(VariableSetKind::VarSetDefault) => Ok(Command::Set { name, value: None, local }),
             Ok(VariableSetKind::VarSetMulti) if name == "transaction snapshot" => {

@@ -19,6 +19,7 @@ use super::{Binder, inner, storage, strings};
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::catalog::{Column, Relation, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
+use crate::identifier;
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
     IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
@@ -282,9 +283,12 @@ impl Binder<'_> {
                 binder.assigned(value, &draft, -1)
             })
         })?;
-        let sequence = |name: &str| match self.catalog().relation_named(self.context.search_path, name) {
-            Some(Relation::Sequence(sequence)) => Some(sequence.oid),
-            _ => None,
+        let sequence = |name: &str| {
+            let names = identifier::split(name, '.')?;
+            match self.catalog().relation_of(self.context.search_path, &names) {
+                Some(Relation::Sequence(sequence)) => Some(sequence.oid),
+                _ => None,
+            }
         };
         crate::parse::stored::numbered_sequences(&crate::parse::expression_text(expression)?, &sequence)
     }

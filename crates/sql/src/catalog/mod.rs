@@ -46,6 +46,18 @@ pub enum Relation {
     Index(Arc<Table>, u32),
 }
 
+impl Relation {
+    /// Its OID.
+    #[must_use]
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+            Relation::Index(_, index) => *index,
+        }
+    }
+}
+
 /// A database's definitions at one moment.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -313,20 +325,16 @@ impl Catalog {
         implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
     }
 
-    /// What a possibly qualified name stands for, written as SQL writes it.
+    /// What a name stands for that is given by its parts, the last of which may be preceded by a schema, and this by the
+    /// database.
     #[must_use]
-    pub fn relation_named(&self, path: &[String], written: &str) -> Option<Relation> {
-        match split_name(written).as_slice() {
+    pub fn relation_of(&self, path: &[String], names: &[String]) -> Option<Relation> {
+        match names {
             [name] => self.relation(path, None, name),
             [schema, name] => self.relation(path, Some(schema), name),
-            _ => None,
-        }
-    }
-
-    /// The schema a qualified name names, where there is none of it.
-    pub(crate) fn absent_schema(&self, written: &str) -> Option<String> {
-        match split_name(written).as_slice() {
-            [schema, _] if self.schema(schema).is_none() => Some(schema.clone()),
+            [database, schema, name] if *database == self.database.name => {
+                self.relation(path, Some(schema), name)
+            }
             _ => None,
         }
     }
@@ -365,19 +373,4 @@ impl Catalog {
         let sequences = self.sequences.values().flat_map(|sequence| [sequence.oid, sequence.counter]);
         tables.chain(sequences).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
     }
-}
-
-/// The parts of a dotted name, unquoted and folded.
-fn split_name(name: &str) -> Vec<String> {
-    let (mut parts, mut part, mut quoted) = (Vec::new(), String::new(), false);
-    for c in name.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(std::mem::take(&mut part)),
-            _ if quoted => part.push(c),
-            _ => part.extend(c.to_lowercase()),
-        }
-    }
-    parts.push(part);
-    parts
 }

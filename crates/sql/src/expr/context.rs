@@ -78,11 +78,11 @@ pub trait Environment {
     fn backend_pid(&self) -> i32 {
         0
     }
-    /// A relation's OID by its possibly qualified name, as regclass input takes it.
-    fn class_oid(&self, _name: &str) -> Option<u32> {
+    /// A relation's OID by the parts of its name, the last perhaps after its schema and this after the database.
+    fn class_oid(&self, _names: &[String]) -> Option<u32> {
         None
     }
-    /// A relation's name (qualified when it is not in the search path), as regclass output gives it.
+    /// A relation's name (qualified when it is not in the search path), quoted as regclass output gives it.
     fn class_name(&self, _oid: u32) -> Option<String> {
         None
     }
@@ -90,7 +90,7 @@ pub trait Environment {
     fn schema_oid(&self, _name: &str) -> Option<u32> {
         None
     }
-    /// A schema's name.
+    /// A schema's name, quoted as regnamespace output gives it.
     fn schema_name(&self, _oid: u32) -> Option<String> {
         None
     }
@@ -98,7 +98,7 @@ pub trait Environment {
     fn role_oid(&self, _name: &str) -> Option<u32> {
         None
     }
-    /// A role's name.
+    /// A role's name, quoted as regrole output gives it.
     fn role_name(&self, _oid: u32) -> Option<String> {
         None
     }

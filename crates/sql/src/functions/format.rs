@@ -1,8 +1,9 @@
 //! format(): %s, %I and %L with positions, widths and the flag for padding on the right.
 
 use super::arguments::{invalid, text};
-use super::strings::{quote_ident, quote_literal};
+use super::strings::quote_literal;
 use crate::error::{SqlError, SqlState};
+use crate::identifier;
 use crate::types::Datum;
 use crate::types::text::parse_integer;
 use crate::work;
@@ -129,7 +130,7 @@ pub(super) fn format_text(a: &[Datum<'_>]) -> Result<String> {
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            'I' => padded(&mut out, &quote_ident(text(value)?)?, &found)?,
+            'I' => padded(&mut out, &identifier::quoted_text(text(value)?)?, &found)?,
             _ if value.is_null() => padded(&mut out, "NULL", &found)?,
             _ => padded(&mut out, &quote_literal(text(value)?)?, &found)?,
         }

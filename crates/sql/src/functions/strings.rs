@@ -4,8 +4,8 @@ use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
 use super::encodings::{decode, encode};
 use super::format::format_text;
 use super::{Function, func};
-use crate::catalog::pg_catalog::quoted;
 use crate::error::{SqlError, SqlState};
+use crate::identifier;
 use crate::memory;
 use crate::types::{ArrayBuilder, Datum, oid};
 use crate::work;
@@ -222,23 +222,6 @@ fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str
     Ok(if passed == wanted { &input[start..end] } else { "" })
 }
 
-pub(super) fn quote_ident(input: &str) -> Result<String> {
-    if input.len() <= runtime::work::STRIDE {
-        return Ok(quoted(input));
-    }
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let mut out = String::new();
-    if !input.starts_with(|c: char| c.is_ascii_digit()) && !work::any(input.as_bytes(), |byte| !plain(byte))?
-    {
-        work::push(&mut out, input)?;
-        return Ok(out);
-    }
-    out.push('"');
-    work::push(&mut out, &replace(input, "\"", "\"\"")?)?;
-    out.push('"');
-    Ok(out)
-}
-
 pub(super) fn quote_literal(input: &str) -> Result<String> {
     let quoted = replace(input, "'", "''")?;
     let (mut out, escaped) = match work::contains(quoted.as_bytes(), b'\\')? {
@@ -443,7 +426,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("overlay", &[TEXT, TEXT, I4], TEXT, |cx, a| overlay(a, cx.arena)),
     func("overlay", &[TEXT, TEXT, I4, I4], TEXT, |cx, a| overlay(a, cx.arena)),
     mapping!("reverse", reverse),
-    mapping!("quote_ident", quote_ident),
+    mapping!("quote_ident", identifier::quoted_text),
     mapping!("quote_literal", quote_literal),
     func("quote_nullable", &[TEXT], TEXT, |cx, a| {
         if a[0].is_null() {

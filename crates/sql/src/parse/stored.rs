@@ -10,8 +10,8 @@ use pg_query::protobuf::{AConst, ColumnRef, Node};
 use pg_query::{NodeEnum, NodeRef};
 
 use crate::bind::strings;
-use crate::catalog::pg_catalog::quoted;
 use crate::error::SqlError;
+use crate::identifier::quoted;
 
 const SELECT: &str = "SELECT ";
 

@@ -16,11 +16,12 @@ use super::portal::Portal;
 use super::prepared::PreparedStatements;
 use super::settings::SettingsTable;
 use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
-use crate::catalog::{Catalog, Relation, Sequence};
+use crate::catalog::{Catalog, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::expr::Environment;
+use crate::identifier;
 use crate::types::{Datum, Settings};
 
 /// Microseconds from 1970 to 2000.
@@ -162,11 +163,6 @@ impl SessionEnvironment {
         let catalog = self.definitions.catalog();
         body(catalog.sequence(oid).ok_or_else(|| no_relation(oid))?)
     }
-
-    /// A relation by a possibly qualified, possibly quoted name.
-    fn relation(&self, name: &str) -> Option<Relation> {
-        self.catalog.relation_named(&self.table.search_path, name)
-    }
 }
 
 fn no_relation(oid: u32) -> SqlError {
@@ -239,25 +235,16 @@ impl Environment for SessionEnvironment {
         self.session as i32
     }
 
-    fn class_oid(&self, name: &str) -> Option<u32> {
-        self.relation(name).map(|relation| match relation {
-            Relation::Table(table) => table.oid,
-            Relation::Sequence(sequence) => sequence.oid,
-            Relation::Index(_, oid) => oid,
-        })
+    fn class_oid(&self, names: &[String]) -> Option<u32> {
+        self.catalog.relation_of(&self.table.search_path, names).map(|relation| relation.oid())
     }
 
     fn class_name(&self, oid: u32) -> Option<String> {
         let (schema, name) = self.catalog.relation_name(oid)?;
-        let quote = |name: &str| {
-            let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-        };
-        let visible = self.class_oid(&quote(name)) == Some(oid);
-        Some(match visible {
-            true => quote(name),
-            false => format!("{}.{}", quote(self.catalog.schema_name(schema)), quote(name)),
+        let found = self.catalog.relation(&self.table.search_path, None, name);
+        Some(match found.is_some_and(|found| found.oid() == oid) {
+            true => identifier::quoted(name),
+            false => identifier::qualified(self.catalog.schema_name(schema), name),
         })
     }
 
@@ -266,7 +253,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn schema_name(&self, oid: u32) -> Option<String> {
-        self.catalog.schema_by_oid(oid).map(|schema| schema.name.clone())
+        self.catalog.schema_by_oid(oid).map(|schema| identifier::quoted(&schema.name))
     }
 
     fn role_oid(&self, name: &str) -> Option<u32> {
@@ -274,7 +261,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn role_name(&self, oid: u32) -> Option<String> {
-        self.catalog.roles.iter().find(|role| role.oid == oid).map(|role| role.name.clone())
+        self.catalog.roles.iter().find(|role| role.oid == oid).map(|role| identifier::quoted(&role.name))
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {

@@ -18,6 +18,7 @@ use super::characteristics::{self, Characteristics};
 use super::client::Severity;
 use crate::database::Given;
 use crate::error::{SqlError, SqlState};
+use crate::identifier;
 use crate::memory;
 use crate::plan::{Isolation, TransactionModes};
 use crate::types::Settings;
@@ -184,7 +185,7 @@ impl SettingsTable {
             interrupt: Arc::clone(interrupt),
             user: user.to_owned(),
         };
-        table.set_search_path("\"$user\", public");
+        table.set_search_path(vec!["$user".to_owned(), "public".to_owned()]);
         table.bound_memory();
         table
     }
@@ -358,7 +359,11 @@ impl SettingsTable {
             }
             "bytea_output" => self.formats.bytea_escape = proper == "escape",
             "extra_float_digits" => self.formats.extra_float_digits = proper.parse().unwrap_or(1),
-            "search_path" => self.set_search_path(value),
+            "search_path" => {
+                let names = identifier::split(value, ',')
+                    .ok_or_else(|| invalid(known.name, value).with_detail("List syntax is invalid."))?;
+                self.set_search_path(names);
+            }
             "statement_timeout" => self.statement_timeout = limit(&proper),
             "lock_timeout" => self.limits.set_lock_timeout(limit(&proper)),
             "deadlock_timeout" => {
@@ -433,20 +438,11 @@ impl SettingsTable {
         self.maintenance_work_mem = memory::within(self.wanted.1, most);
     }
 
-    fn set_search_path(&mut self, value: &str) {
+    fn set_search_path(&mut self, names: Vec<String>) {
         use std::hash::{DefaultHasher, Hash, Hasher};
-        self.search_path.clear();
-        for name in value.split(',') {
-            let name = name.trim();
-            let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
-                Some(quoted) => quoted.replace("\"\"", "\""),
-                None => name.to_ascii_lowercase(),
-            };
-            match name.as_str() {
-                "" => {}
-                "$user" => self.search_path.push(self.user.clone()),
-                _ => self.search_path.push(name),
-            }
+        self.search_path = names;
+        for name in self.search_path.iter_mut().filter(|name| *name == "$user") {
+            name.clone_from(&self.user);
         }
         let mut hasher = DefaultHasher::new();
         self.search_path.hash(&mut hasher);

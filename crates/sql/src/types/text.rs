@@ -10,6 +10,7 @@ use super::numeric::Numeric;
 use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
 use crate::error::{SqlError, SqlState, for_message};
 use crate::expr::{Environment, NoSession};
+use crate::identifier;
 
 /// Appends the value's text (nothing for NULL). Fails when the statement is interrupted while a long one is written.
 pub fn write(
@@ -335,40 +336,73 @@ pub fn parse_bool(text: &str) -> Result<bool, SqlError> {
 
 /// The name inside an OID alias type's text: unquoted, folded.
 fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32, SqlError> {
-    // No name is as long as a message, with its schema and its quotes.
-    let name = for_message(text.trim());
+    let name = for_message(text);
     if name == "-" {
         return Ok(0);
     }
     if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) {
         return parse_oid(name, "oid");
     }
-    if matches!(type_oid, oid::REGNAMESPACE | oid::REGROLE) && is_qualified(name) {
-        return Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"));
-    }
-    let (found, what, code) = match type_oid {
-        oid::REGCLASS => (session.class_oid(name), "relation", SqlState::UNDEFINED_TABLE),
-        oid::REGNAMESPACE => (session.schema_oid(&unquote(name)), "schema", SqlState::INVALID_SCHEMA_NAME),
-        oid::REGROLE => (session.role_oid(&unquote(name)), "role", SqlState::UNDEFINED_OBJECT),
+    let absent =
+        |what: &str, code, name: &str| SqlError::new(code, format!("{what} \"{name}\" does not exist"));
+    match type_oid {
+        oid::REGCLASS => {
+            let names = qualified_name(name, session)?;
+            session
+                .class_oid(&names)
+                .ok_or_else(|| absent("relation", SqlState::UNDEFINED_TABLE, &names.join(".")))
+        }
+        oid::REGNAMESPACE => {
+            let name = bare_name(name)?;
+            session.schema_oid(&name).ok_or_else(|| absent("schema", SqlState::INVALID_SCHEMA_NAME, &name))
+        }
+        oid::REGROLE => {
+            let name = bare_name(name)?;
+            session.role_oid(&name).ok_or_else(|| absent("role", SqlState::UNDEFINED_OBJECT, &name))
+        }
         oid::REGPROC => {
             let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
-            (crate::functions::oid_by_name(&plain), "function", SqlState::UNDEFINED_FUNCTION)
+            crate::functions::oid_by_name(&plain)
+                .ok_or_else(|| absent("function", SqlState::UNDEFINED_FUNCTION, name))
         }
         _ => {
+            let name = name.trim();
             let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
-            (registry::by_name(&plain).map(|info| info.oid), "type", SqlState::UNDEFINED_OBJECT)
+            let found = registry::by_name(&plain).map(|info| info.oid);
+            found.ok_or_else(|| absent("type", SqlState::UNDEFINED_OBJECT, name))
         }
-    };
-    let name = match type_oid {
-        oid::REGNAMESPACE | oid::REGROLE => unquote(name),
-        _ => name.to_owned(),
-    };
-    found.ok_or_else(|| SqlError::new(code, format!("{what} \"{name}\" does not exist")))
+    }
 }
 
-/// Whether a name has a point outside quotes.
-fn is_qualified(name: &str) -> bool {
-    name.split('"').step_by(2).any(|bare| bare.contains('.'))
+/// The parts of a relation's name.
+pub(crate) fn qualified_name(text: &str, session: &dyn Environment) -> Result<Vec<String>, SqlError> {
+    let names = identifier::split(for_message(text), '.').filter(|names| !names.is_empty());
+    let names = names.ok_or_else(invalid_name)?;
+    let shown = || names.join(".");
+    match names.as_slice() {
+        [database, _, _] if *database != session.current_database() => {
+            let message = format!("cross-database references are not implemented: \"{}\"", shown());
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+        }
+        [_, _, _, _, ..] => {
+            let message = format!("improper relation name (too many dotted names): {}", shown());
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+        _ => Ok(names),
+    }
+}
+
+/// The name of what belongs to no schema.
+fn bare_name(text: &str) -> Result<String, SqlError> {
+    match identifier::split(text, '.').map(<[String; 1]>::try_from) {
+        Some(Ok([name])) => Ok(name),
+        _ => Err(invalid_name()),
+    }
+}
+
+#[cold]
+fn invalid_name() -> SqlError {
+    SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")
 }
 
 fn unquote(name: &str) -> String {

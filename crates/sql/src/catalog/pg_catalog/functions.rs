@@ -4,8 +4,9 @@ use bumpalo::Bump;
 
 use super::super::{Catalog, Relation};
 use super::text;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
+use crate::identifier;
 use crate::types::Datum;
 
 /// A function of the registry that asks the catalog, by name.
@@ -68,7 +69,12 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "to_regclass" => environment.class_oid(given_text(0)).map_or(Datum::Null, Datum::Oid),
+        "to_regclass" => {
+            match crate::types::text::parse(given_text(0), crate::types::Type::REGCLASS, environment, arena) {
+                Err(error) if is_absence(&error) => Datum::Null,
+                found => found?,
+            }
+        }
         "to_regtype" => {
             crate::types::text::parse(given_text(0), crate::types::Type::REGTYPE, environment, arena)
                 .unwrap_or(Datum::Null)
@@ -87,6 +93,17 @@ pub fn function<'a>(
         | "pg_tablespace_location" => Datum::Null,
         other => return Err(SqlError::unsupported(format_args!("function {other}"))),
     })
+}
+
+/// Whether an error says that a text names nothing.
+fn is_absence(error: &SqlError) -> bool {
+    matches!(
+        error.code,
+        SqlState::UNDEFINED_TABLE
+            | SqlState::INVALID_NAME
+            | SqlState::INVALID_TEXT_REPRESENTATION
+            | SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+    )
 }
 
 fn index_table(catalog: &Catalog, index: u32) -> Option<std::sync::Arc<super::Table>> {
@@ -115,9 +132,9 @@ fn serial_sequence(
     table: &str,
     column: &str,
 ) -> Option<String> {
-    let table = catalog.table(environment.class_oid(table)?)?;
+    let table = catalog.table(environment.class_oid(&identifier::split(table, '.')?)?)?;
     let position = u32::try_from(table.column(column)?).ok()?;
     let sequence = catalog.sequences().find(|sequence| sequence.owner == Some((table.oid, position)))?;
     let schema = catalog.schema_name(sequence.schema);
-    Some(format!("{}.{}", text::quoted(schema), text::quoted(&sequence.name)))
+    Some(identifier::qualified(schema, &sequence.name))
 }

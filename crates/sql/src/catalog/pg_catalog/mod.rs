@@ -19,7 +19,6 @@ use std::sync::{Arc, LazyLock};
 
 pub use functions::function;
 pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
-pub(crate) use text::quoted;
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
 use crate::types::{Type, Value};

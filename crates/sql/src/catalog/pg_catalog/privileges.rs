@@ -8,6 +8,7 @@ use bumpalo::Bump;
 use super::super::{Catalog, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
+use crate::types::text::qualified_name;
 use crate::types::{Datum, Type};
 
 /// The numbers of the columns that every table has (`tableoid` and its like) begin here.
@@ -121,7 +122,7 @@ fn object_is_there<'a>(
             crate::types::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
         }
         ("has_sequence_privilege", given) => {
-            let Some(number) = relation(environment, catalog, given, arena)? else { return Ok(false) };
+            let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
             let Some((schema, name)) = catalog.relation_name(number) else { return Ok(false) };
             match catalog.relation_in(schema, name) {
                 Some(Relation::Sequence(_)) => Ok(true),
@@ -129,11 +130,11 @@ fn object_is_there<'a>(
             }
         }
         ("has_table_privilege" | "has_any_column_privilege", given) => {
-            Ok(relation(environment, catalog, given, arena)?
+            Ok(relation(environment, catalog, given)?
                 .is_some_and(|number| catalog.relation_name(number).is_some()))
         }
         ("has_column_privilege", given) => {
-            let Some(number) = relation(environment, catalog, given, arena)? else { return Ok(false) };
+            let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
             column_is_there(catalog, number, object[1])
         }
         // PostgreSQL lets a superuser do everything with whatever stands behind the number of another kind of object.
@@ -141,32 +142,25 @@ fn object_is_there<'a>(
     }
 }
 
-/// The number of a relation that is named or numbered.
-fn relation<'a>(
+/// The number of a relation that is named or numbered. Unlike regclass, these functions read no number as text.
+fn relation(
     environment: &dyn Environment,
     catalog: &Catalog,
-    given: Datum<'a>,
-    arena: &'a Bump,
+    given: Datum<'_>,
 ) -> Result<Option<u32>, SqlError> {
-    let parsed = match given {
-        // Unlike regclass, these functions read no numbers as text.
-        Datum::Text(name) if name == "-" || name.bytes().all(|byte| byte.is_ascii_digit()) => {
-            return Err(absent(SqlState::UNDEFINED_TABLE, "relation", name));
-        }
-        Datum::Text(name) => crate::types::text::parse(name, Type::REGCLASS, environment, arena).map_err(
-            |error| match catalog.absent_schema(name) {
-                Some(schema) if error.code == SqlState::UNDEFINED_TABLE => {
-                    absent(SqlState::INVALID_SCHEMA_NAME, "schema", &schema)
-                }
-                _ => error,
-            },
-        )?,
-        number => number,
+    let text = match given {
+        Datum::Text(text) => text,
+        Datum::Oid(number) => return Ok(Some(number)),
+        _ => return Ok(None),
     };
-    Ok(match parsed {
-        Datum::Oid(number) => Some(number),
-        _ => None,
-    })
+    let names = qualified_name(text, environment)?;
+    if let [.., schema, _] = names.as_slice()
+        && catalog.schema(schema).is_none()
+    {
+        return Err(absent(SqlState::INVALID_SCHEMA_NAME, "schema", schema));
+    }
+    let found = environment.class_oid(&names);
+    found.map(Some).ok_or_else(|| absent(SqlState::UNDEFINED_TABLE, "relation", &names.join(".")))
 }
 
 /// Whether a table has a column: by name an error if not.

@@ -1,8 +1,8 @@
 //! Rows of `pg_catalog`.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
-use super::text::quoted;
 use super::{Rows, System, array, int2, letter, oid, text, vector, views, yes};
+use crate::identifier::{qualified, quoted};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Type, TypeKind, Value, oid as types, registry};
 
@@ -573,9 +573,10 @@ pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
         | "session_user" => default.to_ascii_uppercase(),
         other => crate::parse::stored::named_sequences(other, &|oid| {
             let (schema, name) = catalog.relation_name(oid)?;
-            let name = quoted(name);
-            let bare = catalog.schema_name(schema) == "public";
-            Some(if bare { name } else { format!("{}.{name}", quoted(catalog.schema_name(schema))) })
+            Some(match catalog.schema_name(schema) {
+                "public" => quoted(name),
+                schema => qualified(schema, name),
+            })
         }),
     }
 }

@@ -1,31 +1,8 @@
 //! Definitions written back as SQL, in PostgreSQL's wording.
 
 use super::super::{Catalog, ForeignKey, Index, Table};
+use crate::identifier::{qualified, quoted};
 use crate::plan::ReferentialAction;
-
-/// An identifier, quoted when it has to be.
-pub(crate) fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !KEYWORDS.split(' ').any(|word| word == name);
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// The words of the grammar that are no plain names, by which a name has to be quoted.
-const KEYWORDS: &str = "\
-    all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
-    case cast char character check coalesce collate collation column concurrently constraint create cross \
-    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec \
-    decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign \
-    freeze from full grant greatest group grouping having ilike in initially inner inout int integer \
-    intersect interval into is isnull join json json_array json_arrayagg json_exists json_object \
-    json_objectagg json_query json_scalar json_serialize json_table json_value lateral leading least left \
-    like limit localtime localtimestamp merge_action national natural nchar none normalize not notnull null \
-    nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
-    real references returning right row select session_user setof similar smallint some substring symmetric \
-    system_user table tablesample then time timestamp to trailing treat trim true union unique user using \
-    values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement xmlexists \
-    xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 fn columns(table: &Table, positions: &[u32]) -> String {
     let names: Vec<String> = positions
@@ -57,15 +34,14 @@ fn parts(table: &Table, oid: u32) -> Option<Parts<'_>> {
 /// CREATE INDEX for an index of a table (its primary key's too). With `bare` the table is named without its schema.
 pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, bare: bool) -> Option<String> {
     let Parts { name, index, keys, included } = parts(table, oid)?;
-    let schema = match bare {
-        true => String::new(),
-        false => quoted(catalog.schema_name(table.schema)) + ".",
+    let shown = match bare {
+        true => quoted(&table.name),
+        false => qualified(catalog.schema_name(table.schema), &table.name),
     };
     Some(format!(
-        "CREATE {}INDEX {} ON {schema}{} USING btree ({}){}{}",
+        "CREATE {}INDEX {} ON {shown} USING btree ({}){}{}",
         if index.is_none_or(|index| index.unique) { "UNIQUE " } else { "" },
         quoted(name),
-        quoted(&table.name),
         index.map_or_else(|| columns(table, &keys), |index| index_keys(table, index)),
         including(table, included),
         if index.is_some_and(|index| index.nulls_not_distinct) { " NULLS NOT DISTINCT" } else { "" }
@@ -136,10 +112,11 @@ fn not_valid(valid: bool) -> &'static str {
 fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn Fn(u32) -> bool) -> String {
     let mut text = format!("FOREIGN KEY ({}) REFERENCES ", columns(table, &key.columns));
     if let Some(parent) = catalog.table(key.parent) {
-        if !visible(parent.oid) {
-            text += &format!("{}.", quoted(catalog.schema_name(parent.schema)));
-        }
-        text += &format!("{}({})", quoted(&parent.name), columns(parent, &key.parent_columns));
+        text += &match visible(parent.oid) {
+            true => quoted(&parent.name),
+            false => qualified(catalog.schema_name(parent.schema), &parent.name),
+        };
+        text += &format!("({})", columns(parent, &key.parent_columns));
     }
     for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
         let action = match action {

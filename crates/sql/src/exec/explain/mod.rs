@@ -3,8 +3,8 @@
 mod names;
 
 use crate::catalog::Table;
-use crate::catalog::pg_catalog::quoted;
 use crate::expr::{Environment, Expr, Show};
+use crate::identifier::quoted;
 use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
 
 /// A node as shown.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::catalog::pg_catalog::quoted;
 use crate::expr::{Environment, Expr, Show};
+use crate::identifier::quoted;
 use crate::plan::{Plan, Reg, Scan, SubqueryKind};
 use crate::planner::registers::children;
 

@@ -7,11 +7,12 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
-use super::{constraint, exists, identity, owner, quoted, retype, sequence, skipping};
+use super::{constraint, exists, identity, owner, retype, sequence, skipping};
 use crate::catalog::system_columns;
 use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
+use crate::identifier::{qualified, quoted};
 use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use crate::planner::{self, Request};
 
@@ -370,9 +371,8 @@ fn set_not_null(
     if not_null {
         let schema = session.environment.catalog.schema_name(table.schema);
         let query = format!(
-            "SELECT 1 FROM {}.{} WHERE {} IS NULL LIMIT 1",
-            quoted(schema),
-            quoted(&table.name),
+            "SELECT 1 FROM {} WHERE {} IS NULL LIMIT 1",
+            qualified(schema, &table.name),
             quoted(column)
         );
         if count(session, &[table], &query)? > 0 {
@@ -546,7 +546,7 @@ pub(super) fn rewrite(
         positions.push(at);
     }
     let schema = session.environment.catalog.schema_name(old.schema);
-    let text = format!("SELECT {} FROM {}.{}", values.join(", "), quoted(schema), quoted(&old.name));
+    let text = format!("SELECT {} FROM {}", values.join(", "), qualified(schema, &old.name));
     let planned = session.compile(&Request::plain(&text))?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
     session.executing(|cx| exec::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use txn::{TableLock, Wait};
 
 use super::super::Session;
+use super::alter;
 use super::create::no_column;
 use super::names::distinct;
-use super::{alter, quoted};
 use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec;
+use crate::identifier::{qualified, quoted};
 use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName, ReferentialAction};
 
 /// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it is added NOT VALID.
@@ -242,8 +243,7 @@ pub(super) fn verify_check(
     text: &str,
 ) -> Result<(), SqlError> {
     let schema = session.environment.catalog.schema_name(table.schema).to_owned();
-    let query =
-        format!("SELECT 1 FROM {}.{} WHERE NOT ({text}) LIMIT 1", quoted(&schema), quoted(&table.name));
+    let query = format!("SELECT 1 FROM {} WHERE NOT ({text}) LIMIT 1", qualified(&schema, &table.name));
     // A place in this query is none in the client's.
     let broken = alter::count(session, &[table], &query).map_err(|mut error| {
         error.position = None;
@@ -456,8 +456,7 @@ fn check_references(
     key: &ForeignKey,
 ) -> Result<(), SqlError> {
     let catalog = &session.environment.catalog;
-    let full =
-        |table: &Table| format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
+    let full = |table: &Table| qualified(catalog.schema_name(table.schema), &table.name);
     let pairs = key.columns.iter().zip(&key.parent_columns);
     let equal: Vec<String> = pairs
         .map(|(a, b)| {

@@ -234,8 +234,3 @@ fn safe_point() -> Result<(), SqlError> {
     runtime::fiber::safe_point();
     runtime::interrupt::check().map_err(|interrupted| crate::exec::from_interrupt(interrupted.0))
 }
-
-/// An identifier as SQL text.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}

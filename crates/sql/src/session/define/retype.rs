@@ -8,11 +8,12 @@ use txn::TableLock;
 use super::super::Session;
 use super::create::check_column_type;
 use super::identity::missing;
-use super::{alter, constraint, quoted, sequence};
+use super::{alter, constraint, sequence};
 use crate::catalog::{Change, ForeignKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
+use crate::identifier::quoted;
 use crate::planner::Request;
 use crate::types::{Type, oid};
 
@@ -28,11 +29,9 @@ pub(super) fn set_type(
     check_column_type(column, type_)?;
     let before = Expr::column(0, table.columns[at].type_);
     if using.is_none() && functions::cast(before, type_, CastContext::Assignment).is_err() {
-        let plain = column.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        let shown = if plain { column.to_owned() } else { quoted(column) };
         let message = format!("column \"{column}\" cannot be cast automatically to type {type_}");
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-            .with_hint(format!("You might need to specify \"USING {shown}::{type_}\".")));
+            .with_hint(format!("You might need to specify \"USING {}::{type_}\".", quoted(column))));
     }
     let old = table.clone();
     table.columns[at].default = kept_default(session, &old, at, type_)?;
