@@ -16,6 +16,7 @@ mod settling;
 pub(crate) mod system;
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,10 +211,30 @@ impl Definitions {
 
     /// Applies a transaction's changes to the newest catalog.
     pub fn publish(&self, change: impl FnOnce(&Catalog) -> Catalog) {
+        let Ok(()) = self.try_publish(|catalog| Ok::<_, Infallible>(change(catalog)));
+    }
+
+    /// Applies a transaction's changes to the newest catalog, unless they fail.
+    pub fn try_publish<E>(&self, change: impl FnOnce(&Catalog) -> Result<Catalog, E>) -> Result<(), E> {
         let mut catalog = self.catalog.lock();
-        let next = change(&catalog);
+        let next = change(&catalog)?;
+        self.put(&mut catalog, next);
+        Ok(())
+    }
+
+    /// Puts a catalog in place of the one it was made from; false when another one is there by now.
+    pub fn replace(&self, base: &Arc<Catalog>, next: Catalog) -> bool {
+        let mut catalog = self.catalog.lock();
+        let is_there = Arc::ptr_eq(&catalog, base);
+        if is_there {
+            self.put(&mut catalog, next);
+        }
+        is_there
+    }
+
+    fn put(&self, place: &mut Arc<Catalog>, next: Catalog) {
         let generation = next.generation;
-        *catalog = Arc::new(next);
+        *place = Arc::new(next);
         self.generation.store(generation, Ordering::Release); // pairs with is_current
     }
 }

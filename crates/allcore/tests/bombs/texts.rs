@@ -2,7 +2,7 @@
 //!
 //! Such a bomb ends by itself, so its session runs it again and again until it is cancelled.
 
-use super::{Outcome, is_refused, judge, pace};
+use super::{Outcome, is_refused, is_strict, judge, pace};
 use crate::common::{Server, pid};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls, SimpleQueryMessage};
@@ -28,6 +28,11 @@ pub enum Sent {
 /// A bomb's name, how it is sent, and its text.
 pub type Bomb = (&'static str, Sent, String);
 
+/// Tables in the bombs over many of them.
+fn many_tables() -> usize {
+    if is_strict() { 2000 } else { 100 }
+}
+
 /// `count` pieces, numbered from 0 and separated.
 fn list(count: usize, separator: &str, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect::<Vec<_>>().join(separator)
@@ -46,6 +51,7 @@ fn bombs() -> Vec<Bomb> {
     let references = columns(1500, ",", |_| "foreign key (a) references parent".to_owned());
     let joins = columns(60, " join ", |i| format!("joined{i} j{i}"));
     let chained = columns(60, " and ", |i| format!("j{i}.i = j{}.i", (i + 1) % 60));
+    let tables = list(many_tables(), ",", |i| format!("many{i}"));
     let counted = format!("select 1 from generate_series(1, 1) g where g in ({numbers})");
     let of_values = format!("select count(*) from (values {rows}) v");
     let bombs = [
@@ -103,6 +109,12 @@ fn bombs() -> Vec<Bomb> {
             let defined = columns(1600, ",", |i| format!("c{i} int default {i}"));
             format!("drop table if exists wide; create table wide ({defined})")
         }),
+        ("ANALYZE of many tables", "analyze".to_owned()),
+        ("columns of many tables", "select count(*) from information_schema.columns".to_owned()),
+        ("names of many indexes", "select count(indexrelid::regclass::text) from pg_index".to_owned()),
+        ("TRUNCATE of many tables", format!("begin; truncate {tables}; rollback")),
+        ("DROP of many tables", format!("begin; drop table {tables}; rollback")),
+        ("LOCK of many tables", format!("begin; lock table {tables}; rollback")),
         ("an UPDATE of all columns", {
             let set = columns(1600, ",", |i| format!("c{i} = c{i} + 1"));
             format!("update widest set {set}")
@@ -188,6 +200,8 @@ fn a_long_statement_is_cancelled_and_its_core_serves_others() {
          create table parent (a int primary key); create table altered (a int);
          create table widest ({columns}); {joined}"
     ));
+    let many = list(many_tables(), ";", |i| format!("create table many{i} (i serial primary key, t text)"));
+    server.connect().batch_execute(&many).unwrap();
     server.connect().batch_execute(&format!("create table checks (a int, {checks})")).unwrap();
     let mut beside = server.connect();
     // One of them, to see what it does.

@@ -5,10 +5,12 @@
 //!
 //! 1. A published catalog never changes. Equal generations of one database mean equal catalogs; a transaction's own
 //!    uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached plan has.
-//! 2. The name maps hold exactly the objects in the OID maps, and `references` exactly the foreign keys of the tables.
+//! 2. The other maps hold exactly what the OID maps' objects say: their names, a table's indexes, its foreign keys by the
+//!    table they reference, a sequence's owner.
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are not stored.
 
 mod change;
+mod map;
 mod objects;
 pub mod pg_catalog;
 mod statistics;
@@ -16,10 +18,10 @@ pub(crate) mod system_columns;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use change::{Change, DecodeError, Overlay, StoredObject};
+use map::Map;
 pub use objects::*;
 pub use statistics::{ColumnStatistics, TableStatistics};
 
@@ -69,13 +71,18 @@ pub struct Catalog {
     pub databases: Arc<[DatabaseEntry]>,
     /// All roles of the folder.
     pub roles: Arc<[Role]>,
-    schemas: HashMap<String, Arc<Schema>>,
-    tables: HashMap<u32, Arc<Table>>,
-    sequences: HashMap<u32, Arc<Sequence>>,
-    statistics: HashMap<u32, Arc<TableStatistics>>,
+    schemas: Map<u32, Arc<Schema>>,
+    schema_names: Map<String, u32>,
+    tables: Map<u32, Arc<Table>>,
+    sequences: Map<u32, Arc<Sequence>>,
+    statistics: Map<u32, Arc<TableStatistics>>,
     /// Every relation name (tables, sequences and indexes share one name space a schema).
-    names: HashMap<(u32, String), Name>,
-    references: HashMap<u32, Vec<Reference>>,
+    names: Map<(u32, String), Name>,
+    /// The table of each index.
+    indexed: Map<u32, u32>,
+    references: Map<u32, Vec<Reference>>,
+    /// The sequences that belong to columns of a table.
+    owned: Map<u32, Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +117,15 @@ impl Catalog {
             database,
             databases,
             roles,
-            schemas: HashMap::new(),
-            tables: HashMap::new(),
-            sequences: HashMap::new(),
-            statistics: HashMap::new(),
-            names: HashMap::new(),
-            references: HashMap::new(),
+            schemas: Map::default(),
+            schema_names: Map::default(),
+            tables: Map::default(),
+            sequences: Map::default(),
+            statistics: Map::default(),
+            names: Map::default(),
+            indexed: Map::default(),
+            references: Map::default(),
+            owned: Map::default(),
         };
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (PUBLIC, "public")]
@@ -136,30 +146,44 @@ impl Catalog {
         next
     }
 
-    /// A name that one of the changes, made one after the other, would take from another object: its kind and itself.
-    #[must_use]
-    pub fn taken(&self, changes: &[Change]) -> Option<(&'static str, String)> {
+    /// [`Catalog::with_changes`], unless one of them takes the name of another object. Calls `between` before each.
+    ///
+    /// # Errors
+    /// The name, and the kind of the object that has it.
+    pub fn with_named(
+        &self,
+        changes: &[Change],
+        between: impl Fn(),
+    ) -> Result<Catalog, (&'static str, String)> {
         let mut next = self.clone();
         for change in changes {
-            if let Change::PutSchema(schema) = change
-                && next.schema(&schema.name).is_some_and(|other| other.oid != schema.oid)
-            {
-                return Some(("schema", schema.name.clone()));
+            between();
+            match next.taken(change) {
+                Some(taken) => return Err(taken),
+                None => next.apply(change),
             }
-            for (schema, name, own) in relation_names(change) {
-                let there = next.names.get(&(schema, name.to_owned()));
-                // A table's own indexes may change their names among themselves.
-                let same = |other: &Name| match (*other, own) {
-                    (Name::Index { table, .. }, Name::Index { table: other, .. }) => table == other,
-                    (one, other) => one == other,
-                };
-                if there.is_some_and(|other| !same(other)) {
-                    return Some(("relation", name.to_owned()));
-                }
-            }
-            next.apply(change);
         }
-        None
+        next.generation = self.generation + 1;
+        Ok(next)
+    }
+
+    /// A name that a change would take from another object, after the kind of that object.
+    #[must_use]
+    pub fn taken(&self, change: &Change) -> Option<(&'static str, String)> {
+        if let Change::PutSchema(schema) = change
+            && self.schema(&schema.name).is_some_and(|other| other.oid != schema.oid)
+        {
+            return Some(("schema", schema.name.clone()));
+        }
+        // A table's own indexes may change their names among themselves.
+        let same = |other, own| match (other, own) {
+            (Name::Index { table, .. }, Name::Index { table: other, .. }) => table == other,
+            (one, other) => one == other,
+        };
+        relation_names(change).into_iter().find_map(|(schema, name, own)| {
+            let there = self.name(schema, name)?;
+            (!same(there, own)).then(|| ("relation", name.to_owned()))
+        })
     }
 
     /// The names that a change gives to objects which do not have them here: a relation's with its schema, a schema's with 0.
@@ -170,8 +194,7 @@ impl Catalog {
             return if known { Vec::new() } else { vec![(0, &schema.name)] };
         }
         let names = relation_names(change).into_iter();
-        let new =
-            names.filter(|(schema, name, own)| self.names.get(&(*schema, (*name).to_owned())) != Some(own));
+        let new = names.filter(|(schema, name, own)| self.name(*schema, name) != Some(*own));
         new.map(|(schema, name, _)| (schema, name)).collect()
     }
 
@@ -191,14 +214,12 @@ impl Catalog {
                 self.forget_table(table.oid);
                 self.names.insert((table.schema, table.name.clone()), Name::Table(table.oid));
                 for (name, index) in table.index_names() {
-                    self.names
-                        .insert((table.schema, name.to_owned()), Name::Index { table: table.oid, index });
+                    let name = (table.schema, name.to_owned());
+                    self.names.insert(name, Name::Index { table: table.oid, index });
+                    self.indexed.insert(index, table.oid);
                 }
                 for (key, foreign) in table.foreign_keys.iter().enumerate() {
-                    self.references
-                        .entry(foreign.parent)
-                        .or_default()
-                        .push(Reference { child: table.oid, key });
+                    add(&mut self.references, foreign.parent, Reference { child: table.oid, key });
                 }
                 self.tables.insert(table.oid, Arc::clone(table));
             }
@@ -206,14 +227,18 @@ impl Catalog {
             Change::PutSequence(sequence) => {
                 self.forget_sequence(sequence.oid);
                 self.names.insert((sequence.schema, sequence.name.clone()), Name::Sequence(sequence.oid));
+                if let Some((table, _)) = sequence.owner {
+                    add(&mut self.owned, table, sequence.oid);
+                }
                 self.sequences.insert(sequence.oid, Arc::clone(sequence));
             }
             Change::DropSequence(oid) => self.forget_sequence(*oid),
             Change::PutSchema(schema) => {
-                self.schemas.retain(|_, old| old.oid != schema.oid);
-                self.schemas.insert(schema.name.clone(), Arc::clone(schema));
+                self.forget_schema(schema.oid);
+                self.schema_names.insert(schema.name.clone(), schema.oid);
+                self.schemas.insert(schema.oid, Arc::clone(schema));
             }
-            Change::DropSchema(oid) => self.schemas.retain(|_, schema| schema.oid != *oid),
+            Change::DropSchema(oid) => self.forget_schema(*oid),
             Change::PutStatistics(oid, statistics) => {
                 self.statistics.insert(*oid, Arc::clone(statistics));
             }
@@ -223,35 +248,48 @@ impl Catalog {
         }
     }
 
+    fn forget_schema(&mut self, oid: u32) {
+        if let Some(old) = self.schemas.remove(&oid)
+            && self.schema_names.get(&old.name) == Some(&oid)
+        {
+            self.schema_names.remove(&old.name);
+        }
+    }
+
     fn forget_table(&mut self, oid: u32) {
         let Some(old) = self.tables.remove(&oid) else { return };
         self.names.remove(&(old.schema, old.name.clone()));
-        for (name, _) in old.index_names() {
+        for (name, index) in old.index_names() {
             self.names.remove(&(old.schema, name.to_owned()));
+            self.indexed.remove(&index);
         }
         for foreign in &old.foreign_keys {
-            if let Some(list) = self.references.get_mut(&foreign.parent) {
-                list.retain(|reference| reference.child != oid);
-            }
+            retain(&mut self.references, foreign.parent, |reference| reference.child != oid);
         }
     }
 
     fn forget_sequence(&mut self, oid: u32) {
-        if let Some(old) = self.sequences.remove(&oid) {
-            self.names.remove(&(old.schema, old.name.clone()));
+        let Some(old) = self.sequences.remove(&oid) else { return };
+        self.names.remove(&(old.schema, old.name.clone()));
+        if let Some((table, _)) = old.owner {
+            retain(&mut self.owned, table, |sequence| *sequence != oid);
         }
+    }
+
+    fn name(&self, schema: u32, name: &str) -> Option<Name> {
+        self.names.find((schema, name), |(other, key)| *other == schema && key == name).copied()
     }
 
     /// The schema of this name.
     #[must_use]
     pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
-        self.schemas.get(name)
+        self.schemas.get(self.schema_names.find(name, |other| other == name)?)
     }
 
     /// The schema of this OID.
     #[must_use]
     pub fn schema_by_oid(&self, oid: u32) -> Option<&Arc<Schema>> {
-        self.schemas.values().find(|schema| schema.oid == oid)
+        self.schemas.get(&oid)
     }
 
     /// The name of a schema, or "???".
@@ -287,6 +325,11 @@ impl Catalog {
         self.sequences.values()
     }
 
+    /// The sequences that belong to columns of a table.
+    pub fn owned_sequences(&self, table: u32) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.owned.get(&table).into_iter().flatten().filter_map(|oid| self.sequences.get(oid))
+    }
+
     /// What ANALYZE found in a table.
     #[must_use]
     pub fn statistics(&self, oid: u32) -> Option<&Arc<TableStatistics>> {
@@ -305,7 +348,7 @@ impl Catalog {
         if schema == PG_CATALOG || schema == INFORMATION_SCHEMA {
             return pg_catalog::table_by_name(schema, name).map(|table| Relation::Table(Arc::clone(table)));
         }
-        match *self.names.get(&(schema, name.to_owned()))? {
+        match self.name(schema, name)? {
             Name::Table(oid) => self.tables.get(&oid).map(|table| Relation::Table(Arc::clone(table))),
             Name::Sequence(oid) => self.sequences.get(&oid).map(|s| Relation::Sequence(Arc::clone(s))),
             Name::Index { table, index } => {
@@ -354,9 +397,8 @@ impl Catalog {
         if let Some(sequence) = self.sequences.get(&oid) {
             return Some((sequence.schema, &sequence.name));
         }
-        self.tables.values().find_map(|table| {
-            table.index_names().find(|(_, index)| *index == oid).map(|(name, _)| (table.schema, name))
-        })
+        let table = self.tables.get(self.indexed.get(&oid)?)?;
+        table.index_names().find(|(_, index)| *index == oid).map(|(name, _)| (table.schema, name))
     }
 
     /// The highest OID any object has: where a counter of OIDs goes on after a restart.
@@ -372,5 +414,21 @@ impl Catalog {
         let schemas = self.schemas.values().map(|schema| schema.oid);
         let sequences = self.sequences.values().flat_map(|sequence| [sequence.oid, sequence.counter]);
         tables.chain(sequences).chain(schemas).max().unwrap_or(0).max(FIRST_USER_OID - 1)
+    }
+}
+
+/// Adds to the list of a key.
+fn add<T: Clone>(lists: &mut Map<u32, Vec<T>>, key: u32, value: T) {
+    let mut list = lists.remove(&key).unwrap_or_default();
+    list.push(value);
+    lists.insert(key, list);
+}
+
+/// Keeps those of a key's list that `keep` accepts.
+fn retain<T: Clone>(lists: &mut Map<u32, Vec<T>>, key: u32, keep: impl Fn(&T) -> bool) {
+    let Some(mut list) = lists.remove(&key) else { return };
+    list.retain(keep);
+    if !list.is_empty() {
+        lists.insert(key, list);
     }
 }

@@ -90,6 +90,8 @@ fn replace_seen(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) ->
 
 /// Puts, replaces or removes one entry; whether there was one.
 fn put_entry(txn: &TxnSession, key: &[u8], value: Option<&[u8]>) -> Result<bool, SqlError> {
+    // One command may change thousands of entries.
+    runtime::fiber::safe_point();
     let mut present = Vec::new();
     let seen = txn.get(&tree(), key, &mut present).map_err(from_txn)?;
     let done = match (seen, value) {
@@ -150,6 +152,7 @@ pub(crate) fn list(txn: &TxnSession, area: u8, prefix: &[u8]) -> Result<Vec<Entr
     let mut scan = txn.scan(&tree(), range, Direction::Forward);
     let mut found: Vec<Entry> = Vec::new();
     while let Some((full, value, _)) = scan.next(txn).map_err(from_txn)? {
+        runtime::fiber::safe_point();
         if !full.starts_with(&low) {
             break;
         }

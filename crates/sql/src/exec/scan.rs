@@ -245,7 +245,7 @@ pub(super) fn virtual_scan<'s>(
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let rows = crate::catalog::pg_catalog::rows(cx.catalog, cx.environment, relation);
+    let rows = crate::catalog::pg_catalog::rows(cx.catalog, cx.environment, relation)?;
     cx.scoped(|cx, own| {
         for row in &rows {
             cx.check()?;

@@ -6,6 +6,7 @@ use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
 use super::client::{Client, Notice, Severity};
+use super::define::safe_point;
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{self, from_txn};
@@ -42,6 +43,7 @@ impl Session {
         }
         let command = if vacuum { "vacuum" } else { "analyze" };
         for Chosen { oid, named } in chosen {
+            safe_point()?;
             let name = named.map_or("", |(name, _)| &name.name);
             let Some(oid) = oid else {
                 let message =
@@ -73,6 +75,7 @@ impl Session {
 
     /// The table of a name, once nobody holds it alone; None for another relation.
     fn maintained(&mut self, name: &QualifiedName) -> Result<Option<u32>, SqlError> {
+        safe_point()?;
         self.refresh_catalog();
         loop {
             let oid = match self.find_relation(name) {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
+use super::define::safe_point;
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -75,6 +76,7 @@ impl Session {
         wait: Wait,
         find: impl Fn(&Session) -> Result<Option<((u32, TableLock), T)>, SqlError>,
     ) -> Result<Option<T>, SqlError> {
+        safe_point()?;
         self.refresh_catalog();
         let mut found = find(self)?;
         while let Some(((oid, lock), _)) = found {

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use runtime::fiber;
 use runtime::interrupt::Reason;
 use runtime::timer::{self, TimerId};
 use txn::SavepointId;
 
 use super::characteristics::{Characteristics, refuse_serializable};
 use super::client::{Client, Notice};
+use super::define::safe_point;
 use super::plans::Planned;
 use super::{Session, clock};
 use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
@@ -348,17 +350,18 @@ impl Session {
 
     /// Makes a transaction's definitions those of the database, unless another one has taken their names meanwhile.
     fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
-        let mut taken = None;
-        self.environment.definitions.publish(|catalog| {
-            taken = catalog.taken(overlay.changes());
-            match taken {
-                None => catalog.with_changes(overlay.changes()),
-                Some(_) => catalog.with_changes(&[]),
-            }
-        });
-        let Some((what, name)) = taken else { return Ok(()) };
-        let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
-        Err(SqlError::new(code, format!("{what} \"{name}\" already exists")))
+        let (definitions, changes) = (&self.environment.definitions, overlay.changes());
+        let refused = |(what, name): (&str, String)| {
+            let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
+            SqlError::new(code, format!("{what} \"{name}\" already exists"))
+        };
+        // Others run while thousands of changes are applied, and may publish theirs first. Then it is done in one go.
+        let base = definitions.catalog();
+        let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
+        if definitions.replace(&base, next) {
+            return Ok(());
+        }
+        definitions.try_publish(|catalog| catalog.with_named(changes, || {})).map_err(refused)
     }
 
     /// The session is dropped: what it leaves of trees and counters is settled once its transaction has been taken back.
@@ -541,6 +544,7 @@ impl Session {
 
     /// Puts a definition into the transaction's catalog and into the system tree.
     pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
+        safe_point()?;
         self.claim_names(&change)?;
         let (key, object) = change.stored();
         let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();

@@ -134,7 +134,8 @@ fn serial_sequence(
 ) -> Option<String> {
     let table = catalog.table(environment.class_oid(&identifier::split(table, '.')?)?)?;
     let position = u32::try_from(table.column(column)?).ok()?;
-    let sequence = catalog.sequences().find(|sequence| sequence.owner == Some((table.oid, position)))?;
+    let sequence =
+        catalog.owned_sequences(table.oid).find(|owned| owned.owner == Some((table.oid, position)))?;
     let schema = catalog.schema_name(sequence.schema);
     Some(identifier::qualified(schema, &sequence.name))
 }

@@ -21,7 +21,11 @@ pub use functions::function;
 pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
+use crate::error::SqlError;
 use crate::types::{Type, Value};
+use crate::work::Pace;
+
+type Result<T> = std::result::Result<T, SqlError>;
 
 struct SystemRelations {
     by_oid: HashMap<u32, Arc<Table>>,
@@ -89,27 +93,30 @@ fn all() -> impl Iterator<Item = (&'static Arc<Table>, bool)> {
 }
 
 /// The rows of a system relation, each as wide as the relation.
-#[must_use]
-pub fn rows(catalog: &Catalog, system: &dyn System, relation: u32) -> Vec<Vec<Value>> {
-    let Some(table) = table_by_oid(relation) else { return Vec::new() };
-    let mut rows = Rows { table, rows: Vec::new() };
+///
+/// # Errors
+/// Those of an interrupt.
+pub fn rows(catalog: &Catalog, system: &dyn System, relation: u32) -> Result<Vec<Vec<Value>>> {
+    let Some(table) = table_by_oid(relation) else { return Ok(Vec::new()) };
+    let mut rows = Rows { table, rows: Vec::new(), pace: Pace::new() };
     if table.schema == INFORMATION_SCHEMA {
-        schema::fill(catalog, &table.name, &mut rows);
+        schema::fill(catalog, &table.name, &mut rows)?;
     } else {
-        relations::fill(catalog, system, &table.name, &mut rows);
+        relations::fill(catalog, system, &table.name, &mut rows)?;
     }
-    rows.rows
+    Ok(rows.rows)
 }
 
 /// Rows under construction: values are given by column name, the rest is NULL.
 struct Rows<'t> {
     table: &'t Table,
     rows: Vec<Vec<Value>>,
+    pace: Pace,
 }
 
 impl Rows<'_> {
-    /// Adds a row. A name the relation does not have is left out.
-    fn add(&mut self, values: Vec<(&str, Value)>) {
+    /// Adds a row, with a safe point once in a while. A name the relation does not have is left out.
+    fn add(&mut self, values: Vec<(&str, Value)>) -> Result<()> {
         let mut row = vec![Value::Null; self.table.columns.len()];
         for (name, value) in values {
             if let Some(position) = self.table.columns.iter().position(|column| column.name == name) {
@@ -117,6 +124,7 @@ impl Rows<'_> {
             }
         }
         self.rows.push(row);
+        self.pace.step()
     }
 }
 

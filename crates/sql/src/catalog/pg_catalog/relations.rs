@@ -1,7 +1,7 @@
 //! Rows of `pg_catalog`.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
-use super::{Rows, System, array, int2, letter, oid, text, vector, views, yes};
+use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
 use crate::identifier::{qualified, quoted};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Type, TypeKind, Value, oid as types, registry};
@@ -15,51 +15,56 @@ const UTF8: i32 = 6;
 /// A column's default has no OID of its own here: the table's and the column's numbers make one.
 const DEFAULT_OIDS: u32 = 1 << 31;
 
-pub(super) fn fill(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut Rows<'_>) {
+pub(super) fn fill(
+    catalog: &Catalog,
+    system: &dyn System,
+    relation: &str,
+    rows: &mut Rows<'_>,
+) -> Result<()> {
     match relation {
-        "pg_class" => classes(catalog, system, rows),
-        "pg_attribute" => attributes(catalog, rows),
-        "pg_attrdef" => defaults(catalog, rows),
-        "pg_index" => indexes(catalog, rows),
-        "pg_constraint" => constraints(catalog, rows),
-        "pg_type" => every_type(rows),
+        "pg_class" => classes(catalog, system, rows)?,
+        "pg_attribute" => attributes(catalog, rows)?,
+        "pg_attrdef" => defaults(catalog, rows)?,
+        "pg_index" => indexes(catalog, rows)?,
+        "pg_constraint" => constraints(catalog, rows)?,
+        "pg_type" => every_type(rows)?,
         "pg_namespace" => {
             for schema in catalog.schemas() {
                 rows.add(vec![
                     ("oid", oid(schema.oid)),
                     ("nspname", text(&schema.name)),
                     ("nspowner", oid(BOOTSTRAP_ROLE)),
-                ]);
+                ])?;
             }
         }
-        "pg_database" => databases(catalog, rows),
-        "pg_authid" | "pg_roles" | "pg_user" | "pg_shadow" => roles(catalog, relation, rows),
+        "pg_database" => databases(catalog, rows)?,
+        "pg_authid" | "pg_roles" | "pg_user" | "pg_shadow" => roles(catalog, relation, rows)?,
         "pg_am" => {
-            rows.add(vec![("oid", oid(HEAP)), ("amname", text("heap")), ("amtype", letter(b't'))]);
-            rows.add(vec![("oid", oid(BTREE)), ("amname", text("btree")), ("amtype", letter(b'i'))]);
+            rows.add(vec![("oid", oid(HEAP)), ("amname", text("heap")), ("amtype", letter(b't'))])?;
+            rows.add(vec![("oid", oid(BTREE)), ("amname", text("btree")), ("amtype", letter(b'i'))])?;
         }
-        "pg_collation" => collations(rows),
+        "pg_collation" => collations(rows)?,
         "pg_tablespace" => rows.add(vec![
             ("oid", oid(DEFAULT_TABLESPACE)),
             ("spcname", text("pg_default")),
             ("spcowner", oid(BOOTSTRAP_ROLE)),
-        ]),
+        ])?,
         "pg_language" => rows.add(vec![
             ("oid", oid(12)),
             ("lanname", text("internal")),
             ("lanowner", oid(BOOTSTRAP_ROLE)),
             ("lanispl", yes(false)),
             ("lanpltrusted", yes(false)),
-        ]),
-        "pg_sequence" | "pg_sequences" => sequences(catalog, system, relation, rows),
-        "pg_depend" => owned_sequences(catalog, rows),
-        "pg_tables" => views::tables(catalog, rows),
-        "pg_indexes" => views::index_definitions(catalog, rows),
-        "pg_settings" => views::settings(system, rows),
-        "pg_stat_activity" => views::activity(system, rows),
-        "pg_locks" => views::locks(system, rows),
-        "pg_cursors" => views::cursors(system, rows),
-        "pg_prepared_statements" => views::prepared_statements(system, rows),
+        ])?,
+        "pg_sequence" | "pg_sequences" => sequences(catalog, system, relation, rows)?,
+        "pg_depend" => owned_sequences(catalog, rows)?,
+        "pg_tables" => views::tables(catalog, rows)?,
+        "pg_indexes" => views::index_definitions(catalog, rows)?,
+        "pg_settings" => views::settings(system, rows)?,
+        "pg_stat_activity" => views::activity(system, rows)?,
+        "pg_locks" => views::locks(system, rows)?,
+        "pg_cursors" => views::cursors(system, rows)?,
+        "pg_prepared_statements" => views::prepared_statements(system, rows)?,
         "pg_stat_user_tables" => {
             for table in catalog.tables() {
                 rows.add(vec![
@@ -67,11 +72,12 @@ pub(super) fn fill(catalog: &Catalog, system: &dyn System, relation: &str, rows:
                     ("schemaname", text(catalog.schema_name(table.schema))),
                     ("relname", text(&table.name)),
                     ("n_live_tup", Value::Int8(system.table_rows(table.oid).max(0.0) as i64)),
-                ]);
+                ])?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// Every index of a table: its OID, name, columns, and whether it is the primary key.
@@ -158,7 +164,7 @@ fn class(oid_: u32, name: &str, schema: u32, kind: u8, columns: usize) -> Vec<(&
     ]
 }
 
-fn classes(catalog: &Catalog, system: &dyn System, rows: &mut Rows<'_>) {
+fn classes(catalog: &Catalog, system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     let replace = |row: &mut Vec<(&'static str, Value)>, name: &str, value: Value| {
         if let Some(place) = row.iter_mut().find(|(column, _)| *column == name) {
             place.1 = value;
@@ -168,7 +174,7 @@ fn classes(catalog: &Catalog, system: &dyn System, rows: &mut Rows<'_>) {
         let kind = if view { b'v' } else { b'r' };
         let mut row = class(table.oid, &table.name, table.schema, kind, table.columns.len());
         replace(&mut row, "relreplident", letter(b'n'));
-        rows.add(row);
+        rows.add(row)?;
     }
     for table in catalog.tables() {
         let mut row = class(table.oid, &table.name, table.schema, b'r', table.columns.len());
@@ -179,20 +185,21 @@ fn classes(catalog: &Catalog, system: &dyn System, rows: &mut Rows<'_>) {
         replace(&mut row, "relhastriggers", yes(referenced));
         replace(&mut row, "reltuples", Value::Float4(system.table_rows(table.oid) as f32));
         replace(&mut row, "relpages", Value::Int4(system.tree_pages(table.tree.id)));
-        rows.add(row);
+        rows.add(row)?;
         for index in indexes_of(table) {
             let mut row = class(index.oid, index.name, table.schema, b'i', index.columns.len());
             let tree = index.index.map_or(table.tree, |index| index.tree);
             replace(&mut row, "relpages", Value::Int4(system.tree_pages(tree.id)));
             replace(&mut row, "relreplident", letter(b'n'));
-            rows.add(row);
+            rows.add(row)?;
         }
     }
     for sequence in catalog.sequences() {
         let mut row = class(sequence.oid, &sequence.name, sequence.schema, b'S', 3);
         replace(&mut row, "relreplident", letter(b'n'));
-        rows.add(row);
+        rows.add(row)?;
     }
+    Ok(())
 }
 
 fn by_value(type_: u32) -> bool {
@@ -244,7 +251,7 @@ fn attribute(relation: u32, name: &str, number: usize, type_: Type) -> Vec<(&'st
     ]
 }
 
-fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     let system = super::all().map(|(table, _)| table);
     for table in system.chain(catalog.tables()) {
         for (position, column) in table.columns.iter().enumerate() {
@@ -263,7 +270,7 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) {
             ));
             row.push(("attidentity", letter(identity)));
             row.push(("attisdropped", yes(column.dropped)));
-            rows.add(row);
+            rows.add(row)?;
         }
         for index in indexes_of(table) {
             for (position, column) in index.all_columns().enumerate() {
@@ -273,13 +280,14 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) {
                 row.push(("atthasdef", yes(false)));
                 row.push(("attidentity", letter(0)));
                 row.push(("attisdropped", yes(false)));
-                rows.add(row);
+                rows.add(row)?;
             }
         }
     }
+    Ok(())
 }
 
-fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for table in catalog.tables() {
         for (position, column) in table.live_columns().filter(|(_, column)| column.identity.is_none()) {
             let Some(default) = &column.default else { continue };
@@ -290,16 +298,17 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("adrelid", oid(table.oid)),
                 ("adnum", int2(position + 1)),
                 ("adbin", text(shown_default(catalog, default))),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
 fn attribute_numbers(columns: &[u32]) -> impl Iterator<Item = Value> + '_ {
     columns.iter().map(|column| int2(*column as usize + 1))
 }
 
-fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for table in catalog.tables() {
         for index in indexes_of(table) {
             let keys = index.index.map_or(&[][..], |index| &index.columns);
@@ -330,9 +339,10 @@ fn indexes(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("indcollation", vector(types::OID, collations)),
                 ("indclass", vector(types::OID, index.columns.iter().map(|_| oid(0)))),
                 ("indoption", vector(types::INT2, options)),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
 fn constraint(
@@ -362,26 +372,27 @@ fn constraint(
     ]
 }
 
-fn constraints(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn constraints(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for table in catalog.tables() {
         for index in indexes_of(table).into_iter().filter(|index| index.constraint != 0) {
             let kind = if index.primary { b'p' } else { b'u' };
             let mut row = constraint(table, index.constraint, index.name, (kind, true), &index.columns);
             row.push(("conindid", oid(index.oid)));
             row.push(("confrelid", oid(0)));
-            rows.add(row);
+            rows.add(row)?;
         }
         for check in &table.checks {
             let mut row = constraint(table, check.oid, &check.name, (b'c', check.valid), &[]);
             row.push(("conindid", oid(0)));
             row.push(("confrelid", oid(0)));
             row.push(("conbin", text(&check.text)));
-            rows.add(row);
+            rows.add(row)?;
         }
         for key in &table.foreign_keys {
-            rows.add(foreign_key(catalog, table, key));
+            rows.add(foreign_key(catalog, table, key))?;
         }
     }
+    Ok(())
 }
 
 fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Vec<(&'static str, Value)> {
@@ -410,7 +421,7 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Vec<(&'sta
     row
 }
 
-fn every_type(rows: &mut Rows<'_>) {
+fn every_type(rows: &mut Rows<'_>) -> Result<()> {
     for info in registry::TYPES {
         rows.add(vec![
             ("oid", oid(info.oid)),
@@ -442,11 +453,12 @@ fn every_type(rows: &mut Rows<'_>) {
             ("typtypmod", Value::Int4(-1)),
             ("typndims", Value::Int4(0)),
             ("typcollation", oid(collation(info.oid))),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn databases(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn databases(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for database in catalog.databases.iter() {
         rows.add(vec![
             ("oid", oid(database.oid)),
@@ -463,11 +475,12 @@ fn databases(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("dattablespace", oid(DEFAULT_TABLESPACE)),
             ("datcollate", text("C")),
             ("datctype", text("C")),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn roles(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
+fn roles(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Result<()> {
     for role in catalog.roles.iter() {
         let shown = yes(role.superuser);
         if matches!(relation, "pg_user" | "pg_shadow") {
@@ -479,7 +492,7 @@ fn roles(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
                 ("userepl", yes(false)),
                 ("usebypassrls", shown),
                 ("passwd", if relation == "pg_user" { text("********") } else { Value::Null }),
-            ]);
+            ])?;
             continue;
         }
         rows.add(vec![
@@ -494,11 +507,12 @@ fn roles(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
             ("rolbypassrls", shown),
             ("rolconnlimit", Value::Int4(-1)),
             ("rolpassword", if relation == "pg_roles" { text("********") } else { Value::Null }),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn collations(rows: &mut Rows<'_>) {
+fn collations(rows: &mut Rows<'_>) -> Result<()> {
     for (number, name, provider) in
         [(DEFAULT_COLLATION, "default", b'd'), (950, "C", b'c'), (951, "POSIX", b'c')]
     {
@@ -510,11 +524,12 @@ fn collations(rows: &mut Rows<'_>) {
             ("collprovider", letter(provider)),
             ("collisdeterministic", yes(true)),
             ("collencoding", Value::Int4(-1)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn sequences(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut Rows<'_>) {
+fn sequences(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut Rows<'_>) -> Result<()> {
     for sequence in catalog.sequences() {
         if relation == "pg_sequence" {
             rows.add(vec![
@@ -526,7 +541,7 @@ fn sequences(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut 
                 ("seqmin", Value::Int8(sequence.minimum)),
                 ("seqcache", Value::Int8(sequence.cache)),
                 ("seqcycle", yes(sequence.cycle)),
-            ]);
+            ])?;
             continue;
         }
         rows.add(vec![
@@ -541,12 +556,13 @@ fn sequences(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut 
             ("cycle", yes(sequence.cycle)),
             ("cache_size", Value::Int8(sequence.cache)),
             ("last_value", system.sequence_value(sequence.oid).map_or(Value::Null, Value::Int8)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
 /// The one kind of dependency clients ask for: sequences and the columns they belong to.
-fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     const PG_CLASS: u32 = 1259;
     for sequence in catalog.sequences() {
         let Some((table, column)) = sequence.owner else { continue };
@@ -562,8 +578,9 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("refobjid", oid(table)),
             ("refobjsubid", Value::Int4(i32::try_from(column + 1).unwrap_or(0))),
             ("deptype", letter(if identity { b'i' } else { b'a' })),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
 /// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of public by their bare name.

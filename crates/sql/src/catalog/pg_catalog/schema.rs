@@ -1,27 +1,27 @@
 //! Rows of `information_schema`.
 
 use super::super::{Catalog, Sequence, Table};
-use super::{Rows, text};
+use super::{Result, Rows, text};
 use crate::plan::{Identity, ReferentialAction};
 use crate::types::{Value, oid as types, registry};
 
-pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
+pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Result<()> {
     match relation {
-        "tables" => tables(catalog, rows),
-        "columns" => columns(catalog, rows),
+        "tables" => tables(catalog, rows)?,
+        "columns" => columns(catalog, rows)?,
         "schemata" => {
             for schema in catalog.schemas() {
                 rows.add(vec![
                     ("catalog_name", text(&catalog.database.name)),
                     ("schema_name", text(&schema.name)),
                     ("schema_owner", text(owner(catalog))),
-                ]);
+                ])?;
             }
         }
-        "table_constraints" => table_constraints(catalog, rows),
-        "key_column_usage" => key_columns(catalog, rows),
-        "constraint_column_usage" => constraint_columns(catalog, rows),
-        "referential_constraints" => referential(catalog, rows),
+        "table_constraints" => table_constraints(catalog, rows)?,
+        "key_column_usage" => key_columns(catalog, rows)?,
+        "constraint_column_usage" => constraint_columns(catalog, rows)?,
+        "referential_constraints" => referential(catalog, rows)?,
         "sequences" => {
             // Those of identity columns are the columns' own.
             let own = |owner: Option<(u32, u32)>| {
@@ -47,11 +47,12 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) {
                     ("maximum_value", text(sequence.maximum.to_string())),
                     ("increment", text(sequence.increment.to_string())),
                     ("cycle_option", text(yes_no(sequence.cycle))),
-                ]);
+                ])?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// The digits of a number's type, and those behind the point.
@@ -84,7 +85,7 @@ fn every_table(catalog: &Catalog) -> impl Iterator<Item = (&Table, bool)> {
     stored.chain(super::all().map(|(table, view)| (&**table, view)))
 }
 
-fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn tables(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for (table, view) in every_table(catalog) {
         rows.add(vec![
             ("table_catalog", text(&catalog.database.name)),
@@ -93,11 +94,12 @@ fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("table_type", text(if view { "VIEW" } else { "BASE TABLE" })),
             ("is_insertable_into", text(yes_no(!view))),
             ("is_typed", text("NO")),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for (table, view) in every_table(catalog) {
         for (position, column) in table.live_columns() {
             let type_ = column.type_;
@@ -137,7 +139,9 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
             let default = column.default.as_deref().filter(|_| column.identity.is_none());
             let default = default.map(|default| super::relations::shown_default(catalog, default));
             let place = (table.oid, u32::try_from(position).unwrap_or(u32::MAX));
-            let own = column.identity.and_then(|_| catalog.sequences().find(|own| own.owner == Some(place)));
+            let own = column
+                .identity
+                .and_then(|_| catalog.owned_sequences(place.0).find(|own| own.owner == Some(place)));
             let number = |value: i64| text(value.to_string());
             let numbers = |of: fn(&Sequence) -> i64| own.map_or(Value::Null, |own| number(of(own)));
             rows.add(vec![
@@ -169,9 +173,10 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("identity_cycle", text(yes_no(own.is_some_and(|own| own.cycle)))),
                 ("is_generated", text("NEVER")),
                 ("is_updatable", text(yes_no(!view))),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
 fn plain_name(type_: crate::types::Type) -> String {
@@ -209,7 +214,7 @@ fn constraints(catalog: &Catalog) -> Vec<Shown<'_>> {
     list
 }
 
-fn table_constraints(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn table_constraints(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for shown in constraints(catalog) {
         let schema = catalog.schema_name(shown.table.schema);
         rows.add(vec![
@@ -223,11 +228,12 @@ fn table_constraints(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("is_deferrable", text("NO")),
             ("initially_deferred", text("NO")),
             ("enforced", text("YES")),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-fn key_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn key_columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for shown in constraints(catalog) {
         let schema = catalog.schema_name(shown.table.schema);
         for (number, &column) in shown.columns.iter().enumerate() {
@@ -242,12 +248,13 @@ fn key_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("column_name", text(&shown.table.columns[column as usize].name)),
                 ("ordinal_position", number.clone()),
                 ("position_in_unique_constraint", if shown.parent.is_some() { number } else { Value::Null }),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
-fn constraint_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn constraint_columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for shown in constraints(catalog) {
         let (table, columns) = match shown.parent {
             None => (shown.table, shown.columns),
@@ -265,12 +272,13 @@ fn constraint_columns(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("constraint_catalog", text(&catalog.database.name)),
                 ("constraint_schema", text(catalog.schema_name(shown.table.schema))),
                 ("constraint_name", text(shown.name)),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
-fn referential(catalog: &Catalog, rows: &mut Rows<'_>) {
+fn referential(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     let rule = |action: ReferentialAction| {
         text(match action {
             ReferentialAction::NoAction => "NO ACTION",
@@ -294,8 +302,9 @@ fn referential(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("match_option", text("NONE")),
             ("update_rule", rule(key.on_update)),
             ("delete_rule", rule(key.on_delete)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
 /// The name of the unique key over these columns.

@@ -4,10 +4,10 @@ use txn::AdvisoryKey;
 
 use super::super::{BOOTSTRAP_ROLE, Catalog};
 use super::relations::indexes_of;
-use super::{Locked, Rows, System, array, int2, oid, text, yes};
+use super::{Locked, Result, Rows, System, array, int2, oid, text, yes};
 use crate::types::{Value, oid as types};
 
-pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
+pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     let owner = catalog.roles.first().map_or("", |role| &role.name);
     let system = super::all().filter(|(_, view)| !view).map(|(table, _)| table);
     for table in system.chain(catalog.tables()) {
@@ -19,11 +19,12 @@ pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) {
             ("hasrules", yes(false)),
             ("hastriggers", yes(!table.foreign_keys.is_empty())),
             ("rowsecurity", yes(false)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
+pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for table in catalog.tables() {
         for index in indexes_of(table) {
             let definition = super::text::index(catalog, table, index.oid, false);
@@ -32,12 +33,13 @@ pub(super) fn index_definitions(catalog: &Catalog, rows: &mut Rows<'_>) {
                 ("tablename", text(&table.name)),
                 ("indexname", text(index.name)),
                 ("indexdef", definition.map_or(Value::Null, text)),
-            ]);
+            ])?;
         }
     }
+    Ok(())
 }
 
-pub(super) fn settings(system: &dyn System, rows: &mut Rows<'_>) {
+pub(super) fn settings(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     for setting in system.settings() {
         let mut row = vec![
             ("name", text(setting.name)),
@@ -57,11 +59,12 @@ pub(super) fn settings(system: &dyn System, rows: &mut Rows<'_>) {
         if let Some(words) = setting.words {
             row.push(("enumvals", array(types::TEXT, words.into_iter().map(text))));
         }
-        rows.add(row);
+        rows.add(row)?;
     }
+    Ok(())
 }
 
-pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) {
+pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     let time = |at: Option<i64>| at.map_or(Value::Null, Value::Timestamptz);
     for session in system.activity() {
         let (started, transaction, statement) = session.started;
@@ -81,11 +84,12 @@ pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) {
             ("state", text(session.state)),
             ("query", text(session.query)),
             ("backend_type", text("client backend")),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) {
+pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     for cursor in system.cursors() {
         rows.add(vec![
             ("name", text(cursor.name)),
@@ -94,11 +98,12 @@ pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) {
             ("is_binary", yes(false)),
             ("is_scrollable", yes(cursor.scrollable)),
             ("creation_time", Value::Timestamptz(cursor.created)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-pub(super) fn prepared_statements(system: &dyn System, rows: &mut Rows<'_>) {
+pub(super) fn prepared_statements(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     let types_of = |list: Vec<u32>| array(types::REGTYPE, list.into_iter().map(oid));
     for prepared in system.prepared() {
         rows.add(vec![
@@ -110,11 +115,12 @@ pub(super) fn prepared_statements(system: &dyn System, rows: &mut Rows<'_>) {
             ("from_sql", yes(prepared.by_command)),
             ("generic_plans", Value::Int8(0)),
             ("custom_plans", Value::Int8(0)),
-        ]);
+        ])?;
     }
+    Ok(())
 }
 
-pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) {
+pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     for lock in system.locks() {
         let own = lock.database.map_or(Value::Null, oid);
         let (kind, database, rest) = match lock.on {
@@ -143,6 +149,7 @@ pub(super) fn locks(system: &dyn System, rows: &mut Rows<'_>) {
             ("fastpath", yes(lock.fast_path)),
         ];
         row.extend(rest);
-        rows.add(row);
+        rows.add(row)?;
     }
+    Ok(())
 }

@@ -285,7 +285,7 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
 
 /// The sequences a column owns.
 pub(super) fn owned_by(catalog: &crate::catalog::Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
-    catalog.sequences().filter(|sequence| sequence.owner == Some((table, column))).cloned().collect()
+    catalog.owned_sequences(table).filter(|owned| owned.owner == Some((table, column))).cloned().collect()
 }
 
 pub(super) fn no_constraint(table: &Table, name: &str) -> SqlError {
@@ -396,8 +396,7 @@ fn set_schema(session: &mut Session, table: &mut Table, name: &str) -> Result<()
         move_to(session, (&mut { old }, new), index)?;
     }
     let catalog = Arc::clone(&session.environment.catalog);
-    for owned in catalog.sequences().filter(|sequence| sequence.owner.is_some_and(|(of, _)| of == table.oid))
-    {
+    for owned in catalog.owned_sequences(table.oid) {
         let Some(mut owned) = sequence::locked(session, owned.oid)? else { continue };
         move_to(session, (&mut owned.schema, new), &owned.name)?;
         session.define(Change::PutSequence(Arc::new(owned)))?;

@@ -1,5 +1,6 @@
 //! DROP and TRUNCATE.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use txn::{TableLock, Wait};
@@ -92,9 +93,10 @@ pub(super) fn objects(
         ObjectKind::Schema => ("schema", SqlState::INVALID_SCHEMA_NAME, "DROP SCHEMA"),
     };
     let mut found = Vec::with_capacity(names.len());
+    let mut known = HashSet::with_capacity(names.len());
     for name in names {
         match locked(session, kind, name)? {
-            Some(object) if found.contains(&object) => {}
+            Some(object) if !known.insert(object) => {}
             Some(object) => found.push(object),
             None => {
                 let message = format!("{word} \"{}\" does not exist", name.name);
@@ -106,7 +108,7 @@ pub(super) fn objects(
         }
     }
     // What depends on one of them and goes with the statement too is no obstacle, whatever the order of the names.
-    let together: Vec<u32> = found
+    let together: HashSet<u32> = found
         .iter()
         .filter_map(|object| if let Object::Table(oid) = object { Some(*oid) } else { None })
         .collect();
@@ -130,7 +132,7 @@ pub(super) fn objects(
 }
 
 /// An object that is to be dropped.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Object {
     /// A table's OID.
     Table(u32),
@@ -257,7 +259,12 @@ fn needed(name: &str, table: &str) -> SqlError {
 
 /// Drops a table that is locked, and the foreign keys that reference it where `cascade` says so or their tables go
 /// with it.
-fn drop_table(session: &mut Session, table: &Table, cascade: bool, together: &[u32]) -> Result<(), SqlError> {
+fn drop_table(
+    session: &mut Session,
+    table: &Table,
+    cascade: bool,
+    together: &HashSet<u32>,
+) -> Result<(), SqlError> {
     let catalog = Arc::clone(&session.environment.catalog);
     let mut references =
         catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
@@ -280,13 +287,8 @@ fn drop_table(session: &mut Session, table: &Table, cascade: bool, together: &[u
     for tree in table.trees() {
         session.discard_tree(tree)?;
     }
-    let owned: Vec<_> = catalog
-        .sequences()
-        .filter(|sequence| sequence.owner.is_some_and(|(owner, _)| owner == table.oid))
-        .cloned()
-        .collect();
-    for sequence in owned {
-        sequence::forget(session, &sequence)?;
+    for owned in catalog.owned_sequences(table.oid) {
+        sequence::forget(session, owned)?;
     }
     if catalog.statistics(table.oid).is_some() {
         session.define(Change::DropStatistics(table.oid))?;
@@ -333,7 +335,7 @@ fn schema(session: &mut Session, schema: u32, cascade: bool) -> Result<(), SqlEr
         session.lock_definition(table, TableLock::AccessExclusive)?;
         let table = session.environment.catalog.table(table).filter(|table| table.schema == schema);
         let Some(table) = table.cloned() else { continue };
-        drop_table(session, &table, true, &[])?;
+        drop_table(session, &table, true, &HashSet::new())?;
     }
     for left in sequences(session) {
         if sequence::locked(session, left.oid)?.is_some_and(|locked| locked.schema == schema) {
@@ -352,10 +354,11 @@ pub(super) fn truncate(
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     let mut all: Vec<u32> = Vec::with_capacity(names.len());
+    let mut known = HashSet::with_capacity(names.len());
     for name in names {
         let table = session.locked_table(name, TableLock::AccessExclusive)?;
         let oid = table.ok_or_else(|| session.missing(name))?.oid;
-        if !all.contains(&oid) {
+        if known.insert(oid) {
             all.push(oid);
         }
     }
@@ -363,7 +366,7 @@ pub(super) fn truncate(
     while at < all.len() {
         let catalog = Arc::clone(&session.environment.catalog);
         for reference in catalog.references(all[at]) {
-            if all.contains(&reference.child) {
+            if known.contains(&reference.child) {
                 continue;
             }
             let name = |oid: u32| catalog.table(oid).map_or_else(String::new, |table| table.name.clone());
@@ -385,6 +388,7 @@ pub(super) fn truncate(
                 && now.references(all[at]).iter().any(|now| now.child == child.oid)
             {
                 skipping(session, client, format!("truncate cascades to table \"{}\"", child.name));
+                known.insert(child.oid);
                 all.push(child.oid);
             }
         }

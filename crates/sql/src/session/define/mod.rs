@@ -173,6 +173,7 @@ impl Session {
 
     /// Takes the lock of a table, sequence or schema; definitions and snapshot are as of then.
     fn lock_definition(&mut self, oid: u32, lock: TableLock) -> Result<(), SqlError> {
+        safe_point()?;
         self.environment.txn.lock_table(oid, lock, Wait::Block).map_err(from_txn)?;
         self.refresh_catalog();
         self.environment.txn.statement_start().map_err(from_txn)
@@ -230,7 +231,7 @@ impl Session {
 }
 
 /// Between two parts of a long definition: others run, and an interrupt ends it.
-fn safe_point() -> Result<(), SqlError> {
+pub(super) fn safe_point() -> Result<(), SqlError> {
     runtime::fiber::safe_point();
     runtime::interrupt::check().map_err(|interrupted| crate::exec::from_interrupt(interrupted.0))
 }

@@ -25,7 +25,7 @@ impl Session {
         }
         // Who had one of them claimed has published it by now, or given it up.
         self.refresh_catalog();
-        match self.environment.catalog.taken(std::slice::from_ref(change)) {
+        match self.environment.catalog.taken(change) {
             None => Ok(()),
             Some((what, name)) => Err(duplicate(what, &name)),
         }
