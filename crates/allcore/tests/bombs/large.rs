@@ -81,6 +81,9 @@ const BOMBS: &[(&str, &str)] = &[
         "new classes for each row",
         "select count(*) from generate_series(1, 20000) n where 'abab' ~ ('\\w{40}' || n)",
     ),
+    ("a name of a relation", "select count(to_regclass(t)) from large"),
+    ("a name of a type", "select count(to_regtype(t)) from large"),
+    ("a name of a setting", "select count(current_setting(t, true)) from large"),
     ("many matches", "select count(*) from unnest(regexp_split_to_array(repeat('ab', MANY), 'a')) x"),
 ];
 

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 
 use super::bad_argument;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, for_message};
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayRef, Datum, Interval};
 
@@ -15,6 +15,11 @@ pub(super) fn text<'a>(value: Datum<'a>) -> Result<&'a str> {
         Datum::Text(value) | Datum::Padded(value) => Ok(value),
         _ => Err(bad_argument("(text)")),
     }
+}
+
+/// A text that names something, as far as it is read: no name is longer than a message.
+pub(super) fn name<'a>(value: Datum<'a>) -> Result<&'a str> {
+    text(value).map(for_message)
 }
 
 /// Integers of any width, OIDs.

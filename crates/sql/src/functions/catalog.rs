@@ -1,8 +1,11 @@
 //! Functions that ask the session or the catalog, through [`crate::expr::Environment`].
 
-use super::arguments::{boolean, give_text, int, text};
+use smallvec::SmallVec;
+
+use super::arguments::{boolean, give_text, int, name, text};
 use super::{Function, func};
 use crate::error::{SqlError, SqlState};
+use crate::expr::EvalContext;
 use crate::types::{ArrayBuilder, Datum, Type, oid, registry};
 
 const TEXT: u32 = oid::TEXT;
@@ -16,8 +19,23 @@ const VERSION: &str = "PostgreSQL 18.0 (Allcore)";
 /// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
-        func($name, $arguments, $result, |cx, a| cx.session.catalog_function($name, a, cx.arena)).stable()
+        func($name, $arguments, $result, |cx, a| super::catalog::ask(cx, $name, a)).stable()
     };
+}
+pub(super) use asked;
+
+/// Asks the session or the catalog. All texts among the arguments name something.
+pub(super) fn ask<'a>(
+    cx: &mut EvalContext<'a, '_>,
+    function: &str,
+    arguments: &[Datum<'a>],
+) -> Result<Datum<'a>, SqlError> {
+    let names = arguments.iter().map(|argument| match argument {
+        Datum::Text(_) | Datum::Padded(_) => name(*argument).map(Datum::Text),
+        other => Ok(*other),
+    });
+    let names = names.collect::<Result<SmallVec<[_; 4]>, _>>()?;
+    cx.session.catalog_function(function, &names, cx.arena)
 }
 
 fn setting(name: &str, found: Option<String>) -> Result<String, SqlError> {
@@ -29,12 +47,12 @@ fn setting(name: &str, found: Option<String>) -> Result<String, SqlError> {
 pub(super) static FUNCTIONS: &[Function] = &[
     func("version", &[], TEXT, |_, _| Ok(Datum::Text(VERSION))).stable(),
     func("current_setting", &[TEXT], TEXT, |cx, a| {
-        let name = text(a[0])?;
+        let name = name(a[0])?;
         give_text(&setting(name, cx.session.setting(name))?, cx.arena)
     })
     .stable(),
     func("current_setting", &[TEXT, oid::BOOL], TEXT, |cx, a| {
-        let name = text(a[0])?;
+        let name = name(a[0])?;
         match cx.session.setting(name) {
             None if boolean(a[1])? => Ok(Datum::Null),
             found => give_text(&setting(name, found)?, cx.arena),
@@ -42,7 +60,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })
     .stable(),
     func("set_config", &[TEXT, TEXT, oid::BOOL], TEXT, |cx, a| {
-        let value = cx.session.set_setting(text(a[0])?, text(a[1])?, boolean(a[2])?)?;
+        let value = cx.session.set_setting(name(a[0])?, text(a[1])?, boolean(a[2])?)?;
         give_text(&value, cx.arena)
     })
     .volatile(),
@@ -99,8 +117,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Datum::Int8(cx.session.sequence_set(int(a[0])? as u32, int(a[1])?, boolean(a[2])?)?))
     })
     .volatile(),
-    asked!("pg_get_expr", &[TEXT, OID], TEXT),
-    asked!("pg_get_expr", &[TEXT, OID, oid::BOOL], TEXT),
+    func("pg_get_expr", &[TEXT, OID], TEXT, |_, a| Ok(a[0])).stable(),
+    func("pg_get_expr", &[TEXT, OID, oid::BOOL], TEXT, |_, a| Ok(a[0])).stable(),
     asked!("pg_get_indexdef", &[OID], TEXT),
     asked!("pg_get_indexdef", &[OID, I4, oid::BOOL], TEXT),
     asked!("pg_get_constraintdef", &[OID], TEXT),

@@ -6,7 +6,7 @@ mod zones;
 
 use fields::{extract, truncated, truncated_in_zone, truncated_span};
 
-use super::arguments::{float, give_numeric, give_text, int, interval, text};
+use super::arguments::{float, give_numeric, give_text, int, interval, name};
 use super::{Function, bad_argument, func};
 use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
@@ -167,7 +167,7 @@ fn code_date_part<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<D
     };
     let number = |unit| Ok::<_, SqlError>(extract(cx, unit, value)?.map(|number| number.to_f64()));
     // Seconds and milliseconds are summed as floats, which shows in the last digits.
-    let part = match fields::unit_of(text(a[0])?) {
+    let part = match fields::unit_of(name(a[0])?) {
         "second" => number(Datum::Text("us"))?.map(|micros| (micros / 1e6).trunc() + micros % 1e6 / 1e6),
         "milliseconds" => {
             number(Datum::Text("us"))?.map(|micros| (micros / 1e6).trunc() * 1e3 + micros % 1e6 / 1e3)
@@ -338,31 +338,31 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("date_part", &[TEXT, STAMPTZ], F8, code_date_part).stable(),
     func("date_part", &[TEXT, SPAN], F8, code_date_part),
     func("date_trunc", &[TEXT, STAMP], STAMP, |_, a| {
-        let start = truncated(text(a[0])?, stamp(a[1])?, "timestamp without time zone")?;
+        let start = truncated(name(a[0])?, stamp(a[1])?, "timestamp without time zone")?;
         if is_infinite(start) { Ok(start) } else { checked_timestamp(Some(start)) }.map(Datum::Timestamp)
     }),
     func("date_trunc", &[TEXT, STAMPTZ], STAMPTZ, |cx, a| {
         let zone = &cx.session.settings().time_zone;
-        truncated_in_zone(text(a[0])?, stamp(a[1])?, zone).map(Datum::Timestamptz)
+        truncated_in_zone(name(a[0])?, stamp(a[1])?, zone).map(Datum::Timestamptz)
     })
     .stable(),
     func("date_trunc", &[TEXT, STAMPTZ, TEXT], STAMPTZ, |cx, a| {
-        let zone = zones::lasting(cx, text(a[2])?)?;
-        truncated_in_zone(text(a[0])?, stamp(a[1])?, &zone).map(Datum::Timestamptz)
+        let zone = zones::lasting(cx, name(a[2])?)?;
+        truncated_in_zone(name(a[0])?, stamp(a[1])?, &zone).map(Datum::Timestamptz)
     })
     .stable(),
     func("date_trunc", &[TEXT, SPAN], SPAN, |_, a| {
-        truncated_span(text(a[0])?, interval(a[1])?).map(Datum::Interval)
+        truncated_span(name(a[0])?, interval(a[1])?).map(Datum::Interval)
     }),
     func("age", &[STAMP, STAMP], SPAN, code_age),
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
-        zones::from_local(cx, text(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)
+        zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)
     }),
     func("timezone", &[TEXT, STAMPTZ], STAMP, |cx, a| {
-        zones::to_local(cx, text(a[0])?, stamp(a[1])?).map(Datum::Timestamp)
+        zones::to_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamp)
     }),
     func("timezone", &[SPAN, STAMP], STAMPTZ, |cx, a| {
         zones::moved(cx, interval(a[0])?, stamp(a[1])?, -1).map(Datum::Timestamptz)

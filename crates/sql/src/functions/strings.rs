@@ -1,6 +1,6 @@
 //! Strings and byte strings.
 
-use super::arguments::{bytes, give_text, int, invalid, out_of_range, text};
+use super::arguments::{bytes, give_text, int, invalid, name, out_of_range, text};
 use super::encodings::{decode, encode};
 use super::format::format_text;
 use super::{Function, func};
@@ -502,9 +502,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("chr", &[I4], TEXT, |cx, a| give_text(character_of(int(a[0])?)?.encode_utf8(&mut [0; 4]), cx.arena)),
     func("to_hex", &[I4], TEXT, |cx, a| give_text(&format!("{:x}", int(a[0])? as u32), cx.arena)),
     func("to_hex", &[oid::INT8], TEXT, |cx, a| give_text(&format!("{:x}", int(a[0])?), cx.arena)),
-    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| give_text(&encode(bytes(a[0])?, text(a[1])?)?, cx.arena)),
+    func("encode", &[BYTEA, TEXT], TEXT, |cx, a| give_text(&encode(bytes(a[0])?, name(a[1])?)?, cx.arena)),
     func("decode", &[TEXT, TEXT], BYTEA, |cx, a| {
-        work::bytes_in(&decode(text(a[0])?, text(a[1])?)?, cx.arena).map(Datum::Bytea)
+        work::bytes_in(&decode(text(a[0])?, name(a[1])?)?, cx.arena).map(Datum::Bytea)
     }),
     func("string_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
     func("string_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),

@@ -2,6 +2,7 @@
 //! answered by [`crate::catalog::pg_catalog::function`].
 
 use super::arguments::{give_text, int};
+use super::catalog::asked;
 use super::{Function, func};
 use crate::types::oid;
 
@@ -27,13 +28,6 @@ fn size_pretty(bytes: i64) -> String {
         size /= 1024;
     }
     format!("{} PB", rounded(size))
-}
-
-/// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
-macro_rules! asked {
-    ($name:literal, $arguments:expr, $result:expr) => {
-        func($name, $arguments, $result, |cx, a| cx.session.catalog_function($name, a, cx.arena)).stable()
-    };
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[

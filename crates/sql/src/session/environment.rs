@@ -205,7 +205,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String, SqlError> {
-        self.table.get(name)?;
+        let value = self.table.value_within(name, value)?;
         let (name, set) = (name.to_owned(), value.to_owned());
         self.defer(Deferred::Setting { name, value: set, local });
         Ok(value.to_owned())

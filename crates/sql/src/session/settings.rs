@@ -17,7 +17,7 @@ use txn::WaitLimits;
 use super::characteristics::{self, Characteristics};
 use super::client::Severity;
 use crate::database::Given;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, for_message};
 use crate::identifier;
 use crate::memory;
 use crate::plan::{Isolation, TransactionModes};
@@ -116,6 +116,7 @@ pub(super) fn transaction_modes(
         let message = format!("parameter \"{name}\" cannot be reset");
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     };
+    let value = for_message(value);
     let on = || parse_bool(value).ok_or_else(|| no_boolean(name));
     match name {
         "transaction_read_only" => modes.read_only = Some(on()?),
@@ -146,6 +147,16 @@ fn no_boolean(name: &str) -> SqlError {
 fn invalid(name: &str, value: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// A value as far as it is read. A name is cut; another value of more bytes than a message has is refused.
+fn within<'v>(known: &Known, value: &'v str) -> Result<&'v str, SqlError> {
+    let read = for_message(value);
+    if read.len() == value.len() || known.kind == Kind::Name {
+        Ok(read)
+    } else {
+        Err(invalid(known.name, read))
+    }
 }
 
 impl SettingsTable {
@@ -202,6 +213,15 @@ impl SettingsTable {
             }
             _ => Some(&self.values[at]),
         }
+    }
+
+    /// A value for a setting, as far as it is read.
+    ///
+    /// # Errors
+    /// When there is no such setting, or the value is too long for it.
+    pub fn value_within<'v>(&self, name: &str, value: &'v str) -> Result<&'v str, SqlError> {
+        self.get(name)?;
+        position(name).map_or(Ok(value), |at| within(&KNOWN[at], value))
     }
 
     /// Whether the client wants to be told what is as loud as this.
@@ -267,6 +287,7 @@ impl SettingsTable {
             let message = format!("parameter \"{}\" cannot be changed{when}", known.name);
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
+        let value = value.map(|value| within(known, value)).transpose()?;
         let has_value = value.is_some();
         let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
         let proper = self.apply(at, &wanted)?;

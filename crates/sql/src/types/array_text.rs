@@ -4,7 +4,7 @@
 use super::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
 use super::registry::element_of;
 use super::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, oid, text};
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, for_message};
 use crate::expr::Environment;
 use crate::work;
 
@@ -275,7 +275,7 @@ impl Parser<'_> {
     fn malformed(&self, detail: &str) -> SqlError {
         SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("malformed array literal: \"{}\"", self.input),
+            format!("malformed array literal: \"{}\"", for_message(self.input)),
         )
         .with_detail(detail)
     }

@@ -36,7 +36,6 @@ pub fn function<'a>(
         _ => "",
     };
     Ok(match name {
-        "pg_get_expr" => arguments.first().copied().unwrap_or(Datum::Null),
         "pg_get_indexdef" => {
             let table = index_table(catalog, oid(0));
             let pretty = matches!(arguments.get(2), Some(Datum::Bool(true)));

@@ -1,6 +1,6 @@
 //! The fields of dates, times and intervals by the names of their units: extract() and date_trunc().
 
-use super::super::arguments::text;
+use super::super::arguments::name;
 use super::super::bad_argument;
 use super::Result;
 use crate::error::{SqlError, SqlState};
@@ -320,7 +320,7 @@ pub(super) fn extract(
     unit: Datum<'_>,
     value: Datum<'_>,
 ) -> Result<Option<Numeric>> {
-    let unit = text(unit)?;
+    let unit = name(unit)?;
     match value {
         Datum::Interval(span) => interval_field(unit, span),
         Datum::Time(micros) if unit_of(unit) == "epoch" => Ok(Some(scaled(micros, 6))),

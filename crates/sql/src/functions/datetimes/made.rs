@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::arguments::{float, int, interval, text};
+use super::super::arguments::{float, int, interval, name};
 use super::super::{Function, func};
 use super::{DATE, F8, Result, SPAN, STAMP, STAMPTZ, TEXT, TIME, add_interval_in, span_plus, stamp, zones};
 use crate::error::{SqlError, SqlState};
@@ -81,7 +81,7 @@ fn make_instant<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'
         let zone = &cx.session.settings().time_zone;
         return datetime::to_instant(zone, local).map(Datum::Timestamptz);
     };
-    zones::from_local_or_offset(cx, text(*zone)?, local).map(Datum::Timestamptz)
+    zones::from_local_or_offset(cx, name(*zone)?, local).map(Datum::Timestamptz)
 }
 
 /// Years, months, weeks, days, hours, minutes and seconds, as many of them as are given.
@@ -153,7 +153,7 @@ fn moved_in_zone<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], back: bool) 
     match a.get(2) {
         None => span_plus(cx, a[0], span),
         Some(zone) => {
-            let zone = zones::lasting(cx, text(*zone)?)?;
+            let zone = zones::lasting(cx, name(*zone)?)?;
             add_interval_in(&zone, stamp(a[0])?, span).map(Datum::Timestamptz)
         }
     }
