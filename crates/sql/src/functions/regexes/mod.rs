@@ -5,8 +5,9 @@
 //! a second engine ([`PikeVM`], which follows all ways at once) where it ends. Groups are then found within those bounds,
 //! as the library finds them.
 //!
-//! The library searches in time linear in the text's length times the pattern's, but without a safe point. So what could
-//! take long (a long text, a pattern with large counts) is searched beside the core, on a copy: [`beside`].
+//! The library searches in time linear in the text's length times the pattern's, but without a safe point. So a long text,
+//! or a pattern with large counts, is searched beside the core, on a copy: [`beside`]. A pattern that takes long to compile
+//! is compiled beside the core, once, and searched for on it: [`compile`].
 
 pub(super) mod similar;
 mod translate;
@@ -21,7 +22,7 @@ use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::{Anchored, Input, MatchKind};
 
 use self::translate::{invalid, translate};
-use super::arguments::{give_text, int, text};
+use super::arguments::{give_text, int, name, text};
 use super::strings::bounded;
 use super::{Code, Function, func};
 use crate::error::{SqlError, SqlState};
@@ -41,14 +42,24 @@ const CACHED: usize = 64;
 const CACHED_BESIDE: usize = 4;
 /// The longest text that is searched on the core.
 const SHORT_TEXT: usize = 32 * 1024;
-/// The largest weight of a pattern that is compiled on the core.
-const SHORT_PATTERN: usize = 4096;
-/// The weight of a class in states: `\w` has some hundred.
-const CLASS: usize = 100;
+/// The largest weight of a pattern that is compiled on the core: characters, at about half a microsecond each.
+const SHORT_PATTERN: usize = 2048;
+/// The time that compiling a class takes, in characters.
+const CLASS: usize = 30;
+/// The same for a class with the letters of all scripts.
+const WIDE_CLASS: usize = 1000;
+/// The same for a letter of either case.
+const FOLDED: usize = 8;
 /// Steps of a search that take about a millisecond.
 const SHORT_SEARCH: usize = 1 << 20;
 /// The most memory a compiled expression may take.
 const SIZE: usize = 1 << 22;
+
+/// The longest pattern in bytes. A compiled expression takes several bytes for each of its pattern's.
+const LONGEST_PATTERN: usize = 1 << 20;
+
+/// The engine that finds ends, and what it keeps from search to search.
+type Ends = (PikeVM, RefCell<thompson::pikevm::Cache>);
 
 /// A compiled pattern.
 struct Compiled {
@@ -56,7 +67,7 @@ struct Compiled {
     translated: String,
     shortest: bool,
     /// Finds ends; made when one is first asked for.
-    ends: OnceCell<(PikeVM, RefCell<regex_automata::nfa::thompson::pikevm::Cache>)>,
+    ends: OnceCell<Ends>,
     /// The pattern that must match up to the end of the text.
     whole: OnceCell<Regex>,
 }
@@ -79,31 +90,63 @@ fn build(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// A measure of a pattern's states: its length times what its counts multiply it by. And one of the time it takes to be
-/// compiled, in which each class of characters counts for more.
-fn weights(pattern: &str) -> Result<(usize, usize)> {
-    let (mut factor, mut classes) = (1_usize, 0);
+/// A measure of a pattern's states: its length times what its counts multiply it by.
+fn weight(pattern: &str) -> Result<usize> {
+    weighed(pattern, pattern.len())
+}
+
+fn weighed(pattern: &str, length: usize) -> Result<usize> {
+    let mut factor = 1_usize;
     for piece in work::pieces(pattern) {
-        let piece = piece?;
-        classes += piece.bytes().filter(|byte| matches!(byte, b'\\' | b'[')).count();
-        let counts = piece.split(['{', ',']).skip(1);
-        for count in counts {
+        for count in piece?.split(['{', ',']).skip(1) {
             let digits = &count[..count.bytes().take_while(u8::is_ascii_digit).count()];
             factor = factor.saturating_mul(digits.parse().unwrap_or(1).max(1));
         }
     }
-    let weight = |length: usize| length.saturating_mul(factor);
-    Ok((weight(pattern.len()), weight(pattern.len() + classes * CLASS)))
+    Ok(length.saturating_mul(factor))
 }
 
-/// Calls a function of a text and a pattern: on the core where both are short, otherwise on copies beside it, where the
-/// fiber waits interruptibly. `code` does not look at its session.
+/// Whether a pattern may take more than about a millisecond to compile.
+fn is_heavy(pattern: &str, flags: &str) -> Result<bool> {
+    let mut length = pattern.len();
+    for pair in pattern.as_bytes().windows(2) {
+        work::tick(1)?;
+        length += match pair {
+            [b'\\', b'w' | b'W'] | [b'[', b':'] => WIDE_CLASS,
+            [b'\\' | b'[', _] => CLASS,
+            _ => 0,
+        };
+    }
+    if flags.contains('i') || pattern.starts_with("(?") || pattern.starts_with("***") {
+        length *= FOLDED;
+    }
+    Ok(weighed(pattern, length)? > SHORT_PATTERN)
+}
+
+/// Refuses a pattern that is too long to be compiled within [`SIZE`], before it is copied.
+fn check_length(pattern: &str) -> Result<()> {
+    if pattern.len() > LONGEST_PATTERN { Err(invalid("regular expression is too complex")) } else { Ok(()) }
+}
+
+/// Calls a function of a text and a pattern: on the core where the search is short, otherwise on copies beside it, where
+/// the fiber waits interruptibly. `code` does not look at its session.
 pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
-    let (length, pattern) = (text(a[0])?.len(), text(a[1])?.len());
-    let (weight, compiled) = weights(text(a[1])?)?;
-    if length <= SHORT_TEXT && compiled <= SHORT_PATTERN && length.saturating_mul(weight) <= SHORT_SEARCH {
+    let (length, pattern) = (text(a[0])?.len(), text(a[1])?);
+    check_length(pattern)?;
+    if length <= SHORT_TEXT && length.saturating_mul(weight(pattern)?) <= SHORT_SEARCH {
         return code(cx, a);
     }
+    on_copies(cx, a, code)
+}
+
+/// As [`beside`] for code that compiles its pattern for each call.
+fn compiled_beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
+    check_length(text(a[1])?)?;
+    if is_heavy(text(a[1])?, "")? { on_copies(cx, a, code) } else { beside(cx, a, code) }
+}
+
+fn on_copies<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Code) -> Result<Datum<'a>> {
+    let length = text(a[0])?.len() + text(a[1])?.len();
     let mut values = Vec::with_capacity(a.len());
     for value in a {
         values.push(match value {
@@ -115,7 +158,7 @@ pub(super) fn beside<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], code: Co
             other => other.to_value()?,
         });
     }
-    let found = runtime::aside::run_given(length + pattern, move || {
+    let found = runtime::aside::run_given(length, move || {
         let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
         let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
         let mut context = EvalContext { registers: &[], params: &[], arena: &arena, session: &session };
@@ -130,15 +173,22 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
     if let Some(found) = COMPILED.with_borrow(|compiled| compiled.get(&key).cloned()) {
         return Ok(found);
     }
-    let translated = translate(pattern, flags)?;
-    let compiled = Rc::new(Compiled {
-        regex: build(&translated.pattern)?,
-        translated: translated.pattern,
-        shortest: translated.shortest,
-        ends: OnceCell::new(),
-        whole: OnceCell::new(),
-    });
-    let full = if runtime::try_core().is_some() { CACHED } else { CACHED_BESIDE };
+    let on_core = runtime::try_core().is_some();
+    let compiled = match on_core && is_heavy(pattern, flags)? {
+        true => {
+            let (pattern, flags) = key.clone();
+            let made = move || {
+                let made = Compiled::new(&pattern, &flags)?;
+                // The core would hold still for these, too. An error comes back where they are needed.
+                let _ = (made.ends(), made.whole());
+                Ok(made)
+            };
+            runtime::aside::run_given(key.0.len(), made).map_err(work::stopped)??
+        }
+        false => Compiled::new(pattern, flags)?,
+    };
+    let compiled = Rc::new(compiled);
+    let full = if on_core { CACHED } else { CACHED_BESIDE };
     // One goes for each that comes: dropping all at once takes tens of milliseconds.
     let gone = COMPILED.with_borrow_mut(|cache| {
         let gone = cache.keys().next().filter(|_| cache.len() >= full).cloned();
@@ -156,20 +206,41 @@ pub(super) fn is_match(text: &str, pattern: &str, flags: &str) -> Result<bool> {
 }
 
 impl Compiled {
+    fn new(pattern: &str, flags: &str) -> Result<Compiled> {
+        let translated = translate(pattern, flags)?;
+        Ok(Compiled {
+            regex: build(&translated.pattern)?,
+            translated: translated.pattern,
+            shortest: translated.shortest,
+            ends: OnceCell::new(),
+            whole: OnceCell::new(),
+        })
+    }
+
+    fn ends(&self) -> Result<&Ends> {
+        if let Some(made) = self.ends.get() {
+            return Ok(made);
+        }
+        let engine = PikeVM::builder()
+            .configure(PikeVM::config().match_kind(MatchKind::All))
+            .thompson(thompson::Config::new().nfa_size_limit(Some(SIZE)))
+            .build(&self.translated)
+            .map_err(|_| invalid("regular expression is too complex"))?;
+        let cache = RefCell::new(engine.create_cache());
+        Ok(self.ends.get_or_init(|| (engine, cache)))
+    }
+
+    fn whole(&self) -> Result<&Regex> {
+        if let Some(made) = self.whole.get() {
+            return Ok(made);
+        }
+        let made = build(&format!("(?:{})\\z", self.translated))?;
+        Ok(self.whole.get_or_init(|| made))
+    }
+
     /// Where the match that begins at `start` ends.
     fn end(&self, text: &str, start: usize) -> Result<usize> {
-        let (engine, cache) = match self.ends.get() {
-            Some(made) => made,
-            None => {
-                let engine = PikeVM::builder()
-                    .configure(PikeVM::config().match_kind(MatchKind::All))
-                    .thompson(thompson::Config::new().nfa_size_limit(Some(SIZE)))
-                    .build(&self.translated)
-                    .map_err(|_| invalid("regular expression is too complex"))?;
-                let cache = RefCell::new(engine.create_cache());
-                self.ends.get_or_init(|| (engine, cache))
-            }
-        };
+        let (engine, cache) = self.ends()?;
         let input = Input::new(text).range(start..).anchored(Anchored::Yes).earliest(self.shortest);
         let found = engine.find(&mut cache.borrow_mut(), input);
         found.map(|found| found.end()).ok_or_else(|| SqlError::internal("a match has no end"))
@@ -193,14 +264,7 @@ impl Compiled {
         let (start, end) = groups[0].unwrap_or((from, from));
         let wanted = self.end(text, start)?;
         if wanted != end {
-            let whole = match self.whole.get() {
-                Some(made) => made,
-                None => {
-                    let made = build(&format!("(?:{})\\z", self.translated))?;
-                    self.whole.get_or_init(|| made)
-                }
-            };
-            if let Some(found) = whole.captures_at(&text[..wanted], start) {
+            if let Some(found) = self.whole()?.captures_at(&text[..wanted], start) {
                 groups = spans(&found);
             }
             groups[0] = Some((start, wanted));
@@ -378,30 +442,32 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ""
     )?))),
     regexp!("regexp_like", &[TEXT, TEXT, TEXT], BOOL, |_, a| {
-        no_global("regexp_like", text(a[2])?)?;
-        Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, text(a[2])?)?))
+        no_global("regexp_like", name(a[2])?)?;
+        Ok(Datum::Bool(is_match(text(a[0])?, text(a[1])?, name(a[2])?)?))
     }),
     regexp!("regexp_count", &[TEXT, TEXT], I4, |_, a| Ok(Datum::Int4(count(a, 1, "")?))),
     regexp!("regexp_count", &[TEXT, TEXT, I4], I4, |_, a| Ok(Datum::Int4(count(a, int(a[2])?, "")?))),
     regexp!("regexp_count", &[TEXT, TEXT, I4, TEXT], I4, |_, a| {
-        Ok(Datum::Int4(count(a, int(a[2])?, text(a[3])?)?))
+        Ok(Datum::Int4(count(a, int(a[2])?, name(a[3])?)?))
     }),
     regexp!("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, "", cx.arena)),
-    regexp!("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, text(a[3])?, cx.arena)),
+    regexp!("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, |cx, a| replace(a, name(a[3])?, cx.arena)),
     regexp!("regexp_match", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| match_groups(a, "", cx.arena)),
     regexp!("regexp_match", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
-        match_groups(a, text(a[2])?, cx.arena)
+        match_groups(a, name(a[2])?, cx.arena)
     }),
     regexp!("regexp_split_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
         split_array("regexp_split_to_array", a, "", cx.arena)
     }),
     regexp!("regexp_split_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| {
-        split_array("regexp_split_to_array", a, text(a[2])?, cx.arena)
+        split_array("regexp_split_to_array", a, name(a[2])?, cx.arena)
     }),
     regexp!("substring", &[TEXT, TEXT], TEXT, |_, a| substring(a)),
-    regexp!("substring", &[TEXT, TEXT, TEXT], TEXT, |_, a| {
-        let found = similar::substring(text(a[0])?, text(a[1])?, text(a[2])?)?;
-        Ok(found.map_or(Datum::Null, Datum::Text))
+    func("substring", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
+        compiled_beside(cx, a, |_, a| {
+            let found = similar::substring(text(a[0])?, text(a[1])?, text(a[2])?)?;
+            Ok(found.map_or(Datum::Null, Datum::Text))
+        })
     }),
     regexp!("regexp_substr", &[TEXT, TEXT], TEXT, |_, a| {
         let input = text(a[0])?;

@@ -9,7 +9,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::{Anchored, Input, MatchKind};
 
 use super::translate::translate;
-use super::{SIZE, invalid, is_match};
+use super::{SIZE, check_length, invalid, is_match};
 use crate::error::{SqlError, SqlState};
 use crate::work;
 
@@ -39,6 +39,7 @@ enum Bracket {
 
 /// The parts of a pattern, one to three, as regular expressions.
 fn parts(pattern: &str, escape: Option<char>) -> Result<Vec<String>> {
+    check_length(pattern)?;
     let mut parts = Vec::new();
     let mut part = String::with_capacity(pattern.len());
     let (mut bracket, mut escaped) = (Bracket::Outside, false);
