@@ -3,6 +3,8 @@
 //! Every length and every string is checked here and nowhere else: what passes is well formed. A message that is
 //! cut, too long, or of an unknown type is a [`Violation`], which ends its session alone with SQLSTATE 08P01.
 
+use runtime::work::{STRIDE, give_way};
+
 /// Why the bytes are no message of the protocol. The text is what PostgreSQL says of the same fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
@@ -114,8 +116,11 @@ impl<'a> Fields<'a> {
 
     /// A string, ended by a zero byte.
     pub fn string(&mut self) -> Result<&'a str, Violation> {
-        let end =
-            self.rest.iter().position(|&b| b == 0).ok_or(Violation::Body("invalid string in message"))?;
+        let end = match self.rest.len() > STRIDE {
+            true => long_end(self.rest),
+            false => self.rest.iter().position(|&b| b == 0),
+        };
+        let end = end.ok_or(Violation::Body("invalid string in message"))?;
         let (text, rest) = self.rest.split_at(end);
         self.rest = &rest[1..];
         runtime::work::utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
@@ -137,6 +142,20 @@ impl<'a> Fields<'a> {
     pub fn end(&self) -> Result<(), Violation> {
         if self.rest.is_empty() { Ok(()) } else { Err(Violation::Body("invalid message format")) }
     }
+}
+
+/// The place of the first zero byte in many bytes, sought in pieces with a safe point behind each.
+#[cold]
+fn long_end(bytes: &[u8]) -> Option<usize> {
+    let mut before = 0;
+    for piece in bytes.chunks(STRIDE) {
+        if piece.contains(&0) {
+            return piece.iter().position(|&b| b == 0).map(|at| before + at);
+        }
+        before += piece.len();
+        give_way(piece.len());
+    }
+    None
 }
 
 /// The bytes PostgreSQL would name in its message about a faulty UTF-8 sequence.
@@ -171,6 +190,22 @@ mod tests {
         assert_eq!(frame(b"S\0\0\x27\x11"), Err(Violation::Length));
         assert_eq!(frame(b"Q\x40\0\0\0"), Err(Violation::Length));
         assert_eq!(frame(b"!\0\0\0\x04"), Err(Violation::UnknownType(b'!')));
+    }
+
+    #[test]
+    fn a_long_string_ends_at_its_first_zero_byte() {
+        for length in [0, STRIDE - 1, STRIDE, 3 * STRIDE + 5] {
+            let mut body = "x".repeat(length).into_bytes();
+            body.extend([0; STRIDE]);
+            let mut fields = Fields::new(&body);
+            assert_eq!(fields.string().map(str::len), Ok(length));
+            assert_eq!(fields.string(), Ok(""));
+        }
+        let endless = "x".repeat(3 * STRIDE);
+        assert_eq!(
+            Fields::new(endless.as_bytes()).string(),
+            Err(Violation::Body("invalid string in message"))
+        );
     }
 
     #[test]

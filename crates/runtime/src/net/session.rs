@@ -18,6 +18,8 @@ use crate::reactor::Watch;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 
+/// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
+const RECEIVED_AT_ONCE: usize = 256 * 1024;
 /// Input after a connection's last message is dropped in pieces of this many bytes, so many at most in one go:
 /// who sends more is not waited for.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
@@ -242,10 +244,11 @@ impl Session {
         }
     }
 
-    /// Receives into the room `bytes` has; `Ok(0)` is the peer's end, `WouldBlock` nothing for now.
+    /// Receives into the room `bytes` has, [`RECEIVED_AT_ONCE`] at most; `Ok(0)` is the peer's end, `WouldBlock`
+    /// nothing for now.
     pub(super) fn receive(&self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let room = bytes.spare_capacity_mut();
-        let asked = room.len();
+        let asked = room.len().min(RECEIVED_AT_ONCE);
         // SAFETY: the room is writable for its length.
         let received =
             unsafe { libc::recv(self.socket(), room.as_mut_ptr().cast(), asked, libc::MSG_DONTWAIT) };
