@@ -213,16 +213,19 @@ impl Connection {
 
     /// Starts the limit that holds while nothing is heard of the client.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
-        if let Some(place) = &mut self.place {
-            place.wait_if_refused(io.interrupt());
-        }
         let limit = match &mut self.phase {
-            Phase::Fresh | Phase::Proving(_) | Phase::Admitted => Some(self.policy.login_limit),
+            Phase::Fresh | Phase::Proving(_) | Phase::Admitted => {
+                if let Some(place) = &mut self.place {
+                    place.wait_if_refused(io.interrupt());
+                }
+                Some(self.policy.login_limit)
+            }
             Phase::Live(live) => {
-                if std::mem::take(&mut live.heard) {
+                let limit = live.session.idle_limit();
+                if limit.is_some() && std::mem::take(&mut live.heard) {
                     self.ends = None;
                 }
-                live.session.idle_limit()
+                limit
             }
             Phase::Over => None,
         };
