@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, close_sound, ended, lines, rows, run, waits};
+use common::{Folder, close_sound, ended, fails, lines, rows, run, waits};
 use sql::database::Database;
 use sql::embedded::EmbeddedSession;
 
@@ -30,7 +30,9 @@ fn who_uses_a_sequence_waits_for_who_changes_it() {
         ("ALTER SEQUENCE q RESTART WITH 100", "SELECT nextval('q')", "100", "2"),
         ("ALTER SEQUENCE q MAXVALUE 7", "SELECT setval('q', 7)", "7", "7"),
         ("ALTER SEQUENCE q MAXVALUE 7", "SELECT setval('q', 8)", "22003", "8"),
-        ("DROP SEQUENCE q", "SELECT nextval('q')", "42P01", "2"),
+        ("DROP SEQUENCE q", "SELECT nextval('q')", "XX000", "2"),
+        ("DROP SEQUENCE q", "SELECT setval('q', 3)", "XX000", "3"),
+        ("DROP TABLE t", "SELECT nextval('t_id_seq')", "XX000", "2"),
         ("ALTER SEQUENCE t_id_seq INCREMENT 10", insert, "11", "2"),
         ("TRUNCATE t RESTART IDENTITY", "SELECT nextval('t_id_seq')", "1", "2"),
         // Definitions of its own, over which those of others come.
@@ -95,5 +97,54 @@ fn a_transaction_goes_by_its_own_changes() {
     assert_eq!(rows(&mut s, "SELECT nextval('own'), nextval('q')"), ["5|21"]);
     run(&mut s, "COMMIT");
     assert_eq!(rows(&mut s, "SELECT nextval('own'), nextval('q')"), ["6|31"]);
+    close_sound(&folder, database);
+}
+
+/// ALTER SEQUENCE makes all that its transaction does to the sequence afterwards its own.
+#[test]
+fn numbers_taken_after_a_change_are_taken_back_with_it() {
+    let folder = Folder::new("sequences-taken-back");
+    let database = folder.open();
+    let mut s = set_up(&database);
+    let changes = ["INCREMENT 1", "CACHE 1", "CYCLE", "MAXVALUE 99", "MINVALUE 1", "START 2", "AS int"];
+    for change in changes {
+        run(&mut s, &format!("BEGIN; ALTER SEQUENCE q {change}"));
+        assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["2"], "{change}");
+        assert_eq!(rows(&mut s, "SELECT setval('q', 50)"), ["50"], "{change}");
+        run(&mut s, "ROLLBACK");
+        run(&mut s, &format!("BEGIN; SAVEPOINT a; ALTER SEQUENCE q {change}"));
+        assert_eq!(rows(&mut s, "SELECT setval('q', 60)"), ["60"], "{change}");
+        run(&mut s, "ROLLBACK TO a; COMMIT");
+        assert_eq!(rows(&mut s, "SELECT last_value FROM pg_sequences WHERE sequencename = 'q'"), ["1"]);
+    }
+    // OWNED BY leaves the numbers alone.
+    run(&mut s, "BEGIN; ALTER SEQUENCE q OWNED BY t.n; SELECT setval('q', 70); ROLLBACK");
+    assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["71"]);
+    // Committed, they stay: in the next session and after a restart too.
+    run(&mut s, "BEGIN; ALTER SEQUENCE q INCREMENT 5; SELECT setval('q', 80); COMMIT");
+    assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["85"]);
+    run(&mut s, "BEGIN; ALTER SEQUENCE q INCREMENT 2; COMMIT");
+    drop(s);
+    close_sound(&folder, database);
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["87"]);
+    drop(s);
+    close_sound(&folder, database);
+}
+
+#[test]
+fn a_change_that_leaves_the_last_value_out_of_bounds_is_refused() {
+    let folder = Folder::new("sequences-bounds");
+    let database = folder.open();
+    let mut s = set_up(&database);
+    run(&mut s, "SELECT setval('q', 10)");
+    fails(&mut s, "ALTER SEQUENCE q MAXVALUE 7", "22023");
+    fails(&mut s, "ALTER SEQUENCE q MINVALUE 11 START 12", "22023");
+    run(&mut s, "ALTER SEQUENCE q MINVALUE 11 START 12 RESTART");
+    assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["12"]);
+    fails(&mut s, "SELECT nextval('t')", "42809");
+    fails(&mut s, "SELECT nextval(999999999)", "XX000");
+    drop(s);
     close_sound(&folder, database);
 }

@@ -12,7 +12,7 @@ use storage::btree::Cursor;
 use sync::{SpinLock, WaitQueue};
 
 use super::{Shared, system};
-use crate::catalog::{Sequence, TreeAddress};
+use crate::catalog::{CounterPlace, Sequence, TreeAddress};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 
@@ -180,6 +180,16 @@ impl Shared {
                 .iter()
                 .try_for_each(|counter| system::put(txn, system::SEQUENCES, &counter.to_be_bytes(), None))
         })
+    }
+
+    /// Gives a definition that is being changed a counter of its own, which goes on where the sequence stands: the numbers
+    /// that the transaction takes from here on are taken back with the change. The value where it stands.
+    pub(crate) fn renew_counter(&self, sequence: &mut Sequence) -> Result<i64, SqlError> {
+        let (value, called) = self.counter(sequence)?.last_value();
+        let counter = self.new_oid();
+        self.write_counter(counter, (value, called))?;
+        (sequence.counter, sequence.place) = (counter, CounterPlace::default());
+        Ok(value)
     }
 
     /// nextval.

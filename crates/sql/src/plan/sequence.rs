@@ -45,3 +45,18 @@ pub struct SequenceOptions {
     /// OWNED BY: table and column; Some(None) = NONE.
     pub owned_by: Option<Option<(QualifiedName, String)>>,
 }
+
+impl SequenceOptions {
+    /// Whether ALTER SEQUENCE with them changes what nextval gives, or may: all of them do but OWNED BY.
+    #[must_use]
+    pub fn changes_numbers(&self) -> bool {
+        self.type_.is_some()
+            || self.increment.is_some()
+            || self.minimum.is_some()
+            || self.maximum.is_some()
+            || self.start.is_some()
+            || self.restart.is_some()
+            || self.cache.is_some()
+            || self.cycle.is_some()
+    }
+}

@@ -144,7 +144,7 @@ impl SessionEnvironment {
     }
 
     fn sequence(&self, oid: u32) -> Result<&Arc<Sequence>, SqlError> {
-        self.catalog.sequence(oid).ok_or_else(|| no_relation(oid))
+        self.catalog.sequence(oid).ok_or_else(|| no_sequence(&self.catalog, oid))
     }
 
     /// Does something with a sequence that nobody changes or drops until the transaction ends, by its definition as of now:
@@ -161,12 +161,18 @@ impl SessionEnvironment {
             return body(self.sequence(oid)?);
         }
         let catalog = self.definitions.catalog();
-        body(catalog.sequence(oid).ok_or_else(|| no_relation(oid))?)
+        body(catalog.sequence(oid).ok_or_else(|| no_sequence(&catalog, oid))?)
     }
 }
 
-fn no_relation(oid: u32) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
+/// PostgreSQL's error for a number that is no sequence's, also where a name stood for a sequence that was dropped since.
+fn no_sequence(catalog: &Catalog, oid: u32) -> SqlError {
+    let Some((_, name)) = catalog.relation_name(oid) else {
+        return SqlError::new(SqlState::INTERNAL_ERROR, format!("could not open relation with OID {oid}"));
+    };
+    let kind = if catalog.table(oid).is_some() { "tables" } else { "indexes" };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot open relation \"{name}\""))
+        .with_detail(format!("This operation is not supported for {kind}."))
 }
 
 impl Environment for SessionEnvironment {

@@ -259,8 +259,15 @@ pub(super) fn change(
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
     }
     apply(&mut sequence, options, false)?;
-    if let Some(restart) = options.restart {
-        let value = restart.unwrap_or(sequence.start);
+    if options.changes_numbers() {
+        let value = match options.restart {
+            Some(restart) => {
+                let value = restart.unwrap_or(sequence.start);
+                restart_at(session, &mut sequence, value);
+                value
+            }
+            None => session.shared.renew_counter(&mut sequence)?,
+        };
         let out_of = |how: &str, bound: i64| {
             Err(invalid(format!("RESTART value ({value}) cannot be {how} ({bound})")))
         };
@@ -270,7 +277,6 @@ pub(super) fn change(
         if value > sequence.maximum {
             return out_of("greater than MAXVALUE", sequence.maximum);
         }
-        restart_at(session, &mut sequence, value);
     }
     own_by(session, &mut sequence, options)?;
     session.define(Change::PutSequence(Arc::new(sequence)))
@@ -318,12 +324,11 @@ pub(super) fn restart(session: &mut Session, sequence: &Sequence) -> Result<(), 
 
 /// Gives an identity column's sequence the column's new type.
 pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) -> Result<(), SqlError> {
-    let Some(mut sequence) = locked(session, sequence.oid)? else { return Ok(()) };
+    let Some(sequence) = locked(session, sequence.oid)? else { return Ok(()) };
     bounds(type_).map_err(|error| {
         SqlError::new(error.code, "identity column type must be smallint, integer, or bigint")
     })?;
-    apply(&mut sequence, &SequenceOptions { type_: Some(type_), ..SequenceOptions::default() }, false)?;
-    session.define(Change::PutSequence(Arc::new(sequence)))
+    change(session, sequence, &SequenceOptions { type_: Some(type_), ..SequenceOptions::default() })
 }
 
 /// Drops a sequence; false when somebody else has. Its counter goes when that is committed.
