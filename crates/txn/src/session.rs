@@ -408,6 +408,11 @@ impl TxnSession {
         self.state().isolation.get() == Isolation::RepeatableRead
     }
 
+    /// Whether a transaction committed after the present snapshot was taken.
+    pub fn committed_later(&self, writer: u64) -> bool {
+        self.state().committed_later(writer)
+    }
+
     /// Runs `body` with a snapshot of now, in repeatable read too: for what must hold for all rows, and for definitions.
     pub fn with_newest<R>(&self, body: impl FnOnce() -> R) -> R {
         let state = self.state();

@@ -288,6 +288,70 @@ b => count 0
 c: select count(*) from child => (0)
 ";
 
+/// Actions in repeatable read: a child that has gone since the snapshot is none, one that has come or changed is refused.
+const ACTIONS_REPEATABLE: &str = "
+s: create table parent (i int primary key)
+s: create table child (id int primary key, p int references parent on delete cascade on update cascade, n int)
+s: create table other (id int primary key, p int references parent on delete set null on update cascade)
+s: insert into parent values (1), (2), (3), (4), (5)
+s: insert into child values (1, 1, 0), (2, 1, 0), (3, 2, 0), (4, 3, 0); insert into other values (1, 1), (2, 1)
+b: begin isolation level repeatable read
+b: select count(*) from child => (4)
+a: delete from child where id = 1
+a: update other set p = null where id = 1
+b: delete from parent where i = 1 => count 1
+b: commit
+b: begin isolation level repeatable read
+b: select count(*) from child => (2)
+a: delete from child where id = 3
+b: update parent set i = 20 where i = 2 => count 1
+b: commit
+b: begin isolation level repeatable read
+b: select count(*) from child => (1)
+a: update child set n = 1 where id = 4
+b: delete from parent where i = 3 => error 40001
+b: rollback
+b: begin isolation level repeatable read
+b: select count(*) from child => (1)
+a: insert into child values (5, 4, 0)
+b: update parent set i = 40 where i = 4 => error 40001
+b: rollback
+b: begin isolation level repeatable read
+b: insert into child values (6, 5, 0)
+a: begin
+a: delete from child where id = 5
+b: delete from parent where i = 4 => waits
+a: commit
+b => error 40001
+b: rollback
+c: select * from child => (4, 3, 1)
+c: select * from other order by id => (1, null) (2, null)
+c: select * from parent order by i => (3) (4) (5) (20)
+";
+
+/// Keys to one row act and are checked in the order of their creation; what an action brings about comes behind them.
+const ORDER: &str = "
+s: create table parent (i int primary key, k int unique, up int references parent)
+s: create table later (k int)
+s: create table held (k int references parent (k) on delete restrict)
+s: insert into parent values (1, 1, null), (2, 2, 1), (3, 3, null); insert into held values (1), (3)
+s: insert into later values (3)
+s: delete from parent where i = 1 => error 23503
+s: alter table later add foreign key (k) references parent (k)
+s: delete from parent where i = 3 => error 23001
+s: alter table held drop constraint held_k_fkey
+s: alter table held add foreign key (k) references parent (k) on delete restrict
+s: delete from parent where i = 3 => error 23503
+s: create table top (i int primary key)
+s: create table middle (i int primary key references top on delete cascade)
+s: create table leaf (t int references top, m int references middle on delete cascade)
+s: insert into top values (1); insert into middle values (1); insert into leaf values (1, 1)
+s: delete from top => error 23503
+s: alter table leaf drop constraint leaf_t_fkey
+s: delete from top => count 1
+s: select count(*) from leaf => (0)
+";
+
 #[test]
 fn children_wait_for_their_parent() {
     Stage::open().play(&[
@@ -309,5 +373,7 @@ fn a_parents_change_follows_its_children() {
         ("many", MANY_PARENTS),
         ("self", SELF_REFERENCE),
         ("chain", CHAIN),
+        ("repeatable read", ACTIONS_REPEATABLE),
+        ("order", ORDER),
     ]);
 }

@@ -222,6 +222,9 @@ impl Catalog {
                     add(&mut self.references, foreign.parent, Reference { child: table.oid, key });
                 }
                 self.tables.insert(table.oid, Arc::clone(table));
+                for foreign in &table.foreign_keys {
+                    self.sort_references(foreign.parent);
+                }
             }
             Change::DropTable(oid) => self.forget_table(*oid),
             Change::PutSequence(sequence) => {
@@ -246,6 +249,16 @@ impl Catalog {
                 self.statistics.remove(oid);
             }
         }
+    }
+
+    /// Orders the foreign keys to a table by their age: PostgreSQL's triggers run in this order.
+    fn sort_references(&mut self, parent: u32) {
+        let Some(mut list) = self.references.remove(&parent) else { return };
+        let tables = &self.tables;
+        list.sort_by_key(|reference| {
+            tables.get(&reference.child).map(|child| child.foreign_keys[reference.key].oid)
+        });
+        self.references.insert(parent, list);
     }
 
     fn forget_schema(&mut self, oid: u32) {

@@ -63,13 +63,14 @@ pub(super) fn row_changed(
     old: &[Datum<'_>],
     new: &[Datum<'_>],
 ) -> Result<(), SqlError> {
+    parent_gone(cx, table, old, Some(new))?;
     for (at, key) in table.foreign_keys.iter().enumerate() {
         if !same(key.columns.iter(), old, new)? {
             let child = known(cx, table)?;
             need_parent(cx, &child, at, key, new)?;
         }
     }
-    parent_gone(cx, table, old, Some(new))
+    Ok(())
 }
 
 /// A row is gone.
@@ -141,59 +142,55 @@ pub(super) fn same<'c>(
     Ok(a == b)
 }
 
-/// Does everything that is due. Actions may make more due; every row is acted on once, so it ends.
+/// Does everything that is due, in the order in which it became due, as PostgreSQL's triggers do: of a changed row the
+/// actions to its children come first, by the age of their constraints. What an action makes due comes behind the rest, so a
+/// NO ACTION key is checked before a CASCADE of the same row reaches its children's children. Every row is acted on once, so
+/// it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let (txn, affected) = (cx.txn, cx.affected);
-    let mut parents = Vec::new();
-    let (mut last, mut acted) = (Vec::new(), Vec::new());
     while !cx.pending.is_empty() {
-        cx.txn.statement_start().map_err(from_txn)?;
+        txn.statement_start().map_err(from_txn)?;
         for pending in std::mem::take(&mut cx.pending) {
             cx.check()?;
             match pending {
-                Pending::Parent { child, key, values } => parents.push((child, key, values)),
+                Pending::Parent { child, key, values } => {
+                    require_parent(cx, &child, &child.foreign_keys[key], &values, hold_parent)?;
+                }
                 Pending::Children { child, key, old, new } => {
                     // What was done before is seen: two keys may refer to the same row, or one row have two of them.
-                    cx.txn.next_command();
-                    let definition = &child.foreign_keys[key];
-                    let action = if new.is_some() { definition.on_update } else { definition.on_delete };
-                    match action {
-                        ReferentialAction::NoAction => last.push((child, key, old)),
-                        ReferentialAction::Restrict => {
-                            txn.with_newest(|| forbid(cx, &child, key, &old, true))?;
-                        }
-                        _ => {
-                            act(cx, (&child, key), action, &old, new.as_deref())?;
-                            if txn.keeps_snapshot() {
-                                acted.push((Arc::clone(&child), key, old.clone()));
-                            }
-                            if action == ReferentialAction::SetDefault {
-                                // The default may be the very value that is gone.
-                                last.push((child, key, old));
-                            }
-                        }
-                    }
+                    txn.next_command();
+                    settle_children(cx, (&child, key), &old, new.as_deref())?;
                 }
             }
         }
     }
-    if !last.is_empty() || !acted.is_empty() || !parents.is_empty() {
-        txn.statement_start().map_err(from_txn)?;
-    }
-    // Checks are about all rows there are, whatever the transaction's snapshot sees.
-    if !acted.is_empty() {
-        txn.with_newest(|| acted.iter().try_for_each(|(child, key, old)| left_over(cx, child, *key, old)))?;
-    }
-    if !last.is_empty() {
-        txn.with_newest(|| {
-            last.iter().try_for_each(|(child, key, old)| forbid(cx, child, *key, old, false))
-        })?;
-    }
-    for (child, key, values) in parents {
-        require_parent(cx, &child, &child.foreign_keys[key], &values, hold_parent)?;
-    }
     cx.affected = affected;
     Ok(())
+}
+
+/// Does a key's action after its parent's row with the values `old` has gone or has got others. Checks are about all rows
+/// there are, whatever the transaction's snapshot sees.
+fn settle_children(
+    cx: &mut Executor<'_>,
+    (child, key): (&Arc<Table>, usize),
+    old: &[Value],
+    new: Option<&[Value]>,
+) -> Result<(), SqlError> {
+    let (txn, definition) = (cx.txn, &child.foreign_keys[key]);
+    let action = if new.is_some() { definition.on_update } else { definition.on_delete };
+    if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+        act(cx, (child, key), action, old, new)?;
+        // What follows sees what the action did.
+        txn.next_command();
+    }
+    match action {
+        ReferentialAction::Cascade | ReferentialAction::SetNull => Ok(()),
+        // SET DEFAULT: the default may be the very value that is gone.
+        ReferentialAction::NoAction | ReferentialAction::SetDefault => {
+            txn.with_newest(|| forbid(cx, child, key, old, false))
+        }
+        ReferentialAction::Restrict => txn.with_newest(|| forbid(cx, child, key, old, true)),
+    }
 }
 
 /// A value as the other side's column has it: integer columns of different widths may reference each other.
@@ -409,17 +406,6 @@ fn forbid(
         .with_constraint(&key.name))
 }
 
-/// In repeatable read, after an action: children that came after the snapshot can't be acted on.
-fn left_over(cx: &mut Executor<'_>, child: &Table, key: usize, old: &[Value]) -> Result<(), SqlError> {
-    let own = cx.txn.snapshot().txid;
-    let found = children(cx, child, &child.foreign_keys[key], old, usize::MAX)?;
-    // The action may have left the key's values in rows of its own.
-    match found.iter().all(|row| row.stamp.txid == own) {
-        true => Ok(()),
-        false => Err(from_txn(txn::Error::Serialization)),
-    }
-}
-
 /// A child's row as an action leaves it must satisfy its table's constraints.
 fn check_changed(
     cx: &Executor<'_>,
@@ -476,11 +462,15 @@ fn act(
         false => crate::planner::row_checks(cx.catalog, child)?,
     };
     let wanted = as_child(child, definition, old)?;
+    let txn = cx.txn;
     loop {
         let mut waited = false;
-        for ChildRow { key: primary, mut stamp, mut bytes, .. } in
-            children(cx, child, definition, old, usize::MAX)?
-        {
+        let found = txn.with_newest(|| children(cx, child, definition, old, usize::MAX))?;
+        for ChildRow { key: primary, mut stamp, mut bytes, .. } in found {
+            // In repeatable read a child that has gone since the snapshot is none; one that has come since is in the way.
+            if txn.keeps_snapshot() && txn.committed_later(stamp.txid) {
+                return Err(from_txn(txn::Error::Serialization));
+            }
             loop {
                 cx.check()?;
                 let memory = cx.take_arena();
