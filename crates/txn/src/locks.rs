@@ -306,6 +306,13 @@ impl LockTable {
         entry.conflicts_with_holders(slot, mode) || stands_back && entry.conflicts_with_waiters(mask)
     }
 
+    /// Whether `slot` holds a lock in this very mode.
+    pub fn holds(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8) -> bool {
+        let table = self.partition(hash).table.lock();
+        let entry = table.find(hash, |entry| entry.tag.as_ref() == tag);
+        entry.and_then(|entry| entry.holds(slot)).is_some_and(|modes| modes >> mode & 1 != 0)
+    }
+
     /// Asks for a lock. With a waker it queues if it must wait; without one it is refused.
     pub fn request(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8, waker: Option<Waker>) -> Request {
         let partition = self.partition(hash);

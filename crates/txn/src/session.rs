@@ -413,6 +413,15 @@ impl TxnSession {
         self.state().committed_later(writer)
     }
 
+    /// Whether a unique key of a row was changed, or might have been under an explicit FOR UPDATE, between the version
+    /// `seen` and the `newest` one under the same key; true also where it was changed back.
+    ///
+    /// # Errors
+    /// Those of reading undo.
+    pub fn keys_changed(&self, newest: Stamp, seen: Stamp) -> Result<bool, Error> {
+        self.state().keys_changed_since(newest, seen)
+    }
+
     /// Runs `body` with a snapshot of now, in repeatable read too: for what must hold for all rows, and for definitions.
     pub fn with_newest<R>(&self, body: impl FnOnce() -> R) -> R {
         let state = self.state();

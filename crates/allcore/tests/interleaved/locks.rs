@@ -310,12 +310,40 @@ b => count 1
 c => no rows
 ";
 
+/// An update under an explicit FOR UPDATE counts as a change of keys for those who waited for the key; so does a key that was
+/// changed and changed back. An update before FOR UPDATE does not.
+const KEYS_ARE_READ_ANEW: &str = "
+s: create table t (id int primary key, k int unique, n int); insert into t values (1, 1, 10), (2, 2, 20), (3, 3, 30)
+a: begin
+a: select n from t where id = 1 for update => (10)
+a: update t set n = 11 where id = 1
+b: select n from t where id = 1 and n < 15 for key share => waits
+c: select n from t where id = 1 and n = 10 for key share => waits
+a: commit
+b => (11)
+c => no rows
+a: begin
+a: update t set k = 22 where id = 2
+a: update t set k = 2, n = 21 where id = 2
+b: select n from t where id = 2 for key share => waits
+a: commit
+b => (21)
+a: begin
+a: update t set n = 31 where id = 3
+b: select n from t where id = 3 for key share => (30)
+a: select n from t where id = 3 for update => (31)
+b: select n from t where id = 3 for key share => waits
+a: commit
+b => (30)
+";
+
 #[test]
 fn keys_are_locked_as_postgresql_does() {
     Stage::open().play(&[
         ("keys", KEYS_ARE_LOCKED),
         ("again", A_ROW_COMES_AGAIN),
         ("claims", CLAIMS_ARE_PASSED),
+        ("read", KEYS_ARE_READ_ANEW),
     ]);
 }
 

@@ -4,16 +4,14 @@
 //! is evaluated again ([`Again`]) over these registers: those of the other rows stay as they were joined. What must
 //! hold: the plan of [`Again`] gives its row in the file it is given, since the caller goes on with that file.
 
-use txn::{LockOutcome, RowLock, Stamp, TxnSession, Wait};
+use txn::{LockOutcome, RowLock, Stamp, Wait};
 
 use super::keys::table_tree;
-use super::memory::encode_key;
 use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Again, LockTarget, Match, Plan, RowTarget};
-use crate::row::RowView;
 use crate::types::Datum;
 
 /// A row's key, version and bytes.
@@ -38,13 +36,13 @@ pub(super) fn identified<'x>(
 /// The registers as they were before the first newer version was decoded, if anything reads them.
 type Former<'x> = Option<&'x mut File<'x>>;
 
-/// Locks the newest version of a target's row; one that is not the one seen goes to the registers. With the bytes of the
-/// version seen, that one stays there when the newest has the same keys. None: the row is gone, or passed over because
-/// somebody else holds it.
+/// Locks the newest version of a target's row; one that is not the one seen goes to the registers. `for_key`: the one seen
+/// stays there where no unique key has been changed since. None: the row is gone, or passed over because somebody else holds
+/// it.
 fn lock_newest<'s, 'x>(
     cx: &mut Executor<'s>,
     (target, again): (&'s RowTarget, Option<&'s Again>),
-    (key, seen, bytes): (&'x [u8], Stamp, Option<&[u8]>),
+    (key, seen, for_key): (&'x [u8], Stamp, bool),
     (lock, wait): (RowLock, Wait),
     (file, former): (&mut File<'x>, &mut Former<'x>),
     arena: &'x Arena<'s>,
@@ -54,9 +52,7 @@ fn lock_newest<'s, 'x>(
     let outcome = cx.txn.lock_version(&tree, (key, seen), (lock, wait), &mut buffer, &mut moved_to);
     let newest = match outcome {
         Ok(LockOutcome::Locked(newest)) if newest != seen => {
-            if let Some(bytes) = bytes.filter(|_| moved_to.is_empty())
-                && same_keys(cx.txn, &target.table, bytes, &buffer)?
-            {
+            if for_key && moved_to.is_empty() && !cx.txn.keys_changed(newest, seen).map_err(from_txn)? {
                 cx.give_bytes(buffer);
                 return Ok(Some(seen));
             }
@@ -75,18 +71,6 @@ fn lock_newest<'s, 'x>(
     };
     cx.give_bytes(buffer);
     Ok(newest)
-}
-
-/// Whether two versions of a row, which have one primary key, have the same values in all unique indexes.
-fn same_keys(txn: &TxnSession, table: &Table, a: &[u8], b: &[u8]) -> Result<bool, SqlError> {
-    let (a, b) = (RowView::new(a, table.shape()), RowView::new(b, table.shape()));
-    let (mut key_a, mut key_b, bump) = (Vec::new(), Vec::new(), bumpalo::Bump::new());
-    let unique = table.indexes.iter().filter(|index| index.unique);
-    for column in unique.flat_map(|index| &index.columns).map(|part| part.column as usize) {
-        encode_key(wide::fetch(txn, table, (column, a.get(column)?), &bump)?, &mut key_a)?;
-        encode_key(wide::fetch(txn, table, (column, b.get(column)?), &bump)?, &mut key_b)?;
-    }
-    Ok(key_a == key_b)
 }
 
 fn lock_error(error: txn::Error, table: &Table) -> SqlError {
@@ -175,7 +159,7 @@ pub(super) fn look<'s, 'x>(
 ) -> Result<bool, SqlError> {
     let mut former = None;
     let wanted = (lock, Wait::Block);
-    let locked = lock_newest(cx, (target, again), (key, seen, None), wanted, (file, &mut former), arena)?;
+    let locked = lock_newest(cx, (target, again), (key, seen, false), wanted, (file, &mut former), arena)?;
     let snapshot = cx.txn.snapshot();
     let changed = |newest: &Stamp| newest.txid == snapshot.txid && newest.command >= snapshot.command;
     Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, again, former, file, arena)?)
@@ -192,10 +176,9 @@ pub(super) fn lock_rows<'s, 'x>(
     run(cx, input, file, arena, &mut |cx, file, arena| {
         let (mut changed, mut former) = (false, None);
         for LockTarget { target, lock, wait } in targets {
-            let Some((key, seen, bytes)) = identified(target, file)? else { continue };
+            let Some((key, seen, _)) = identified(target, file)? else { continue };
             // A lock of the key alone reads the version that the snapshot sees.
-            let bytes = (*lock == RowLock::KeyShare).then_some(bytes);
-            let (row, wanted) = ((key, seen, bytes), (*lock, *wait));
+            let (row, wanted) = ((key, seen, *lock == RowLock::KeyShare), (*lock, *wait));
             match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {
                 Some(newest) => changed |= newest != seen,
                 None => return Ok(Flow::More),

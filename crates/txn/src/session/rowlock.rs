@@ -384,6 +384,11 @@ impl Inner {
         Ok(found?)
     }
 
+    /// See [`crate::TxnSession::keys_changed`].
+    pub(super) fn keys_changed_since(&self, newest: Stamp, seen: Stamp) -> Result<bool, Error> {
+        self.keys_changed(newest, Origin::Seen(seen))
+    }
+
     /// Whether a unique key of the row was changed since the version `origin`, even if it was changed back. `stamp` is the
     /// row's newest version under the same key.
     fn keys_changed(&self, mut stamp: Stamp, origin: Origin) -> Result<bool, Error> {

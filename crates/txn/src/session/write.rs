@@ -150,6 +150,13 @@ impl RowWrite<'_> {
         }
     }
 
+    fn holds_for_update(&self) -> bool {
+        let locks = &self.session.engine.locks;
+        let tag = TagRef::Row(self.tree.id, self.key);
+        locks.may_be_locked(self.hash)
+            && locks.holds(tag, self.hash, self.session.number.get(), RowLock::Update as u8)
+    }
+
     fn unless_key_shared(&self) -> Judgement {
         self.unless_held(OWN_DELETE, Judgement::KeyShared)
     }
@@ -216,9 +223,10 @@ impl EntryChange for RowWrite<'_> {
             undo: if present.is_some() { self.undo } else { UndoPointer::NONE },
             command: self.session.command.get(),
             // A later update of this transaction leaves its change of keys what it is.
+            // An update under the lock of an explicit FOR UPDATE holds what that holds.
             keys: match self.kind {
                 Kind::UpdateKeys(..) => true,
-                Kind::Update(seen, _) => seen.keys && seen.txid == self.txid,
+                Kind::Update(seen, _) => seen.keys && seen.txid == self.txid || self.holds_for_update(),
                 Kind::Insert(_) | Kind::Delete(..) => false,
             },
             deleted: matches!(self.kind, Kind::Delete(..)),
