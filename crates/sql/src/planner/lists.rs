@@ -7,7 +7,7 @@ use super::query::Planner;
 use super::registers;
 use crate::expr::{Expr, QuantifiedOver};
 use crate::functions::{self, Comparison, Volatility};
-use crate::plan::{Plan, SetCall, SetFunction};
+use crate::plan::{Plan, SetCall, SetFunction, SortKey};
 use crate::types::Type;
 
 impl Planner<'_, '_> {
@@ -34,7 +34,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The distinct values of a list, the equality with them, and how many there may be.
+    /// The distinct values of a list in their order, so that statements with the same values in another order lock the rows in
+    /// one order, the equality with them, and how many there may be.
     fn list_values(&mut self, condition: &Expr) -> Option<(Plan, Expr, f64)> {
         let Expr::Quantified(quantified) = condition else { return None };
         if quantified.all || quantified.function.comparison != Some(Comparison::Equal) {
@@ -58,6 +59,9 @@ impl Planner<'_, '_> {
         };
         let value = Expr::column(register, type_);
         let equal = functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
-        Some((Plan::Distinct { input: Box::new(input), keys: vec![value], keep: Vec::new() }, equal, rows))
+        let distinct = Plan::Distinct { input: Box::new(input), keys: vec![value.clone()], keep: Vec::new() };
+        let keys = vec![SortKey { expr: value, descending: false, nulls_first: false }];
+        let sorted = Plan::Sort { input: Box::new(distinct), keys, keep: Vec::new(), limit: None };
+        Some((sorted, equal, rows))
     }
 }
