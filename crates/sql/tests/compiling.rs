@@ -48,6 +48,7 @@ fn a_long_compilation_ends_beside_constant_definitions_of_other_tables() {
         run(&mut s, &format!("PREPARE p AS {query}"));
         assert_eq!(rows(&mut s, "EXECUTE p"), ["10"]);
         run(&mut s, "CREATE TABLE made AS EXECUTE p");
+        run(&mut s, &format!("COPY ({query}) TO STDOUT"));
         // Beside definitions of the transaction's own.
         run(&mut s, "BEGIN; CREATE TABLE own (id int)");
         assert_eq!(rows(&mut s, &query), ["10"]);
@@ -79,6 +80,29 @@ fn a_long_compilation_beside_definitions_of_its_own_table_sees_one_of_them_whole
         run(&mut s, &format!("UPDATE t SET id = id WHERE {changed}"));
     });
     assert_eq!(rows(&mut s, &query), narrow);
+    drop(s);
+    close_sound(&folder, database);
+}
+
+#[test]
+fn a_long_compilation_ends_beside_constant_replacements_of_its_own_table() {
+    const REPLACED: &str = "BEGIN; DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY); \
+                            INSERT INTO t SELECT generate_series(1, 10); COMMIT";
+    let folder = Folder::new("compiling-replaced");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 10)");
+    let query = long_query("*");
+    let all: Vec<String> = (1..=10).map(|id| id.to_string()).collect();
+    beside(&database, &[REPLACED], || {
+        assert_eq!(rows(&mut s, &query), all);
+        assert_eq!(rows(&mut s, &format!("SELECT 1; {query}")), all);
+        run(&mut s, &format!("PREPARE p AS {query}"));
+        assert_eq!(rows(&mut s, "EXECUTE p"), all);
+        run(&mut s, &format!("COPY ({query}) TO STDOUT"));
+        let conditions = query.split_once(" WHERE ").expect("conditions").1.replace(" ORDER BY id", "");
+        run(&mut s, &format!("UPDATE t SET id = id WHERE {conditions}"));
+    });
     drop(s);
     close_sound(&folder, database);
 }

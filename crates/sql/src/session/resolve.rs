@@ -15,20 +15,29 @@ use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
 use super::define::safe_point;
-use crate::catalog::{Relation, Table};
+use crate::catalog::{Catalog, Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::{Body, Command, QualifiedName, Statement};
 
 /// The locks that a statement has taken for plans of its own that turned out stale.
 #[derive(Default)]
-pub(super) struct TakenLocks(Vec<(u32, TableLock)>);
+pub(super) struct TakenLocks {
+    locks: Vec<(u32, TableLock)>,
+    /// The definitions that the newest of these plans was made for.
+    compiled_for: Option<Arc<Catalog>>,
+}
 
 impl TakenLocks {
+    /// Notes that the statement is compiled for these definitions.
+    pub(super) fn compiles_for(&mut self, catalog: &Arc<Catalog>) {
+        self.compiled_for = Some(Arc::clone(catalog));
+    }
+
     /// Gives up those locks that are not `wanted` by the statement's newest plan.
     #[cold]
     fn keep(&mut self, session: &Session, wanted: &[(u32, TableLock)]) {
-        self.0.retain(|taken| {
+        self.locks.retain(|taken| {
             let kept = wanted.contains(taken);
             if !kept {
                 session.environment.txn.unlock_table(taken.0, taken.1);
@@ -189,7 +198,7 @@ impl Session {
     ) -> Result<bool, SqlError> {
         match &statement.body {
             Body::Query { .. } => self.lock_tables(statement, taken),
-            Body::Command(_) if statement.locks.is_empty() && taken.0.is_empty() => Ok(true),
+            Body::Command(_) if statement.locks.is_empty() && taken.locks.is_empty() => Ok(true),
             // A definition is refused in a read-only transaction before it waits.
             Body::Command(command)
                 if self.environment.characteristics.read_only
@@ -206,7 +215,7 @@ impl Session {
     ///
     /// The objects of a query stay as they are while the transaction holds every lock that the plan asks for: definitions
     /// of other objects, committed meanwhile, leave the plan current. So a query is compiled once more at most for each
-    /// lock that it did not hold, and for each name that comes to stand for another table.
+    /// lock that it did not hold. What a name stands for that was another table's is locked before that.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,
@@ -216,7 +225,7 @@ impl Session {
         if self.status() == b'I' {
             self.ensure_transaction();
         }
-        if !taken.0.is_empty() {
+        if !taken.locks.is_empty() {
             taken.keep(self, &statement.locks);
         }
         let mut held = true;
@@ -237,17 +246,58 @@ impl Session {
                 Some(before) => Arc::ptr_eq(before, &self.environment.catalog),
                 None => self.environment.catalog.generation == statement.generation,
             };
-            let is_query = || matches!(statement.body, Body::Query { .. }) || statement.analyzes_query();
+            let is_query = || match &statement.body {
+                Body::Query { .. } => true,
+                Body::Command(command) => matches!(**command, Command::Copy(_)) || statement.analyzes_query(),
+            };
             if !(fits || held && is_query()) {
                 let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
                 let locks = statement.locks.iter().enumerate();
-                taken.0.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));
+                taken.locks.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));
+                self.lock_successors(&statement.locks, taken)?;
                 return Ok(false);
             }
             if next.is_none() {
                 return Ok(true);
             }
         }
+    }
+
+    /// Locks the tables that have the names of those which a stale plan was bound to and which are gone: the plan made next
+    /// finds them there, however long it takes to make.
+    #[cold]
+    fn lock_successors(
+        &mut self,
+        locks: &[(u32, TableLock)],
+        taken: &mut TakenLocks,
+    ) -> Result<(), SqlError> {
+        let Some(before) = taken.compiled_for.take() else { return Ok(()) };
+        for &(oid, lock) in locks {
+            let Some(gone) = before.table(oid).filter(|_| self.environment.catalog.table(oid).is_none())
+            else {
+                continue;
+            };
+            let find = |catalog: &Catalog| match catalog.relation_in(gone.schema, &gone.name) {
+                Some(Relation::Table(table)) => Some(table.oid),
+                _ => None,
+            };
+            let mut found = find(&self.environment.catalog);
+            while let Some(now) = found {
+                let grant = self.environment.txn.grant_table(now, lock, Wait::Block).map_err(from_txn)?;
+                self.refresh_catalog();
+                found = find(&self.environment.catalog);
+                if found == Some(now) {
+                    if grant == TableGrant::New {
+                        taken.locks.push((now, lock));
+                    }
+                    break;
+                }
+                if grant == TableGrant::New {
+                    self.environment.txn.unlock_table(now, lock);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Locks the tables that a refused statement's names stood for. Ok: definitions have changed meanwhile, and the statement
@@ -267,7 +317,7 @@ impl Session {
         for (table, lock) in &error.resolved {
             let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
             if grant == TableGrant::New {
-                taken.0.push((*table, *lock));
+                taken.locks.push((*table, *lock));
             }
             self.refresh_catalog();
             if !Arc::ptr_eq(&before, &self.environment.catalog) {

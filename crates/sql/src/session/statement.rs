@@ -68,6 +68,7 @@ impl Session {
                 None => {
                     let request =
                         Request { parameters: None, literals: &read.literals, ..Request::plain(text) };
+                    taken.compiles_for(&self.environment.catalog);
                     let planned = match self.compile(&request) {
                         Ok(planned) => planned,
                         Err(error) => {
@@ -106,6 +107,7 @@ impl Session {
                 let (start, end) = (range.start, range.end);
                 let request =
                     Request { start, end, parameters: None, copy: Some(&copy), ..Request::plain(text) };
+                taken.compiles_for(&self.environment.catalog);
                 match self.compile(&request) {
                     Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
                     Ok(_) => {}
@@ -466,6 +468,7 @@ impl Session {
             {
                 return Ok(planned);
             }
+            taken.compiles_for(&self.environment.catalog);
             match self.compile(&Request { parameters: Some(types), ..Request::plain(text) }) {
                 Ok(planned) => {
                     if !self.block.has_definitions() {
