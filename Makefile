@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results loom fuzz setup fmt overhead instructions conformance isolation
+.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bombs: setup ## Some 560 statements with long calls, texts or values, each cance
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
 	@scripts/fuzz.py $(ARGS)
+
+interleave: build ## Random interleavings of sessions on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--sessions 3"
+	@scripts/interleave.py $(ARGS)
 
 conformance: build ## PostgreSQL 18's regression files on both servers, compared (needs ../shared); ARGS="boolean int4"
 	@scripts/conformance.py $(ARGS)
