@@ -1,12 +1,16 @@
 //! A session's allocations are charged to it, and it learns when they are too many.
 #![allow(missing_docs, reason = "a test")]
 
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use runtime::account::{self, Counting};
 use runtime::aside;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
+use runtime::net::{Accepted, Address, Next, Serve, SessionIo, listen};
 use runtime::work::{self, Stopped};
 use runtime::{Options, Runtime, fiber};
 
@@ -231,5 +235,40 @@ fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the block is not given back");
         std::thread::sleep(Duration::from_millis(1));
     }
+    runtime.shutdown();
+}
+
+/// Reads a megabyte and the beginning of another message, and answers with a byte.
+struct Reader(Sender<Arc<Interrupt>>);
+
+const MESSAGE: usize = 1 << 20;
+const BEGINNING: usize = 20 << 10;
+
+impl Serve for Reader {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        if io.input().len() == MESSAGE + BEGINNING {
+            io.consume(MESSAGE);
+            self.0.send(Arc::clone(io.interrupt())).unwrap();
+            io.output().push(b'!');
+        }
+        Next::Wait
+    }
+
+    fn closed(&mut self) {}
+}
+
+#[test]
+fn a_session_keeps_no_room_for_the_beginning_of_a_message_that_another_message_made() {
+    let runtime = start();
+    let (tell, hear) = channel();
+    let accept = move |_: &Accepted| Box::new(Reader(tell.clone())) as Box<dyn Serve>;
+    let address = Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap());
+    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    let Address::Tcp(address) = listener.address() else { panic!("not over TCP") };
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(&vec![1; MESSAGE + BEGINNING]).unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    let held = hear.recv().unwrap().held();
+    assert!(held < 3 * BEGINNING as i64, "{held} bytes for {BEGINNING}");
     runtime.shutdown();
 }

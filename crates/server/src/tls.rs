@@ -158,11 +158,11 @@ impl Tls {
         Ok(ciphertext.len() - rest.len())
     }
 
-    /// Gives back the memory of what was large and is over.
+    /// Gives back the memory of what was large and is over: a buffer keeps at most twice its bytes.
     pub fn let_go(&mut self) {
         for buffer in [&mut self.received, &mut self.reply] {
-            if buffer.is_empty() && buffer.capacity() > KEPT {
-                *buffer = Vec::new();
+            if buffer.capacity() > KEPT.max(2 * buffer.len()) {
+                buffer.shrink_to(KEPT.max(buffer.len()));
             }
         }
     }

@@ -43,10 +43,16 @@ pub(crate) struct Buffers {
 }
 
 /// Received bytes: consumed at the front, received at the end.
+///
+/// They lie in the fiber's own buffer, or in a session's, which comes with a long part of a message
+/// and stays the session's. So each session pays for its own bytes, and for none of the room that
+/// others' messages made.
 #[derive(Default)]
 struct Input {
     bytes: Vec<u8>,
     start: usize,
+    /// The fiber's own buffer, while `bytes` is a session's.
+    own: Option<Vec<u8>>,
 }
 
 /// Replies that wait to be sent together.
@@ -115,32 +121,48 @@ impl Outbox {
 }
 
 impl Input {
-    /// Takes what the session kept of a message.
-    fn load(&mut self, partial: Vec<u8>) {
+    /// Gives the fiber's buffer its room, before a session pays for what is allocated.
+    fn prepare(&mut self) {
         self.start = 0;
-        if partial.len() > COPIED_MAX {
-            self.bytes = partial;
-        } else {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(&partial);
-        }
-        self.bytes.reserve(BUFFER - self.bytes.len().min(BUFFER - 1));
+        self.bytes.clear();
+        self.bytes.reserve(BUFFER);
     }
 
-    /// What is not consumed, to be kept by the session; the buffer stays where that is little.
+    /// Takes what the session kept of a message.
+    fn load(&mut self, partial: Vec<u8>) {
+        if partial.len() > COPIED_MAX {
+            self.own = Some(std::mem::replace(&mut self.bytes, partial));
+            self.bytes.reserve(BUFFER.saturating_sub(self.bytes.len()).max(1));
+        } else {
+            self.bytes.extend_from_slice(&partial);
+        }
+    }
+
+    /// The bytes that are not consumed, to be kept by the session, in a buffer of at most twice
+    /// their length.
     fn unload(&mut self) -> Vec<u8> {
         let rest = self.bytes.len() - self.start;
-        if rest == 0 {
-            if self.bytes.capacity() > KEPT_MAX {
-                self.bytes = Vec::new();
-            }
-            return Vec::new();
+        if self.own.is_some() && rest > COPIED_MAX && self.bytes.capacity() <= 2 * rest {
+            self.compact();
+            return self.let_go();
         }
-        if rest <= COPIED_MAX {
-            return self.bytes[self.start..].to_vec();
+        let kept = self.bytes[self.start..].to_vec();
+        if self.own.is_some() || self.bytes.capacity() > KEPT_MAX {
+            self.let_go();
         }
-        self.compact();
-        std::mem::take(&mut self.bytes)
+        kept
+    }
+
+    /// Forgets what has come.
+    fn clear(&mut self) {
+        self.start = self.bytes.len();
+        self.unload();
+    }
+
+    /// Gives the session's buffer away, or one of the fiber's that has grown large; the fiber has
+    /// its own again.
+    fn let_go(&mut self) -> Vec<u8> {
+        std::mem::replace(&mut self.bytes, self.own.take().unwrap_or_default())
     }
 
     fn compact(&mut self) {
@@ -192,6 +214,7 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
         return;
     };
     session.busy.set(true);
+    buffers.input.prepare();
     account::enter(Arc::as_ptr(&session.interrupt));
     let next = serve_input(worker, fiber, session, &mut *handler, buffers);
     if next != Next::Wait {
@@ -222,6 +245,7 @@ fn leave_round(
     next: Next,
 ) {
     if next == Next::Close {
+        buffers.input.clear();
         return close(worker, fiber, session, handler, &mut buffers.output);
     }
     // Sent before it leaves, so that what the core sends comes behind it.
