@@ -1,7 +1,9 @@
 //! Memory, counted where it is allocated: by thread, by session, and for the whole process.
 //!
-//! The executable makes [`Counting`] its global allocator. An allocation adds its size to a plain cell of its thread.
-//! Only when the thread has used up its lease (1 MiB) does it write the counter that all threads share.
+//! The executable makes [`Counting`] its global allocator. An allocation adds the size of its block
+//! to a plain cell of its thread. Only when the thread has used up its lease (1 MiB) does it write
+//! the counter that all threads share. A block's size is what the C library's allocator takes for
+//! it ([`block`]): 32 bytes for a value of 8.
 //!
 //! A session's account is its [`Interrupt`]. While a fiber serves a session, what the thread allocates less what it
 //! frees is the session's: `enter` notes the thread's sum, `leave` adds the difference. Infallible allocations can't
@@ -95,21 +97,21 @@ pub struct Counting;
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size() as i64);
+        add(block(layout.size()));
         // SAFETY: the caller's contract is the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(layout.size() as i64);
+        add(block(layout.size()));
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        if subtract(layout.size() as i64) {
+        if subtract(block(layout.size())) {
             // SAFETY: as above.
             unsafe { System.dealloc(start, layout) }
         } else {
@@ -121,7 +123,7 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let more = size as i64 - layout.size() as i64;
+        let more = block(size) - block(layout.size());
         if more >= 0 {
             add(more)
         } else if !subtract(-more) {
@@ -132,6 +134,14 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: as above.
         unsafe { System.realloc(start, layout, size) }
     }
+}
+
+/// Bytes that glibc's allocator takes for a value of this size: a head of 8 bytes more, in steps of
+/// 16, and at least 32.
+#[inline(always)]
+const fn block(size: usize) -> i64 {
+    let taken = (size + 23) & !15;
+    if taken < 32 { 32 } else { taken as i64 }
 }
 
 // A failed allocation ends the process, so what was added for it is not taken back.

@@ -238,6 +238,31 @@ fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
     runtime.shutdown();
 }
 
+#[test]
+fn a_value_counts_with_the_block_that_the_allocator_takes_for_it() {
+    let runtime = start();
+    let own = Interrupt::new();
+    as_session(&runtime, &own, || {
+        let mut values: Vec<Vec<u8>> = Vec::with_capacity(4000);
+        let before = account::held();
+        (1..4000).for_each(|size| values.push(Vec::with_capacity(size)));
+        let block = |value: &Vec<u8>| {
+            // SAFETY: a plain call on a block that the system's allocator has given.
+            (unsafe { libc::malloc_usable_size(value.as_ptr().cast_mut().cast()) }) as i64 + HEAD
+        };
+        let taken: i64 = values.iter().map(block).sum();
+        // A block may be a step larger than asked for, where the rest of a free one would be too small.
+        let counted = account::held() - before;
+        assert!((taken - counted).abs() <= taken / 100, "{counted} bytes for {taken}");
+        let (_numbers, small) = account::measure(|| (0..1000_u64).map(Box::new).collect::<Vec<_>>());
+        assert!(small >= 32 * 1000, "{small} bytes for 1,000 of 8");
+    });
+    runtime.shutdown();
+}
+
+/// Bytes of a block's head, which are not usable.
+const HEAD: i64 = 8;
+
 /// Reads a megabyte and the beginning of another message, and answers with a byte.
 struct Reader(Sender<Arc<Interrupt>>);
 

@@ -12,7 +12,7 @@ use std::ptr;
 
 use sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 
-use super::{TAKEN, limit, watch};
+use super::{TAKEN, block, limit, watch};
 
 /// A smaller block is freed where it is, which takes a millisecond or two.
 const LARGE: usize = 16 << 20;
@@ -41,7 +41,7 @@ static WAITING: AtomicI64 = AtomicI64::new(0);
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free(start: *mut u8, layout: Layout) {
-    let bytes = layout.size() as i64;
+    let bytes = block(layout.size());
     let entry = start.cast::<Entry>();
     // Relaxed, here and below: sums, which order nothing.
     let fits = || WAITING.load(Ordering::Relaxed) + bytes <= limit() / SHARE;
@@ -99,7 +99,7 @@ pub(super) fn empty() -> bool {
         let Entry { next, layout } = unsafe { first.read() };
         // SAFETY: the block was given here by `free`, whose caller's contract it is, and nothing of it is used any more.
         unsafe { give_back(first.cast(), layout) };
-        let bytes = layout.size() as i64;
+        let bytes = block(layout.size());
         // Relaxed: as above.
         WAITING.fetch_sub(bytes, Ordering::Relaxed);
         TAKEN.fetch_sub(bytes, Ordering::Relaxed);
