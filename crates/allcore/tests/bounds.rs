@@ -384,6 +384,26 @@ fn plans_are_bounded_by_their_bytes_and_large_ones_run_once_are_not_kept() {
     assert_bounded(&server, "60 inserts of 2,000 rows");
 }
 
+#[test]
+fn long_texts_wait_for_each_other_s_parsing_and_are_not_refused() {
+    let server = start();
+    beside(&server, || {
+        let rows: Vec<String> = (0..5000).map(|n| format!("({n}, 'abc')")).collect();
+        let text = format!("select count(*) from (values {}) v", rows.join(","));
+        std::thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| {
+                    let mut client = server.connect();
+                    for _ in 0..2 {
+                        assert_eq!(run(&mut client, &text), Ok("5000".to_owned()));
+                    }
+                });
+            }
+        });
+    });
+    assert_bounded(&server, "long texts of 10 sessions");
+}
+
 /// Waits until no more is resident.
 #[track_caller]
 fn given_back(server: &Server, most: u64, what: &str) {

@@ -10,7 +10,8 @@
 //! fail, so a session beyond its limit is interrupted ([`Reason::Memory`]) and its statement gives up at the next safe
 //! point. Code that builds one large value asks first ([`ask`]). What must hold:
 //!
-//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out.
+//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out
+//!    and what is reserved beyond it.
 //! 2. Nothing here allocates, takes a lock or parks: it runs inside the allocator.
 //! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is entered for.
 //!
@@ -18,6 +19,7 @@
 
 mod groups;
 mod release;
+mod reserve;
 mod watch;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -30,6 +32,7 @@ use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::interrupt::{Interrupt, Interrupted, Reason};
 
 pub use groups::available_bytes;
+pub use reserve::{Reservation, reserve};
 pub use watch::watch;
 
 /// Size of the lease that a thread takes from the process's counter, in bytes.
@@ -61,6 +64,8 @@ struct Cells {
     limit: Cell<i64>,
     /// Below this the thread gives leases back.
     floor: Cell<i64>,
+    /// The sum at which the thread has used up what it has reserved: see [`reserve`].
+    reserved: Cell<i64>,
     /// The sum when the account was entered.
     base: Cell<i64>,
     account: Cell<*const Interrupt>,
@@ -74,6 +79,7 @@ thread_local! {
             sum: Cell::new(0),
             limit: Cell::new(0),
             floor: Cell::new(-SLACK),
+            reserved: Cell::new(i64::MIN),
             base: Cell::new(0),
             account: Cell::new(ptr::null()),
             peak: Cell::new(0),
@@ -166,11 +172,12 @@ fn subtract(bytes: i64) -> bool {
     })
 }
 
-/// Moves the thread's lease to its sum; the process's sum.
+/// Moves the thread's lease to its sum, or to what it has reserved beyond; the process's sum.
 fn lease(cells: &Cells) -> i64 {
-    let (before, now) = (cells.limit.get(), cells.sum.get() + LEASE);
+    let sum = cells.sum.get();
+    let (before, now) = (cells.limit.get(), sum.max(cells.reserved.get()) + LEASE);
     cells.limit.set(now);
-    cells.floor.set(now - SLACK);
+    cells.floor.set(sum + LEASE - SLACK);
     // Relaxed: a sum, which orders nothing.
     TAKEN.fetch_add(now - before, Ordering::Relaxed) + now - before
 }

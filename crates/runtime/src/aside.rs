@@ -73,6 +73,11 @@ pub(crate) fn raise(reason: Reason) {
     RUNNING.with_borrow(|running| running.iter().for_each(|interrupt| interrupt.raise(reason)));
 }
 
+/// Whether this thread runs a call.
+pub(crate) fn is_call() -> bool {
+    RUNNING.with_borrow(Option::is_some)
+}
+
 impl Threads {
     pub(crate) fn new(processors: Vec<usize>) -> Arc<Self> {
         Arc::new(Self { queue: WorkQueue::new(THREADS_MAX), processors })

@@ -106,6 +106,11 @@ pub(crate) fn has_budget() -> bool {
     BUDGET.get() != NO_BUDGET
 }
 
+/// Ends the running work, which has a budget.
+pub(crate) fn use_up() {
+    BUDGET.set(0);
+}
+
 /// Runs `body` with so many bytes of work at most; for where it must not suspend and may be left undone. `body` must not
 /// park. Its work counts against the budget around this one, too.
 pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {

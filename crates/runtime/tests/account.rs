@@ -3,8 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use runtime::account::{self, Counting};
@@ -262,6 +262,135 @@ fn a_value_counts_with_the_block_that_the_allocator_takes_for_it() {
 
 /// Bytes of a block's head, which are not usable.
 const HEAD: i64 = 8;
+
+/// Held by tests that reserve memory: what one reserves, another would have to wait for.
+static RESERVING: Mutex<()> = Mutex::new(());
+/// The limit of those tests. None of it is touched.
+const WHOLE: usize = 1 << 40;
+const MORE_THAN_HALF: usize = WHOLE / 5 * 3;
+const REFUSED: Stopped = Stopped::Interrupted(Interrupted(Reason::Memory));
+
+fn reserving() -> impl Drop {
+    let guard = RESERVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    account::set_limit(WHOLE as u64);
+    // What a call has reserved lasts until the heaps have been trimmed.
+    let begun = Instant::now();
+    while account::taken() > WHOLE as u64 / 10 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "a reservation does not end");
+        std::thread::yield_now();
+    }
+    guard
+}
+
+#[test]
+fn a_reservation_counts_at_once_and_its_threads_allocations_use_it_up() {
+    const GIB: i64 = 1 << 30;
+    let _alone = reserving();
+    let runtime = start();
+    let own = Interrupt::new();
+    as_session(&runtime, &own, || {
+        let before = account::taken() as i64;
+        // The other tests of this process hold less than a quarter of a GiB. Large blocks are given
+        // back beside the core.
+        let until_taken = |expected: i64| {
+            let begun = Instant::now();
+            while (account::taken() as i64 - before - expected * GIB).abs() >= GIB / 4 {
+                let taken = account::taken() as i64 - before;
+                assert!(begun.elapsed() < Duration::from_secs(60), "{taken} bytes are not {expected} GiB");
+                std::thread::yield_now();
+            }
+        };
+        let reservation = account::reserve(4 << 30).unwrap();
+        until_taken(4);
+        let within = vec![0_u8; 3 << 30];
+        until_taken(4);
+        let beyond = vec![0_u8; 2 << 30];
+        until_taken(5);
+        drop(beyond);
+        until_taken(4);
+        drop(reservation);
+        until_taken(3);
+        drop(within);
+        until_taken(0);
+        assert_about(account::held(), 0);
+    });
+    runtime.shutdown();
+}
+
+/// Holds a reservation beside the core until it is told to end; notes what happens.
+fn hold(runtime: &Arc<Runtime>, notes: &Sender<&'static str>) -> (std::thread::JoinHandle<()>, Sender<()>) {
+    let (end, wait) = channel();
+    let (has, hear) = channel();
+    let (runtime, notes) = (Arc::clone(runtime), notes.clone());
+    let holder = std::thread::spawn(move || {
+        as_session(&runtime, &Interrupt::new(), || {
+            aside::run(move || {
+                let reservation = account::reserve(MORE_THAN_HALF).unwrap();
+                has.send(()).unwrap();
+                wait.recv().unwrap();
+                notes.send("ended").unwrap();
+                drop(reservation);
+            })
+        })
+        .unwrap();
+    });
+    hear.recv().unwrap();
+    (holder, end)
+}
+
+#[test]
+fn a_call_beside_the_core_waits_for_memory_that_another_has_reserved() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let own = Interrupt::new();
+    let granted = as_session(&runtime, &own, || {
+        // A core does not wait, and an idle server would not have so much.
+        assert_eq!(account::reserve(MORE_THAN_HALF).map(drop), Err(REFUSED));
+        let budgeted = work::whole_within(1 << 20, || account::reserve(MORE_THAN_HALF).map(drop));
+        assert_eq!(budgeted, None);
+        let too_much = aside::run(|| account::reserve(WHOLE + 1).map(drop));
+        assert_eq!(too_much, Ok(Err(REFUSED)));
+        // A little fits beside it.
+        assert_eq!(account::reserve(WHOLE / 5).map(drop), Ok(()));
+        aside::run(move || {
+            end.send(()).unwrap();
+            let granted = account::reserve(MORE_THAN_HALF).map(drop);
+            notes.send("granted").unwrap();
+            granted
+        })
+    });
+    assert_eq!(granted, Ok(Ok(())));
+    assert_eq!([hear.recv(), hear.recv()], [Ok("ended"), Ok("granted")]);
+    holder.join().unwrap();
+    runtime.shutdown();
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_reserved_memory_and_its_place_in_the_queue() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let own = Interrupt::new();
+    as_session(&runtime, &own, || {
+        let (ended, wait) = channel();
+        let raised = Arc::clone(&own);
+        let stopped = aside::run(move || {
+            raised.raise(Reason::Cancel);
+            ended.send(account::reserve(MORE_THAN_HALF).map(drop)).unwrap();
+        });
+        let by_cancel = Err(Stopped::Interrupted(Interrupted(Reason::Cancel)));
+        assert_eq!(stopped, by_cancel);
+        assert_eq!(wait.recv().unwrap(), by_cancel);
+        // Nobody stands before the next one.
+        end.send(()).unwrap();
+        assert_eq!(aside::run(|| account::reserve(MORE_THAN_HALF).map(drop)), Ok(Ok(())));
+    });
+    holder.join().unwrap();
+    runtime.shutdown();
+}
 
 /// Reads a megabyte and the beginning of another message, and answers with a byte.
 struct Reader(Sender<Arc<Interrupt>>);

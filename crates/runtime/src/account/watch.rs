@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
 
-use super::release;
+use super::{release, reserve};
 
 /// Between two looks while memory is short.
 const ROUND: Duration = Duration::from_millis(20);
@@ -36,15 +36,17 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
             }
             if SHORT.swap(false, Ordering::AcqRel) {
                 while super::is_short() {
-                    if !release::empty() {
+                    if reserve::is_owed() {
+                        trim();
+                    }
+                    if !release::empty() && super::is_short() {
                         relieve();
                     }
                     park_timeout(ROUND);
                 }
             }
             if FREED.swap(false, Ordering::AcqRel) {
-                // SAFETY: a plain call; it takes the allocator's own locks.
-                unsafe { libc::malloc_trim(0) };
+                trim();
                 park_timeout(REST);
             } else {
                 park();
@@ -55,6 +57,14 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
     // Orders sent before are seen now.
     THREAD.get_or_init(|| thread).unpark();
     Ok(())
+}
+
+/// Gives the free pages of all threads' heaps back to the system.
+fn trim() {
+    reserve::with_trim(|| {
+        // SAFETY: a plain call; it takes the allocator's own locks.
+        unsafe { libc::malloc_trim(0) };
+    });
 }
 
 /// Memory is short. Called inside the allocator.

@@ -331,7 +331,8 @@ impl Binder<'_> {
     ) -> Result<Expr, SqlError> {
         let source = format!("SELECT {text}");
         let parsed = crate::parse::parse(&source)?;
-        let Some(NodeEnum::SelectStmt(select)) = parsed.first().map(|statement| &statement.node) else {
+        let Some(NodeEnum::SelectStmt(select)) = parsed.statements.first().map(|statement| &statement.node)
+        else {
             return Err(SqlError::internal("a stored expression is no expression"));
         };
         let value = match select.target_list.first().map(inner).transpose()? {

@@ -15,9 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
+use runtime::account::{self, Reservation};
 
 use crate::error::{SqlError, SqlState};
-use crate::{memory, work};
+use crate::work;
 
 /// One statement of a text.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Parsed {
 
 /// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text: what names, lists,
 /// calls, casts and long literals took at most, when the peak of parsing 60,000 of them was measured. The parser is C code,
-/// whose memory nobody counts and which cannot be stopped, so all of it is asked for before.
+/// whose memory nobody counts and which cannot be stopped, so all of it is reserved before.
 const WORD: usize = 3000;
 const OTHER: usize = 1000;
 const BYTE: usize = 9;
@@ -40,16 +41,27 @@ const BYTE: usize = 9;
 const READING: usize = 2;
 const PARSING: usize = 1000;
 
-/// Parses all statements of a text.
+/// The statements of a text.
+#[derive(Debug)]
+pub struct Tree {
+    /// Each statement that is not empty.
+    pub statements: Vec<Parsed>,
+    /// The memory of the parser and of the tree. The tree's reader keeps it: what it makes of the
+    /// tree comes out of it.
+    pub reservation: Reservation,
+}
+
+/// Parses all statements of a text. Beside the cores it waits for its memory while others parse.
 ///
 /// # Errors
 /// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when its tree may be too large.
-pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
+pub fn parse(text: &str) -> Result<Tree, SqlError> {
     work::tick(text.len() * READING)?;
     let tokens = depth::check(text)?;
     work::tick((tokens.words + tokens.others) * PARSING)?;
     // A text is at most 1 GiB long, so nothing overflows.
-    memory::ask(tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE)?;
+    let bytes = tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE;
+    let reservation = account::reserve(bytes).map_err(work::stopped)?;
     let tree = run(text).map_err(|message| describe(text, &message))?;
     let mut statements = Vec::with_capacity(tree.stmts.len());
     for raw in tree.stmts {
@@ -60,7 +72,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
             statements.push(Parsed { node, range: start..end });
         }
     }
-    Ok(statements)
+    Ok(Tree { statements, reservation })
 }
 
 /// The ranges of the statements of a text, for texts of several statements: each is compiled when its turn has come,
@@ -70,7 +82,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
 /// As [`parse`].
 pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
     fn ranges(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
-        Ok(parse(text)?.into_iter().map(|parsed| parsed.range).collect())
+        Ok(parse(text)?.statements.into_iter().map(|parsed| parsed.range).collect())
     }
     work::here_or_beside(
         || ranges(text),

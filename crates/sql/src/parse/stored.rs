@@ -96,7 +96,7 @@ fn edited(text: &str, edit: &mut dyn FnMut(NodeRef<'_>, &str) -> Option<Edit>) -
     let mut text = format!("{SELECT}{text}");
     let parsed = super::parse(&text)?;
     let mut edits = Vec::new();
-    for statement in &parsed {
+    for statement in &parsed.statements {
         walk(&statement.node, &mut |node| edits.extend(edit(node, &text)));
     }
     edits.sort_by_key(|(range, _)| range.start);

@@ -50,7 +50,7 @@ fn depth_is_bounded() {
         vec!["a + 1"; 2000].join(", "),
         vec!["a = 1"; 2000].join(" or ")
     );
-    assert_eq!(parse(&wide).expect("wide, not deep").len(), 1);
+    assert_eq!(parse(&wide).expect("wide, not deep").statements.len(), 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn depth_allowed_fits_the_stack() {
         format!("select 1{}", " union all select 1".repeat(490)),
     ];
     for text in texts {
-        assert_eq!(parse(&text).expect("deep, but within the bound").len(), 1);
+        assert_eq!(parse(&text).expect("deep, but within the bound").statements.len(), 1);
     }
 }
 
@@ -80,7 +80,7 @@ fn threads_that_parse_at_once_get_their_own_trees_and_leave_standard_error_alone
                     let error = parse(&text).expect_err("a syntax error");
                     assert_eq!(error.message, "syntax error at or near \"selec\"");
                     let (whole, _) = text.split_once(';').expect("two statements");
-                    let parsed = parse(whole).expect("it is well-formed");
+                    let parsed = parse(whole).expect("it is well-formed").statements;
                     let shown = format!("{:?}", parsed[0].node);
                     assert!(shown.contains(&format!("\"t{thread}_{round}\"")), "{shown}");
                 }

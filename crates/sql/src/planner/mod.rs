@@ -129,10 +129,10 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
 /// As [`compile`].
 pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
     let text = request.text.get(request.range()).unwrap_or_default();
-    let mut statements = crate::parse::parse(text).map_err(|error| moved(error, request))?;
-    match statements.len() {
-        0 => Ok(None),
-        1 => Ok(Some(compile_node(context, request, &statements.remove(0).node)?)),
+    let tree = crate::parse::parse(text).map_err(|error| moved(error, request))?;
+    match &tree.statements[..] {
+        [] => Ok(None),
+        [parsed] => Ok(Some(compile_node(context, request, &parsed.node)?)),
         _ => Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             "cannot insert multiple commands into a prepared statement",
