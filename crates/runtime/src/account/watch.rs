@@ -11,11 +11,16 @@ use std::time::Duration;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::{release, reserve};
+use crate::time;
 
 /// Between two looks while memory is short.
 const ROUND: Duration = Duration::from_millis(20);
-/// After giving memory back, before it is done again.
-const REST: Duration = Duration::from_millis(200);
+/// The heaps are trimmed when nobody has freed much for so many nanoseconds, and at the latest
+/// after [`TRIM_MOST`]. While a heap's blocks are being freed in no order, its free memory is a
+/// list of millions of small pieces: to walk it takes seconds, in which the heap's thread stands
+/// still, and nearly no page is free.
+const TRIM_QUIET: u64 = 100_000_000;
+const TRIM_MOST: u64 = 2_000_000_000;
 
 /// The thread to unpark.
 static THREAD: OnceLock<Thread> = OnceLock::new();
@@ -29,6 +34,8 @@ static RELEASED: AtomicBool = AtomicBool::new(false);
 /// When no thread can be had.
 pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
     let work = move || {
+        // When to trim, in nanoseconds: once it is quiet, and at the latest.
+        let mut due: Option<(u64, u64)> = None;
         loop {
             // AcqRel: a `tell` that finds the flag taken back here also finds the thread, which was set before.
             if RELEASED.swap(false, Ordering::AcqRel) {
@@ -45,11 +52,18 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
                     park_timeout(ROUND);
                 }
             }
+            let now = time::precise();
             if FREED.swap(false, Ordering::AcqRel) {
-                trim();
-                park_timeout(REST);
-            } else {
-                park();
+                let latest = due.map_or(now + TRIM_MOST, |(_, latest)| latest);
+                due = Some((latest.min(now + TRIM_QUIET), latest));
+            }
+            match due {
+                Some((at, _)) if now >= at || reserve::is_owed() => {
+                    due = None;
+                    trim();
+                }
+                Some((at, _)) => park_timeout(Duration::from_nanos(at - now)),
+                None => park(),
             }
         }
     };
