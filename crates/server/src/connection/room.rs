@@ -53,6 +53,7 @@ impl Live {
             return false;
         }
         self.refused = None;
+        self.heard = true;
         // Left over from a COPY that failed, or from an extended query, as in `serve`.
         if self.skipping || matches!(kind, b'd' | b'c' | b'f') {
             return true;
