@@ -473,6 +473,25 @@ impl Floor {
     }
 }
 
+/// Where the stack ends that code stood on when it left its fiber.
+pub(crate) struct LeftFloor(Option<usize>);
+
+impl Floor {
+    /// Code on a further stack is about to wait for another fiber, or for the same one later.
+    pub(crate) fn leave() -> LeftFloor {
+        LeftFloor(current().map(|(_, fiber)| fiber.local.half.get()))
+    }
+}
+
+impl LeftFloor {
+    /// The code goes on, on its stack.
+    pub(crate) fn enter_again(self) {
+        if let (Some((_, fiber)), Some(half)) = (current(), self.0) {
+            fiber.local.half.set(half);
+        }
+    }
+}
+
 impl Drop for Floor {
     fn drop(&mut self) {
         if let (Some((_, fiber)), Some(before)) = (current(), self.0) {

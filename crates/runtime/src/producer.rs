@@ -1,7 +1,7 @@
 //! Producers: code on a stack of its own that its owner resumes when it wants the next result.
 //!
-//! A producer runs on the fiber that resumes it: it parks, is interrupted and counts its memory as that fiber does. What
-//! must hold:
+//! A producer runs on the fiber that resumes it: it parks, is interrupted and counts its memory as that fiber does. All
+//! fibers of its core may resume it, one after the other. What must hold:
 //!
 //! 1. A producer that waits holds no latch, since its owner goes on meanwhile.
 //! 2. A producer that is dropped is resumed a last time and told that nothing more is wanted. Should it wait again all the
@@ -68,7 +68,10 @@ impl Demand<'_> {
     pub fn wait(&self) -> bool {
         held::assert_none();
         if !self.over.get() {
+            // It may wait on a further stack, and another fiber of the core may resume it.
+            let waits = Floor::leave();
             self.over.set(!self.yielder.suspend(()));
+            waits.enter_again();
         }
         !self.over.get()
     }

@@ -403,6 +403,17 @@ impl TxnSession {
         self.state().swap_snapshot(snapshot)
     }
 
+    /// A session that only reads, and sees what this one's present snapshot sees, for as long as it is there. It takes no part
+    /// in the transaction, and must be dropped before the transaction's trees are.
+    pub fn reader(&self) -> Result<TxnSession, Error> {
+        let reader = self.engine().session()?;
+        // Relaxed: information only.
+        reader.set_label(self.state().slot().label.load(Ordering::Relaxed));
+        reader.begin(Isolation::RepeatableRead, true);
+        reader.swap_snapshot(self.snapshot());
+        Ok(reader)
+    }
+
     /// Whether one snapshot serves the whole transaction (repeatable read).
     pub fn keeps_snapshot(&self) -> bool {
         self.state().isolation.get() == Isolation::RepeatableRead

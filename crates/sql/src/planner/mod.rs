@@ -35,8 +35,9 @@ use crate::bind::{Binder, Bound, Parameters};
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::functions::Volatility;
 use crate::normalize::{Literal, LiteralUse};
-use crate::plan::{Body, Check, ColumnDesc, Reg, Statement};
+use crate::plan::{Body, Check, ColumnDesc, Plan, Reg, Statement};
 
 /// What a statement is compiled against.
 #[derive(Clone, Copy)]
@@ -222,6 +223,21 @@ pub(crate) fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(
             Ok(move || bind(&catalog, &table))
         },
     )
+}
+
+/// Whether a query may wait between its rows while its session runs other statements: it reads tables and changes nothing,
+/// and all that it computes is the same now and later. What PostgreSQL computes before the first row, with the errors that
+/// come of it, is left to those that run at once.
+pub(crate) fn may_be_live(root: &Plan) -> bool {
+    let mut may = !matches!(
+        root,
+        Plan::Virtual { .. } | Plan::LockRows { .. } | Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)
+    );
+    fold::exprs(root, &mut |expr| {
+        may &= expr.volatility() < Volatility::Volatile && !expr.computes_ahead();
+    });
+    registers::children(root, &mut |child| may = may && may_be_live(child));
+    may
 }
 
 /// Plans a bound query with its binder, which knows the registers.

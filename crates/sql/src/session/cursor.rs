@@ -1,7 +1,8 @@
 //! Cursors: DECLARE, FETCH and MOVE.
 //!
-//! DECLARE computes the rows and keeps them all; FETCH moves over them. A cursor stands before the first row, on a row,
-//! or behind the last one. One that only goes forward forgets the rows it has passed.
+//! FETCH makes the rows of a query that only reads ([`super::live`]). DECLARE computes those of any other query, and of a
+//! cursor WITH HOLD, and keeps them all. A cursor stands before the first row, on a row, or behind the last one. One that only
+//! goes forward forgets the rows it has passed.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::plan::{DeclareCursor, Way};
 use crate::types::Datum;
 
 impl Session {
-    /// DECLARE CURSOR: computes the rows and keeps them.
+    /// DECLARE CURSOR.
     pub(super) fn declare(
         &mut self,
         declare: &DeclareCursor,
@@ -36,16 +37,21 @@ impl Session {
         memory::ask_to_keep()?;
         let memory = memory::for_kept(self.environment.table.work_mem);
         let mut kept = if *scroll { KeptRows::scrollable(memory) } else { KeptRows::new(memory) };
-        let store = Arc::clone(self.shared.engine.store());
-        let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
-        self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
+        match if *hold { None } else { self.begin_live(query, values)? } {
+            Some(live) => kept = kept.with_live(live),
+            None => {
+                let store = Arc::clone(self.shared.engine.store());
+                let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
+                self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
+            }
+        }
         let compiled =
             crate::planner::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
         let planned = Planned::new(super::long::shared(text)?, &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);
-        // Its rows are computed once.
+        // It runs once.
         portal.done = true;
         portal.held = *hold;
         portal.scrollable = *scroll;

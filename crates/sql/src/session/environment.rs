@@ -108,6 +108,27 @@ impl SessionEnvironment {
 
     /// Before the client is told what was read. Others give their rows up before their commits are on disk: until they
     /// are, a crash would make untrue what the client was shown. As with a commit, `synchronous_commit` says whether
+    /// The same for a query that may go on after its statement: its settings and definitions are those of now, and it sees
+    /// what the present snapshot sees.
+    pub fn for_query(&self) -> Result<SessionEnvironment, SqlError> {
+        Ok(SessionEnvironment {
+            shared: Arc::clone(&self.shared),
+            catalog: Arc::clone(&self.catalog),
+            definitions: Arc::clone(&self.definitions),
+            table: self.table.clone(),
+            txn: self.txn.reader().map_err(from_txn)?,
+            characteristics: self.characteristics,
+            user: self.user.clone(),
+            session: self.session,
+            statement_time: self.statement_time,
+            portals: HashMap::new(),
+            prepared: PreparedStatements::default(),
+            deferred: RefCell::new(Vec::new()),
+            seed: Cell::new(None),
+            sequences: RefCell::new(Sequences::default()),
+        })
+    }
+
     /// that is waited for.
     #[inline]
     pub fn before_showing(&self) -> Result<(), SqlError> {

@@ -20,6 +20,7 @@ mod environment;
 mod explain;
 mod limit;
 mod literals;
+mod live;
 mod locks;
 mod long;
 mod maintain;

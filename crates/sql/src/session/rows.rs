@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use storage::Store;
 
+use super::live::LiveQuery;
 use crate::error::{SqlError, SqlState};
 use crate::spill::{Rows, RowsReader, pack, unpack};
 use crate::types::Datum;
@@ -14,6 +15,10 @@ use crate::types::Datum;
 /// Kept rows and a place among them. Rows that only go forward are forgotten as they are passed.
 pub(super) struct KeptRows {
     rows: Rows,
+    /// Rows passed and forgotten before the first of `rows`.
+    forgotten: u64,
+    /// The query that makes the rows behind the last of `rows`; None when there are no more.
+    live: Option<LiveQuery>,
     reader: RowsReader,
     scroll: bool,
     place: u64,
@@ -22,12 +27,38 @@ pub(super) struct KeptRows {
 impl KeptRows {
     /// No rows yet, to be read forward; `memory` bytes of them will be kept before they go to temporary pages.
     pub fn new(memory: usize) -> KeptRows {
-        KeptRows { rows: Rows::new(memory), reader: RowsReader::default(), scroll: false, place: 0 }
+        let (rows, reader) = (Rows::new(memory), RowsReader::default());
+        KeptRows { rows, forgotten: 0, live: None, reader, scroll: false, place: 0 }
     }
 
     /// As [`KeptRows::new`], to be read in both directions.
     pub fn scrollable(memory: usize) -> KeptRows {
         KeptRows { rows: Rows::numbered(memory), scroll: true, ..KeptRows::new(0) }
+    }
+
+    /// With the rows that a query makes as they are read.
+    pub fn with_live(self, query: LiveQuery) -> KeptRows {
+        KeptRows { live: Some(query), ..self }
+    }
+
+    /// The number of rows made so far.
+    fn count(&self) -> u64 {
+        self.forgotten + self.rows.count()
+    }
+
+    /// Makes the next row behind the last one; false when there is none.
+    fn make(&mut self) -> Result<bool, SqlError> {
+        let Some(query) = &mut self.live else { return Ok(false) };
+        if !self.scroll {
+            self.forgotten += self.rows.count();
+            self.rows.clear();
+            self.reader = RowsReader::default();
+        }
+        let made = query.next(&mut self.rows);
+        if !matches!(made, Ok(true)) {
+            self.live = None;
+        }
+        made
     }
 
     /// Keeps a copy of a row.
@@ -47,12 +78,12 @@ impl KeptRows {
 
     /// Number of rows passed, the one it stands on included.
     pub fn passed(&self) -> u64 {
-        self.place.min(self.rows.count())
+        self.place.min(self.count())
     }
 
     /// Whether it stands on a row.
     pub fn on_row(&self) -> bool {
-        (1..=self.rows.count()).contains(&self.place)
+        (1..=self.count()).contains(&self.place)
     }
 
     /// 55000 where rows only go forward.
@@ -79,8 +110,8 @@ impl KeptRows {
         &mut self,
         with: impl FnOnce(&[Datum<'_>]) -> Result<R, SqlError>,
     ) -> Result<Option<R>, SqlError> {
-        if self.place >= self.rows.count() {
-            self.place = self.rows.count() + 1;
+        if self.place >= self.count() && !self.make()? {
+            self.place = self.count() + 1;
             return Ok(None);
         }
         self.place += 1;

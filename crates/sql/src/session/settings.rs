@@ -30,6 +30,7 @@ pub(crate) use units::show_memory;
 use units::{limit, parse_bool, parse_memory, parse_time};
 
 /// What the running transaction has to put back.
+#[derive(Clone)]
 struct Undo {
     setting: usize,
     before: String,
@@ -50,6 +51,7 @@ enum Source {
 }
 
 /// A session's settings.
+#[derive(Clone)]
 pub(crate) struct SettingsTable {
     values: Vec<String>,
     given: Arc<Given>,

@@ -223,25 +223,38 @@ impl Session {
     fn run_bound(
         &mut self,
         portal: &mut Portal,
-        statement: &Statement,
+        statement: &Arc<Statement>,
         limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let arena = scratch::take_arena();
-        let mut kept = None;
+        let (mut kept, mut live) = (None, None);
         let run = match portal.values(&statement.parameters, &self.environment, &arena) {
             Err(error) => Err(error),
             Ok(values) => match &statement.body {
                 Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
                 Body::Query { .. } => {
-                    self.run_query(statement, values, limit, Some(&mut kept), client).map(Some)
+                    let begun = if limit == u64::MAX { Ok(None) } else { self.begin_live(statement, values) };
+                    begun.and_then(|begun| match begun {
+                        None => self.run_query(statement, values, limit, Some(&mut kept), client).map(Some),
+                        begun => {
+                            live = begun;
+                            Ok(None)
+                        }
+                    })
                 }
             },
         };
         scratch::give_arena(arena);
         portal.done = true;
         portal.failed = run.is_err();
-        let Some(count) = run? else { return Ok(Executed::Complete) };
+        let count = run?;
+        if let Some(live) = live {
+            let memory = memory::for_kept(self.environment.table.work_mem);
+            portal.kept = Some(KeptRows::new(memory).with_live(live));
+            return self.resume(portal, statement, limit, client);
+        }
+        let Some(count) = count else { return Ok(Executed::Complete) };
         if let Some(kept) = kept {
             portal.kept = Some(kept);
             return Ok(Executed::Suspended);
@@ -260,16 +273,9 @@ impl Session {
     ) -> Result<Executed, SqlError> {
         let mut given = 0;
         if let Some(kept) = &mut portal.kept {
-            self.environment.before_showing()?;
-            while given < limit {
-                let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
-                if sent.is_none() {
-                    break;
-                }
-                given += 1;
-                fiber::safe_point();
-                interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-            }
+            let gone = self.give_rows(kept, statement, limit, client);
+            portal.failed |= gone.is_err();
+            given = gone?;
             if given == limit {
                 return Ok(Executed::Suspended);
             }
@@ -279,6 +285,28 @@ impl Session {
         }
         self.complete(statement, given, client);
         Ok(Executed::Complete)
+    }
+
+    /// Gives the client as many of the rows as there are, at most `limit`; their number.
+    fn give_rows(
+        &self,
+        kept: &mut KeptRows,
+        statement: &Statement,
+        limit: u64,
+        client: &mut dyn Client,
+    ) -> Result<u64, SqlError> {
+        let mut given = 0;
+        self.environment.before_showing()?;
+        while given < limit {
+            let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
+            if sent.is_none() {
+                break;
+            }
+            given += 1;
+            fiber::safe_point();
+            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+        }
+        Ok(given)
     }
 
     /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are kept.
