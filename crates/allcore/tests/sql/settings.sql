@@ -131,3 +131,22 @@ select current_setting('transaction_read_only'), (select setting from pg_setting
 commit;
 reset transaction_isolation;
 reset transaction_read_only;
+-- set_config() refuses a value before it gives a row, and shows one as it is set.
+select set_config('work_mem', 'x', false);
+select set_config('nope', 'x', false);
+select 1, set_config('TimeZone', 'nowhere', true), 2;
+select set_config('server_version', '1', true);
+select set_config(null, 'x', false);
+select set_config('work_mem', '123kB', null);
+begin;
+select set_config('work_mem', '65', true), current_setting('work_mem');
+show work_mem;
+rollback;
+show work_mem;
+select set_config(x, '7MB', false) from (values ('work_mem'), ('maintenance_work_mem'), ('nope')) v(x);
+show work_mem;
+select set_config('work_mem', '5MB', false) where false;
+select set_config('lock_timeout', '3s', false), 1 / (select 0);
+show lock_timeout;
+select set_config('work_mem', null, false);
+select set_config('DateStyle', 'sql, dmy', true), current_setting('datestyle');

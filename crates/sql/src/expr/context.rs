@@ -51,7 +51,7 @@ pub trait Environment {
         None
     }
     /// set_config(name, value, is_local); the new value.
-    fn set_setting(&self, name: &str, _value: &str, _local: bool) -> Result<String, SqlError> {
+    fn set_setting(&self, name: &str, _value: Option<&str>, _local: bool) -> Result<String, SqlError> {
         Err(unrecognized(name))
     }
     /// current_user.

@@ -60,8 +60,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })
     .stable(),
     func("set_config", &[TEXT, TEXT, oid::BOOL], TEXT, |cx, a| {
-        let value = cx.session.set_setting(name(a[0])?, text(a[1])?, boolean(a[2])?)?;
-        give_text(&value, cx.arena)
+        if a[0].is_null() {
+            let message = "SET requires parameter name";
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        }
+        let value = if a[1].is_null() { None } else { Some(text(a[1])?) };
+        let local = !a[2].is_null() && boolean(a[2])?;
+        give_text(&cx.session.set_setting(name(a[0])?, value, local)?, cx.arena)
     })
     .volatile(),
     func("current_user", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),

@@ -14,7 +14,7 @@ use super::client::Notice;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::prepared::PreparedStatements;
-use super::settings::SettingsTable;
+use super::settings::{SettingsTable, transaction_modes};
 use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
 use crate::catalog::{Catalog, Sequence};
 use crate::database::{Definitions, Shared};
@@ -38,8 +38,10 @@ pub(crate) enum Deferred {
     Setting {
         /// Its name.
         name: String,
-        /// Its new value.
-        value: String,
+        /// Its new value; None: its default.
+        value: Option<String>,
+        /// As it is shown once it is set.
+        shown: String,
         /// Until the transaction ends.
         local: bool,
     },
@@ -106,8 +108,6 @@ impl SessionEnvironment {
         }
     }
 
-    /// Before the client is told what was read. Others give their rows up before their commits are on disk: until they
-    /// are, a crash would make untrue what the client was shown. As with a commit, `synchronous_commit` says whether
     /// The same for a query that may go on after its statement: its settings and definitions are those of now, and it sees
     /// what the present snapshot sees.
     pub fn for_query(&self) -> Result<SessionEnvironment, SqlError> {
@@ -129,6 +129,8 @@ impl SessionEnvironment {
         })
     }
 
+    /// Before the client is told what was read. Others give their rows up before their commits are on disk: until they
+    /// are, a crash would make untrue what the client was shown. As with a commit, `synchronous_commit` says whether
     /// that is waited for.
     #[inline]
     pub fn before_showing(&self) -> Result<(), SqlError> {
@@ -228,14 +230,24 @@ impl Environment for SessionEnvironment {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.shown(name).ok().map(str::to_owned)
+        let proper = SettingsTable::proper_name(name);
+        let set_before = self.deferred.borrow().iter().rev().find_map(|deferred| match deferred {
+            Deferred::Setting { name, shown, .. } if name == proper => Some(shown.clone()),
+            _ => None,
+        });
+        set_before.or_else(|| self.shown(name).ok().map(str::to_owned))
     }
 
-    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String, SqlError> {
-        let value = self.table.value_within(name, value)?;
-        let (name, set) = (name.to_owned(), value.to_owned());
-        self.defer(Deferred::Setting { name, value: set, local });
-        Ok(value.to_owned())
+    fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError> {
+        let value = value.map(|value| self.table.value_within(name, value)).transpose()?;
+        let shown = match value {
+            // Whether a transaction may still take them is decided when they are set.
+            Some(value) if transaction_modes(name, Some(value))?.is_some() => value.to_owned(),
+            _ => self.table.shown_once_set(name, value)?,
+        };
+        let (name, value) = (SettingsTable::proper_name(name).to_owned(), value.map(str::to_owned));
+        self.defer(Deferred::Setting { name, value, shown: shown.clone(), local });
+        Ok(shown)
     }
 
     fn current_user(&self) -> String {

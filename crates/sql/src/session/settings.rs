@@ -300,6 +300,13 @@ impl SettingsTable {
         Ok(())
     }
 
+    /// How a setting would be shown once it has a value, or its default; an error when it can't be set.
+    pub fn shown_once_set(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
+        let mut trial = SettingsTable { limits: Arc::default(), interrupt: Arc::default(), ..self.clone() };
+        trial.set(name, value, false)?;
+        trial.get(name).map(str::to_owned)
+    }
+
     /// Sets what a session begins with: RESET goes back to it. A reload changes what the server sets, not what the client
     /// asks for in its startup packet. The client is told of all settings after that.
     pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {

@@ -397,8 +397,8 @@ impl Session {
         for deferred in self.environment.deferred.take() {
             match deferred {
                 Deferred::Notice(notice) => self.tell(client, &notice),
-                Deferred::Setting { name, value, local } if done => {
-                    self.set(&name, Some(&value), local)?;
+                Deferred::Setting { name, value, local, .. } if done => {
+                    self.set(&name, value.as_deref(), local)?;
                 }
                 Deferred::Setting { .. } => {}
             }
