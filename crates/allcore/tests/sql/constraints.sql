@@ -75,3 +75,21 @@ alter table said add c serial null;
 alter table said alter b type bigint using (select 1);
 \d said
 drop table said;
+-- The names of a broken key's columns, quoted where they have to be.
+create table odd_names ("A b" int, "c""d" text, "select" int, unique ("A b"), unique ("c""d"), unique ("select", "A b"));
+insert into odd_names values (1, 'x', 1);
+insert into odd_names values (1, 'q', 2);
+insert into odd_names values (2, 'x', 2);
+insert into odd_names values (3, 'z', 3), (3, 'zz', 4);
+insert into odd_names values (4, repeat('é,''"', 60), 5);
+insert into odd_names values (5, repeat('é,''"', 60), 5);
+alter table odd_names drop constraint "odd_names_A b_key";
+insert into odd_names values (1, 'r', 1);
+insert into odd_names values (4, 'r', 1);
+create unique index on odd_names ("A b");
+create table odd_child (a int references odd_names ("c""d"));
+alter table odd_names add unique ("A b", "c""d");
+create table odd_child ("X y" text references odd_names ("c""d"));
+insert into odd_child values ('nothing');
+insert into odd_child values ('x');
+delete from odd_names where "c""d" = 'x';

@@ -3,6 +3,7 @@
 use super::{Arena, Executor, File, keys::Part, wide};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlState, for_message};
+use crate::identifier::quoted;
 use crate::plan::{Check, Reg};
 use crate::types::{Datum, binary, text};
 
@@ -103,17 +104,18 @@ pub(super) fn shown(
     Ok(for_message(binary::utf8(&bytes)?).to_owned())
 }
 
-/// "Key (a, b)=(1, 2)", for messages.
+/// "Key (a, b)=(1, 2)", for messages. PostgreSQL quotes the names of a unique key's columns where SQL would have to, but not
+/// those of a foreign key's.
 pub(super) fn shown_key(
     cx: &Executor<'_>,
     table: &Table,
-    columns: impl Iterator<Item = u32>,
+    (columns, unique): (impl Iterator<Item = u32>, bool),
     row: &[Datum<'_>],
 ) -> Result<String, SqlError> {
     let (mut names, mut values) = (Vec::new(), Vec::new());
     for column in columns {
         let definition = &table.columns[column as usize];
-        names.push(definition.name.as_str());
+        names.push(if unique { quoted(&definition.name) } else { definition.name.clone() });
         let value = row[column as usize];
         values.push(if value.is_null() { "null".to_owned() } else { shown(cx, value, definition.type_)? });
     }
@@ -130,7 +132,7 @@ pub(super) fn unique_violation(
     row: &[Datum<'_>],
 ) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    let key = match shown_key(cx, table, parts.map(|part| part.column), row) {
+    let key = match shown_key(cx, table, (parts.map(|part| part.column), true), row) {
         Ok(key) => key,
         Err(error) => return error,
     };

@@ -199,7 +199,7 @@ fn duplicated(
     let told = cx.scoped(|cx, own| {
         let columns: Vec<u32> = parts.map(|part| part.column).collect();
         let row = some_columns(cx, table, row, columns.iter().copied(), own)?;
-        let shown = shown_key(cx, table, columns.iter().copied(), row)?;
+        let shown = shown_key(cx, table, (columns.iter().copied(), true), row)?;
         let message = format!("could not create unique index \"{name}\"");
         Ok(in_table(cx, table, SqlError::new(SqlState::UNIQUE_VIOLATION, message))
             .with_detail(format!("{shown} is duplicated."))

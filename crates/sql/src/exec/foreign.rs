@@ -392,7 +392,7 @@ fn forbid(
     for (column, value) in key.parent_columns.iter().zip(old) {
         shown[*column as usize] = value.datum();
     }
-    let shown = shown_key(cx, parent, key.parent_columns.iter().copied(), &shown)?;
+    let shown = shown_key(cx, parent, (key.parent_columns.iter().copied(), false), &shown)?;
     let (code, setting, still) = match restrict {
         true => (SqlState::RESTRICT_VIOLATION, "RESTRICT setting of ", "is referenced"),
         false => (SqlState::FOREIGN_KEY_VIOLATION, "", "is still referenced"),

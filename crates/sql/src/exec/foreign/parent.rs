@@ -120,7 +120,7 @@ pub(super) fn require_parent(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
         child.name, key.name
     );
-    let shown = shown_key(cx, child, key.columns.iter().copied(), &shown)?;
+    let shown = shown_key(cx, child, (key.columns.iter().copied(), false), &shown)?;
     Err(in_table(cx, child, SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message))
         .with_detail(format!("{shown} is not present in table \"{}\".", parent.name))
         .with_constraint(&key.name))
