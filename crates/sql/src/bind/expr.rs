@@ -380,7 +380,9 @@ impl Binder<'_> {
                 for index in (0..last).rev() {
                     let ahead = compare(self, strict, index)?;
                     let equal = compare(self, "=", index)?;
-                    result = Expr::Or(vec![ahead, Expr::And(vec![equal, result])]);
+                    // Fields behind a pair that decides, NULL included, are not computed.
+                    let branches = vec![(equal, result)];
+                    result = Expr::Case(Box::new(Case { branches, otherwise: ahead, type_: Type::BOOL }));
                 }
                 Ok(result)
             }

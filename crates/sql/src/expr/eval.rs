@@ -50,8 +50,13 @@ impl Expr {
                 Ok(Datum::Null)
             }
             Expr::NullIf(call) => {
-                let value = call.arguments[0].eval(context)?;
-                let other = call.arguments[1].eval(context)?;
+                let [left, right] = call.arguments.as_slice() else { return Ok(Datum::Null) };
+                let value = left.eval(context)?;
+                // PostgreSQL plans with the parameters' values, and NULL equals nothing.
+                if value.is_null() && matches!(left, Expr::Param { .. }) && !right.is_row_free() {
+                    return Ok(value);
+                }
+                let other = right.eval(context)?;
                 let equal = call_function(call.function, &[value, other], context)?;
                 Ok(if matches!(equal, Datum::Bool(true)) { Datum::Null } else { value })
             }
