@@ -189,3 +189,12 @@ alter table explained add column z int;
 explain execute one_of(1);
 drop table explained, made, empty_made, selected;
 deallocate all;
+-- A parameter that nothing but DISTINCT reads is text.
+prepare of_distinct as select count(distinct $1) from (values (1)) v;
+execute of_distinct(1);
+select parameter_types from pg_prepared_statements where name = 'of_distinct';
+prepare of_int(int) as select count(distinct $1), count(distinct $1 + 1) from (values (1), (2)) v;
+execute of_int(3);
+prepare of_both as select count(distinct $1), $1 + 1;
+prepare of_none as select count($1);
+select count(distinct null), count(distinct 'x');

@@ -185,6 +185,13 @@ impl Binder<'_> {
         if call.agg_within_group {
             return Err(self.unsupported("WITHIN GROUP", call.location));
         }
+        let mut arguments = arguments;
+        if call.agg_distinct {
+            for (argument, node) in arguments.iter_mut().zip(&call.args) {
+                let untyped = std::mem::replace(argument, Expr::boolean(true));
+                *argument = self.sortable(untyped, location(node))?;
+            }
+        }
         let mut order = Vec::with_capacity(call.agg_order.len());
         for item in &call.agg_order {
             let mut key = self.plain_sort_key(item)?;
