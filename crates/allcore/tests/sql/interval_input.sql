@@ -34,3 +34,8 @@ SELECT timestamp '4713-01-01 BC' + interval '109203489 days', timestamp '4713-01
 SELECT timestamp '4713-01-01 BC' + interval '110000000 days';
 SELECT timestamp '294276-12-31' + interval '1 month -40 days';
 SELECT timestamp '294276-12-31' + interval '2 days -50 hours';
+-- An interval of fields that cannot be read is told with its place.
+select interval '1 foo' hour to minute;
+select interval '1 foo' year;
+select 1, interval '1 foo' second(2);
+select interval '1' hour to minute, interval '1:2' hour to minute, interval '1 2' day to hour, interval '9' second(1);

@@ -451,7 +451,11 @@ impl Binder<'_> {
         if name.location >= 0 && name.location < start {
             self.refuse_parameter(cast.arg.as_deref())?;
         }
-        let expr = self.expr_of(cast.arg.as_deref())?;
+        // What an interval's fields make of its text is known as the statement is bound.
+        let expr = match functions::interval_fields(type_) {
+            true => self.without_lifting(|binder| binder.expr_of(cast.arg.as_deref()))?,
+            false => self.expr_of(cast.arg.as_deref())?,
+        };
         let failed_at =
             if expr.type_().oid == oid::UNKNOWN || cast.location < 0 { start } else { cast.location };
         self.built(functions::cast(expr, type_, CastContext::Explicit), failed_at)

@@ -202,7 +202,8 @@ pub(super) fn cast_argument(function: &Function, argument: Expr, to: Type) -> Re
 }
 
 /// Whether it is a type like `interval day to hour`.
-fn interval_fields(ty: Type) -> bool {
+/// Whether a type is an interval of some fields only.
+pub fn interval_fields(ty: Type) -> bool {
     use crate::types::interval::fields;
     ty.oid == oid::INTERVAL && fields::of(ty.modifier) != fields::ALL
 }
