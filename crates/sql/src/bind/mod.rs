@@ -101,8 +101,9 @@ pub struct Binder<'a> {
     pub(crate) bare: bool,
 }
 
-/// Expressions nest no deeper than this: they are evaluated on a fiber's small stack (a test measures that).
-const MAX_EXPRESSION_DEPTH: u32 = 200;
+/// Expressions nest no deeper than this: they are evaluated on the half of a fiber's stack that operators leave (a test
+/// measures that).
+const MAX_EXPRESSION_DEPTH: u32 = 1000;
 
 /// Queries nest no deeper than this, for the same reason: each is some operators, and operators call each other.
 const MAX_QUERY_DEPTH: usize = 100;

@@ -8,11 +8,15 @@
 use crate::error::{SqlError, SqlState};
 
 /// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's stack.
-const MAX_DEPTH: u32 = 500;
+const MAX_DEPTH: u32 = 2000;
 
-/// Parts of a level. A set operation is one part: the binder takes a chain of UNIONs as one operation, so that only the
-/// parser and short walks nest there.
+/// Parts of a level.
 const PARTS: u32 = 8;
+/// Parts of a join, whose plan is more work and a larger one than an operator's.
+const RELATION: u32 = 4 * PARTS;
+/// Parts of a set operation: the binder takes a chain of UNIONs as one operation, so that only the parser and short walks
+/// nest there.
+const SET_OPERATION: u32 = 4;
 
 /// The chains that are open inside one pair of brackets, in parts of a level.
 #[derive(Default)]
@@ -90,8 +94,12 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
                 match word(token) {
                     Word::Flat => depth -= std::mem::take(&mut level.operators),
                     Word::Operator => (depth, level.operators) = (depth + PARTS, level.operators + PARTS),
-                    Word::Relation => (depth, level.relations) = (depth + PARTS, level.relations + PARTS),
-                    Word::SetOperation => (depth, level.relations) = (depth + 1, level.relations + 1),
+                    Word::Relation => {
+                        (depth, level.relations) = (depth + RELATION, level.relations + RELATION)
+                    }
+                    Word::SetOperation => {
+                        (depth, level.relations) = (depth + SET_OPERATION, level.relations + SET_OPERATION);
+                    }
                     Word::Plain => {}
                 }
             }
@@ -180,8 +188,8 @@ mod tests {
             format!("select {}{middle}{}", open.repeat(count), close.repeat(count))
         };
         for (open, middle, close) in [("(", "1", ")"), ("1+", "1", ""), ("/*", "", "*/"), ("/*", "", "")] {
-            assert!(!is_refused(&nested(open, middle, close, 400)), "{open}");
-            assert!(is_refused(&nested(open, middle, close, 501)), "{open}");
+            assert!(!is_refused(&nested(open, middle, close, 1900)), "{open}");
+            assert!(is_refused(&nested(open, middle, close, 2001)), "{open}");
         }
         for flat in ["1, ", "true and ", "/* a /* b */ c */ ", "'/*/*' , "] {
             assert!(!is_refused(&nested(flat, "1", "", 5000)), "{flat}");
