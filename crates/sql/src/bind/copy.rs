@@ -142,70 +142,112 @@ impl Binder<'_> {
         from: bool,
         columns: (Option<&Table>, &[&str]),
     ) -> Result<CopyFormat, SqlError> {
-        let mut kind = CopyKind::Text;
+        self.refuse_repeated(options)?;
+        for node in options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            self.copy_option(option, from)?;
+        }
         let find = |name: &str| -> Option<&DefElem> {
             options.iter().find_map(|node| match &node.node {
                 Some(NodeEnum::DefElem(option)) if option.defname == name => Some(&**option),
                 _ => None,
             })
         };
-        self.refuse_repeated(options)?;
-        for node in options {
-            let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            self.copy_option(option, from)?;
-        }
-        if let Some(option) = find("format") {
-            kind = match option_text(option).as_str() {
-                "text" => CopyKind::Text,
-                "csv" => CopyKind::Csv,
-                "binary" => CopyKind::Binary,
-                other => {
-                    return Err(self.error(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        format!("COPY format \"{other}\" not recognized"),
-                        option.location,
-                    ));
-                }
-            };
-        }
+        let kind = find("format").map_or(Ok(CopyKind::Text), |option| self.copy_kind(option))?;
         let csv = kind == CopyKind::Csv;
+        let binary = kind == CopyKind::Binary;
+        let refused = |state: SqlState, message: String| Err(SqlError::new(state, message));
+        // The order of these checks is PostgreSQL's.
+        for name in ["delimiter", "null"] {
+            if binary && find(name).is_some() {
+                let message = format!("cannot specify {} in BINARY mode", name.to_uppercase());
+                return refused(SqlState::SYNTAX_ERROR, message);
+            }
+        }
         let single = |name: &str, default: u8| match find(name) {
             None => Ok(default),
             Some(option) => match option_text(option).as_bytes() {
                 [byte] => Ok(*byte),
-                _ => Err(self.error(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("COPY {name} must be a single one-byte character"),
-                    -1,
-                )),
+                _ => {
+                    let message = format!("COPY {name} must be a single one-byte character");
+                    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+                }
             },
         };
-        for (name, wanted) in [("quote", csv), ("escape", csv), ("force_quote", csv)] {
-            if find(name).is_some() && !wanted {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("COPY {} requires CSV mode", name.to_uppercase()),
-                ));
-            }
+        let delimiter = single("delimiter", if csv { b',' } else { b'\t' })?;
+        let null =
+            find("null").map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text);
+        let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        if ends_line(&delimiter) {
+            let message = "COPY delimiter cannot be newline or carriage return".to_owned();
+            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
         }
+        if null.as_bytes().iter().any(ends_line) {
+            let message = "COPY null representation cannot use newline or carriage return".to_owned();
+            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
+        }
+        if !csv && matches!(delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9') {
+            let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
+        }
+        let header = find("header").map(|option| self.header(option)).transpose()?.unwrap_or(false);
+        if binary && header {
+            return refused(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot specify HEADER in BINARY mode".to_owned(),
+            );
+        }
+        let only_csv = |name: &str| match find(name) {
+            Some(_) if !csv => {
+                let message = format!("COPY {} requires CSV mode", name.to_uppercase());
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+            _ => Ok(()),
+        };
+        only_csv("quote")?;
+        let quote = single("quote", b'"')?;
+        if csv && delimiter == quote {
+            let message = "COPY delimiter and quote must be different".to_owned();
+            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
+        }
+        only_csv("escape")?;
+        let escape = single("escape", quote)?;
+        only_csv("force_quote")?;
         if from && find("force_quote").is_some() {
             let message = "COPY FORCE_QUOTE cannot be used with COPY FROM";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let quote = single("quote", b'"')?;
+        for (sign, what, counts) in [(delimiter, "COPY delimiter", !binary), (quote, "CSV quote", csv)] {
+            if counts && null.as_bytes().contains(&sign) {
+                let message = format!("{what} character must not appear in the NULL specification");
+                return refused(SqlState::INVALID_PARAMETER_VALUE, message);
+            }
+        }
         Ok(CopyFormat {
             kind,
-            delimiter: single("delimiter", if csv { b',' } else { b'\t' })?,
-            null: find("null")
-                .map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text),
-            header: find("header").map(|option| self.header(option)).transpose()?.unwrap_or(false),
+            delimiter,
+            null,
+            header,
             quote,
-            escape: single("escape", quote)?,
+            escape,
             force_quote: match find("force_quote") {
                 Some(option) => self.force_quote(option, columns)?,
                 None => Vec::new(),
             },
         })
+    }
+
+    fn copy_kind(&self, option: &DefElem) -> Result<CopyKind, SqlError> {
+        match option_text(option).as_str() {
+            "text" => Ok(CopyKind::Text),
+            "csv" => Ok(CopyKind::Csv),
+            "binary" => Ok(CopyKind::Binary),
+            other => Err(self.error(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("COPY format \"{other}\" not recognized"),
+                option.location,
+            )),
+        }
     }
 
     fn header(&self, option: &DefElem) -> Result<bool, SqlError> {
