@@ -43,3 +43,16 @@ select id from n where id > 9999999999;
 select id from n where id < 9999999999 order by id;
 select id from n where l > 1e18;
 drop table n;
+-- Integers: no digit is read behind one that is too many.
+select '99999999999999999999.99'::int8;
+select '327680x'::int2, 1;
+select '32769x'::int2;
+select '0x123456789g'::int4;
+select '2147483648'::int4;
+select ' -9223372036854775809 '::int8;
+select '-9223372036854775808'::int8, '-2147483648'::int4, '-32768'::int2, '0x7fff'::int2;
+select sign('-0'::float8), sign('NaN'::float8), sign('-Infinity'::float8), sign('NaN'::float4), sign(-0.5::float4);
+select degrees(0.1::float8), degrees('3.4028235e38'::float4), radians(180::float8), radians(0::float8), degrees('-Infinity'::float8);
+select degrees('1.7976931348623157e308'::float8);
+select radians('5e-324'::float8);
+select asinh('1.7976931348623157e308'::float8), asinh('-1e200'::float8), asinh('Infinity'::float8);

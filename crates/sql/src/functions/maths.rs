@@ -69,6 +69,9 @@ fn finite_angle(value: f64, take: impl Fn(f64) -> f64) -> Result<Datum<'static>>
 }
 
 /// A float8 function without conditions.
+/// PostgreSQL's constant: a multiplication or division by it rounds as PostgreSQL's does.
+const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
+
 macro_rules! plain {
     ($name:literal, $take:expr) => {
         func($name, &[F8], F8, |_, a| {
@@ -231,7 +234,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     } else if v < 0.0 {
         -1.0
     } else {
-        v
+        0.0
     }),
     func("scale", &[NUM], I4, |_, a| {
         Ok(match a[0] {
@@ -282,13 +285,26 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("power", &[F8, F8], F8, float_power),
     func("pow", &[F8, F8], F8, float_power),
-    plain!("degrees", f64::to_degrees),
-    plain!("radians", f64::to_radians),
+    func("degrees", &[F8], F8, |_, a| {
+        let angle = float(a[0])?;
+        let degrees = angle / RADIANS_PER_DEGREE;
+        checked_float(degrees, angle.is_infinite(), angle == 0.0).map(Datum::Float8)
+    }),
+    func("radians", &[F8], F8, |_, a| {
+        let angle = float(a[0])?;
+        let radians = angle * RADIANS_PER_DEGREE;
+        checked_float(radians, angle.is_infinite(), angle == 0.0).map(Datum::Float8)
+    }),
     plain!("atan", f64::atan),
     plain!("sinh", f64::sinh),
     plain!("cosh", f64::cosh),
     plain!("tanh", f64::tanh),
-    plain!("asinh", f64::asinh),
+    // The standard library's squares a value.
+    plain!("asinh", |v| if v.is_finite() && v.abs() > 1e100 {
+        (v.abs().ln() + std::f64::consts::LN_2).copysign(v)
+    } else {
+        v.asinh()
+    }),
     func("sin", &[F8], F8, |_, a| finite_angle(float(a[0])?, f64::sin)),
     func("cos", &[F8], F8, |_, a| finite_angle(float(a[0])?, f64::cos)),
     func("tan", &[F8], F8, |_, a| finite_angle(float(a[0])?, f64::tan)),

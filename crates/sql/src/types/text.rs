@@ -291,7 +291,13 @@ fn unusual_integer(text: &str, type_name: &str, (least, greatest): (i64, i64)) -
             previous_digit = false;
             continue;
         }
-        let digit = char::from(byte).to_digit(radix).ok_or_else(|| invalid_syntax(type_name, text))?;
+        let Some(digit) = char::from(byte).to_digit(radix) else {
+            return Err(invalid_syntax(type_name, text));
+        };
+        // PostgreSQL reads no further than to a digit that is too many, whatever follows.
+        if magnitude > (i128::from(greatest) + 1) / i128::from(radix) {
+            return Err(out_of_range(type_name, text));
+        }
         previous_digit = true;
         // Stays far beyond every range once it is there, without overflowing.
         magnitude = (magnitude * i128::from(radix) + i128::from(digit)).min(1 << 100);
