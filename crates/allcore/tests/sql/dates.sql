@@ -44,3 +44,7 @@ drop table iv;
 select interval '2' day;
 select interval '3' day, interval '3' hour, interval '18' month;
 select date '2024-01-31' + interval '1' month;
+-- NULLIF gives its left side as it is.
+select nullif(date '1999-12-31', timestamptz '2024-03-31 01:30:00+00'), nullif(timestamp '2024-01-01', date '2024-01-01');
+select pg_typeof(nullif(date '1999-12-31', timestamp '2024-03-31 01:30')), pg_typeof(nullif(timestamptz '2024-01-01 00:00+00', date '2024-01-02'));
+select nullif(1::int2, 2::int8), pg_typeof(nullif(1::int2, 2::int8)), pg_typeof(nullif(1, 2.5)), pg_typeof(nullif(1::float4, 2::float8));

@@ -4,7 +4,7 @@ use super::casts::{as_output, cast, cast_argument, common_type, unify};
 use super::resolve::{Choice, choose, concrete};
 use super::{Bound, CastContext, Function, Volatility, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Call, Expr, Quantified, QuantifiedOver};
+use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver};
 use crate::types::{self, Type, Value, oid};
 
 fn type_list(types: &[Type]) -> String {
@@ -256,3 +256,13 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
         _ => Ok(Expr::NullIf(equal)),
     }
 }
+/// Types that compare with one another without a cast.
+const INSTANTS: [u32; 3] = [oid::DATE, oid::TIMESTAMP, oid::TIMESTAMPTZ];
+
+    let (type_, other) = (left.type_(), right.type_());
+    if type_.oid != other.oid && [type_.oid, other.oid].iter().all(|oid| INSTANTS.contains(oid)) {
+        // PostgreSQL compares them as they are: the result has the left one's type.
+        let equal = Expr::Call(comparison_call("=", left.clone(), right)?);
+        let branches = vec![(equal, Expr::null(type_))];
+        return Ok(Expr::Case(Box::new(Case { branches, otherwise: left, type_ })));
+    }
