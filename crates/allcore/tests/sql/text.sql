@@ -47,3 +47,17 @@ select id from t where v >= 'abc' order by v, id;
 select id from t where v between 'a' and 'abd' order by id;
 select max(c), min(v), count(distinct c) from t;
 drop table t, b;
+-- Separators and formats are text.
+select concat_ws(1, 2, 3);
+select format(true, 1);
+select concat_ws('2024-01-01'::date, 'a');
+select concat_ws('-'::char(4), 'a', 1, null, true, 'b '::char(3)), concat_ws(null, 'a'), concat_ws('+'::name, 1, 2);
+select '[' || format('ab%s'::char(6), 1) || ']', format(null, 1), format('%s|%s'::varchar, 'x'::char(3), true);
+select quote_literal(true), quote_nullable(false), quote_literal('ab'::char(4)), quote_literal(1.50), quote_nullable(null::bool);
+select chr(-1);
+select chr(0);
+select right('abc', -2147483648), right('abc', -2147483647), right('abc', 2147483647), left('abc', -2147483648);
+select pg_typeof('a'::char(4)), pg_typeof(array['a'::char(4)]), format_type(1042, null), format_type(1042, -1), format_type(1042, 8), format_type(1014, -1);
+select 'a'::char(3) + 1;
+select chr(1114112);
+select chr(55296);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bumpalo::Bump;
 
 use super::{Call, Environment, Expr, QuantifiedOver};
-use crate::types::{Type, Value, oid, text};
+use crate::types::{Type, Value, oid, registry, text};
 
 /// Writes expressions with names for the registers they read.
 pub struct Show<'a> {
@@ -39,7 +39,9 @@ impl Show<'_> {
                 let name = if extreme.greatest { "GREATEST" } else { "LEAST" };
                 format!("{name}({})", self.list(&extreme.arguments, ", "))
             }
-            Expr::Cast(cast) => format!("({})::{}", self.text(&cast.input), cast.type_),
+            Expr::Cast(cast) => {
+                format!("({})::{}", self.text(&cast.input), registry::format_type_exactly(cast.type_))
+            }
             Expr::NullTest { input, negated } => format!("({} IS {}NULL)", self.text(input), not(*negated)),
             Expr::BoolTest { input, expected, negated } => {
                 let what = match expected {
@@ -92,7 +94,7 @@ impl Show<'_> {
     fn constant(&self, value: &Value, type_: Type) -> String {
         let arena = Bump::new();
         let bytes = match value {
-            Value::Null => return format!("NULL::{type_}"),
+            Value::Null => return format!("NULL::{}", registry::format_type_exactly(type_)),
             Value::Bool(value) => return value.to_string(),
             // Without safe points: there is nobody to tell that it was interrupted.
             _ => runtime::work::within(usize::MAX - 1, || {
@@ -105,7 +107,10 @@ impl Show<'_> {
             oid::NUMERIC => shown.contains('.') && !shown.starts_with('-'),
             _ => false,
         };
-        if bare { shown.into_owned() } else { format!("'{}'::{type_}", shown.replace('\'', "''")) }
+        if bare {
+            return shown.into_owned();
+        }
+        format!("'{}'::{}", shown.replace('\'', "''"), registry::format_type_exactly(type_))
     }
 }
 

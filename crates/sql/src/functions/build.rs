@@ -1,6 +1,6 @@
 //! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing fits.
 
-use super::casts::{as_output, cast, cast_argument, common_type, unify};
+use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
 use super::resolve::{Choice, choose, concrete};
 use super::{Bound, CastContext, Function, Volatility, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
@@ -88,9 +88,31 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
     if name == "json_build_object" {
         return json::build_object(arguments).map(Bound::Scalar);
     }
-    if matches!(name, "concat" | "concat_ws" | "format" | "quote_literal" | "quote_nullable") {
-        // They take anything and see its text.
-        arguments = arguments.into_iter().map(as_output).collect::<Result<Vec<_>, _>>()?;
+    match name {
+        // They see the text of anything. A separator or a format is text itself.
+        "concat" | "concat_ws" | "format" => {
+            let own = usize::from(name != "concat").min(arguments.len());
+            if types[..own]
+                .iter()
+                .any(|type_| type_.oid != oid::UNKNOWN && !implicit_ok(type_.oid, oid::TEXT))
+            {
+                return Err(no_such_function(name, &arguments));
+            }
+            let rest = arguments.split_off(own).into_iter().map(as_output);
+            let rest = rest.collect::<Result<Vec<_>, _>>()?;
+            arguments.extend(rest);
+        }
+        "quote_literal" | "quote_nullable"
+            if types.iter().any(|type_| matches!(type_.oid, oid::BOOL | oid::BPCHAR)) =>
+        {
+            // What a cast makes of it, not the type's output.
+            let cast_one = |argument| cast(argument, Type::TEXT, CastContext::Explicit);
+            arguments = arguments.into_iter().map(cast_one).collect::<Result<Vec<_>, _>>()?;
+        }
+        "quote_literal" | "quote_nullable" => {
+            arguments = arguments.into_iter().map(as_output).collect::<Result<Vec<_>, _>>()?;
+        }
+        _ => {}
     }
     match choose(registry::functions(name), &types_of(&arguments), false) {
         Choice::One(function) => call(function, arguments).map(known_null).map(Bound::Scalar),
@@ -240,6 +262,9 @@ pub fn distinct(left: Expr, right: Expr, negated: bool) -> Result<Expr, SqlError
     Ok(Expr::Distinct { equal: comparison_call("=", left, right)?, negated })
 }
 
+/// Types that compare with one another without a cast.
+const INSTANTS: [u32; 3] = [oid::DATE, oid::TIMESTAMP, oid::TIMESTAMPTZ];
+
 /// NULLIF(left, right).
 pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
     if left.type_().oid == oid::UNKNOWN && right.type_().oid == oid::UNKNOWN {
@@ -249,16 +274,6 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
         };
         return null_if(left, right);
     }
-    let equal = comparison_call("=", left, right)?;
-    match equal.arguments.as_slice() {
-        // NULL equals nothing, so the other side is not evaluated.
-        [left, right] if is_null(left) && is_computed_late(right) => Ok(left.clone()),
-        _ => Ok(Expr::NullIf(equal)),
-    }
-}
-/// Types that compare with one another without a cast.
-const INSTANTS: [u32; 3] = [oid::DATE, oid::TIMESTAMP, oid::TIMESTAMPTZ];
-
     let (type_, other) = (left.type_(), right.type_());
     if type_.oid != other.oid && [type_.oid, other.oid].iter().all(|oid| INSTANTS.contains(oid)) {
         // PostgreSQL compares them as they are: the result has the left one's type.
@@ -266,3 +281,10 @@ const INSTANTS: [u32; 3] = [oid::DATE, oid::TIMESTAMP, oid::TIMESTAMPTZ];
         let branches = vec![(equal, Expr::null(type_))];
         return Ok(Expr::Case(Box::new(Case { branches, otherwise: left, type_ })));
     }
+    let equal = comparison_call("=", left, right)?;
+    match equal.arguments.as_slice() {
+        // NULL equals nothing, so the other side is not evaluated.
+        [left, right] if is_null(left) && is_computed_late(right) => Ok(left.clone()),
+        _ => Ok(Expr::NullIf(equal)),
+    }
+}

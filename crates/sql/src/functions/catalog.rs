@@ -68,6 +68,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let local = !a[2].is_null() && boolean(a[2])?;
         give_text(&cx.session.set_setting(name(a[0])?, value, local)?, cx.arena)
     })
+    .lax()
     .volatile(),
     func("current_user", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),
     func("user", &[], oid::NAME, |cx, _| give_text(&cx.session.current_user(), cx.arena)).stable(),
@@ -98,8 +99,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let modifier = if a[1].is_null() { -1 } else { int(a[1])? as i32 };
         Ok(match registry::info(type_oid) {
             // Without a length, bpchar's own name is told apart only when no modifier was asked for.
-            Some(_) if type_oid == oid::BPCHAR && a[1].is_null() => Datum::Text("character"),
-            Some(_) => give_text(&Type::with_modifier(type_oid, modifier).to_string(), cx.arena)?,
+            Some(_) => {
+                let type_ = Type::with_modifier(type_oid, modifier);
+                let name =
+                    if a[1].is_null() { type_.to_string() } else { registry::format_type_exactly(type_) };
+                give_text(&name, cx.arena)?
+            }
             None => Datum::Text("???"),
         })
     })

@@ -254,10 +254,16 @@ fn character_of(code: i64) -> Result<char> {
     if code == 0 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
     }
+    if code < 0 {
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "character number must be positive"));
+    }
     u32::try_from(code).ok().and_then(char::from_u32).ok_or_else(|| {
         SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("requested character not valid for encoding: {code}"),
+            match code {
+                0x11_0000.. => format!("requested character too large for encoding: {code}"),
+                _ => format!("requested character not valid for encoding: {code}"),
+            },
         )
     })
 }
@@ -468,7 +474,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     func("right", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);
-        let skip = if count < 0 { -count } else { (work::count_characters(input)? as i64 - count).max(0) };
+        let skip = match count {
+            // PostgreSQL's negation leaves the least integer as it is.
+            _ if count == i64::from(i32::MIN) => 0,
+            ..0 => -count,
+            _ => (work::count_characters(input)? as i64 - count).max(0),
+        };
         Ok(Datum::Text(slice(input, skip + 1, None)?))
     }),
     func("position", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),

@@ -218,7 +218,16 @@ fn info_exists(oid: u32) -> bool {
     info(oid).is_some()
 }
 
-/// The type's SQL name with its modifier, as PostgreSQL's `format_type` gives it.
+/// As [`format_type`], but a `char` without a length is not one of length 1: where the name is read again, or a modifier is
+/// known to be none.
+pub fn format_type_exactly(ty: Type) -> String {
+    match (element_of(ty.oid).unwrap_or(ty.oid), ty.modifier) {
+        (oid::BPCHAR, ..0) => format_type(ty).replace("character", "bpchar"),
+        _ => format_type(ty),
+    }
+}
+
+/// The type's SQL name with its modifier, as PostgreSQL's messages give it.
 pub fn format_type(ty: Type) -> String {
     if let Some(element) = element_of(ty.oid)
         && ty.oid != oid::INT2VECTOR
@@ -237,7 +246,7 @@ pub fn format_type(ty: Type) -> String {
         oid::FLOAT8 => "double precision".into(),
         oid::BPCHAR if modifier >= 4 => format!("character({})", modifier - 4),
         // `bpchar` without a length differs from `character`, which means character(1).
-        oid::BPCHAR => "bpchar".into(),
+        oid::BPCHAR => "character".into(),
         oid::VARCHAR if modifier >= 4 => format!("character varying({})", modifier - 4),
         oid::VARCHAR => "character varying".into(),
         oid::NUMERIC if modifier >= 4 => {
