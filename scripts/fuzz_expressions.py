@@ -44,6 +44,7 @@ class Statement:
     risky: bool = False
     many: bool = False
     position: bool = False
+    exact: bool = False
 
 
 @dataclass

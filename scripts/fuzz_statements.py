@@ -8,12 +8,13 @@ is told), `loose` (which of several equal values is shown).
 
 import re
 
+from fuzz_corners import Corners
 from fuzz_expressions import (
     COMPARISONS, INTS, NAMES, TYPES, Column, Expressions, Statement, Table,
 )  # fmt: skip
 
 
-class Round(Expressions):
+class Round(Corners, Expressions):
     """The tables of a round and its statements."""
 
     def __init__(self, random, count):
@@ -560,8 +561,12 @@ class Round(Expressions):
             self.wild = False
             query.position = True
             return [query]
+        if roll < 0.15:
+            return [self.corner()]
         if roll < 0.62:
             query = self.query()
+            if self.inside and query.ordered and self.chance(0.3):
+                return self.through_cursor(query)
             if self.chance(0.08) and len(query.text) < 3000:
                 name = f"p{self.random.randint(0, 10**9)}"
                 run = Statement(f"execute {name}", query.ordered, query.loose, query.risky)
