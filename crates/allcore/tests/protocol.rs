@@ -119,15 +119,17 @@ fn startup_of(version: u32, parameters: &[u8]) -> Vec<u8> {
 #[test]
 fn a_newer_version_is_negotiated() {
     let server = Server::start(&[]);
-    let mut raw = Raw::connect(&server);
-    raw.send(&startup_of(PROTOCOL + 2, b"user\0postgres\0_pq_.colour\0red\0\0"));
-    let first = raw.receive().unwrap();
-    let mut told = PROTOCOL.to_be_bytes().to_vec();
-    told.extend([0, 0, 0, 1]);
-    told.extend(b"_pq_.colour\0");
-    assert_eq!((first.kind, first.body), (b'v', told));
-    raw.until(b'Z');
-    assert_eq!(raw.query("select 1").len(), 4);
+    for (asked, spoken) in [(0, 0), (2, 2), (3, 2)] {
+        let mut raw = Raw::connect(&server);
+        raw.send(&startup_of(PROTOCOL + asked, b"user\0postgres\0_pq_.colour\0red\0\0"));
+        let first = raw.receive().unwrap();
+        let mut told = (PROTOCOL + spoken).to_be_bytes().to_vec();
+        told.extend([0, 0, 0, 1]);
+        told.extend(b"_pq_.colour\0");
+        assert_eq!((first.kind, first.body), (b'v', told), "of 3.{asked}");
+        raw.until(b'Z');
+        assert_eq!(raw.query("select 1").len(), 4);
+    }
 }
 
 /// As many parameters as a message has room for, whose count is above what a signed 16-bit number holds.
