@@ -35,6 +35,8 @@ pub use groups::available_bytes;
 pub use reserve::{Reservation, reserve};
 pub use watch::watch;
 
+/// Stands for the end of reserved memory in a thread that has reserved none.
+const NONE_RESERVED: i64 = i64::MIN;
 /// Size of the lease that a thread takes from the process's counter, in bytes.
 const LEASE: i64 = 1 << 20;
 /// Most bytes that a thread has taken or given back without counting them for the process.
@@ -64,7 +66,8 @@ struct Cells {
     limit: Cell<i64>,
     /// Below this the thread gives leases back.
     floor: Cell<i64>,
-    /// The sum at which the thread has used up what it has reserved: see [`reserve`].
+    /// The sum at which the thread has used up what it has reserved, or [`NONE_RESERVED`]: see
+    /// [`reserve`].
     reserved: Cell<i64>,
     /// The sum when the account was entered.
     base: Cell<i64>,
@@ -79,7 +82,7 @@ thread_local! {
             sum: Cell::new(0),
             limit: Cell::new(0),
             floor: Cell::new(-SLACK),
-            reserved: Cell::new(i64::MIN),
+            reserved: Cell::new(NONE_RESERVED),
             base: Cell::new(0),
             account: Cell::new(ptr::null()),
             peak: Cell::new(0),

@@ -367,6 +367,40 @@ fn a_call_beside_the_core_waits_for_memory_that_another_has_reserved() {
     runtime.shutdown();
 }
 
+/// The statement's text is reserved for, then an expression of the catalog that it needs.
+#[test]
+fn a_thread_that_has_reserved_memory_does_not_wait_for_those_who_wait_for_it() {
+    let _alone = reserving();
+    let runtime = start();
+    let (has, hear) = channel();
+    let (others_wait, wait) = channel();
+    let beside = |body: Box<dyn FnOnce() -> Result<(), Stopped> + Send>| {
+        let runtime = Arc::clone(&runtime);
+        std::thread::spawn(move || as_session(&runtime, &Interrupt::new(), || aside::run(body)))
+    };
+    let first = beside(Box::new(move || {
+        let _outer = account::reserve(MORE_THAN_HALF)?;
+        has.send(()).unwrap();
+        wait.recv().unwrap();
+        let _within = account::reserve(MORE_THAN_HALF)?;
+        let _beyond = account::reserve(MORE_THAN_HALF + WHOLE / 8)?;
+        assert_eq!(account::reserve(WHOLE).map(drop), Err(REFUSED));
+        Ok(())
+    }));
+    hear.recv().unwrap();
+    let second = beside(Box::new(|| account::reserve(MORE_THAN_HALF).map(drop)));
+    // A core's work has to wait once a call does.
+    let little = || work::whole_within(1 << 20, || account::reserve(WHOLE / 5).map(drop));
+    while as_session(&runtime, &Interrupt::new(), little).is_some() {
+        std::thread::yield_now();
+    }
+    others_wait.send(()).unwrap();
+    for ended in [first, second] {
+        assert_eq!(ended.join().unwrap(), Ok(Ok(())));
+    }
+    runtime.shutdown();
+}
+
 #[test]
 fn an_interrupt_ends_the_wait_for_reserved_memory_and_its_place_in_the_queue() {
     let _alone = reserving();

@@ -9,7 +9,9 @@
 //!    It is refused where it would not fit an idle server, and where no reservation is left whose
 //!    end could make room.
 //! 3. A core never waits: work with a budget ends, and begins anew beside the core.
-//! 4. A thread that waits holds no reservation, so the others come to their end.
+//! 4. A thread that waits holds no reservation, so the others come to their end. One that holds a
+//!    reservation and asks for another (an expression of the catalog is parsed for a statement) uses
+//!    up its own, and gets or is refused the rest at once, whoever waits.
 //! 5. A call's reservation lasts until the heaps have been trimmed: each of some threads would
 //!    otherwise keep, in a heap of its own, what it has freed and nobody counts.
 
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use super::{CELLS, LEASE, TAKEN, ask, is_large, lease, limit, release, room, watch};
+use super::{CELLS, LEASE, NONE_RESERVED, TAKEN, ask, is_large, lease, limit, release, room, watch};
 use crate::aside;
 use crate::interrupt::{Interrupted, Reason};
 use crate::work::{self, Stopped};
@@ -28,7 +30,8 @@ use crate::work::{self, Stopped};
 /// Between two looks of a thread that waits at its interrupt.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Memory that is the running thread's until this is dropped.
+/// Memory that is the running thread's until this is dropped. A thread drops its reservations in the
+/// reverse of their order.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
@@ -81,11 +84,19 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
     if wanted > room.own || wanted > limit() {
         return Err(refused);
     }
+    let (holds, unused) = CELLS.with(|cells| {
+        let (reserved, sum) = (cells.reserved.get(), cells.sum.get());
+        (reserved != NONE_RESERVED, reserved.saturating_sub(sum).max(0))
+    });
+    let wanted = wanted - unused;
+    if wanted <= 0 {
+        return Ok(Reservation { before: None, here: PhantomData });
+    }
     if wanted > room.whole {
         release::empty();
     }
     let mut queue = lock();
-    if queue.waiting.is_empty() {
+    if holds || queue.waiting.is_empty() {
         if let Some(granted) = queue.grant(wanted, is_small) {
             return Ok(granted);
         }
@@ -97,7 +108,7 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
         work::use_up();
         return Err(Stopped::Budget);
     }
-    if !aside::is_call() {
+    if holds || !aside::is_call() {
         return Err(refused);
     }
     let ticket = queue.tickets;
