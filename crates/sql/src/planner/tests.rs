@@ -63,11 +63,23 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t where a in (1, 2, 3)",
-        &["Nested Loop", "  ->  Unique", "        ->  Values Scan", "  ->  Index Scan using t_pkey on t"],
+        &[
+            "Nested Loop",
+            "  ->  Sort",
+            "        ->  Unique",
+            "              ->  Values Scan",
+            "  ->  Index Scan using t_pkey on t",
+        ],
     ),
     (
         "select * from t where a = any($1)",
-        &["Nested Loop", "  ->  Unique", "        ->  Function Scan on Unnest", "  ->  Index Scan using t_pkey on t"],
+        &[
+            "Nested Loop",
+            "  ->  Sort",
+            "        ->  Unique",
+            "              ->  Function Scan on Unnest",
+            "  ->  Index Scan using t_pkey on t",
+        ],
     ),
     (
         "select * from t join u on u.t_a = t.a where t.a = 5",
