@@ -325,7 +325,8 @@ fn unsettled(database: &Database) -> EmbeddedSession {
     run(&mut s, "CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY); SET work_mem = '64kB'");
     run(
         &mut s,
-        "BEGIN; DECLARE c CURSOR FOR SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g; FETCH 5 FROM c",
+        "BEGIN; DECLARE c CURSOR FOR SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g ORDER BY 2, 1;
+         FETCH 5 FROM c",
     );
     run(&mut s, "CREATE TABLE u AS SELECT g FROM generate_series(1, 1000) g; TRUNCATE t");
     s
@@ -353,7 +354,7 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
     // Core 3 is one that the session's own database has none of.
     for core in [1, 3] {
         let s = unsettled(&database);
-        // The cursor's pages; undo keeps some.
+        // Those of the sort of the cursor's query, which waits; undo keeps some.
         let temporary = || {
             let (pages, free) = database.store().space.temporary_pages();
             pages - free

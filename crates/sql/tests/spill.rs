@@ -161,7 +161,17 @@ fn a_cursor_keeps_its_rows_in_pages_until_it_is_closed() {
     fill(&mut session, 5000);
     run(&mut session, "SET work_mem = '64kB'");
     let before = settled(&database);
-    run(&mut session, "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT a, c, row(a, b) FROM t ORDER BY a");
+    // One that makes its rows as they are fetched keeps none.
+    run(
+        &mut session,
+        "BEGIN; DECLARE l NO SCROLL CURSOR FOR SELECT a, c, row(a, b) FROM t ORDER BY a; FETCH 100 FROM l",
+    );
+    assert_eq!(used(&database), before);
+    // A volatile function has all rows made at once.
+    run(
+        &mut session,
+        "DECLARE c NO SCROLL CURSOR FOR SELECT a, c, row(a, b) FROM t WHERE random() < 2 ORDER BY a",
+    );
     let kept = used(&database) - before;
     assert!(kept > 30, "{kept} pages");
     for at in 0..49_u32 {
