@@ -8,6 +8,8 @@ mod common;
 mod foreign_keys;
 #[path = "interleaved/generated_names.rs"]
 mod generated_names;
+#[path = "interleaved/hidden_rows.rs"]
+mod hidden_rows;
 #[path = "interleaved/locks.rs"]
 mod locks;
 #[path = "interleaved/names.rs"]

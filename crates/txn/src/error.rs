@@ -9,7 +9,8 @@ use runtime::interrupt::Interrupted;
 pub enum Error {
     /// Storage failed.
     Storage(storage::Error),
-    /// Repeatable read met a row that a transaction outside its snapshot changed (40001).
+    /// Repeatable read met a row that a transaction outside its snapshot changed, or would have put a row in the place of
+    /// one that its snapshot sees (40001).
     Serialization,
     /// This wait closed a circle of waits (40P01).
     Deadlock,

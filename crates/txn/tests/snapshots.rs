@@ -50,6 +50,26 @@ fn repeatable_read_keeps_its_snapshot_and_refuses_newer_rows() {
 }
 
 #[test]
+fn repeatable_read_puts_no_row_in_the_place_of_one_that_it_sees() {
+    Bench::new("hidden").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| (a.put("seen", "1"), a.put("gone", "1"), a.put("own", "1")));
+        a.alone(|| a.remove("gone"));
+        b.start(RepeatableRead);
+        a.alone(|| (a.remove("seen"), a.put("unseen", "2")));
+        a.alone(|| a.remove("unseen"));
+        assert_eq!(b.insert(&table(), b"seen", b"3"), Err(Error::Serialization));
+        assert_eq!(b.put("gone", "3"), InsertOutcome::Done);
+        assert_eq!(b.put("unseen", "3"), InsertOutcome::Done);
+        assert_eq!((b.remove("own"), b.put("own", "3")), (Outcome::Done, InsertOutcome::Done));
+        assert_eq!(b.read("seen").as_deref(), Some("1"));
+        b.commit(true).unwrap();
+        let all = ["gone", "own", "unseen"].map(|key| (key.to_owned(), "3".to_owned()));
+        assert_eq!(a.alone(|| a.all()), all);
+    });
+}
+
+#[test]
 fn read_committed_is_told_that_a_row_has_changed() {
     Bench::new("changed").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());

@@ -19,6 +19,7 @@
 //! - `=> waits` says that the statement is blocked by a lock, as `pg_stat_activity` shows it. The next lines go on meanwhile.
 //! - `name => outcome` says that the blocked statement ends now, and how.
 //! - `name: extended statement` runs it by the extended protocol; its outcome is the number of rows.
+//! - `=> outcome | PostgreSQL: outcome` is a difference that docs/sql.md lists: Allcore's outcome, then PostgreSQL's.
 //! - A line that begins with a blank continues the line before; `#` begins a comment line.
 //!
 //! No line depends on the time passed: each waits until its condition holds, up to [`LIMIT`].
@@ -56,7 +57,21 @@ impl Stage {
         Stage { server: Some(server), settings }
     }
 
-    fn connect(&self) -> Client {
+    /// Whether the scripts are played on an Allcore of the test's own.
+    pub fn is_allcore(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// The outcome that this server gives, out of those in a script's line.
+    fn expected<'l>(&self, outcome: &'l str) -> &'l str {
+        match outcome.split_once(" | PostgreSQL: ") {
+            Some((allcores, _)) if self.is_allcore() => allcores,
+            Some((_, postgresqls)) => postgresqls,
+            None => outcome,
+        }
+    }
+
+    pub fn connect(&self) -> Client {
         let log = || self.server.as_ref().map(Server::log).unwrap_or_default();
         Client::connect(&self.settings, NoTls).unwrap_or_else(|error| panic!("{error}\n{}", log()))
     }
@@ -156,7 +171,7 @@ impl Play<'_> {
     fn run(mut self, text: &str) -> Result<(), String> {
         for line in lines(text) {
             let (step, expected) = match line.rsplit_once("=>") {
-                Some((step, expected)) => (step.trim(), Some(expected.trim())),
+                Some((step, expected)) => (step.trim(), Some(self.stage.expected(expected.trim()))),
                 None => (line.as_str(), None),
             };
             match step.split_once(':') {

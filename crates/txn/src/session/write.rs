@@ -7,6 +7,8 @@
 //! 3. Who has to wait takes the row's lock first and keeps it: newcomers queue behind, and the row is handed over in order.
 //! 4. A deletion marks the version's header and keeps its payload until nobody can see the row any more: taking it back
 //!    then needs no room in the page, and the log carries the header alone.
+//! 5. A snapshot finds one row under a key. In repeatable read an insert therefore fails where another transaction has
+//!    deleted, after the snapshot, the row that the snapshot sees: the new row would hide that one.
 
 use runtime::{fiber, interrupt};
 use storage::Lsn;
@@ -69,6 +71,10 @@ enum Judgement {
     Changed(u64),
     /// The row is gone; deleted by this transaction number, if that is known.
     Gone(Option<u64>),
+    /// This transaction deleted the row at an insert's key, after the snapshot of repeatable read, which may see it.
+    MayHide(u64),
+    /// That row is one the snapshot sees.
+    Hides(u64),
     /// This transaction changed the row after it was read.
     SelfChanged,
     /// That transaction, running in that slot, wrote the present version; whether FOR KEY SHARE passes it.
@@ -93,6 +99,8 @@ struct RowWrite<'a> {
     core: usize,
     /// The session holds the row's lock, or doesn't have to ask.
     holding: bool,
+    /// The snapshot sees no row in the place of the one inserted.
+    hides_nothing: bool,
     judgement: Judgement,
     undo: UndoPointer,
     /// Bytes of the new version.
@@ -130,6 +138,7 @@ impl RowWrite<'_> {
             return Judgement::Written(stamp.txid, owner, !stamp.holds_keys());
         }
         match self.kind {
+            Kind::Insert(_) if stamp.deleted && self.may_hide(stamp.txid) => Judgement::MayHide(stamp.txid),
             Kind::Insert(_) if stamp.deleted => self.unless_locked(),
             Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
             Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _)
@@ -140,6 +149,13 @@ impl RowWrite<'_> {
             _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
             Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
         }
+    }
+
+    /// Whether the snapshot may see the row that `deleter` deleted.
+    fn may_hide(&self, deleter: u64) -> bool {
+        self.session.isolation.get() == Isolation::RepeatableRead
+            && !self.hides_nothing
+            && self.session.committed_later(deleter)
     }
 
     /// Under the leaf's latch, after which nobody can lock the row without seeing the write.
@@ -247,6 +263,7 @@ impl Inner {
     pub(super) fn insert(&self, tree: &Tree, key: &[u8], row: &[u8]) -> Result<InsertOutcome, Error> {
         match self.write(tree, key, Kind::Insert(row))? {
             Judgement::Write => Ok(InsertOutcome::Done),
+            Judgement::Hides(_) => Err(Error::Serialization),
             _ => Ok(InsertOutcome::Duplicate),
         }
     }
@@ -306,6 +323,7 @@ impl Inner {
             txid,
             core: runtime::core(),
             holding: false,
+            hides_nothing: false,
             judgement: Judgement::NoRoom,
             undo: UndoPointer::NONE,
             len: 0,
@@ -324,6 +342,15 @@ impl Inner {
                 Judgement::NoRoom => {
                     engine.undo.provide(&engine.store, change.core, change.room, engine.horizon())?;
                     interrupt::check()?;
+                    continue;
+                }
+                Judgement::MayHide(deleter) => {
+                    if self.get(&tree, key, &mut Vec::new())?.is_some() {
+                        change.judgement = Judgement::Hides(deleter);
+                        break;
+                    }
+                    // The snapshot sees the same at the next try, whoever changes the entry before it.
+                    change.hides_nothing = true;
                     continue;
                 }
                 Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
@@ -353,8 +380,10 @@ impl Inner {
             // The lock was only taken to wait.
             self.unlock_tag(tag);
         }
-        if let Judgement::Changed(writer) | Judgement::Gone(Some(writer)) | Judgement::Duplicate(writer) =
-            judgement
+        if let Judgement::Changed(writer)
+        | Judgement::Gone(Some(writer))
+        | Judgement::Hides(writer)
+        | Judgement::Duplicate(writer) = judgement
         {
             self.depend_on(writer);
         }
