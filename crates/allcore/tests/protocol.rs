@@ -573,6 +573,48 @@ fn portals_are_fetched_from() {
     assert_eq!(told(&raw.query("fetch 1 from fresh")), ["E C34000", "Z I"]);
 }
 
+/// Behind the first Execute, a pipeline is an implicit transaction block: what must stand alone is refused there, and what
+/// needs a block works. What stands alone before others is committed when it has run.
+#[test]
+fn a_pipeline_is_a_transaction_block_behind_its_first_statement() {
+    let server = Server::start(&[]);
+    server.psql("create table t (id int primary key)");
+    let mut raw = Raw::log_in(&server);
+    let mut pipeline = |texts: &[&str]| {
+        texts.iter().for_each(|text| execute(&mut raw, "", text, 0));
+        let mut told = round(&mut raw);
+        told.retain(|message| message != "1" && message != "2");
+        told
+    };
+    for command in [
+        "vacuum t",
+        "create database other",
+        "drop database other",
+        "create index concurrently on t (id)",
+        "reindex table concurrently t",
+        "discard all",
+    ] {
+        assert_eq!(pipeline(&["insert into t values (1)", command]), ["C INSERT 0 1", "E C25001", "Z I"]);
+        assert_eq!(pipeline(&["show work_mem", command])[1..], ["C SHOW", "E C25001", "Z I"]);
+    }
+    assert_eq!(pipeline(&["select 1", "savepoint a"]), ["D 1", "C SELECT 1", "E C25P01", "Z I"]);
+    assert_eq!(pipeline(&["select 1", "lock table t"]), ["D 1", "C SELECT 1", "C LOCK TABLE", "Z I"]);
+    assert_eq!(pipeline(&["lock table t", "select 1"]), ["E C25P01", "Z I"]);
+    assert_eq!(
+        pipeline(&["select 1", "declare c cursor for select 2", "fetch 1 from c"]),
+        ["D 1", "C SELECT 1", "C DECLARE CURSOR", "D 2", "C FETCH 1", "Z I"]
+    );
+    // The end of a block ends the pipeline's transaction, too.
+    assert_eq!(pipeline(&["begin", "commit", "vacuum t"]), ["C BEGIN", "C COMMIT", "C VACUUM", "Z I"]);
+    assert_eq!(
+        pipeline(&["create database other", "create index concurrently i on t (id)", "select 1 / 0"]),
+        ["C CREATE DATABASE", "C CREATE INDEX", "E C22012", "Z I"]
+    );
+    assert_eq!(server.psql("select count(*) from pg_database where datname = 'other'"), "1");
+    assert_eq!(server.psql("select count(*) from pg_class where relname = 'i'"), "1");
+    assert_eq!(server.psql("select count(*) from t"), "0");
+}
+
 /// Clients follow some settings: they are told what becomes of them when what set them is taken back.
 #[test]
 fn settings_taken_back_are_told() {

@@ -62,7 +62,9 @@ impl Session {
             Command::NoEffect(tag) => client.complete(tag),
             _ => {
                 let done = self.run_in_transaction(statement, command, values, client);
-                self.apply_deferred(done.is_ok(), client)?;
+                let applied = self.apply_deferred(done.is_ok(), client);
+                self.end_alone(done.is_ok() && applied.is_ok())?;
+                applied?;
                 return done;
             }
         }

@@ -284,6 +284,7 @@ impl Session {
                 self.start_limit();
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
                 let done = self.run_portal(&mut taken, limit, client);
+                self.block.note_executed();
                 if !matches!(done, Ok(Executed::Suspended)) {
                     self.end_limit();
                 }

@@ -58,6 +58,10 @@ pub(super) struct Block {
     queried: bool,
     /// It is the implicit one of a query string of several statements.
     several: bool,
+    /// Execute has run a statement in it.
+    executed: bool,
+    /// The present command stands alone in its transaction, which ends with it.
+    alone: bool,
     /// The number of the next portal, and of the first one made in this transaction.
     next_portal: u64,
     first_portal: u64,
@@ -88,9 +92,16 @@ impl Block {
         matches!(self.stage, Stage::Explicit | Stage::Failed)
     }
 
-    /// Whether the transaction goes on after the present statement.
+    /// Whether the transaction goes on after the present statement: in a block, among the statements of one query string,
+    /// and behind another Execute of the same pipeline.
     pub fn outlasts_statement(&self) -> bool {
-        self.is_explicit() || self.several
+        self.is_explicit() || self.several || (self.stage == Stage::Implicit && self.executed)
+    }
+
+    /// Execute has run a statement: until Sync, others share its transaction.
+    #[inline]
+    pub fn note_executed(&mut self) {
+        self.executed = true;
     }
 
     /// Says whether the statements that follow are some of several in one query string.
@@ -202,6 +213,7 @@ impl Session {
         self.block.opened_with = Some(characteristics);
         self.environment.characteristics = characteristics;
         self.block.queried = false;
+        self.block.executed = false;
         self.block.seen = None;
         self.block.first_portal = self.block.next_portal;
         // The limits of a read-only transaction are decided here: some commands of PostgreSQL's write in one.
@@ -293,6 +305,13 @@ impl Session {
             Stage::Implicit => self.end_transaction(commit),
             _ => Ok(()),
         }
+    }
+
+    /// A command of a transaction has run: commits where it stands alone there. What it did stays when a later statement of
+    /// its pipeline fails.
+    pub(super) fn end_alone(&mut self, done: bool) -> Result<(), SqlError> {
+        let alone = std::mem::take(&mut self.block.alone);
+        if alone && done { self.end_implicit(true) } else { Ok(()) }
     }
 
     /// Ends whatever transaction is open.
@@ -509,10 +528,11 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// Refuses a command that must stand neither in a block nor among the statements of one text, which are one
-    /// transaction.
-    pub(super) fn refuse_block(&self, what: &str) -> Result<(), SqlError> {
-        if !self.block.is_explicit() && !self.block.several {
+    /// Refuses a command that must stand neither in a block nor among the statements of one text or pipeline, which are
+    /// one transaction. Where it may run, its transaction ends with it ([`Session::end_alone`]).
+    pub(super) fn refuse_block(&mut self, what: &str) -> Result<(), SqlError> {
+        if !self.block.outlasts_statement() {
+            self.block.alone = true;
             return Ok(());
         }
         let message = format!("{what} cannot run inside a transaction block");

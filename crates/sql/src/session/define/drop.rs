@@ -179,7 +179,7 @@ fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Resu
 
 /// Refuses what DROP INDEX CONCURRENTLY does not do.
 pub(super) fn check_concurrent(
-    session: &Session,
+    session: &mut Session,
     names: &[QualifiedName],
     cascade: bool,
 ) -> Result<(), SqlError> {
