@@ -106,6 +106,14 @@ fn damage_is_named_and_given_up_only_when_told() {
     assert!(other.contains("--discard-log-after 0/1000 does not fit"), "{other}");
     assert!(contents(&server.data()) == before, "refusing and checking change nothing");
 
+    for place in ["recovery.redo", "recovery.renounced"] {
+        let mut command = allcore();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--discard-log-after", &position, "--data"]);
+        command.arg(server.data()).env("ALLCORE_STOP", format!("{place}=kill"));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), None, "{place}: {}", text(&output));
+        assert!(refused(&server, &[]).contains(&format!("--discard-log-after {position} ")), "{place}");
+    }
     server.arguments(&["--discard-log-after", &position]);
     server.launch();
     assert_eq!(server.psql("select count(*), max(id) from t"), "199|199", "position {position}");

@@ -169,7 +169,8 @@ impl Recovery {
                 kept.display()
             );
         }
-        Wal::resume(&self.folder, control_file, &self.control, self.end, options)
+        let before = self.discards.as_ref().map(|damage| damage.durable);
+        Wal::resume(&self.folder, control_file, &self.control, (self.end, before), options)
     }
 
     /// As [`Recovery::resume`] for looking only: the log goes on in memory.
@@ -177,9 +178,11 @@ impl Recovery {
         Wal::rehearse(&self.folder, control_file, &self.control, self.end, options)
     }
 
-    /// After [`Recovery::redo`], where the log's end was discarded: pages on disk may be newer than what is left of the log.
-    /// They stay as they are, but for their LSNs, which no longer mean anything; the log says how many they are.
-    pub fn renounce(&self, pool: &Pool) -> Result<(), Error> {
+    /// After [`Recovery::redo`], where the log's end was discarded: pages on disk may be newer than
+    /// what is left of the log. They stay as they are, but for their LSNs, which no longer mean
+    /// anything; the log says how many they are. Only when they are on disk is the new end the log's:
+    /// a start that is killed before is told again to discard, and begins anew.
+    pub fn renounce(&self, pool: &Pool, wal: &Wal) -> Result<(), Error> {
         if self.discards.is_none() {
             return Ok(());
         }
@@ -204,7 +207,10 @@ impl Recovery {
                  run 'allcore check', and compare what is there with what should be"
             );
         }
-        Ok(())
+        pool.flush_before_paced(Lsn(wal.position().0 + 1), &mut |_, _| {})?;
+        pool.file(PageNo(0)).sync()?;
+        sync::stop::point("recovery.renounced");
+        wal.settle_end()
     }
 
     /// Gives each part of each change from the redo position to the log's end, in its order, with its record's LSN: [`crew`]

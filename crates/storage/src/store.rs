@@ -183,7 +183,7 @@ impl Store {
         let pool = make_pool(options, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
         let redone = crew::redo(&recovery, runtime, &pool, redo_op)
-            .and_then(|()| recovery.renounce(&pool))
+            .and_then(|()| recovery.renounce(&pool, &wal))
             .and_then(|()| {
                 pool.bind_to_log();
                 Space::open(&pool, &wal)

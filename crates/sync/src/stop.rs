@@ -34,6 +34,7 @@ pub const NAMES: &[&str] = &[
     "log.segment.make",
     "log.segment.recycle",
     "recovery.redo",
+    "recovery.renounced",
     "recovery.undo",
     "runtime.start.thread",
     "runtime.start.worker",

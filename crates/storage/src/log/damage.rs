@@ -106,12 +106,18 @@ pub(crate) fn judge(
     }
     let mut known = own.max(second).unwrap_or(Lsn::ZERO).max(control.log_end);
     // A store that was closed has appended nothing since: there is nothing to look for.
-    let behind = if control.closed && end == control.log_end && known <= end {
+    let mut behind = if control.closed && end == control.log_end && known <= end {
         Behind::default()
     } else {
         look_behind(reader, control.segment_bytes, end.0)?
     };
     known = known.max(behind.mark);
+    // A start that gave it up and was killed has moved what follows.
+    let kept = folder.join(kept_name(end));
+    if end < known && file::exists(&kept).during("looking for a discarded log")? {
+        let mut moved = LogReader::new(&kept, control.segment_bytes, control.salt, end)?;
+        behind.join(&look_behind(&mut moved, control.segment_bytes, end.0)?);
+    }
     Ok((end < known).then_some(LogDamage {
         at: end,
         segment_bytes: control.segment_bytes,
@@ -146,6 +152,13 @@ impl Behind {
                 self.mark = self.mark.max(mark);
             }
         }
+    }
+
+    /// Takes in what was found in another place; a record may be in both.
+    fn join(&mut self, other: &Behind) {
+        self.first_commit = self.first_commit.into_iter().chain(other.first_commit).min();
+        self.commits = self.commits.max(other.commits);
+        self.highest_txn = self.highest_txn.max(other.highest_txn);
     }
 }
 
@@ -195,17 +208,25 @@ fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<B
     Ok(behind)
 }
 
+fn kept_name(end: Lsn) -> String {
+    format!("{KEPT}{:016x}", end.0)
+}
+
 /// Keeps the segments from `end` on in a folder of their own, and gives its path. The one that holds `end` is copied, later
 /// ones are moved. Interrupted and begun again it goes on, and nothing that was kept is overwritten.
 pub(crate) fn keep_copy(folder: &Path, segment_bytes: u64, end: Lsn) -> Result<PathBuf, Error> {
-    let kept = folder.join(format!("{KEPT}{:016x}", end.0));
+    let kept = folder.join(kept_name(end));
     let log = folder.join(FOLDER);
     file::create_dir(&kept).during("making a folder for the discarded log")?;
     for number in segments::list(&log)?.into_iter().filter(|number| *number >= end.0 / segment_bytes) {
         let (from, to) = (log.join(segments::name(number)), kept.join(segments::name(number)));
+        if file::exists(&to).during("looking for a discarded log segment")? {
+            // Kept by a start that was killed; it made the other one anew.
+            continue;
+        }
         if number > end.0 / segment_bytes {
             file::rename(&from, &to).during("moving a discarded log segment")?;
-        } else if !file::exists(&to).during("looking for a discarded log segment")? {
+        } else {
             let unfinished = kept.join("unfinished");
             file::copy(&from, &unfinished).during("copying a discarded log segment")?;
             file::rename(&unfinished, &to).during("naming a discarded log segment")?;

@@ -10,6 +10,10 @@
 //!   system call, and what was stored outlives the process. After a power failure a word may be
 //!   older, never newer.
 //!
+//! A start that gives up the log's end leaves the files' marks where they are until no page holds
+//! what was given up ([`Durable::settle`]): a start that was interrupted before is told again that
+//! the log is damaged.
+//!
 //! What must hold: a mark is the end of a record. `position` alone can stop inside one, when a burst is written in whole
 //! blocks, and the rest of that record may be lost rightly.
 //!
@@ -68,6 +72,8 @@ pub(super) struct Durable {
     shared: CachePadded<Positions>,
     files: Vec<MarkFile>,
     salt: u32,
+    /// The files show a mark of at least this. 0 once the log's end is settled.
+    least: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -89,11 +95,18 @@ enum MarkFile {
 
 impl Durable {
     /// A log that is durable up to `end`, the end of a record. With a folder the files there say so
-    /// from now on.
-    pub(super) fn new(folder: Option<&Path>, salt: u32, end: u64) -> Result<Durable, Error> {
+    /// from now on, or from [`Durable::settle`] on where it was durable up to `before` and its end
+    /// is given up.
+    pub(super) fn new(
+        folder: Option<&Path>,
+        salt: u32,
+        end: u64,
+        before: Option<u64>,
+    ) -> Result<Durable, Error> {
+        let least = before.unwrap_or(0);
         let mut files = Vec::new();
         for (folder, place) in folder.into_iter().flat_map(|folder| PLACES.map(|place| (folder, place))) {
-            match MarkFile::make(folder, place, salt, end) {
+            match MarkFile::make(folder, place, salt, end.max(least)) {
                 // A start goes on without: only commits carry marks then.
                 Err(error @ Error::DiskFull(_)) => {
                     let file = place.file(folder);
@@ -106,7 +119,28 @@ impl Durable {
             }
         }
         let shared = Positions { position: AtomicU64::new(end), mark: AtomicU64::new(end) };
-        Ok(Durable { shared: CachePadded::new(shared), files, salt })
+        Ok(Durable { shared: CachePadded::new(shared), files, salt, least: AtomicU64::new(least) })
+    }
+
+    /// Has the files say where the log ends now. To be called before anything is appended.
+    pub(super) fn settle(&self) -> Result<(), Error> {
+        self.least.store(0, Ordering::Relaxed); // Relaxed: nobody else changes or reads it yet.
+        let word = word(self.mark(), self.salt);
+        for file in &self.files {
+            match file {
+                // Relaxed: as in `advance`.
+                MarkFile::Mapped(file) => file.word().store(word, Ordering::Relaxed),
+                MarkFile::Written(file, offset, _) => {
+                    file.write_at(&word.to_le_bytes(), *offset).during("writing the durable mark")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The mark that the files show.
+    fn shown(&self) -> u64 {
+        self.mark().max(self.least.load(Ordering::Relaxed)) // Relaxed: see `settle`
     }
 
     /// Everything before this is on disk.
@@ -133,7 +167,7 @@ impl Durable {
             for file in &self.files {
                 if let MarkFile::Mapped(file) = file {
                     // Relaxed: a word of its own, read by another process's start.
-                    file.word().store(word(mark, self.salt), Ordering::Relaxed);
+                    file.word().store(word(self.shown(), self.salt), Ordering::Relaxed);
                 }
             }
         }
@@ -148,7 +182,7 @@ impl Durable {
     pub(super) fn note(&self) {
         for file in &self.files {
             let MarkFile::Written(file, offset, written) = file else { continue };
-            let mark = self.mark();
+            let mark = self.shown();
             // Relaxed: one caller at a time.
             if written.load(Ordering::Relaxed) < mark {
                 // A mark that is not written only makes damage harder to tell.

@@ -165,19 +165,26 @@ impl Wal {
         runtime::file::create_dir(&folder.join(FOLDER)).during("making the log's folder")?;
         let control = Control::new(options.segment_bytes, runtime::random::u64() as u32, FIRST);
         let file = ControlFile::create(folder, &control)?;
-        Wal::assemble(folder, file, &control, FIRST, options)
+        Wal::assemble(folder, (file, &control), FIRST, None, options)
     }
 
     /// The log of a data folder whose records end at `end`; what may be behind them is cleared away.
+    /// Where the log was durable up to `before`, and what followed `end` is given up, the next start
+    /// finds that damage again until [`Wal::settle_end`].
     pub(crate) fn resume(
         folder: &Path,
         file: ControlFile,
         control: &Control,
-        end: Lsn,
+        (end, before): (Lsn, Option<Lsn>),
         options: WalOptions,
     ) -> Result<Arc<Wal>, Error> {
         clear_from(&folder.join(FOLDER), control.segment_bytes, end.0)?;
-        Wal::assemble(folder, file, control, end, options)
+        Wal::assemble(folder, (file, control), end, before, options)
+    }
+
+    /// No page holds a change any more that was given up with the log's end.
+    pub(crate) fn settle_end(&self) -> Result<(), Error> {
+        self.durable.settle()
     }
 
     /// As [`Wal::resume`] for looking only: what is appended is durable at once and goes nowhere, and nothing in the folder is
@@ -191,15 +198,15 @@ impl Wal {
     ) -> Result<Arc<Wal>, Error> {
         options.segment_bytes = control.segment_bytes;
         let segments = Segments::nowhere(control.segment_bytes);
-        let durable = Durable::new(None, control.salt, end.0)?;
+        let durable = Durable::new(None, control.salt, end.0, None)?;
         Ok(Wal::build(folder, (file, control), end, options, (segments, durable)))
     }
 
     fn assemble(
         folder: &Path,
-        file: ControlFile,
-        control: &Control,
+        (file, control): (ControlFile, &Control),
         end: Lsn,
+        before: Option<Lsn>,
         mut options: WalOptions,
     ) -> Result<Arc<Wal>, Error> {
         options.segment_bytes = control.segment_bytes;
@@ -218,7 +225,7 @@ impl Wal {
                 made => made?,
             }
         }
-        let durable = Durable::new(Some(folder), control.salt, end.0)?;
+        let durable = Durable::new(Some(folder), control.salt, end.0, before.map(|before| before.0))?;
         let wal = Wal::build(folder, (file, control), end, options, (segments, durable));
         read_last_block(&wal.segments, &wal.ring, end.0)?;
         Ok(wal)

@@ -101,7 +101,7 @@ fn records_beyond_a_gap_never_come_back() {
     let (before, end) = contents(&folder);
     assert!(end.0 <= 40_960);
     let (file, control) = ControlFile::open(folder.path()).unwrap();
-    let wal = Wal::resume(folder.path(), file, &control, end, small(1)).unwrap();
+    let wal = Wal::resume(folder.path(), file, &control, (end, None), small(1)).unwrap();
     assert_eq!(wal.salt, salt);
     // The new records have the old ones' length: the old would fit right behind them.
     for count in 1..=300 {

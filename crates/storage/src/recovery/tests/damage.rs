@@ -307,6 +307,19 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     assert!(std::fs::read(kept.join(format!("{:016x}", 2))).unwrap() == before);
     assert!(std::fs::read(kept.join(format!("{:016x}", 3))).unwrap() == later);
     drop(wal);
+    // Killed before the pages were looked through, it is told again, with what has been moved.
+    assert_eq!(start(&copy), Err(found.clone()));
+    for _ in 0..2 {
+        let (again, file) = discard(&copy, found.at).unwrap();
+        assert_eq!((again.end(), again.highest_txn()), (found.at, recovery.highest_txn()));
+        let wal = again.resume(file, small(1)).unwrap();
+        drop(wal);
+        for (number, bytes) in [(2, &before), (3, &later)] {
+            assert!(std::fs::read(kept.join(format!("{number:016x}"))).unwrap() == *bytes, "{number}");
+        }
+    }
+    let (again, file) = discard(&copy, found.at).unwrap();
+    again.resume(file, small(1)).unwrap().settle_end().unwrap();
     // From now on this is the log's end, without being told again.
     assert_eq!(start(&copy), Ok(found.at));
     // Records that the pages need can't be given up.
