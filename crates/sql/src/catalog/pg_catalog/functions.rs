@@ -59,7 +59,10 @@ pub fn function<'a>(
             let role = catalog.roles.iter().find(|role| role.oid == oid(0));
             give(Some(role.map_or_else(|| format!("unknown (OID={})", oid(0)), |role| role.name.clone())))
         }
-        "pg_get_serial_sequence" => give(serial_sequence(environment, catalog, given_text(0), given_text(1))),
+        "pg_get_serial_sequence" => {
+            let (table, column) = (arguments[0], arguments[1]);
+            give(serial_sequence(environment, catalog, table, column)?)
+        }
         "pg_table_is_visible" => Datum::Bool(visible(environment, catalog, oid(0))),
         "pg_type_is_visible" => Datum::Bool(crate::types::info(oid(0)).is_some()),
         "pg_function_is_visible"
@@ -125,16 +128,18 @@ fn visible(environment: &dyn Environment, catalog: &Catalog, oid: u32) -> bool {
     first == Some(schema)
 }
 
+/// The sequence that a column owns; an error where the table or the column is not there.
 fn serial_sequence(
     environment: &dyn Environment,
     catalog: &Catalog,
-    table: &str,
-    column: &str,
-) -> Option<String> {
-    let table = catalog.table(environment.class_oid(&identifier::split(table, '.')?)?)?;
-    let position = u32::try_from(table.column(column)?).ok()?;
-    let sequence =
-        catalog.owned_sequences(table.oid).find(|owned| owned.owner == Some((table.oid, position)))?;
-    let schema = catalog.schema_name(sequence.schema);
-    Some(identifier::qualified(schema, &sequence.name))
+    table: Datum<'_>,
+    column: Datum<'_>,
+) -> Result<Option<String>, SqlError> {
+    let Some(oid) = super::privileges::relation(environment, catalog, table)? else { return Ok(None) };
+    super::privileges::column_is_there(catalog, oid, column)?;
+    let (Some(table), Datum::Text(column)) = (catalog.table(oid), column) else { return Ok(None) };
+    let position = table.column(column).and_then(|at| u32::try_from(at).ok());
+    let owner = position.map(|position| (oid, position));
+    let sequence = catalog.owned_sequences(oid).find(|owned| owner.is_some() && owned.owner == owner);
+    Ok(sequence.map(|sequence| identifier::qualified(catalog.schema_name(sequence.schema), &sequence.name)))
 }

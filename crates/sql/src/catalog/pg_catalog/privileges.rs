@@ -5,6 +5,7 @@
 
 use bumpalo::Bump;
 
+use super::super::system_columns::SYSTEM_COLUMNS;
 use super::super::{Catalog, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
@@ -143,7 +144,7 @@ fn object_is_there<'a>(
 }
 
 /// The number of a relation that is named or numbered. Unlike regclass, these functions read no number as text.
-fn relation(
+pub(super) fn relation(
     environment: &dyn Environment,
     catalog: &Catalog,
     given: Datum<'_>,
@@ -164,10 +165,11 @@ fn relation(
 }
 
 /// Whether a table has a column: by name an error if not.
-fn column_is_there(catalog: &Catalog, table: u32, column: Datum<'_>) -> Result<bool, SqlError> {
+pub(super) fn column_is_there(catalog: &Catalog, table: u32, column: Datum<'_>) -> Result<bool, SqlError> {
     let Some((schema, name)) = catalog.relation_name(table) else { return Ok(false) };
     let Some(Relation::Table(table)) = catalog.relation_in(schema, name) else { return Ok(true) };
     match column {
+        Datum::Text(column) if SYSTEM_COLUMNS.contains(&column) => Ok(true),
         Datum::Text(column) if table.column(column).is_none() => {
             let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
             Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
