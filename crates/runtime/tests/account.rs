@@ -445,18 +445,52 @@ impl Serve for Reader {
     fn closed(&mut self) {}
 }
 
-#[test]
-fn a_session_keeps_no_room_for_the_beginning_of_a_message_that_another_message_made() {
+/// Waits within its turn for the whole of a megabyte, and answers with a byte.
+struct Waiter(Sender<Arc<Interrupt>>);
+
+impl Serve for Waiter {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        if !io.input().is_empty() {
+            if io.fill(MESSAGE).is_err() {
+                return Next::Close;
+            }
+            io.consume(MESSAGE);
+            self.0.send(Arc::clone(io.interrupt())).unwrap();
+            io.output().push(b'!');
+        }
+        Next::Wait
+    }
+
+    fn closed(&mut self) {}
+}
+
+/// What a session holds after it has sent so many megabytes of 1, each answered, and `behind` bytes.
+fn held_after(serve: fn(Sender<Arc<Interrupt>>) -> Box<dyn Serve>, messages: usize, behind: usize) -> i64 {
     let runtime = start();
     let (tell, hear) = channel();
-    let accept = move |_: &Accepted| Box::new(Reader(tell.clone())) as Box<dyn Serve>;
+    let accept = move |_: &Accepted| serve(tell.clone());
     let address = Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap());
     let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
     let Address::Tcp(address) = listener.address() else { panic!("not over TCP") };
     let mut client = TcpStream::connect(address).unwrap();
-    client.write_all(&vec![1; MESSAGE + BEGINNING]).unwrap();
-    client.read_exact(&mut [0]).unwrap();
-    let held = hear.recv().unwrap().held();
-    assert!(held < 3 * BEGINNING as i64, "{held} bytes for {BEGINNING}");
+    let mut held = 0;
+    for _ in 0..messages {
+        client.write_all(&vec![1; MESSAGE + behind]).unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        held = hear.recv().unwrap().held();
+    }
     runtime.shutdown();
+    held
+}
+
+#[test]
+fn a_session_keeps_no_room_for_the_beginning_of_a_message_that_another_message_made() {
+    let held = held_after(|tell| Box::new(Reader(tell)), 1, BEGINNING);
+    assert!(held < 3 * BEGINNING as i64, "{held} bytes for {BEGINNING}");
+}
+
+#[test]
+fn a_session_that_sends_long_messages_holds_nothing_of_them_and_gets_nothing_for_them() {
+    let held = held_after(|tell| Box::new(Waiter(tell)), 10, 0);
+    assert!(held.abs() < BEGINNING as i64, "{held} bytes");
 }

@@ -147,7 +147,7 @@ impl Input {
             return self.let_go();
         }
         let kept = self.bytes[self.start..].to_vec();
-        if self.own.is_some() || self.bytes.capacity() > KEPT_MAX {
+        if self.own.is_some() || self.bytes.capacity() > BUFFER {
             self.let_go();
         }
         kept
@@ -159,10 +159,11 @@ impl Input {
         self.unload();
     }
 
-    /// Gives the session's buffer away, or one of the fiber's that has grown large; the fiber has
-    /// its own again.
+    /// Gives the session's buffer away, or the fiber's that has grown; the fiber has its own again.
+    /// A session that let it grow pays for a new one, and so in all for nothing.
     fn let_go(&mut self) -> Vec<u8> {
-        std::mem::replace(&mut self.bytes, self.own.take().unwrap_or_default())
+        let own = self.own.take().unwrap_or_else(|| Vec::with_capacity(BUFFER));
+        std::mem::replace(&mut self.bytes, own)
     }
 
     fn compact(&mut self) {
