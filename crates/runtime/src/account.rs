@@ -258,6 +258,16 @@ pub(crate) fn leave() -> *const Interrupt {
     })
 }
 
+/// Runs `body`, whose allocations are this account's, whichever is entered.
+pub(crate) fn charged_to<R>(account: &Arc<Interrupt>, body: impl FnOnce() -> R) -> R {
+    let before = leave();
+    enter(Arc::as_ptr(account));
+    let done = body();
+    leave();
+    enter(before);
+    done
+}
+
 /// The account that is entered.
 pub(crate) fn current() -> Option<Arc<Interrupt>> {
     let account = CELLS.with(|cells| cells.account.get());

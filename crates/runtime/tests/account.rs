@@ -494,3 +494,52 @@ fn a_session_that_sends_long_messages_holds_nothing_of_them_and_gets_nothing_for
     let held = held_after(|tell| Box::new(Waiter(tell)), 10, 0);
     assert!(held.abs() < BEGINNING as i64, "{held} bytes");
 }
+
+/// Answers a byte with ten megabytes, part of which waits for the client to read.
+struct Talker(Sender<Arc<Interrupt>>);
+
+const ANSWER: usize = 10 << 20;
+
+impl Serve for Talker {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        if !io.input().is_empty() {
+            io.consume(io.input().len());
+            self.0.send(Arc::clone(io.interrupt())).unwrap();
+            for part in [ANSWER / 2, ANSWER / 2 - 1] {
+                let length = io.output().len() + part;
+                io.output().resize(length, 1);
+                if part == ANSWER / 2 && io.flush().is_err() {
+                    return Next::Close;
+                }
+            }
+            io.output().push(b'!');
+        }
+        Next::Wait
+    }
+
+    fn closed(&mut self) {}
+}
+
+#[test]
+fn a_session_holds_nothing_of_long_answers_that_have_been_sent() {
+    let runtime = start();
+    let (tell, hear) = channel();
+    let accept = move |_: &Accepted| Box::new(Talker(tell.clone())) as Box<dyn Serve>;
+    let address = Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap());
+    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    let Address::Tcp(address) = listener.address() else { panic!("not over TCP") };
+    let mut client = TcpStream::connect(address).unwrap();
+    let mut answer = vec![0; ANSWER];
+    for _ in 0..10 {
+        client.write_all(&[1]).unwrap();
+        let interrupt = hear.recv().unwrap();
+        client.read_exact(&mut answer).unwrap();
+        // The last bytes are sent before their buffer is given back.
+        let begun = Instant::now();
+        while interrupt.held().abs() >= BEGINNING as i64 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes", interrupt.held());
+            std::thread::yield_now();
+        }
+    }
+    runtime.shutdown();
+}

@@ -28,18 +28,22 @@ const COLLECTED_MAX: usize = 8 * 1024;
 const PIECE: usize = 256 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
 const COPIED_MAX: usize = 16 * 1024;
-/// Buffers that grew beyond this are not kept: a core's pooled fibers have two each, which are nobody's.
-const KEPT_MAX: usize = 128 * 1024;
 /// A closed session whose peer does not take the last reply is dropped after this.
 const LINGER: Duration = Duration::from_secs(5);
 /// A closed session whose peer has got the last reply, and does not close, is dropped after this.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A fiber's receive and send buffers, kept from round to round.
-#[derive(Default)]
+/// A fiber's receive and send buffers, kept from round to round. They are nobody's while they are no
+/// larger than [`BUFFER`]; a session that made one grow has it replaced at its own cost.
 pub(crate) struct Buffers {
     input: Input,
     output: Vec<u8>,
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { input: Input::default(), output: Vec::with_capacity(BUFFER) }
+    }
 }
 
 /// Received bytes: consumed at the front, received at the end.
@@ -186,7 +190,7 @@ impl Input {
 /// The job of a serving fiber: sessions until there are none, or one for which it had to wait.
 pub(crate) fn serve_round(fiber: &Fiber) {
     let worker = worker::here();
-    let mut buffers = fiber.local.buffers.take().unwrap_or_default();
+    let mut buffers = fiber.local.buffers.take().unwrap_or_else(|| Box::new(Buffers::new()));
     fiber.local.suspended.set(false);
     while let Some(session) = worker.net.next_ready() {
         worker.net.prefetch_next();
@@ -194,9 +198,6 @@ pub(crate) fn serve_round(fiber: &Fiber) {
         if fiber.local.suspended.get() {
             break; // others that can run again come before sessions that have just come
         }
-    }
-    if buffers.output.capacity() > KEPT_MAX {
-        buffers.output = Vec::new();
     }
     fiber.local.buffers.set(Some(buffers));
 }
@@ -229,6 +230,9 @@ fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mu
     session.busy.set(false);
     if !buffers.output.is_empty() {
         reply(worker, session, &mut buffers.output);
+    }
+    if buffers.output.capacity() > BUFFER {
+        account::charged_to(&session.interrupt, || buffers.output = Vec::with_capacity(BUFFER));
     }
     if session.readable.get() || session.woken.get() || session.dead.get() {
         worker.net.make_ready(session);

@@ -10,6 +10,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use super::batch::Arrival;
 use super::{Peer, Serve};
+use crate::account;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
@@ -196,7 +197,7 @@ impl Session {
             }
         }
         if unsent.is_empty() {
-            unsent.shrink_to(0);
+            account::charged_to(&self.interrupt, || unsent.shrink_to(0));
             drop(unsent);
             self.watch(worker, Watch::Input);
         }
@@ -207,19 +208,16 @@ impl Session {
         if self.dead.get() || bytes.is_empty() {
             return;
         }
-        let mut unsent = self.unsent.borrow_mut();
-        if !unsent.is_empty() {
-            unsent.extend_from_slice(bytes);
-            return;
+        if !self.unsent.borrow().is_empty() {
+            return self.keep(bytes);
         }
-        drop(unsent);
         self.sent(worker, bytes, send(self.socket(), bytes));
     }
 
     /// The connection is over, and what was left over is dropped.
     pub(super) fn give_up_sending(&self) {
         self.dead.set(true);
-        drop(self.unsent.take());
+        account::charged_to(&self.interrupt, || drop(self.unsent.take()));
     }
 
     /// Whether replies may be sent: nothing was left over, and there is somebody to send to.
@@ -231,11 +229,17 @@ impl Session {
     pub(super) fn sent(&self, worker: &Worker, bytes: &[u8], sent: io::Result<usize>) {
         match sent {
             Ok(sent) if sent == bytes.len() => return,
-            Ok(sent) => self.unsent.borrow_mut().extend_from_slice(&bytes[sent..]),
-            Err(error) if is_transient(&error) => self.unsent.borrow_mut().extend_from_slice(bytes),
+            Ok(sent) => self.keep(&bytes[sent..]),
+            Err(error) if is_transient(&error) => self.keep(bytes),
             Err(_) => return self.dead.set(true),
         }
         self.watch(worker, Watch::InputAndOutput);
+    }
+
+    /// Keeps what the socket does not take; it is the session's until it is sent.
+    fn keep(&self, bytes: &[u8]) {
+        let mut unsent = self.unsent.borrow_mut();
+        account::charged_to(&self.interrupt, || unsent.extend_from_slice(bytes));
     }
 
     fn watch(&self, worker: &Worker, watch: Watch) {
