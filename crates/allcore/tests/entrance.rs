@@ -193,7 +193,7 @@ fn a_proof_is_bound_to_the_certificate() {
     assert!(said.contains("password authentication failed"), "{said}");
 }
 
-/// What `openssl s_client` hears when it begins with TLS, asks for `select 40 + 2` and leaves.
+/// The server's answer to `openssl s_client` when it begins with TLS, asks for `select 40 + 2` and leaves.
 fn ask_by_tls_at_once(server: &Server, arguments: &[&str]) -> Vec<u8> {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-quiet", "-connect", &format!("127.0.0.1:{}", server.port)]).args(arguments);
@@ -220,7 +220,7 @@ fn a_client_may_begin_with_tls_if_it_names_the_protocol() {
     let said = ask_by_tls_at_once(&server, &[]);
     assert!(has(&said, "08P01") && has(&said, "without ALPN") && !has(&said, value), "{said:?}");
     assert_eq!(ask_by_tls_at_once(&server, &["-alpn", "http/1.1"]), b"");
-    // Who asks for TLS in PostgreSQL's way need not name it.
+    // A client that asks for TLS in PostgreSQL's way need not name the protocol.
     assert_eq!(log_in(&server, &[("PGSSLMODE", "require")]), "postgres");
     let without = Server::start(&[]);
     let mut said = Said::connect(without.port);

@@ -116,7 +116,7 @@ fn a_reload_says_what_it_changes_and_an_emptied_file_opens_nothing() {
     }
 }
 
-/// What a start refuses a reload refuses, too: files that others may read.
+/// A reload refuses files that others may read, as a start does.
 #[test]
 fn files_open_to_others_are_refused() {
     let mut server = Server::start(&[]);

@@ -273,7 +273,7 @@ const REFUSED: Stopped = Stopped::Interrupted(Interrupted(Reason::Memory));
 fn reserving() -> impl Drop {
     let guard = RESERVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     account::set_limit(WHOLE as u64);
-    // What a call has reserved lasts until the heaps have been trimmed.
+    // A call's reservation lasts until the heaps have been trimmed.
     let begun = Instant::now();
     while account::taken() > WHOLE as u64 / 10 {
         assert!(begun.elapsed() < Duration::from_secs(60), "a reservation does not end");
@@ -464,7 +464,8 @@ impl Serve for Waiter {
     fn closed(&mut self) {}
 }
 
-/// What a session holds after it has sent so many megabytes of 1, each answered, and `behind` bytes.
+/// Bytes that a session holds after it has sent so many messages of 1 MiB, each answered, and `behind`
+/// bytes.
 fn held_after(serve: fn(Sender<Arc<Interrupt>>) -> Box<dyn Serve>, messages: usize, behind: usize) -> i64 {
     let runtime = start();
     let (tell, hear) = channel();

@@ -1,5 +1,5 @@
-//! What a cancel request must show, so that a client can cancel its own session's statement and
-//! nobody else's.
+//! The secret that a cancel request must show, so that a client can cancel its own session's
+//! statement and nobody else's.
 
 use crate::scram::random_bytes;
 

@@ -1,4 +1,4 @@
-//! What a reload of the settings changes, and what it may not change.
+//! A reload of the settings: the settings that it changes, and those that it must leave as they are.
 
 use super::{AuthKind, ServeSettings, TlsKind};
 use crate::units::Span;
@@ -75,7 +75,7 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// What differs from the settings before and counts from now on.
+    /// The settings that differ from those before and count from now on.
     pub fn changes(&self, before: &Self) -> Vec<Change> {
         let auth = |settings: &Self| choice(Some(settings.auth()), "");
         let tls = |settings: &Self| choice(settings.tls, "offered");
@@ -120,7 +120,7 @@ impl ServeSettings {
         changed.map(|(name, from, to, weakens)| Change { name, from, to, weakens }).collect()
     }
 
-    /// What sessions begin with: the last value counts.
+    /// The value that sessions begin with: the last one given counts.
     fn session_setting(&self, name: &str) -> String {
         shown(self.set.iter().rfind(|(one, _)| one == name).map(|(_, value)| value))
     }

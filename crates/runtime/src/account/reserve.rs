@@ -41,7 +41,7 @@ pub struct Reservation {
     here: PhantomData<*const ()>,
 }
 
-/// Who holds reservations and who waits for one.
+/// The reservations that are held, and the threads that wait for one.
 struct Queue {
     /// Reservations, with those that have ended and last until the heaps are trimmed.
     held: usize,

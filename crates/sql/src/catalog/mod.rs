@@ -381,8 +381,7 @@ impl Catalog {
         implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
     }
 
-    /// What a name stands for that is given by its parts, the last of which may be preceded by a schema, and this by the
-    /// database.
+    /// The relation that a name in parts stands for: the schema may precede its last part, and the database the schema.
     #[must_use]
     pub fn relation_of(&self, path: &[String], names: &[String]) -> Option<Relation> {
         match names {

@@ -180,7 +180,7 @@ fn settle_children(
     let action = if new.is_some() { definition.on_update } else { definition.on_delete };
     if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
         act(cx, (child, key), action, old, new)?;
-        // What follows sees what the action did.
+        // The statements that follow see the action's changes.
         txn.next_command();
     }
     match action {

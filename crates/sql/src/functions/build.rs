@@ -105,7 +105,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         "quote_literal" | "quote_nullable"
             if types.iter().any(|type_| matches!(type_.oid, oid::BOOL | oid::BPCHAR)) =>
         {
-            // What a cast makes of it, not the type's output.
+            // The text is that of a cast, not of the type's output.
             let cast_one = |argument| cast(argument, Type::TEXT, CastContext::Explicit);
             arguments = arguments.into_iter().map(cast_one).collect::<Result<Vec<_>, _>>()?;
         }

@@ -366,7 +366,7 @@ fn clients_queries_compile() {
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n\n"));
 }
 
-/// What the binder lets through can be evaluated on a fiber: this stack is smaller than half of a fiber's.
+/// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {
     // They are compiled on a worker's stack, which is as large.

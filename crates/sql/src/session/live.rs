@@ -139,7 +139,7 @@ impl Session {
         }
         self.begin_statement(statement)?;
         let begun = self.environment.for_query().and_then(|own| {
-            // What goes to another stack is small.
+            // The value that goes to another stack is small.
             LiveQuery::begin(Box::new(own), statement, values)
         });
         self.environment.txn.statement_end();

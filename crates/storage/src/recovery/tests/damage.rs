@@ -252,7 +252,7 @@ fn a_missing_segment_is_damage_where_it_held_records_and_nothing_elsewhere() {
         assert!(found.missing == Some(2) && found.commits > 0, "{found}");
         assert!(found.to_string().contains("log/0000000000000002 is missing"), "{found}");
     }
-    // What is no segment's name is left alone, however it looks.
+    // A file whose name is no segment's is left alone, however it looks.
     let copy = good.copy();
     for name in ["+000000000000002", "ffffffffffffffff", "000000000000000A", "2", "notes"] {
         std::fs::write(copy.path().join(log::FOLDER).join(name), b"stray").unwrap();
