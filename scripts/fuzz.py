@@ -192,23 +192,34 @@ def serve(binary, folder):
     sys.exit(f"allcore did not start:\n{(folder / 'log').read_text()}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(purpose, rounds):
+    """The options that scripts have which compare random rounds on both servers."""
+    parser = argparse.ArgumentParser(description=purpose, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--allcore", default=TARGET / "release/allcore", help="the binary")
     parser.add_argument("--seed", type=int, default=1, help="the first round's")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--statements", type=int, default=60, help="in a round")
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--keep-going", action="store_true", help="report every round that differs")
     parser.add_argument("--postgres", help="socket folder of a PostgreSQL 18 that runs")
     parser.add_argument("--server", help="socket of an Allcore that runs")
+    return parser
+
+
+def peer():
+    """Starts PostgreSQL 18 and gives its socket folder; None, with a word why, where it is not there."""
+    if not PEER.exists():
+        print(f"skipped: PostgreSQL 18 is not there ({PEER})")
+        return None
+    said = subprocess.run([PEER, "start"], check=True, capture_output=True, text=True).stdout
+    return said.splitlines()[-1]
+
+
+def main():
+    parser = parser_of(__doc__, 200)
+    parser.add_argument("--statements", type=int, default=60, help="in a round")
     options = parser.parse_args()
-    postgres = options.postgres
+    postgres = options.postgres or peer()
     if not postgres:
-        if not PEER.exists():
-            print(f"skipped: PostgreSQL 18 is not there ({PEER})")
-            return 0
-        said = subprocess.run([PEER, "start"], check=True, capture_output=True, text=True).stdout
-        postgres = said.splitlines()[-1]
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         process, path = (None, options.server)
         if not path:

@@ -8,17 +8,15 @@ victim the servers choose by time, at a statement Allcore does not support, and 
 other difference the steps are cut down to the fewest that still differ, and printed with the seed; the status is then 1.
 """
 
-import argparse
 import re
 import select
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from fuzz import PEER, TARGET, serve
+from fuzz import parser_of, peer, serve
 from interleave_statements import Round
 from wire import Connection, fields
 
@@ -312,23 +310,13 @@ def rounds(options, sides):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--allcore", default=TARGET / "release/allcore", help="the binary")
-    parser.add_argument("--seed", type=int, default=1, help="the first round's")
-    parser.add_argument("--rounds", type=int, default=500)
+    parser = parser_of(__doc__, 500)
     parser.add_argument("--sessions", type=int, default=2, help="2 or 3")
     parser.add_argument("--mode", choices=Round.MODES, help="the kind of statements; else each round draws one")
-    parser.add_argument("--keep-going", action="store_true", help="report every round that differs")
-    parser.add_argument("--postgres", help="socket folder of a PostgreSQL 18 that runs")
-    parser.add_argument("--server", help="socket of an Allcore that runs")
     options = parser.parse_args()
-    postgres = options.postgres
+    postgres = options.postgres or peer()
     if not postgres:
-        if not PEER.exists():
-            print(f"skipped: PostgreSQL 18 is not there ({PEER})")
-            return 0
-        said = subprocess.run([PEER, "start"], check=True, capture_output=True, text=True).stdout
-        postgres = said.splitlines()[-1]
+        return 0
     by_key = "; ".join(f"set enable_{name} = off" for name in BY_KEY.split())
     with tempfile.TemporaryDirectory() as folder:
         process, path = (None, options.server) if options.server else serve(options.allcore, Path(folder))
