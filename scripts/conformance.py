@@ -328,12 +328,11 @@ def main():
     parser.add_argument("--allcore", default=fuzz.TARGET / "release/allcore", help="the binary")
     parser.add_argument("--limit", type=float, default=20, help="seconds for a statement")
     options = parser.parse_args()
-    if not fuzz.PEER.exists():
-        print(f"skipped: PostgreSQL 18 is not there ({fuzz.PEER})")
+    peer = fuzz.peer()
+    if not peer:
         return 0
     source = Path(fetch()) / "src/test/regress"
-    said = subprocess.run([fuzz.PEER, "start"], check=True, capture_output=True, text=True).stdout
-    postgres = Path(said.splitlines()[-1]) / ".s.PGSQL.5432"
+    postgres = Path(peer) / ".s.PGSQL.5432"
     names = options.files or sorted(path.stem for path in (source / "sql").glob("*.sql") if path.stem != "test_setup")
     for name in LEFT_OUT.keys() & set(names):
         print(f"{name} is left out: {LEFT_OUT[name]}", file=sys.stderr)
