@@ -4,43 +4,21 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    DefElem, DiscardMode, ExecuteStmt, ExplainStmt, LockStmt, Node, PrepareStmt, ReindexObjectType,
-    ReindexStmt, TransactionStmt, TransactionStmtKind, TruncateStmt, VacuumStmt, VariableSetKind,
-    VariableSetStmt, a_const,
+    DefElem, DiscardMode, ExecuteStmt, LockStmt, Node, PrepareStmt, TransactionStmt, TransactionStmtKind,
+    TruncateStmt, VariableSetKind, VariableSetStmt, a_const,
 };
 use txn::TableLock;
 
-use super::modify::relation;
-use super::{Binder, inner, inner_of, strings};
+use super::{Binder, inner, inner_of};
 use crate::error::{SqlError, SqlState};
 use crate::identifier;
 use crate::plan::{
-    ColumnDesc, Command, Discard, Explain, Isolation, PreparedCall, QualifiedName, Reindex, Statement,
-    TransactionModes,
+    ColumnDesc, Command, Discard, Isolation, PreparedCall, QualifiedName, Statement, TransactionModes,
 };
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
 use crate::types::settings::IntervalStyle;
 use crate::types::{Interval, Type, interval, oid};
-
-/// The options of VACUUM and of ANALYZE; those about the layout of PostgreSQL's files change nothing here.
-const VACUUM_OPTIONS: [&str; 14] = [
-    "analyze",
-    "buffer_usage_limit",
-    "disable_page_skipping",
-    "freeze",
-    "full",
-    "index_cleanup",
-    "only_database_stats",
-    "parallel",
-    "process_main",
-    "process_toast",
-    "skip_database_stats",
-    "skip_locked",
-    "truncate",
-    "verbose",
-];
-const ANALYZE_OPTIONS: [&str; 3] = ["buffer_usage_limit", "skip_locked", "verbose"];
 
 /// Tables by OID, and the lock of each.
 pub type Locks = Vec<(u32, TableLock)>;
@@ -130,33 +108,6 @@ impl Binder<'_> {
             return Err(SqlError::new(code, format!("constraint \"{name}\" {what}")));
         }
         Ok(Command::SetConstraints)
-    }
-
-    fn reindex(&self, reindex: &ReindexStmt) -> Result<Command, SqlError> {
-        use ReindexObjectType as Kind;
-        let mut concurrently = false;
-        for node in &reindex.params {
-            let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            match option.defname.as_str() {
-                "tablespace" => super::storage::table_space(&option_text(option))?,
-                "concurrently" => concurrently = self.option_bool(option)?,
-                "verbose" => {}
-                _ if self.option_bool(option)? => {
-                    let what = format!("REINDEX ({})", option.defname);
-                    return Err(self.unsupported(&what, option.location));
-                }
-                _ => {}
-            }
-        }
-        let name = || self.qualified(relation(reindex.relation.as_ref())?);
-        let what = match Kind::try_from(reindex.kind) {
-            Ok(Kind::ReindexObjectIndex) => Reindex::Index(name()?),
-            Ok(Kind::ReindexObjectTable) => Reindex::Table(name()?),
-            Ok(Kind::ReindexObjectSchema) => Reindex::Schema(reindex.name.clone()),
-            Ok(Kind::ReindexObjectDatabase) => Reindex::Database(reindex.name.clone()),
-            _ => return Err(self.unsupported("REINDEX SYSTEM", 0)),
-        };
-        Ok(Command::Reindex { what, concurrently })
     }
 
     /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.
@@ -330,69 +281,6 @@ impl Binder<'_> {
         Ok(Command::Truncate { tables, restart_identity: truncate.restart_seqs, cascade })
     }
 
-    fn explain(&mut self, explain: &ExplainStmt) -> Result<Command, SqlError> {
-        let (mut analyze, mut json, mut costs) = (false, false, true);
-        for node in &explain.options {
-            let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            match option.defname.as_str() {
-                "analyze" => analyze = self.option_bool(option)?,
-                "costs" => costs = self.option_bool(option)?,
-                "format" => match option_text(option).to_lowercase().as_str() {
-                    "text" => json = false,
-                    "json" => json = true,
-                    other => {
-                        return Err(self.unsupported(&format!("EXPLAIN format {other}"), option.location));
-                    }
-                },
-                "verbose" | "buffers" | "timing" | "summary" | "settings" | "wal" | "generic_plan"
-                | "memory" | "serialize" => {}
-                other => {
-                    return Err(self.error(
-                        SqlState::SYNTAX_ERROR,
-                        format!("unrecognized EXPLAIN option \"{other}\""),
-                        option.location,
-                    ));
-                }
-            }
-        }
-        let statement = self.compiled(explain.query.as_deref())?;
-        Ok(Command::Explain(Explain { statement, analyze, json, costs }))
-    }
-
-    fn vacuum(&self, vacuum: &VacuumStmt) -> Result<Command, SqlError> {
-        let (mut analyze, mut verbose) = (!vacuum.is_vacuumcmd, false);
-        for node in &vacuum.options {
-            let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            let (command, known) = match vacuum.is_vacuumcmd {
-                true => ("VACUUM", &VACUUM_OPTIONS[..]),
-                false => ("ANALYZE", &ANALYZE_OPTIONS[..]),
-            };
-            if !known.contains(&option.defname.as_str()) {
-                let message = format!("unrecognized {command} option \"{}\"", option.defname);
-                return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
-            }
-            match option.defname.as_str() {
-                "analyze" => analyze |= self.option_bool(option)?,
-                "verbose" => verbose = self.option_bool(option)?,
-                "buffer_usage_limit" => buffer_usage_limit(&option_text(option))?,
-                _ => {}
-            }
-        }
-        let mut tables = Vec::with_capacity(vacuum.rels.len());
-        for node in &vacuum.rels {
-            let NodeEnum::VacuumRelation(target) = inner(node)? else { continue };
-            let range = relation(target.relation.as_ref())?;
-            if !target.va_cols.is_empty() && !analyze {
-                let message = "ANALYZE option must be specified when a column list is provided";
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
-            let columns = strings(&target.va_cols).into_iter().map(str::to_owned).collect();
-            tables.push((self.qualified(range).map_err(without_position)?, columns));
-        }
-        Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze, verbose })
-    }
-
-    /// A boolean option: without a value it is on.
     /// 42601 for an option that is given twice.
     pub(super) fn refuse_repeated(&self, options: &[Node]) -> Result<(), SqlError> {
         let mut seen: Vec<&str> = Vec::with_capacity(options.len());
@@ -407,18 +295,18 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// A boolean option: without a value it is on. 42601 for another value.
     pub(crate) fn option_bool(&self, option: &DefElem) -> Result<bool, SqlError> {
         if option.arg.is_none() {
             return Ok(true);
         }
         match option_text(option).to_lowercase().as_str() {
-            "true" | "on" | "1" | "t" => Ok(true),
-            "false" | "off" | "0" | "f" => Ok(false),
-            _ => Err(self.error(
-                SqlState::SYNTAX_ERROR,
-                format!("{} requires a Boolean value", option.defname),
-                option.location,
-            )),
+            "true" | "on" | "1" => Ok(true),
+            "false" | "off" | "0" => Ok(false),
+            _ => {
+                let message = format!("{} requires a Boolean value", option.defname);
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+            }
         }
     }
 }
@@ -430,33 +318,6 @@ fn interval_setting(text: &str, modifier: i32) -> Result<String, SqlError> {
     let mut shown = Vec::new();
     span.write(IntervalStyle::Postgres, &mut shown);
     Ok(format!("INTERVAL '{}'", String::from_utf8_lossy(&shown)))
-}
-
-/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16 GB.
-fn buffer_usage_limit(text: &str) -> Result<(), SqlError> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match text[digits..].trim() {
-        "" | "kB" => Some(1),
-        "B" => Some(0),
-        "MB" => Some(1 << 10),
-        "GB" => Some(1 << 20),
-        "TB" => Some(1 << 30),
-        _ => None,
-    };
-    let number: Option<u64> = text[..digits].parse().ok();
-    let kib = match (number, unit) {
-        (Some(bytes), Some(0)) => Some(bytes.div_ceil(1024)),
-        (Some(number), Some(unit)) => number.checked_mul(unit),
-        _ => None,
-    };
-    if kib.is_some_and(|kib| kib == 0 || (128..=16_777_216).contains(&kib)) {
-        return Ok(());
-    }
-    let message = "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB";
-    let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-    let beyond = kib.is_some_and(|kib| i32::try_from(kib).is_err());
-    Err(if beyond { error.with_hint("Value exceeds integer range.") } else { error })
 }
 
 /// PostgreSQL gives no position for relations that utility statements don't find.

@@ -423,9 +423,14 @@ impl Binder<'_> {
             if element.name.is_empty() {
                 return Err(self.unsupported("an index on an expression", range.location));
             }
-            self.collation(&element.collation, -1)?;
             let type_ =
                 indexed.as_ref().and_then(|table| Some(table.columns[table.column(&element.name)?].type_));
+            if let Some(type_) = type_
+                && !element.collation.is_empty()
+            {
+                self.collatable(type_, -1)?;
+            }
+            self.collation(&element.collation, -1)?;
             storage::operator_class(element, type_)?;
             let descending = element.ordering == SortByDir::SortbyDesc as i32;
             let nulls_first = match SortByNulls::try_from(element.nulls_ordering) {

@@ -18,6 +18,7 @@ mod expr;
 mod fields;
 mod from;
 mod from_function;
+mod maintenance;
 mod modify;
 mod named;
 mod names;

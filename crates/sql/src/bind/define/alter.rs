@@ -22,6 +22,16 @@ use crate::plan::{AlterAction, ColumnDefinition, Command, ConstraintDefinition, 
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Result<Command, SqlError> {
         let range = relation(alter.relation.as_ref())?;
+        let kind = match ObjectType::try_from(alter.objtype) {
+            Ok(ObjectType::ObjectForeignTable) => "ALTER FOREIGN TABLE",
+            Ok(ObjectType::ObjectView) => "ALTER VIEW",
+            Ok(ObjectType::ObjectMatview) => "ALTER MATERIALIZED VIEW",
+            Ok(ObjectType::ObjectType) => "ALTER TYPE",
+            _ => "",
+        };
+        if !kind.is_empty() {
+            return Err(self.unsupported(kind, 0));
+        }
         let name = self.qualified(range)?;
         if let Some(Relation::Table(table)) = self.find_relation(range)?
             && !table.is_virtual()
@@ -165,6 +175,9 @@ impl Binder<'_> {
 
     pub(super) fn rename(&self, rename: &RenameStmt) -> Result<Command, SqlError> {
         let range = relation(rename.relation.as_ref());
+        if rename.relation_type == ObjectType::ObjectForeignTable as i32 {
+            return Err(self.unsupported("ALTER FOREIGN TABLE", 0));
+        }
         let (from, to) = (rename.subname.clone(), rename.newname.clone());
         let action = match ObjectType::try_from(rename.rename_type) {
             Ok(ObjectType::ObjectTable | ObjectType::ObjectIndex | ObjectType::ObjectSequence) => {

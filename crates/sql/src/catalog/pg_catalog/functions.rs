@@ -83,6 +83,10 @@ pub fn function<'a>(
         }
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
+        "pg_get_viewdef" if matches!(arguments.first(), Some(Datum::Text(_))) => {
+            crate::types::text::parse(given_text(0), crate::types::Type::REGCLASS, environment, arena)?;
+            Datum::Null
+        }
         "pg_get_partkeydef"
         | "pg_get_viewdef"
         | "pg_get_triggerdef"
