@@ -47,10 +47,13 @@ CASCADES = re.compile(
 ENDS = re.compile(r"(?:commit|end)\b", re.I)
 LITERAL = re.compile(r"'((?:[^']|'')*)'")
 PATTERN = re.compile(r"\^?((?:\w|\\_)+?)(?:%|\.\*|\\d|_$|$)")
-KEYWORDS = frozenset(
-    "all and as by cascade concurrently conflict constraint default delete distinct do each exists false for from if in insert "
-    "is not null of on only or order replace select session set table tables temp temporary to true update using values verbose view where with"
-    .split())
+# A name of so few letters, or one that is a key word, is a column, an alias or grammar more often than an object: it counts
+# where an object can stand.
+SHORT = 3
+BEFORE_OBJECT = (
+    r"(?:\b(?:from|join|into|update|table|only|on|exists|execute|prepare|declare|fetch|move|close|in|of|view|index|truncate|copy|type"
+    r"|schema|references|like|lock|analyze|vacuum|cluster|relation|function|cursor|sequence|database|role|to|deallocate|name)\s+"
+    r"|\binherits\s*\(\s*|::\s*|\bvacuum\s*\([^)]*\)\s*|'(?=\w+'::reg)|\btablename = ')\"?")
 KIND = re.compile(
     r"\s*(?:create(?:\s+or\s+replace)?|alter|drop)\s+(operator\s+(?:class|family)|foreign\s+data\s+wrapper|access\s+method|event\s+trigger|\w+)",
     re.I)
@@ -80,8 +83,10 @@ def bare(name):
 class Taint:
     """The names that are not comparable any more, and whether one server alone changed its role."""
 
-    def __init__(self, names=()):
-        self.names, self.role = set(names), False
+    def __init__(self, keywords=frozenset()):
+        self.names, self.role = set(), False
+        # PostgreSQL's key words.
+        self.keywords = keywords
         # What stands behind a view: changing it should have changed that.
         self.behind = {}
         # The tables that a table's rows follow by the actions of its foreign keys.
@@ -89,7 +94,7 @@ class Taint:
 
     def add(self, name):
         name = bare(name)
-        if name and name not in KEYWORDS:
+        if name:
             self.names.add(name)
 
     def statement(self, text):
@@ -108,7 +113,7 @@ class Taint:
                 self.add(setting["name"])
         view = VIEW.match(text)
         if view:
-            self.behind[bare(view["name"])] = words(text[view.end():]) - KEYWORDS
+            self.behind[bare(view["name"])] = words(text[view.end():]) - self.keywords
         for name in self.names & self.behind.keys():
             if not DEFINES.match(text) and not READS.match(text) and name in words(text):
                 self.names |= self.behind[name]
@@ -147,9 +152,9 @@ class Taint:
         if role and (role["re"] or role["to"].lower() in ("none", "default")):
             self.role = False
 
-    def explains(self, text, expected):
-        """Whether the statement, or PostgreSQL's answer where it is an error, uses what is not comparable."""
-        errors = [error for _, _, _, error in expected if error]
+    def explains(self, text, expected, given):
+        """Whether the statement, or an answer that is an error, uses what is not comparable."""
+        errors, ours = ([error for _, _, _, error in results if error] for results in (expected, given))
         if self.role and (any(error[0] == "42501" for error in errors) or ASKS_ROLE.search(text)):
             return True
         # RAISE stands in functions alone.
@@ -159,12 +164,22 @@ class Taint:
             return True
         if "pg_publication" in self.names and any(PUBLISHED.match(error[1]) for error in errors):
             return True
-        used = words(text)
-        for error in errors:
-            told = words(" ".join(part for part in (error[1], *error[3:]) if part))
+        used, texts = words(text), [text]
+        for error in errors + ours:
+            texts.append(" ".join(part for part in (error[1], *error[3:]) if part))
+            told = words(texts[-1])
             used |= told.union(*(name.split(".") for name in told))
         used |= set().union(*(self.parents.get(name, ()) for name in used))
-        return bool(used & self.names) or any(map(self.made, used)) or any(map(self.pattern, LITERAL.findall(text)))
+        if any(len(name) > SHORT and name not in self.keywords or self.stands(name, texts) for name in used & self.names):
+            return True
+        return any(map(self.made, used)) or any(map(self.pattern, LITERAL.findall(text)))
+
+    @staticmethod
+    def stands(name, texts):
+        """Whether the name stands where one of an object can: behind a word that says so, in a list of FROM, or called."""
+        name = re.escape(name)
+        place = re.compile(rf"{BEFORE_OBJECT}(?:\w+\.)?{name}\b|\bfrom\b[^();]*,\s*\"?{name}\b|\b{name}\"?\s*\(", re.I)
+        return any(place.search(text) for text in texts)
 
     def rows(self, expected, given):
         """Whether the results differ only by rows of the catalog about objects that are not comparable."""
