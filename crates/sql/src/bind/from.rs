@@ -13,7 +13,7 @@ use super::{
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::functions;
+use crate::functions::{self, CastContext};
 use crate::plan::JoinKind;
 
 impl Binder<'_> {
@@ -233,16 +233,8 @@ impl Binder<'_> {
                 self.using_column(&mut left_entries, name, "left")?,
                 self.using_column(&mut right_entries, name, "right")?,
             );
-            let equal = functions::operator("=", Some(a.clone()), b.clone())?;
-            condition.push(equal);
-            let value = match kind {
-                JoinKind::Right => b,
-                JoinKind::Full => {
-                    let (both, type_) = functions::unify("JOIN/USING", vec![a, b])?;
-                    Expr::Coalesce(both, type_)
-                }
-                _ => a,
-            };
+            condition.push(functions::operator("=", Some(a.clone()), b.clone())?);
+            let value = merged_value(kind, &a, &b)?;
             merged.push(EntryColumn { name: name.clone(), value: ColumnValue::Value(value), hidden: false });
         }
         let mut entries = Vec::new();
@@ -319,6 +311,22 @@ impl Binder<'_> {
             )),
         }
     }
+}
+
+/// The value of a column that USING merges, of the common type of both sides': a side that is always there, and of an
+/// inner join's the one that needs no cast.
+fn merged_value(kind: JoinKind, a: &Expr, b: &Expr) -> Result<Expr, SqlError> {
+    let common = functions::common_type("JOIN/USING", &[a.type_(), b.type_()])?;
+    let side = match kind {
+        JoinKind::Full => {
+            let (both, type_) = functions::unify("JOIN/USING", vec![a.clone(), b.clone()])?;
+            return Ok(Expr::Coalesce(both, type_));
+        }
+        JoinKind::Right => b,
+        JoinKind::Inner if a.type_().oid != common.oid && b.type_().oid == common.oid => b,
+        _ => a,
+    };
+    functions::cast(side.clone(), common, CastContext::Implicit)
 }
 
 fn inner_node(node: Option<&Node>) -> Result<&Node, SqlError> {

@@ -241,7 +241,12 @@ pub fn in_list(left: Expr, list: Vec<Expr>, negated: bool) -> Result<Expr, SqlEr
         let left = cast_argument(function, left, wanted[0])?;
         let list = list
             .into_iter()
-            .map(|item| cast_argument(function, item, wanted[1]))
+            .map(|item| {
+                // A literal is one of the list's type, which the operator may take as another one.
+                let unknown = item.type_().oid == oid::UNKNOWN;
+                let item = if unknown { cast(item, common, CastContext::Implicit)? } else { item };
+                cast_argument(function, item, wanted[1])
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let right = QuantifiedOver::List(list);
         return Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all: negated })));
