@@ -245,6 +245,20 @@ pub(crate) fn enter(account: *const Interrupt) {
     });
 }
 
+/// Counts the stack of a fiber that suspends as memory of the session it serves.
+#[cold]
+pub(crate) fn stack_is_kept(bytes: usize) {
+    add(bytes as i64);
+}
+
+/// Takes back what [`stack_is_kept`] counted: the fiber runs on.
+#[cold]
+pub(crate) fn stack_is_used(bytes: usize) {
+    if !subtract(bytes as i64) {
+        give_back(0);
+    }
+}
+
 /// The thread works for nobody any more; the account it worked for.
 #[inline(always)]
 pub(crate) fn leave() -> *const Interrupt {

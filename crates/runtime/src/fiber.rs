@@ -25,7 +25,7 @@ use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
-use crate::stack::{FurtherStack, STACK_BYTES, Stack};
+use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 use crate::{time, timer};
@@ -47,6 +47,11 @@ const LOOK_NANOS: u64 = SLICE_NANOS / 4;
 pub const FIRST_STEPS: u32 = 2;
 /// Fewer steps than these need no look at the clock, unless steps are known to be long: most statements have no more.
 const FEW_STEPS: u32 = 8;
+
+/// Stack of a fiber that waits which its session's account does not count: what most statements need.
+const STACK_UNCOUNTED: usize = 64 << 10;
+/// Stack below the caller of [`shed_stack`] that it leaves alone: its own calls stand there.
+const STACK_LEFT: usize = 16 << 10;
 
 /// What a pooled fiber is given to do.
 pub(crate) enum Job {
@@ -200,13 +205,27 @@ impl Fiber {
         held::count() == 0 && !self.local.on_worker_stack.get() && !std::thread::panicking()
     }
 
-    /// Gives control back to the worker's loop. Only on the fiber itself.
+    /// Gives control back to the worker's loop. Only on the fiber itself. A deep stack counts as the session's memory
+    /// meanwhile.
     fn suspend(&self) {
         self.local.suspended.set(true);
+        let deep = self.stack_used().saturating_sub(STACK_UNCOUNTED);
+        if deep > 0 {
+            account::stack_is_kept(deep);
+        }
         let account = account::leave();
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
         account::enter(account);
+        if deep > 0 {
+            account::stack_is_used(deep);
+        }
+    }
+
+    /// Bytes of the stack that it stands on between its top and the caller.
+    fn stack_used(&self) -> usize {
+        let here = 0_u8;
+        (self.local.half.get() + STACK_BYTES / 2).saturating_sub(ptr::from_ref(&here).addr())
     }
 
     /// Parks until notified.
@@ -451,6 +470,15 @@ fn is_used(bytes: usize) -> bool {
         ptr::from_ref(&here).addr() < fiber.local.half.get() + (STACK_BYTES / 2 - bytes)
             && !fiber.local.on_worker_stack.get()
     })
+}
+
+/// Gives the memory below the caller's part of the stack back: what deeper calls have used before. For a fiber that is about
+/// to wait long; a system call.
+pub fn shed_stack() {
+    let Some((_, fiber)) = current().filter(|(_, fiber)| !fiber.local.on_worker_stack.get()) else { return };
+    let lowest = fiber.local.half.get() - STACK_BYTES / 2;
+    let used = fiber.stack_used() + STACK_LEFT;
+    stack::shed(lowest, STACK_BYTES.saturating_sub(used));
 }
 
 /// Runs `body` on a further stack of this fiber. An error means that there is none; `body` has not run then.

@@ -59,6 +59,16 @@ impl Stack {
     }
 }
 
+/// Gives the memory of the lowest `bytes` of a stack back, in whole pages; they are zero when they are used again. Nothing may
+/// stand there.
+pub(crate) fn shed(lowest: usize, bytes: usize) {
+    let bytes = bytes & !(GUARD_BYTES - 1);
+    if bytes > 0 {
+        // SAFETY: the caller says that these pages of a stack's own mapping are not in use. Advice: nothing changes where it fails.
+        unsafe { libc::madvise(lowest as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+    }
+}
+
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: our own mapping, whole, and no fiber runs on it any more.

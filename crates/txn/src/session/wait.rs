@@ -85,7 +85,7 @@ impl Drop for Alarm {
     }
 }
 
-/// What who waits for a lock is said to wait for.
+/// The name that pg_stat_activity gives to a wait for a lock on this.
 fn kind(tag: TagRef<'_>) -> Awaited {
     match tag {
         TagRef::Row(..) => Awaited::Tuple,
@@ -218,7 +218,7 @@ impl Inner {
         let at_once = own.is_none() && self.engine.expects_deadlock();
         let first = if at_once { Due::Search } else { Due::Nothing };
         let alarm = Alarm::new(first, own.unwrap_or(FIRST_SEARCH), self.limits.lock_timeout());
-        let mut pause = FIRST_SEARCH;
+        let (mut pause, mut short) = (FIRST_SEARCH, true);
         let waited = loop {
             if self.slot().is_granted() {
                 return Ok(());
@@ -229,6 +229,10 @@ impl Inner {
                 Due::Search => match self.engine.search_deadlock(self.number.get(), &leave) {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
+                        if std::mem::take(&mut short) {
+                            // The wait is a long one: what evaluated the statement so far need not keep its stack.
+                            fiber::shed_stack();
+                        }
                         alarm.search_again(pause);
                         pause = (pause * 2).min(LONGEST_PAUSE);
                     }
