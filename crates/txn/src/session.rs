@@ -585,6 +585,11 @@ impl TxnSession {
         self.state().unlock_advisory(key, lock)
     }
 
+    /// Memory that the session keeps for its advisory locks, in bytes.
+    pub fn advisory_bytes(&self) -> usize {
+        self.state().advisory_bytes()
+    }
+
     /// Gives all of the session's holds of advisory locks up.
     pub fn unlock_all_advisory(&self) {
         self.state().unlock_all_advisory();

@@ -499,7 +499,8 @@ impl Session {
             self.interrupt.clear(Reason::Memory);
         }
         if holds_nothing {
-            runtime::account::settle(self.environment.prepared.bytes() as i64);
+            let kept = self.environment.prepared.bytes() + self.environment.txn.advisory_bytes();
+            runtime::account::settle(kept as i64);
         }
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct Counts {
     newest: usize,
 }
 
+/// Memory of one advisory lock that is held, in bytes, about: its entries here and in the lock table.
+const LOCK_BYTES: usize = 320;
+
 impl Counts {
     fn is_held(&self) -> bool {
         self.session > 0 || self.transaction > 0
@@ -39,6 +42,11 @@ impl Counts {
 }
 
 impl Inner {
+    /// Memory that the session's advisory locks take, in bytes.
+    pub(super) fn advisory_bytes(&self) -> usize {
+        self.advisory.borrow().len() * LOCK_BYTES
+    }
+
     /// Takes a lock for the transaction or for the session. False when it was refused and `wait` said to go on.
     pub(super) fn lock_advisory(
         &self,
