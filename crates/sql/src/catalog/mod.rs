@@ -13,6 +13,7 @@ mod change;
 mod map;
 mod objects;
 pub mod pg_catalog;
+mod size;
 mod statistics;
 pub(crate) mod system_columns;
 #[cfg(test)]
@@ -83,6 +84,8 @@ pub struct Catalog {
     references: Map<u32, Vec<Reference>>,
     /// The sequences that belong to columns of a table.
     owned: Map<u32, Vec<u32>>,
+    /// Memory that the definitions take, about: see `size.rs`.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +129,7 @@ impl Catalog {
             indexed: Map::default(),
             references: Map::default(),
             owned: Map::default(),
+            bytes: 0,
         };
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (PUBLIC, "public")]
@@ -221,6 +225,7 @@ impl Catalog {
                 for (key, foreign) in table.foreign_keys.iter().enumerate() {
                     add(&mut self.references, foreign.parent, Reference { child: table.oid, key });
                 }
+                self.bytes += table.bytes();
                 self.tables.insert(table.oid, Arc::clone(table));
                 for foreign in &table.foreign_keys {
                     self.sort_references(foreign.parent);
@@ -233,12 +238,14 @@ impl Catalog {
                 if let Some((table, _)) = sequence.owner {
                     add(&mut self.owned, table, sequence.oid);
                 }
+                self.bytes += sequence.bytes();
                 self.sequences.insert(sequence.oid, Arc::clone(sequence));
             }
             Change::DropSequence(oid) => self.forget_sequence(*oid),
             Change::PutSchema(schema) => {
                 self.forget_schema(schema.oid);
                 self.schema_names.insert(schema.name.clone(), schema.oid);
+                self.bytes += schema.bytes();
                 self.schemas.insert(schema.oid, Arc::clone(schema));
             }
             Change::DropSchema(oid) => self.forget_schema(*oid),
@@ -262,15 +269,16 @@ impl Catalog {
     }
 
     fn forget_schema(&mut self, oid: u32) {
-        if let Some(old) = self.schemas.remove(&oid)
-            && self.schema_names.get(&old.name) == Some(&oid)
-        {
+        let Some(old) = self.schemas.remove(&oid) else { return };
+        self.bytes -= old.bytes();
+        if self.schema_names.get(&old.name) == Some(&oid) {
             self.schema_names.remove(&old.name);
         }
     }
 
     fn forget_table(&mut self, oid: u32) {
         let Some(old) = self.tables.remove(&oid) else { return };
+        self.bytes -= old.bytes();
         self.names.remove(&(old.schema, old.name.clone()));
         for (name, index) in old.index_names() {
             self.names.remove(&(old.schema, name.to_owned()));
@@ -283,6 +291,7 @@ impl Catalog {
 
     fn forget_sequence(&mut self, oid: u32) {
         let Some(old) = self.sequences.remove(&oid) else { return };
+        self.bytes -= old.bytes();
         self.names.remove(&(old.schema, old.name.clone()));
         if let Some((table, _)) = old.owner {
             retain(&mut self.owned, table, |sequence| *sequence != oid);
@@ -291,6 +300,28 @@ impl Catalog {
 
     fn name(&self, schema: u32, name: &str) -> Option<Name> {
         self.names.find((schema, name), |(other, key)| *other == schema && key == name).copied()
+    }
+
+    /// Memory that the definitions take, in bytes, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// By how much a change would make the definitions grow, in bytes; 0 where it makes them smaller.
+    #[must_use]
+    pub fn growth(&self, change: &Change) -> usize {
+        let (new, old) = match change {
+            Change::PutTable(table) => (table.bytes(), self.table(table.oid).map(|old| old.bytes())),
+            Change::PutSequence(sequence) => {
+                (sequence.bytes(), self.sequence(sequence.oid).map(|old| old.bytes()))
+            }
+            Change::PutSchema(schema) => {
+                (schema.bytes(), self.schema_by_oid(schema.oid).map(|old| old.bytes()))
+            }
+            _ => return 0,
+        };
+        new.saturating_sub(old.unwrap_or(0))
     }
 
     /// The schema of this name.

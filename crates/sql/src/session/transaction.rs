@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use runtime::fiber;
 use runtime::interrupt::Reason;
 use runtime::timer::{self, TimerId};
+use runtime::{account, fiber};
 use txn::SavepointId;
 
 use super::characteristics::{Characteristics, refuse_serializable};
@@ -18,6 +18,9 @@ use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::{Body, Command, Isolation, Statement, TransactionModes};
+
+/// The definitions of all databases may take one part in so many of the memory that sessions may take.
+const DEFINITIONS_SHARE: i64 = 4;
 
 /// Where a session's transaction stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -565,6 +568,7 @@ impl Session {
     /// Puts a definition into the transaction's catalog and into the system tree.
     pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
         safe_point()?;
+        self.refuse_growth(&change)?;
         self.claim_names(&change)?;
         let (key, object) = change.stored();
         let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
@@ -583,6 +587,29 @@ impl Session {
         overlay.apply(change);
         self.environment.catalog = Arc::clone(overlay.catalog());
         Ok(())
+    }
+
+    /// Refuses a definition with which those of all databases would take more than their part of the memory.
+    fn refuse_growth(&self, change: &Change) -> Result<(), SqlError> {
+        let own = &self.environment.catalog;
+        let growth = own.growth(change);
+        if growth == 0 {
+            return Ok(());
+        }
+        let databases = self.shared.databases();
+        let others = databases.iter().filter(|database| database.oid != own.database.oid);
+        let all = own.bytes() + growth + others.map(|database| database.catalog().bytes()).sum::<usize>();
+        let most = account::limit() / DEFINITIONS_SHARE;
+        if i64::try_from(all).is_ok_and(|all| all <= most) {
+            return Ok(());
+        }
+        let detail = format!(
+            "The definitions of tables, indexes and sequences would take more than {} MiB, a quarter of --memory.",
+            most >> 20
+        );
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail(detail)
+            .with_hint("Drop some of them, or start the server with a larger --memory."))
     }
 
     /// Makes a tree that the transaction's end decides about.

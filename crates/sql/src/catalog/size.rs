@@ -1,0 +1,50 @@
+//! The memory that a definition takes, about. What all take together is bounded, since every session reads them and none
+//! can be told to give them back.
+//!
+//! An object has the same size as long as it is the same, so that the sum of a catalog goes back to what it was.
+
+use super::objects::{Schema, Sequence, Table};
+
+/// An object, its names in the catalog's maps and its entry of statistics.
+const OBJECT: usize = 1024;
+/// A column with its layout and statistics.
+const COLUMN: usize = 256;
+/// A constraint or an index, its name in the catalog's maps, and its lists of columns.
+const KEY: usize = 512;
+/// A column of a key.
+const KEY_COLUMN: usize = 16;
+
+impl Table {
+    /// See the module.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| COLUMN + column.name.len() + column.default.as_ref().map_or(0, String::len));
+        let keys = self.primary_key.iter().map(|key| (&key.name, key.columns.len() + key.included.len()));
+        let indexes =
+            self.indexes.iter().map(|index| (&index.name, index.columns.len() + index.included.len()));
+        let checks = self.checks.iter().map(|check| (&check.name, check.text.len() / KEY_COLUMN));
+        let foreign = self.foreign_keys.iter().map(|key| (&key.name, 2 * key.columns.len()));
+        let keys = keys.chain(indexes).chain(checks).chain(foreign);
+        let keys = keys.map(|(name, columns)| KEY + 2 * name.len() + columns * KEY_COLUMN);
+        OBJECT + 2 * self.name.len() + columns.sum::<usize>() + keys.sum::<usize>()
+    }
+}
+
+impl Sequence {
+    /// See the module.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        OBJECT + 2 * self.name.len()
+    }
+}
+
+impl Schema {
+    /// See the module.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        OBJECT + 2 * self.name.len()
+    }
+}
