@@ -20,6 +20,10 @@ use std::sync::Arc;
 const OWN_DESCRIPTORS: u64 = 128;
 /// Connections on their way in that always find a descriptor among these.
 const LEAST_LOGINS: usize = 16;
+/// Memory of a connection that no session's account counts: its own and its stack.
+const CONNECTION_BYTES: u64 = 112 << 10;
+/// So many connections are let in by default whatever the memory.
+const LEAST_CONNECTIONS: usize = 100;
 /// The least default of `--max-retained-log`: four times the distance between checkpoints.
 const LEAST_RETAINED: u64 = 1 << 30;
 /// Sessions can do something useful with so much.
@@ -48,9 +52,9 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     let tls = access::tls(&settings)?;
     let addresses = addresses(&settings)?;
     access::check_trust(&settings, &addresses)?;
-    let room = room(&settings)?;
     let buffers = buffers(&settings)?;
     let memory = memory(&settings, buffers as u64)?;
+    let room = room(&settings, available_bytes()?.saturating_sub(buffers as u64 + memory.0))?;
     let options = sql::database::Options {
         cores: Some(cores(&settings)?),
         pin: true,
@@ -295,11 +299,15 @@ fn available_bytes() -> Result<u64, String> {
     runtime::account::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))
 }
 
-/// Connections at one time: what was said, or the defaults, as far as open descriptors allow them. Raises their limit as
-/// far as this process may.
-fn room(settings: &ServeSettings) -> Result<Room, String> {
+/// Connections at one time: what was said, or the defaults, as far as open descriptors and the memory `beside` that of
+/// buffers and sessions allow them. Raises the descriptors' limit as far as this process may.
+fn room(settings: &ServeSettings, beside: u64) -> Result<Room, String> {
     let asked = (settings.max_connections, settings.max_logins);
-    let wanted = asked.0.unwrap_or(DEFAULT_MAX_CONNECTIONS);
+    let fit = usize::try_from(beside / CONNECTION_BYTES).unwrap_or(usize::MAX).max(LEAST_CONNECTIONS);
+    if asked.0.is_none() && fit < DEFAULT_MAX_CONNECTIONS {
+        log::info!("the memory allows {fit} connections at most, not {DEFAULT_MAX_CONNECTIONS}");
+    }
+    let wanted = asked.0.unwrap_or(DEFAULT_MAX_CONNECTIONS.min(fit));
     let logins = asked.1.unwrap_or(0);
     let needed = (wanted + logins) as u64 + OWN_DESCRIPTORS;
     let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);

@@ -2,6 +2,9 @@
 //! on, and what was used is given back.
 #![allow(missing_docs, reason = "a test")]
 
+#[path = "bounds/kept.rs"]
+mod kept;
+
 mod common;
 
 use std::fs;

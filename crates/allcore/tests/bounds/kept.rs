@@ -1,0 +1,107 @@
+//! Memory that outlives statements: definitions, advisory locks, and the stacks of sessions that wait.
+
+use std::time::Instant;
+
+use super::{Client, LIMIT, MEMORY, assert_bounded, beside, run, start, start_for_many, status};
+
+/// Sessions that wait for a lock, each with a stack that its statement made deep.
+const DEEP: usize = 300;
+
+#[test]
+fn definitions_take_a_part_of_the_memory() {
+    let server = start();
+    let mut client = server.connect();
+    let text = "x".repeat(200_000);
+    let mut made = 0;
+    let refused = loop {
+        match run(&mut client, &format!("create table t{made} (a text default '{text}')")) {
+            Ok(_) => made += 1,
+            Err(code) => break code,
+        }
+        assert!(made < 1000, "definitions grow without end");
+    };
+    assert_eq!(refused, "53200");
+    // A quarter of the memory, which texts of 200 kB fill.
+    let expected = (MEMORY as usize / 4) << 20;
+    assert!((expected / 210_000..=expected / 200_000).contains(&made), "{made} tables");
+    assert_bounded(&server, "definitions");
+    // Nor do they grow in another session, in another database, or by ALTER.
+    let mut other = server.connect();
+    assert_eq!(
+        run(&mut other, &format!("create table more (a text default '{text}')")),
+        Err("53200".to_owned())
+    );
+    assert_eq!(
+        run(&mut other, &format!("alter table t0 add check (a <> '{text}')")),
+        Err("53200".to_owned())
+    );
+    assert_eq!(run(&mut other, "alter table t0 alter a drop default"), Ok(String::new()));
+    assert_eq!(run(&mut other, "insert into t0 values ('y'); select a from t0"), Ok("y".to_owned()));
+    run(&mut other, "create database elsewhere").unwrap();
+    let settings = format!("host=127.0.0.1 port={} user=postgres dbname=elsewhere", server.port);
+    let mut elsewhere = Client::connect(&settings, postgres::NoTls).unwrap();
+    run(&mut elsewhere, &format!("create table one (a text default '{text}')")).unwrap();
+    assert_eq!(
+        run(&mut elsewhere, &format!("create table two (a text default '{text}')")),
+        Err("53200".to_owned())
+    );
+    // What goes makes room; so does what is taken back.
+    run(&mut client, "drop table t1, t2").unwrap();
+    run(&mut client, &format!("begin; create table back (a text default '{text}'); rollback")).unwrap();
+    run(&mut client, &format!("create table again (a text default '{text}')")).unwrap();
+}
+
+#[test]
+fn advisory_locks_of_idle_sessions_count() {
+    let server = start_for_many();
+    beside(&server, || {
+        let mut ended = 0;
+        let mut sessions: Vec<Client> = Vec::new();
+        for class in 0..60 {
+            let mut client = server.connect();
+            let text = format!("select count(pg_advisory_lock({class}, n)) from generate_series(1, 20000) n");
+            // 6 MB a session: it gets them, or hears that there is no more memory.
+            let taken = run(&mut client, &text);
+            ended += usize::from(taken.is_err());
+            sessions.push(client);
+        }
+        assert_bounded(&server, "advisory locks");
+        // 360 MB were asked for, so many have lost theirs.
+        ended +=
+            sessions.iter_mut().map(|client| usize::from(run(client, "select 1").is_err())).sum::<usize>();
+        assert!(ended >= 30, "{ended} of 60 sessions were refused or ended");
+    });
+    assert_bounded(&server, "advisory locks");
+}
+
+#[test]
+fn stacks_of_sessions_that_wait_count_or_are_given_back() {
+    let server = start_for_many();
+    let mut holder = server.connect();
+    run(&mut holder, "create table deep (i int primary key, v bigint); insert into deep values (1, 0)")
+        .unwrap();
+    run(&mut holder, "begin; update deep set v = 1 where i = 1").unwrap();
+    let before = status(&server, "VmRSS:");
+    let value = format!("{}v{}", "(".repeat(900), " + 1)".repeat(900));
+    let text = format!("update deep set v = {value} where i = 1");
+    let waiting: Vec<_> = (0..DEEP)
+        .map(|_| {
+            let (mut client, text) = (server.connect(), text.clone());
+            std::thread::spawn(move || run(&mut client, &text))
+        })
+        .collect();
+    let mut watcher = server.connect();
+    let count = "select count(*) from pg_stat_activity where wait_event in ('tuple', 'transactionid')";
+    let begun = Instant::now();
+    while run(&mut watcher, count) != Ok(DEEP.to_string()) {
+        assert!(begun.elapsed() < LIMIT, "{:?} sessions wait", run(&mut watcher, count));
+    }
+    let each = ((status(&server, "VmRSS:") - before) << 10) / DEEP as u64;
+    assert!(each < 400, "{each} KiB a session");
+    run(&mut holder, "rollback").unwrap();
+    for waiting in waiting {
+        assert_eq!(waiting.join().unwrap(), Ok(String::new()));
+    }
+    assert_eq!(run(&mut watcher, "select v from deep"), Ok((900 * DEEP).to_string()));
+    assert_bounded(&server, "deep statements that wait");
+}
