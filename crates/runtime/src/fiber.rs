@@ -372,12 +372,13 @@ pub fn safe_point() {
 }
 
 /// A safe point behind so many steps; returns after how many more the next one is due. Work whose pace is unknown begins
-/// with [`FIRST_STEPS`]. The number grows to 64 while steps are short and falls to 1 where each takes long.
+/// with [`FIRST_STEPS`]. The number grows to 64 while steps are short and falls to 1 where each takes long. Only the first
+/// few steps pass without a look at the clock: the next 64 may each take a thousand times as long as those before.
 #[inline]
 pub fn safe_point_after(steps: u32) -> u32 {
     let Some((worker, fiber)) = current() else { return STEPS_PER_POINT };
     let is_slow = fiber.local.interval.get() < STEPS_MAX;
-    if steps < STEPS_PER_POINT && (steps >= FEW_STEPS || is_slow) {
+    if steps >= FEW_STEPS || is_slow {
         fiber.time_steps(worker, fiber.local.steps.get() + steps);
     } else {
         fiber.advance(worker, steps);

@@ -118,6 +118,32 @@ pub(crate) fn tick(bytes: usize) -> Result<()> {
     work::tick(bytes).map_err(stopped)
 }
 
+/// A row's own step stands for so many parts of it.
+const FEW_PARTS: usize = 8;
+/// Work of one part more: an evaluation takes some ten nanoseconds.
+const PART: usize = 32;
+/// Work of one key more: a search in a tree takes about a microsecond.
+const KEY: usize = 2048;
+
+/// Counts one of an expression's `count` parts: a list may be so long that one row takes milliseconds. A short list costs
+/// a comparison.
+#[inline]
+pub(crate) fn tick_part(count: usize) -> Result<()> {
+    if count > FEW_PARTS { tick(PART) } else { Ok(()) }
+}
+
+/// Counts all `count` expressions that a loop is about to evaluate for a row, each of which counts its own parts.
+#[inline]
+pub(crate) fn tick_parts(count: usize) -> Result<()> {
+    if count > FEW_PARTS { tick(count.saturating_mul(PART)) } else { Ok(()) }
+}
+
+/// Counts one of a row's `count` keys, which is looked up in a tree of its own or written there.
+#[inline]
+pub(crate) fn tick_key(count: usize) -> Result<()> {
+    if count > FEW_PARTS { tick(KEY) } else { Ok(()) }
+}
+
 /// The client's error for work that ended early.
 #[cold]
 pub(crate) fn stopped(stopped: Stopped) -> SqlError {

@@ -17,7 +17,7 @@ use crate::functions::Accumulator;
 use crate::plan::{AggregateCall, Plan, Reg};
 use crate::spill::{Sorted, Sorter, pack, unpack};
 use crate::types::Datum;
-use crate::work;
+use crate::work::{self, tick_parts};
 
 /// Bytes of a state that goes with its group.
 const LONG: usize = 4096;
@@ -138,6 +138,7 @@ impl<'s> Aggregation<'s> {
         let (mut maker, mut key, mut packed) = (Keys::default(), Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
+            tick_parts(self.groups.len())?;
             for (expr, register) in self.groups {
                 let value = cx.eval(expr, file, arena)?;
                 file[*register as usize] = value;
@@ -202,6 +203,7 @@ impl<'s> Aggregation<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
+        tick_parts(self.calls.len())?;
         for (number, (call, state)) in self.calls.iter().zip(states).enumerate() {
             if let Some(filter) = &call.filter
                 && !matches!(cx.eval(filter, file, arena)?, Datum::Bool(true))
@@ -254,6 +256,7 @@ impl<'s> Aggregation<'s> {
             (file, keys),
             |keys, file, arena| {
                 self.unpack_keys(keys, file, arena)?;
+                tick_parts(self.calls.len())?;
                 for (call, state) in self.calls.iter().zip(states) {
                     file[call.output as usize] = state.finish(arena)?;
                 }

@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlState, for_message};
 use crate::identifier::quoted;
 use crate::plan::{Check, Reg};
 use crate::types::{Datum, binary, text};
+use crate::work::tick_parts;
 
 /// Checks the complete new row in the registers from `first` on.
 pub(super) fn check_row<'s, 'x>(
@@ -21,6 +22,7 @@ pub(super) fn check_row<'s, 'x>(
             return Err(null_violation(cx, table, &column.name, row)?);
         }
     }
+    tick_parts(checks.len())?;
     for check in checks {
         if matches!(cx.eval(&check.expr, file, arena)?, Datum::Bool(false)) {
             return Err(check_violation(cx, table, &check.name, row)?);

@@ -32,6 +32,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::plan::{Check, ReferentialAction};
 use crate::types::{Datum, Type, Value, length, oid};
+use crate::work::{tick_key, tick_parts};
 use parent::{hold_parent, hold_replacement, require_parent};
 
 /// A check or action due at the statement's end.
@@ -50,6 +51,7 @@ pub(super) fn row_inserted(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_
     }
     let child = known(cx, table)?;
     for (at, key) in table.foreign_keys.iter().enumerate() {
+        tick_key(table.foreign_keys.len())?;
         need_parent(cx, &child, at, key, row)?;
     }
     Ok(())
@@ -65,6 +67,7 @@ pub(super) fn row_changed(
 ) -> Result<(), SqlError> {
     parent_gone(cx, table, old, Some(new))?;
     for (at, key) in table.foreign_keys.iter().enumerate() {
+        tick_key(table.foreign_keys.len())?;
         if !same(key.columns.iter(), old, new)? {
             let child = known(cx, table)?;
             need_parent(cx, &child, at, key, new)?;
@@ -427,6 +430,7 @@ fn check_changed(
     let registers: Vec<Datum<'_>> = before.chain(whole.iter().copied()).collect();
     let mut context =
         EvalContext { registers: &registers, params: &[], arena: &bump, session: cx.environment };
+    tick_parts(checks.len())?;
     for check in checks {
         if matches!(check.expr.eval(&mut context)?, Datum::Bool(false)) {
             return Err(check_violation(cx, child, &check.name, row)?);

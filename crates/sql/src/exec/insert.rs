@@ -11,6 +11,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
 use crate::row;
 use crate::types::Datum;
+use crate::work::{tick_key, tick_parts};
 
 /// INSERT.
 pub(super) fn insert<'s, 'x>(
@@ -37,6 +38,7 @@ pub(super) fn insert_row<'s, 'x>(
     arena: &'x Arena<'s>,
 ) -> Result<bool, SqlError> {
     let first = insert.new_row as usize;
+    tick_parts(insert.values.len())?;
     for (at, expr) in insert.values.iter().enumerate() {
         file[first + at] = cx.eval(expr, file, arena)?;
     }
@@ -104,6 +106,7 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
     if !table.indexes.is_empty() {
         let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
         for index in &table.indexes {
+            tick_key(table.indexes.len())?;
             index_entry(index, row, &key, &mut entry, &mut payload)?;
             insert_entry(cx, (table, index), row, &entry, &payload)?;
         }
@@ -142,6 +145,7 @@ fn existing(
         }
     }
     for (at, index) in table.indexes.iter().enumerate() {
+        tick_key(table.indexes.len())?;
         let null = index_parts(index).any(|part| row[part.column as usize].is_null());
         if found.is_some()
             || !index.unique
@@ -207,6 +211,7 @@ fn update_existing<'s, 'x>(
     }
     let old = old_row(table, bytes, arena)?;
     let values = arena.bump.alloc_slice_fill_copy(update.assignments.len(), Datum::Null);
+    tick_parts(update.assignments.len())?;
     for (value, assignment) in values.iter_mut().zip(&update.assignments) {
         *value = cx.eval(&assignment.value, file, arena)?;
     }

@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use crate::types::Datum;
-use crate::work;
+use crate::work::{self, tick_parts};
 
 /// For every left row the right side anew.
 pub(super) struct NestedLoop<'s> {
@@ -370,6 +370,7 @@ impl<'s> HashJoin<'s> {
         key: &mut Vec<u8>,
     ) -> Result<bool, SqlError> {
         key.clear();
+        tick_parts(self.keys.len())?;
         for (of_left, of_right) in self.keys {
             let expr = if left { of_left } else { of_right };
             let value = cx.eval(expr, file, arena)?;

@@ -59,7 +59,7 @@ use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
 use crate::types::Datum;
-use crate::work::Pace;
+use crate::work::{Pace, tick_part, tick_parts};
 
 pub(crate) use copy::{copy_in, copy_out};
 pub(crate) use error::{from_interrupt, from_storage, from_txn};
@@ -223,6 +223,7 @@ impl<'s> Executor<'s> {
             return Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)));
         };
         for part in parts {
+            tick_part(parts.len())?;
             if !matches!(self.eval(part, file, arena)?, Datum::Bool(true)) {
                 return Ok(false);
             }
@@ -304,6 +305,7 @@ pub(crate) fn run<'s, 'x>(
     match plan {
         Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
         Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
+            tick_parts(expressions.len())?;
             for (expr, register) in expressions {
                 file[*register as usize] = cx.eval(expr, file, arena)?;
             }

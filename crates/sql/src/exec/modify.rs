@@ -15,6 +15,7 @@ use crate::error::SqlError;
 use crate::plan::{Delete, Update};
 use crate::row::{self, RowView};
 use crate::types::Datum;
+use crate::work::{tick_key, tick_parts};
 
 /// UPDATE.
 pub(super) fn update<'s, 'x>(
@@ -47,6 +48,7 @@ fn update_row<'s, 'x>(
         let Some((key, stamp, bytes)) = identified(&update.target, file)? else { return Ok(false) };
         // The assignments read the old row's registers, so they come before the new row's are filled.
         let values = arena.bump.alloc_slice_fill_copy(update.assignments.len(), Datum::Null);
+        tick_parts(update.assignments.len())?;
         for (value, assignment) in values.iter_mut().zip(&update.assignments) {
             *value = cx.eval(&assignment.value, file, arena)?;
         }
@@ -144,6 +146,7 @@ fn replace_row(
             return Err(unique_violation(cx, table, name, primary_parts(table), new_keys));
         }
         for index in &table.indexes {
+            tick_key(table.indexes.len())?;
             change_entry(cx, (table, index), (old_keys, key), (new_keys, &new_key))?;
         }
         foreign::row_changed(cx, table, old_keys, new_keys)?;
@@ -310,6 +313,7 @@ fn remove_entries(
 ) -> Result<(), SqlError> {
     let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
     for index in &table.indexes {
+        tick_key(table.indexes.len())?;
         index_entry(index, old, key, &mut entry, &mut payload)?;
         delete_entry(cx, index, &entry)?;
     }

@@ -13,6 +13,7 @@ use crate::key::KeyOrder;
 use crate::plan::{Plan, Reg, SortKey};
 use crate::spill::{Sorted, Sorter};
 use crate::types::Datum;
+use crate::work::tick_parts;
 
 /// Appends the bytes that order a row by `keys`.
 pub(super) fn sort_key<'s, 'x>(
@@ -22,6 +23,7 @@ pub(super) fn sort_key<'s, 'x>(
     maker: &mut Keys,
     bytes: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
+    tick_parts(keys.len())?;
     for key in keys {
         let value = cx.eval(&key.expr, file, arena)?;
         let order = KeyOrder { descending: key.descending, nulls_first: key.nulls_first };
@@ -145,6 +147,7 @@ pub(super) fn limit<'s, 'x>(
         }
         if !ties.is_empty() {
             bytes.clear();
+            tick_parts(ties.len())?;
             for tie in ties {
                 encode_key(cx.eval(tie, file, arena)?, &mut bytes)?;
             }
@@ -178,6 +181,7 @@ pub(super) fn distinct<'s, 'x>(
         let (mut maker, mut bytes) = (Keys::default(), Vec::new());
         let flow = run(cx, input, file, arena, &mut |cx, file, arena| {
             bytes.clear();
+            tick_parts(keys.len())?;
             for key in keys {
                 maker.plain(cx.eval(key, file, arena)?, &mut bytes)?;
             }

@@ -13,6 +13,7 @@ use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{
     ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, binary, compare, length, registry, text,
 };
+use crate::work::{self, tick_part};
 
 /// Arguments kept on the stack; longer lists go to the arena.
 const INLINE: usize = 4;
@@ -42,6 +43,7 @@ impl Expr {
             Expr::Case(case) => case.eval(context),
             Expr::Coalesce(arguments, _) => {
                 for argument in arguments {
+                    tick_part(arguments.len())?;
                     let value = argument.eval(context)?;
                     if !value.is_null() {
                         return Ok(value);
@@ -94,6 +96,7 @@ fn eval_all<'a>(
 ) -> Result<Datum<'a>, SqlError> {
     let mut unknown = false;
     for part in parts {
+        tick_part(parts.len())?;
         match part.eval(context)? {
             Datum::Bool(value) if value == operand.decisive => return Ok(Datum::Bool(value)),
             Datum::Bool(_) => {}
@@ -120,6 +123,7 @@ impl Call {
         } else {
             let slots = context.arena.alloc_slice_fill_copy(self.arguments.len(), Datum::Null);
             for (slot, argument) in slots.iter_mut().zip(&self.arguments) {
+                tick_part(self.arguments.len())?;
                 *slot = argument.eval(context)?;
             }
             slots
@@ -177,7 +181,7 @@ fn fast_call<'a>(
             Ok(Datum::Bool(comparison.holds(a.cmp(&b))))
         }
         (Fast::Compare(Comparison::Equal), Datum::Text(a), Datum::Text(b)) => {
-            crate::work::equal(a.as_bytes(), b.as_bytes()).map(Datum::Bool)
+            work::equal(a.as_bytes(), b.as_bytes()).map(Datum::Bool)
         }
         (_, Datum::Null, _) | (_, _, Datum::Null) => Ok(Datum::Null),
         (Fast::Compare(comparison), a, b) => Ok(Datum::Bool(comparison.holds(compare(a, b)?))),
@@ -200,6 +204,7 @@ fn fast_call<'a>(
 impl Case {
     fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
         for (condition, result) in &self.branches {
+            tick_part(self.branches.len())?;
             if matches!(condition.eval(context)?, Datum::Bool(true)) {
                 return result.eval(context);
             }
@@ -212,6 +217,7 @@ impl Extreme {
     fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
         let mut best = Datum::Null;
         for argument in &self.arguments {
+            tick_part(self.arguments.len())?;
             let value = argument.eval(context)?;
             if value.is_null() {
                 continue;
@@ -287,7 +293,7 @@ pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> 
         return Ok(text);
     }
     let bytes = text::to_bytes(value, ty, context.session)?;
-    crate::work::text_in(binary::utf8(&bytes)?, context.arena)
+    work::text_in(binary::utf8(&bytes)?, context.arena)
 }
 
 impl Quantified {
@@ -305,6 +311,7 @@ impl Quantified {
             }
             QuantifiedOver::List(list) => {
                 for item in list {
+                    tick_part(list.len())?;
                     let value = item.eval(context)?;
                     if let Some(decided) = self.step(left, value, &mut unknown, context)? {
                         return Ok(Datum::Bool(decided));
@@ -347,6 +354,7 @@ fn eval_array<'a>(
     let nested = elements.first().is_some_and(|element| element.type_().oid == ty.oid);
     if !nested {
         for element in elements {
+            tick_part(elements.len())?;
             builder.push(element.eval(context)?)?;
         }
         return builder.array_in(context.arena);
@@ -354,6 +362,7 @@ fn eval_array<'a>(
     // The shape of each sub-array; NULL counts as an empty one.
     let mut inner: Option<Vec<(i32, i32)>> = None;
     for element in elements {
+        tick_part(elements.len())?;
         let array = match element.eval(context)? {
             Datum::Array(array) => Some(array),
             _ => None,
@@ -385,6 +394,7 @@ fn eval_row<'a>(fields: &'a [Expr], context: &mut EvalContext<'a, '_>) -> Result
     let arena: &'a Bump = context.arena;
     let values = arena.alloc_slice_fill_copy(fields.len(), Datum::Null);
     for (slot, field) in values.iter_mut().zip(fields) {
+        tick_part(fields.len())?;
         *slot = field.eval(context)?;
     }
     let types = arena.alloc_slice_fill_iter(fields.iter().map(Expr::type_));

@@ -19,7 +19,7 @@ use crate::functions::Accumulator;
 use crate::plan::{Plan, Reg, SortKey, WindowCall, WindowFunction};
 use crate::spill::{Rows, RowsReader, Sorted, pack, unpack};
 use crate::types::{Datum, Value};
-use crate::work;
+use crate::work::{self, tick_parts};
 
 /// The parts of a window node.
 pub(super) struct Window<'s> {
@@ -108,11 +108,13 @@ impl<'s> Window<'s> {
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
             payload.clear();
+            tick_parts(self.partition.len())?;
             for expr in self.partition {
                 maker.plain(cx.eval(expr, file, arena)?, &mut key)?;
             }
             payload.extend_from_slice(&(key.len() as u32).to_le_bytes());
             sort_key(cx, self.order, (file, arena), &mut maker, &mut key)?;
+            tick_parts(self.calls.len())?;
             for argument in self.calls.iter().flat_map(|call| &call.arguments) {
                 pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
             }
@@ -177,6 +179,7 @@ impl<'s> Window<'s> {
             let own = &*own;
             let file = own.file(file);
             unpack(&mut row, &own.bump)?;
+            tick_parts(self.calls.len())?;
             for (number, call) in self.calls.iter().enumerate() {
                 let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
                 for argument in &mut *arguments {
@@ -209,6 +212,7 @@ impl<'s> Window<'s> {
             if matches!(unpack(&mut row, &own.bump)?, Datum::Bool(true)) && end > first {
                 break;
             }
+            tick_parts(self.calls.len())?;
             for (call, state) in self.calls.iter().zip(&mut walk.aggregates) {
                 let arguments = own.bump.alloc_slice_fill_copy(call.arguments.len(), Datum::Null);
                 for argument in &mut *arguments {

@@ -11,7 +11,7 @@ use crate::exec::{Arena, Executor, File, Flow, Sink, run};
 use crate::plan::{WindowCall, WindowFunction};
 use crate::spill::{Rows, RowsReader, pack, unpack};
 use crate::types::{Datum, Value};
-use crate::work;
+use crate::work::{self, tick_parts};
 
 /// The rows that a window's calls ask for.
 pub(super) enum Reach {
@@ -116,6 +116,7 @@ impl<'s> Window<'s> {
                 }
             }
             count += 1;
+            tick_parts(self.calls.len())?;
             for (call, first) in self.calls.iter().zip(&firsts) {
                 file[call.output as usize] = match call.function {
                     WindowFunction::RowNumber => Datum::Int8(count),
@@ -181,6 +182,7 @@ impl<'s> Window<'s> {
             let flow = run(cx, self.input, file, arena, &mut |cx, file, arena| {
                 payload.clear();
                 pack([Datum::Bool(false)].into_iter(), &mut payload)?;
+                tick_parts(self.calls.len())?;
                 for argument in self.calls.iter().flat_map(|call| &call.arguments) {
                     pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
                 }
@@ -199,6 +201,7 @@ impl<'s> Window<'s> {
     fn needed(&self, (at, mut row): (u64, &[u8]), own: &Arena<'s>) -> Result<u64, SqlError> {
         let mut needed = at + 1;
         unpack(&mut row, &own.bump)?;
+        tick_parts(self.calls.len())?;
         for call in self.calls {
             let mut offset = Datum::Int4(1);
             for argument in 0..call.arguments.len() {
