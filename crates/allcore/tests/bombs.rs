@@ -1,14 +1,17 @@
 //! Statements whose calls take long: each is cancelled, and another session of the same core is served meanwhile.
 //!
 //! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself. `make test` runs a tenth of
-//! them and holds no figure against them: the machine may be busy. `make bombs` sets `ALLCORE_BOMBS`, runs all of them on
-//! a release build, one corpus after another, and holds them to 100 ms for a cancel and 20 ms for the 99th percentile of
-//! the other session. A server that may have 1 GiB (`ALLCORE_BOMBS=small`) may refuse a bomb with 53200 instead.
+//! them and allows 2 s for a cancel and for each statement of the other session, since the machine may be busy. `make
+//! bombs` sets `ALLCORE_BOMBS`, runs all of them on a release build, one corpus after another, and allows 100 ms for a
+//! cancel, 20 ms for the other session's 99th percentile and 500 ms for its longest statement. A server that may have 1 GiB
+//! (`ALLCORE_BOMBS=small`) may refuse a bomb with 53200 instead.
 #![allow(missing_docs)]
 
 mod common;
 #[path = "bombs/large.rs"]
 mod large;
+#[path = "bombs/lists.rs"]
+mod lists;
 #[path = "bombs/texts.rs"]
 mod texts;
 
@@ -21,8 +24,23 @@ use std::time::{Duration, Instant};
 
 /// Waiting longer than this is a failure.
 const LONG: Duration = Duration::from_secs(120);
-const CANCEL_LIMIT: Duration = Duration::from_millis(100);
-const SELECT_LIMIT: Duration = Duration::from_millis(20);
+
+/// What a run allows.
+struct Limits {
+    cancel: Duration,
+    /// The 99th percentile of another session's statements, and the longest of them.
+    p99: Duration,
+    longest: Duration,
+}
+
+const STRICT: Limits = Limits {
+    cancel: Duration::from_millis(100),
+    p99: Duration::from_millis(20),
+    longest: Duration::from_millis(500),
+};
+/// A busy machine keeps them, and a core that is held for seconds does not.
+const GENEROUS: Limits =
+    Limits { cancel: Duration::from_secs(2), p99: Duration::from_secs(2), longest: Duration::from_secs(2) };
 
 /// Calls over a long text `T`.
 const OVER_TEXT: &[&str] = &[
@@ -324,10 +342,19 @@ struct Outcome {
 
 /// Runs a bomb beside a session that looks at it and asks `select 1`, then cancels it.
 fn explode(server: &Server, beside: &mut Client, bomb: &str, selects: usize) -> Outcome {
-    let mut client = server.connect();
+    explode_on(server.connect(), beside, (bomb, bomb), selects)
+}
+
+/// As [`explode`] for a statement with a name, sent by `client`.
+fn explode_on(
+    mut client: Client,
+    beside: &mut Client,
+    (bomb, statement): (&str, &str),
+    selects: usize,
+) -> Outcome {
     let (session, token) = (pid(&mut client), client.cancel_token());
     let (answered, answer) = mpsc::channel();
-    let statement = bomb.to_owned();
+    let statement = statement.to_owned();
     let running = thread::spawn(move || {
         let result = client.simple_query(&statement);
         answered.send(Instant::now()).unwrap();
@@ -336,10 +363,17 @@ fn explode(server: &Server, beside: &mut Client, bomb: &str, selects: usize) -> 
     let begun = Instant::now();
     let looks = "select 1 from pg_stat_activity
                  where pid = $1 and state = 'active' and query not like '%pg_backend_pid%'";
-    while beside.query(looks, &[&session]).unwrap().is_empty() && !running.is_finished() {
+    // The first rows are timed too: these looks wait for the core as `select 1` does.
+    let mut times = Vec::new();
+    while !running.is_finished() {
+        let asked = Instant::now();
+        let runs = !beside.query(looks, &[&session]).unwrap().is_empty();
+        times.push(asked.elapsed());
+        if runs {
+            break;
+        }
         assert!(begun.elapsed() < LONG, "it does not run: {bomb}");
     }
-    let mut times = Vec::new();
     for _ in 0..selects {
         let asked = Instant::now();
         beside.simple_query("select 1").unwrap();
@@ -395,31 +429,35 @@ fn a_bomb_is_cancelled_and_its_core_serves_others() {
     assert_eq!(server.psql("select 1"), "1");
 }
 
-/// Tells what the bombs did; a strict run holds them to their limits.
+/// Tells what the bombs did, and holds them to the run's limits.
 fn judge(mut outcomes: Vec<Outcome>) {
     let mut cancels: Vec<Duration> = outcomes.iter().filter_map(|outcome| outcome.cancelled).collect();
     let mut all: Vec<Duration> = outcomes.iter().flat_map(|outcome| outcome.selects.clone()).collect();
     println!(
-        "{} bombs: cancelled after {:?} (median), {:?} (most); select 1 beside them: {:?} (median), {:?} (p99)",
+        "{} bombs: cancelled after {:?} (median), {:?} (most); select 1 beside them: {:?} (median), {:?} (p99), \
+         {:?} (longest)",
         outcomes.len(),
         percentile(&mut cancels, 50),
         percentile(&mut cancels, 100),
         percentile(&mut all, 50),
         percentile(&mut all, 99),
+        percentile(&mut all, 100),
     );
+    let limits = if is_strict() { STRICT } else { GENEROUS };
     let mut slow = Vec::new();
     for outcome in &mut outcomes {
-        let p99 = percentile(&mut outcome.selects, 99);
+        let (p99, longest) = (percentile(&mut outcome.selects, 99), percentile(&mut outcome.selects, 100));
         let Outcome { bomb, cancelled, .. } = outcome;
         if cancelled.is_none() {
             println!("refused: {bomb}");
         }
-        if cancelled.is_some_and(|after| after > CANCEL_LIMIT) || p99 > SELECT_LIMIT {
-            slow.push(format!("cancel {cancelled:?}, select 1 {p99:?}: {bomb}"));
+        let late = cancelled.is_some_and(|after| after > limits.cancel);
+        if late || p99 > limits.p99 || longest > limits.longest {
+            slow.push(format!("cancel {cancelled:?}, select 1 {p99:?} (p99), {longest:?} (longest): {bomb}"));
         }
     }
     slow.iter().for_each(|line| println!("{line}"));
-    assert!(!is_strict() || slow.is_empty(), "{} bombs of {} are too slow", slow.len(), outcomes.len());
+    assert!(slow.is_empty(), "{} bombs of {} are too slow", slow.len(), outcomes.len());
 }
 
 #[test]

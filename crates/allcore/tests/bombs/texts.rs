@@ -160,9 +160,16 @@ pub fn explode(server: &Server, beside: &mut Client, bomb: Bomb, asked: usize) -
     let ran = Arc::clone(&runs);
     let (name, sent, text) = bomb;
     let running = thread::spawn(move || run(&mut client, (name, sent, &text), &ran));
-    // Relaxed: as above.
-    while runs.load(Ordering::Relaxed) == 0 && beside.query(looks, &[&session]).unwrap().is_empty() {}
     let mut selects = Vec::new();
+    // Relaxed: as above.
+    while runs.load(Ordering::Relaxed) == 0 {
+        let begun = Instant::now();
+        let runs = !beside.query(looks, &[&session]).unwrap().is_empty();
+        selects.push(begun.elapsed());
+        if runs {
+            break;
+        }
+    }
     for _ in 0..asked {
         let begun = Instant::now();
         beside.simple_query("select 1").unwrap();
