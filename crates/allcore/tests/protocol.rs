@@ -547,6 +547,86 @@ fn returned_rows_come_in_portions() {
     assert_eq!(server.psql("select string_agg(id || ':' || v, ' ' order by id) from t"), "1:2 2:2 3:1");
 }
 
+/// What has run to its end is run again: what gives rows has no more of them, anything else is refused, and so is what was
+/// closed by the transaction's end.
+#[test]
+fn portals_that_have_run_give_nothing_more() {
+    let server = Server::start(&[]);
+    server.psql("create table t (id int primary key)");
+    let mut raw = Raw::log_in(&server);
+    let mut twice = |texts: &[&str]| {
+        texts.iter().for_each(|text| execute(&mut raw, "", text, 0));
+        go_on(&mut raw, "", 0);
+        let mut told = round(&mut raw);
+        told.retain(|message| message != "1" && message != "2" && !message.starts_with("D "));
+        told
+    };
+    for (text, first, again) in [
+        ("select 1", "C SELECT 1", "C SELECT 0"),
+        ("show work_mem", "C SHOW", "C SHOW"),
+        ("explain (costs off) select 1", "C EXPLAIN", "C EXPLAIN"),
+        ("insert into t values (1) returning id", "C INSERT 0 1", "C INSERT 0 0"),
+        ("insert into t values (2)", "C INSERT 0 1", "E C55000"),
+        ("update t set id = id", "C UPDATE 1", "E C55000"),
+        ("set work_mem = '1MB'", "C SET", "E C55000"),
+        ("create table u (id int)", "C CREATE TABLE", "E C55000"),
+        ("begin", "C BEGIN", "E C55000"),
+    ] {
+        let ended = if text == "begin" { "Z E" } else { "Z I" };
+        assert_eq!(twice(&[text]), [first, again, ended], "{text}");
+    }
+    assert_eq!(twice(&["rollback"]), ["C ROLLBACK", "E C34000", "Z I"]);
+    // What was refused has rolled the whole back.
+    assert_eq!(server.psql("select string_agg(id::text, ' ') from t"), "1");
+    assert_eq!(twice(&["prepare p as select 1", "execute p"])[1..], ["C SELECT 1", "C SELECT 0", "Z I"]);
+    assert_eq!(twice(&["begin", "commit"])[1..], ["C COMMIT", "E C34000", "Z I"]);
+    assert_eq!(
+        twice(&["begin", "declare c cursor for select generate_series(1, 5)", "fetch 2 from c"])[2..],
+        ["C FETCH 2", "C FETCH 0", "Z T"]
+    );
+    assert_eq!(twice(&["move 1 in c"]), ["C MOVE 1", "E C55000", "Z E"]);
+}
+
+/// A command keeps the parameters that Parse declared, used or not; a query in it may use them.
+#[test]
+fn commands_have_parameters() {
+    let server = Server::start(&[]);
+    let mut raw = Raw::log_in(&server);
+    let mut bound = |text: &str, types: &[u32], values: &[&str]| {
+        let mut parse = format!("\0{text}\0").into_bytes();
+        parse.extend((types.len() as u16).to_be_bytes());
+        types.iter().for_each(|oid| parse.extend(oid.to_be_bytes()));
+        raw.send(&message(b'P', &parse));
+        raw.send(&message(b'D', b"S\0"));
+        let mut bind = b"\0\0\0\0".to_vec();
+        bind.extend((values.len() as u16).to_be_bytes());
+        for value in values {
+            bind.extend((value.len() as u32).to_be_bytes());
+            bind.extend(value.as_bytes());
+        }
+        bind.extend(b"\0\0");
+        raw.send(&message(b'B', &bind));
+        go_on(&mut raw, "", 0);
+        round(&mut raw)
+    };
+    assert_eq!(bound("begin", &[23, 25], &["1", "x"]), ["1", "t", "n", "2", "C BEGIN", "Z T"]);
+    assert_eq!(bound("commit", &[23], &["1", "2"])[3..], ["E C08P01", "Z E"]);
+    assert_eq!(bound("rollback", &[23], &["1"]), ["1", "t", "n", "2", "C ROLLBACK", "Z I"]);
+    assert_eq!(bound("begin", &[23, 0], &["1", "x"]), ["E C42P18", "Z I"]);
+    assert_eq!(
+        bound("explain (costs off) select $1::int", &[], &["1"])[4..],
+        ["D Result", "C EXPLAIN", "Z I"]
+    );
+    assert_eq!(
+        bound("create table made as select $1::int as a, $2 as b", &[0, 25], &["7", "z"])[4..],
+        ["C SELECT 1", "Z I"]
+    );
+    assert_eq!(server.psql("select a || b from made"), "7z");
+    assert_eq!(bound("begin", &[], &[])[4..], ["C BEGIN", "Z T"]);
+    assert_eq!(bound("declare c cursor for select $1::int", &[], &["7"])[4..], ["C DECLARE CURSOR", "Z T"]);
+    assert_eq!(bound("fetch all from c", &[], &[])[4..], ["D 7", "C FETCH 1", "Z T"]);
+}
+
 /// A portal of the extended protocol is a cursor: FETCH gives its rows, executed before or not.
 #[test]
 fn portals_are_fetched_from() {

@@ -264,6 +264,19 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The query that it is about, which may have parameters.
+    #[must_use]
+    pub fn query(&self) -> Option<&Statement> {
+        match self {
+            Command::Explain(explain) => Some(&explain.statement),
+            Command::CreateTableAs { query, .. } => Some(query),
+            Command::DeclareCursor(cursor) => Some(&cursor.query),
+            _ => None,
+        }
+    }
+}
+
 /// Modes of a transaction; None = as the session's defaults say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransactionModes {

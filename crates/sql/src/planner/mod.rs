@@ -37,7 +37,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
 use crate::normalize::{Literal, LiteralUse};
-use crate::plan::{Body, Check, ColumnDesc, Plan, Reg, Statement};
+use crate::plan::{Body, Check, ColumnDesc, Command, Plan, Reg, Statement};
+use crate::types::Type;
 
 /// What a statement is compiled against.
 #[derive(Clone, Copy)]
@@ -274,18 +275,37 @@ fn compile_command(
     node: &NodeEnum,
 ) -> Result<Compiled, SqlError> {
     let (command, columns, locks) = crate::bind::bind_command(context, request, node)?;
+    let parameters = command_parameters(request.parameters.unwrap_or_default(), &command)?;
+    let declared = parameters.len();
     let statement = Statement {
         body: Body::Command(Box::new(command)),
         columns: columns.into(),
         output: Vec::new(),
         registers: 0,
-        parameters: Arc::from([]),
+        parameters,
         writes: false,
         generation: context.catalog.generation,
         locks,
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];
-    Ok(Compiled { statement: Arc::new(statement), declared: 0, uses })
+    Ok(Compiled { statement: Arc::new(statement), declared, uses })
+}
+
+/// The parameters of a command: the declared ones, which it need not use, and those of the query in it.
+///
+/// # Errors
+/// 42P18 for one whose type nothing told.
+fn command_parameters(declared: &[u32], command: &Command) -> Result<Arc<[Type]>, SqlError> {
+    let inner = command.query().map_or(&[][..], |statement| &statement.parameters);
+    let count = declared.len().max(inner.len());
+    let types = (0..count).map(|index| {
+        let told = declared.get(index).filter(|oid| **oid != 0).map(|oid| Type::new(*oid));
+        told.or_else(|| inner.get(index).copied()).ok_or_else(|| {
+            let message = format!("could not determine data type of parameter ${}", index + 1);
+            SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
+        })
+    });
+    types.collect()
 }
 
 /// `SELECT ... INTO table` as `CREATE TABLE table AS SELECT ...`.

@@ -278,12 +278,11 @@ impl Session {
             )),
         };
         let done = match &taken.planned {
-            Some(_) if taken.failed => Err(not_runnable(portal)),
             Some(planned) => {
                 self.seat.query(planned.number, &planned.text);
                 self.start_limit();
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
-                let done = self.run_portal(&mut taken, limit, client);
+                let done = self.run_portal((portal, &mut taken), limit, client);
                 self.block.note_executed();
                 if !matches!(done, Ok(Executed::Suspended)) {
                     self.end_limit();
@@ -296,7 +295,14 @@ impl Session {
             self.end_duration(begun, &planned.text);
         }
         match portal {
-            "" => self.current = Some(taken),
+            "" => {
+                let ran = taken.planned.as_ref().is_some_and(|planned| planned.compiled.is_some());
+                if done.is_ok() && ran && self.block.is_over() {
+                    // COMMIT and ROLLBACK end the portal that runs them, too.
+                    taken.close();
+                }
+                self.current = Some(taken);
+            }
             // The statement itself may have closed all portals, at the end of its transaction.
             _ => {
                 if let Some(place) = self.environment.portals.get_mut(portal) {
@@ -412,13 +418,18 @@ impl Session {
         self.environment.txn.prefetch();
     }
 
-    /// The columns of the rows a statement gives; those of FETCH are its cursor's.
+    /// The columns of the rows a statement gives; those of FETCH are its cursor's, those of EXECUTE its statement's.
     fn shown_columns(&self, planned: &Arc<Planned>) -> Option<Arc<[ColumnDesc]>> {
         if let Some(compiled) = &planned.compiled
             && let Body::Command(command) = &compiled.statement.body
-            && let Command::Fetch { name, skip: false, .. } = &**command
         {
-            return self.environment.portals.get(name)?.planned.as_ref().and_then(columns_of);
+            match &**command {
+                Command::Fetch { name, skip: false, .. } => {
+                    return self.environment.portals.get(name)?.planned.as_ref().and_then(columns_of);
+                }
+                Command::Execute(call) => return self.find_prepared(&call.name).ok().and_then(columns_of),
+                _ => {}
+            }
         }
         columns_of(planned)
     }

@@ -157,7 +157,7 @@ impl Session {
         if let Some(columns) = super::columns_of(&planned) {
             client.columns(&columns, &[]);
         }
-        self.run_portal(&mut portal, u64::MAX, client)?;
+        self.run_portal(("", &mut portal), u64::MAX, client)?;
         Ok(())
     }
 

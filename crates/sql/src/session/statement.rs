@@ -155,10 +155,13 @@ impl Session {
         Ok(true)
     }
 
-    /// Runs a portal until its end, or until it has given `limit` rows.
+    /// Runs the portal of this name until its end, or until it has given `limit` rows.
+    ///
+    /// # Errors
+    /// 55000 for a portal that has run and gives no rows, or has failed.
     pub(super) fn run_portal(
         &mut self,
-        portal: &mut Portal,
+        (name, portal): (&str, &mut Portal),
         limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
@@ -169,6 +172,9 @@ impl Session {
             return Ok(Executed::Complete);
         };
         if portal.done || portal.kept.is_some() {
+            if portal.failed || self.shown_columns(&planned).is_none() {
+                return Err(super::not_runnable(name));
+            }
             let statement = Arc::clone(&first.statement);
             return self.resume(portal, &statement, limit, client);
         }
@@ -283,7 +289,16 @@ impl Session {
         if portal.kept.as_ref().is_some_and(|kept| !kept.scrolls()) {
             portal.kept = None;
         }
-        self.complete(statement, given, client);
+        match &statement.body {
+            // A command that gives rows gives them at once: there are no more.
+            Body::Command(command) => client.complete(match **command {
+                Command::Show(_) => "SHOW",
+                Command::Explain(_) => "EXPLAIN",
+                Command::Fetch { .. } => "FETCH 0",
+                _ => "SELECT 0",
+            }),
+            Body::Query { .. } => self.complete(statement, given, client),
+        }
         Ok(Executed::Complete)
     }
 

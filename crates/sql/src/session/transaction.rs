@@ -90,6 +90,11 @@ impl Block {
         }
     }
 
+    /// Whether no transaction is open, not even an implicit one: the last statement has ended it.
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
     /// Whether BEGIN was given.
     pub fn is_explicit(&self) -> bool {
         matches!(self.stage, Stage::Explicit | Stage::Failed)
