@@ -182,3 +182,79 @@ fn joins_and_sets() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+#[test]
+fn a_hashed_list_finds_what_a_search_finds() {
+    let folder = Folder::new("lists");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(
+        &mut s,
+        "CREATE TABLE l (i int, b bigint, s smallint, n numeric, f float8, t text, c char(9), d date, ts timestamp)",
+    );
+    run(
+        &mut s,
+        "INSERT INTO l SELECT g, g, g, g / 2.0, g / 2.0, 't' || g, 'c' || g, date '2020-01-01' + g, timestamp '2020-01-01' + g * interval '1 day'
+         FROM generate_series(1, 40) g",
+    );
+    run(&mut s, "INSERT INTO l (n, f, t) VALUES ('NaN', 'NaN', ''), (0.000, '-0', ' '), (NULL, NULL, NULL)");
+    let many = |item: &dyn Fn(u32) -> String| (5..20).map(item).collect::<Vec<_>>().join(", ");
+    let lists = [
+        ("i", many(&|n| n.to_string()), "2"),
+        ("i", many(&|n| format!("{n}::bigint")), "3000000000"),
+        ("b", many(&|n| n.to_string()), "2"),
+        ("s", many(&|n| n.to_string()), "100000"),
+        ("i + s", many(&|n| n.to_string()), "2"),
+        ("i", many(&|n| format!("{n}.0")), "2.5"),
+        ("i", many(&|n| format!("i + {n} - 7")), "2"),
+        ("n", many(&|n| format!("{n}.00")), "'NaN'"),
+        ("n", many(&|n| format!("{n}.500")), "0"),
+        ("f", many(&|n| format!("{n}.5")), "'NaN'"),
+        ("f", many(&|n| n.to_string()), "0"),
+        ("t", many(&|n| format!("'t{n}'")), "''"),
+        ("t", many(&|n| format!("'t{n} '")), "' '"),
+        ("c", many(&|n| format!("'c{n}'")), "'c2   '"),
+        ("c::text", many(&|n| format!("'c{n}'")), "'c2   '"),
+        ("d", many(&|n| format!("'2020-01-{n}'")), "'infinity'"),
+        ("ts", many(&|n| format!("'2020-01-{n}'")), "'infinity'"),
+        ("d", many(&|n| format!("timestamp '2020-01-{n}'")), "'infinity'"),
+    ];
+    for (value, list, last) in &lists {
+        for tail in [(*last).to_owned(), format!("{last}, NULL")] {
+            for operator in ["IN", "NOT IN"] {
+                let condition = format!("{value} {operator} ({list}, {tail})");
+                let query = |condition: &str| {
+                    format!("SELECT count(*), min(i), max(i), max(t) FROM l WHERE {condition}")
+                };
+                // A condition within another is searched item by item.
+                let searched = rows(&mut s, &query(&format!("({condition}) IS TRUE")));
+                assert_eq!(rows(&mut s, &query(&condition)), searched, "{condition}");
+                assert_eq!(
+                    rows(&mut s, &query(&format!("{condition} AND i > 3"))),
+                    rows(&mut s, &query(&format!("({condition}) IS TRUE AND i > 3"))),
+                    "{condition}"
+                );
+            }
+        }
+    }
+    // Other values of the parameters make another table.
+    let parameters = (1..=10).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
+    for (operator, first, expected) in
+        [("IN", 1, "10"), ("IN", 36, "5"), ("IN", 90, "0"), ("NOT IN", 36, "35"), ("NOT IN", 90, "40")]
+    {
+        let values: Vec<Value> = (first..first + 10).map(Value::Int4).collect();
+        let query = format!("SELECT count(*) FROM l WHERE i {operator} ({parameters})");
+        assert_eq!(common::lines(&s.execute(&query, &values).expect("executes")), [expected], "{first}");
+    }
+    // A list that reads an outer row is another one for each.
+    assert_eq!(
+        rows(
+            &mut s,
+            "SELECT (SELECT count(*) FROM l WHERE i IN (o, o+1, o+2, o+3, o+4, o+5, o+6, o+7, o+8, o+9))
+             FROM generate_series(0, 40, 20) o"
+        ),
+        ["9", "10", "1"]
+    );
+    drop(s);
+    database.shutdown().expect("closes");
+}

@@ -28,6 +28,7 @@ mod insert;
 mod join;
 pub(crate) mod keys;
 mod keyset;
+mod lists;
 mod load;
 pub(crate) mod memory;
 mod merge;
@@ -129,6 +130,8 @@ pub(crate) struct Executor<'s> {
     stacks: u32,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
+    /// The IN lists its conditions have tested.
+    lists: lists::Lists<'s>,
     pace: Pace,
 }
 
@@ -153,6 +156,7 @@ impl<'s> Executor<'s> {
             common: Vec::new(),
             stacks: 0,
             load: None,
+            lists: lists::Lists::default(),
             pace: Pace::new(),
         }
     }
@@ -219,16 +223,22 @@ impl<'s> Executor<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<bool, SqlError> {
-        let Expr::And(parts) = expr else {
-            return Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)));
-        };
+        let Expr::And(parts) = expr else { return self.holds(expr, file, arena) };
         for part in parts {
             tick_part(parts.len())?;
-            if !matches!(self.eval(part, file, arena)?, Datum::Bool(true)) {
+            if !self.holds(part, file, arena)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    #[inline]
+    fn holds<'x>(&mut self, expr: &'s Expr, file: &File<'x>, arena: &'x Arena<'s>) -> Result<bool, SqlError> {
+        match self.test_list(expr, file, arena)? {
+            Some(holds) => Ok(holds),
+            None => Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true))),
+        }
     }
 
     /// A safe point: other fibers get their turn, an interrupt ends the statement.
