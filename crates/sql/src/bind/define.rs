@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt,
-    Node, ObjectType, SortByDir, SortByNulls,
+    Node, ObjectType, OnCommitAction, SortByDir, SortByNulls,
 };
 
 use alter::alter_tag;
@@ -80,6 +80,7 @@ impl Binder<'_> {
         if create.of_typename.is_some() {
             return Err(self.unsupported("CREATE TABLE OF", range.location));
         }
+        refuse_on_commit(create.oncommit)?;
         storage::of_table(&create.options)?;
         storage::table_space(&create.tablespacename)?;
         storage::table_method(&create.access_method)?;
@@ -104,6 +105,7 @@ impl Binder<'_> {
         for constraint in raw_constraints {
             constraints.push(self.constraint(constraint, None)?);
         }
+        not_null_names(create, &range.relname, &constraints)?;
         let mut table = CreateTable {
             name: self.qualified(range)?,
             if_not_exists: create.if_not_exists,
@@ -364,6 +366,7 @@ impl Binder<'_> {
         if range.relpersistence == "t" || range.schemaname == "pg_temp" {
             return Err(self.unsupported("CREATE TEMPORARY TABLE", range.location));
         }
+        refuse_on_commit(into.on_commit)?;
         storage::of_table(&into.options)?;
         storage::table_space(&into.table_space_name)?;
         storage::table_method(&into.access_method)?;
@@ -471,6 +474,11 @@ impl Binder<'_> {
             };
             names.push(match *parts.as_slice() {
                 [name] => QualifiedName { schema: None, name: name.to_owned() },
+                [_, _, _, _, ..] => {
+                    let message =
+                        format!("improper relation name (too many dotted names): {}", parts.join("."));
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
                 [.., schema, name] => {
                     QualifiedName { schema: Some(schema.to_owned()), name: name.to_owned() }
                 }
@@ -481,6 +489,50 @@ impl Binder<'_> {
         let concurrently = drop.concurrent;
         Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade, concurrently })
     }
+}
+
+/// 42P16 for ON COMMIT of a table that is not temporary.
+fn refuse_on_commit(action: i32) -> Result<(), SqlError> {
+    match OnCommitAction::try_from(action) {
+        Ok(OnCommitAction::OncommitNoop | OnCommitAction::Undefined) | Err(_) => Ok(()),
+        Ok(_) => {
+            let message = "ON COMMIT can only be used on temporary tables";
+            Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+        }
+    }
+}
+
+/// Refuses names of NOT NULL constraints, which are not kept, where one is given twice in the statement, or two to a column.
+fn not_null_names(
+    create: &CreateStmt,
+    table: &str,
+    constraints: &[ConstraintDefinition],
+) -> Result<(), SqlError> {
+    let mut taken: Vec<&str> =
+        constraints.iter().filter_map(|constraint| constraint.name.as_deref()).collect();
+    for element in &create.table_elts {
+        let NodeEnum::ColumnDef(column) = inner(element)? else { continue };
+        let mut own: Option<&str> = None;
+        for node in &column.constraints {
+            let NodeEnum::Constraint(constraint) = inner(node)? else { continue };
+            let name = constraint.conname.as_str();
+            if constraint.contype != ConstrType::ConstrNotnull as i32 || name.is_empty() || own == Some(name)
+            {
+                continue;
+            }
+            if let Some(other) = own {
+                let message = format!("conflicting not-null constraint names \"{other}\" and \"{name}\"");
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            if taken.contains(&name) {
+                let message = format!("constraint \"{name}\" for relation \"{table}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+            }
+            own = Some(name);
+            taken.push(name);
+        }
+    }
+    Ok(())
 }
 
 fn serial_type(name: &str) -> Option<Type> {

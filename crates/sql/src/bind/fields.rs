@@ -11,17 +11,23 @@ use crate::functions::{self, CastContext};
 use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use crate::types::{self, Type, oid};
 
+/// Whether a node has a star at its end.
+pub(super) fn has_star(node: &Node) -> bool {
+    let last = match &node.node {
+        Some(NodeEnum::ColumnRef(reference)) => reference.fields.last(),
+        Some(NodeEnum::AIndirection(indirection)) => indirection.indirection.last(),
+        _ => None,
+    };
+    last.is_some_and(|node| matches!(node.node, Some(NodeEnum::AStar(_))))
+}
+
 impl Binder<'_> {
     /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or `(row).*`.
     pub(crate) fn star_of(&mut self, node: &Node) -> Result<Option<Vec<(String, Expr)>>, SqlError> {
-        let is_star = |node: &Node| matches!(node.node, Some(NodeEnum::AStar(_)));
         match inner(node)? {
-            NodeEnum::ColumnRef(reference) if reference.fields.last().is_some_and(is_star) => {
-                self.star(reference).map(Some)
-            }
-            NodeEnum::AIndirection(indirection) if indirection.indirection.last().is_some_and(is_star) => {
-                self.row_star(indirection).map(Some)
-            }
+            _ if !has_star(node) => Ok(None),
+            NodeEnum::ColumnRef(reference) => self.star(reference).map(Some),
+            NodeEnum::AIndirection(indirection) => self.row_star(indirection).map(Some),
             _ => Ok(None),
         }
     }

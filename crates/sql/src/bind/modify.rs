@@ -539,8 +539,13 @@ impl Binder<'_> {
                     -1,
                 ));
             }
-            let value = self.assigned_node(target)?;
             let definition = &table.columns[position];
+            if let Some(value) = self.assigned_field(target)? {
+                let value = self.assigned(value, definition, target.location)?;
+                assignments.push(Assignment { column: position as u32, value });
+                continue;
+            }
+            let value = self.assigned_node(target)?;
             let value = if matches!(inner(value)?, NodeEnum::SetToDefault(_)) {
                 self.default_value(table, position)?
             } else {
@@ -562,6 +567,27 @@ impl Binder<'_> {
             assignments.push(Assignment { column: position as u32, value });
         }
         Ok(assignments)
+    }
+
+    /// The value of a SET item whose row names fields by a star: `(a, b) = ROW(v.*)`.
+    fn assigned_field(&mut self, target: &ResTarget) -> Result<Option<Expr>, SqlError> {
+        let value = target.val.as_deref().map(inner).transpose()?;
+        let Some(NodeEnum::MultiAssignRef(multiple)) = value else { return Ok(None) };
+        let Some(NodeEnum::RowExpr(row)) = multiple.source.as_deref().map(inner).transpose()? else {
+            return Ok(None);
+        };
+        if !row.args.iter().any(super::fields::has_star) {
+            return Ok(None);
+        }
+        let mut fields = self.expanded(&row.args)?;
+        if fields.len() != multiple.ncolumns as usize {
+            return Err(self.error(
+                SqlState::SYNTAX_ERROR,
+                "number of columns does not match number of values",
+                row.location,
+            ));
+        }
+        Ok(Some(fields.swap_remove(multiple.colno as usize - 1)))
     }
 
     /// The value of a SET item; `(a, b) = (x, y)` gives each its own.

@@ -7,9 +7,13 @@ use super::{Binder, inner};
 use crate::error::SqlError;
 use crate::plan::Command;
 
-/// A role by name; None for the session's own (CURRENT_ROLE and its like).
+/// A role by name; None for the session's own (CURRENT_ROLE and its like). PUBLIC is a name that no role has.
 pub(super) fn named_role(role: &RoleSpec) -> Option<String> {
-    (role.roletype == RoleSpecType::RolespecCstring as i32).then(|| role.rolename.clone())
+    match RoleSpecType::try_from(role.roletype) {
+        Ok(RoleSpecType::RolespecCstring) => Some(role.rolename.clone()),
+        Ok(RoleSpecType::RolespecPublic) => Some("public".to_owned()),
+        _ => None,
+    }
 }
 
 impl Binder<'_> {

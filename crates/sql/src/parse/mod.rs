@@ -133,12 +133,34 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
     }
 }
 
-/// Words of the parser's messages about what PostgreSQL does not do.
-const REFUSED: [&str; 4] = [
-    "not supported",
-    "not implemented",
-    "unsafe use of string constant",
-    "only string constants are supported",
+/// The SQLSTATE of messages of PostgreSQL's grammar and scanner that are no syntax errors, by words in them. The first that
+/// fits counts.
+const STATES: &[(&str, SqlState)] = &[
+    ("invalid byte sequence", SqlState::CHARACTER_NOT_IN_REPERTOIRE),
+    ("LIMIT #,# syntax is not supported", SqlState::SYNTAX_ERROR),
+    ("sequence option", SqlState::SYNTAX_ERROR),
+    ("frame start", SqlState::WINDOWING_ERROR),
+    ("frame end", SqlState::WINDOWING_ERROR),
+    ("unsafe use of string constant", SqlState::FEATURE_NOT_SUPPORTED),
+    ("unsafe use of", SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER),
+    ("unrecognized JSON encoding", SqlState::INVALID_PARAMETER_VALUE),
+    ("unrecognized partitioning strategy", SqlState::INVALID_PARAMETER_VALUE),
+    ("column number must be in range", SqlState::INVALID_PARAMETER_VALUE),
+    ("precision for type float", SqlState::INVALID_PARAMETER_VALUE),
+    ("for hash partition provided more than once", SqlState::DUPLICATE_OBJECT),
+    ("is reserved", SqlState::RESERVED_NAME),
+    ("cannot be used as a role name here", SqlState::RESERVED_NAME),
+    ("not supported", SqlState::FEATURE_NOT_SUPPORTED),
+    ("no longer supported", SqlState::FEATURE_NOT_SUPPORTED),
+    ("not implemented", SqlState::FEATURE_NOT_SUPPORTED),
+    ("not yet implemented", SqlState::FEATURE_NOT_SUPPORTED),
+    ("only string constants are supported", SqlState::FEATURE_NOT_SUPPORTED),
+    ("is only supported for ON DELETE actions", SqlState::FEATURE_NOT_SUPPORTED),
+    ("cannot include schema elements", SqlState::FEATURE_NOT_SUPPORTED),
+    ("constraints cannot be altered", SqlState::FEATURE_NOT_SUPPORTED),
+    ("constraints cannot be marked", SqlState::FEATURE_NOT_SUPPORTED),
+    ("current database cannot be changed", SqlState::FEATURE_NOT_SUPPORTED),
+    ("aggregates cannot have output arguments", SqlState::FEATURE_NOT_SUPPORTED),
 ];
 
 /// The error for a parser's message, with the position that the parser's interface leaves out.
@@ -158,17 +180,10 @@ fn describe(text: &str, message: &str) -> SqlError {
             _ => error,
         };
     }
-    let code = if message.starts_with("invalid byte sequence") {
-        SqlState::CHARACTER_NOT_IN_REPERTOIRE
-    } else if REFUSED.iter().any(|words| message.contains(words)) {
-        SqlState::FEATURE_NOT_SUPPORTED
-    } else if message.starts_with("unsafe use of") {
-        SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER
-    } else if message.starts_with("unrecognized JSON encoding") {
-        SqlState::INVALID_PARAMETER_VALUE
-    } else {
-        SqlState::SYNTAX_ERROR
-    };
+    // A message of its grammar may quote any word of the text behind this.
+    let told = message.split(" at or near \"").next().unwrap_or(message);
+    let found = STATES.iter().find(|(words, _)| told.contains(words));
+    let code = found.map_or(SqlState::SYNTAX_ERROR, |(_, state)| *state);
     let location = if message.ends_with(" at end of input") {
         Some(text.len())
     } else {

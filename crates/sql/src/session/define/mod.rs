@@ -84,7 +84,7 @@ pub(super) fn run(
             if *concurrently {
                 session.refuse_block("REINDEX CONCURRENTLY")?;
             }
-            reindex::run(session, what)?
+            reindex::run(session, what, *concurrently)?
         }
         _ => return Err(SqlError::internal("a command without a way to run it")),
     };

@@ -12,7 +12,11 @@ use crate::exec;
 use crate::plan::Reindex;
 
 /// REINDEX.
-pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str, SqlError> {
+pub(super) fn run(
+    session: &mut Session,
+    what: &Reindex,
+    concurrently: bool,
+) -> Result<&'static str, SqlError> {
     session.refresh_catalog();
     match what {
         Reindex::Index(name) => {
@@ -25,6 +29,10 @@ pub(super) fn run(session: &mut Session, what: &Reindex) -> Result<&'static str,
             if let Some(Relation::Table(table)) = session.find_relation(name)
                 && table.is_virtual()
             {
+                if concurrently {
+                    let message = "cannot reindex system catalogs concurrently";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
                 return Ok("REINDEX");
             }
             let found = session.locked_table(name, TableLock::AccessExclusive)?;
