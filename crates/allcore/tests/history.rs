@@ -283,8 +283,8 @@ fn repeatable_read_is_snapshot_isolation_in_a_tiny_pool() {
 }
 
 #[test]
-fn every_level_holds_over_kills() {
+fn every_level_holds_over_kills_while_tables_change() {
     for level in [Level::ReadCommitted, Level::SnapshotIsolation] {
-        run(level, &["--buffers", "16MiB"], true, false);
+        run(level, &["--buffers", "16MiB"], true, true);
     }
 }
