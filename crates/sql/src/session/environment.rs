@@ -60,7 +60,7 @@ pub(crate) struct SessionEnvironment {
     pub table: SettingsTable,
     /// The running transaction's, or the last one's.
     pub characteristics: Characteristics,
-    pub user: String,
+    pub user: Arc<str>,
     pub session: u32,
     /// When the statement came.
     pub statement_time: i64,
@@ -87,17 +87,17 @@ impl SessionEnvironment {
         shared: &Arc<Shared>,
         definitions: Arc<Definitions>,
         txn: TxnSession,
-        user: &str,
+        user: Arc<str>,
         (session, interrupt): (u32, &Arc<Interrupt>),
     ) -> SessionEnvironment {
         SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
-            table: SettingsTable::new(user, &shared.given(), (txn.wait_limits(), interrupt)),
+            table: SettingsTable::new(&user, &shared.given(), (txn.wait_limits(), interrupt)),
             txn,
             characteristics: Characteristics::PLAIN,
-            user: user.to_owned(),
+            user,
             session,
             statement_time: 0,
             portals: HashMap::new(),
@@ -118,7 +118,7 @@ impl SessionEnvironment {
             table: self.table.clone(),
             txn: self.txn.reader().map_err(from_txn)?,
             characteristics: self.characteristics,
-            user: self.user.clone(),
+            user: Arc::clone(&self.user),
             session: self.session,
             statement_time: self.statement_time,
             portals: HashMap::new(),
@@ -251,7 +251,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn current_user(&self) -> String {
-        self.user.clone()
+        self.user.to_string()
     }
 
     fn current_database(&self) -> String {
@@ -379,7 +379,7 @@ impl System for SessionEnvironment {
         let activity = |seen: &crate::database::Activity| Activity {
             pid: seen.session as i32,
             database: (seen.database, name(seen.database)),
-            user: self.user.clone(),
+            user: self.user.to_string(),
             application: seen.application.clone(),
             state: seen.state.as_str(),
             query: seen.query.clone(),

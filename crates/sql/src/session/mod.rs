@@ -96,7 +96,13 @@ impl Session {
         let txn = shared.engine.session().map_err(from_txn)?;
         txn.set_label(seat.session);
         Ok(Session {
-            environment: SessionEnvironment::new(shared, definitions, txn, user, (seat.session, interrupt)),
+            environment: SessionEnvironment::new(
+                shared,
+                definitions,
+                txn,
+                user.into(),
+                (seat.session, interrupt),
+            ),
             shared: Arc::clone(shared),
             block: Block::default(),
             unnamed: None,
@@ -486,7 +492,7 @@ impl Session {
         let milliseconds = took as f64 / 1e6;
         log::info!(
             session = self.seat.session,
-            user = self.environment.user.as_str(),
+            user = &*self.environment.user,
             statement = text;
             "duration: {milliseconds:.3} ms"
         );

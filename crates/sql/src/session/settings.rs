@@ -50,23 +50,29 @@ enum Source {
     Session,
 }
 
-/// A session's settings.
+/// Every setting's text and where it comes from.
 #[derive(Clone)]
-pub(crate) struct SettingsTable {
+struct Texts {
     values: Vec<String>,
-    given: Arc<Given>,
     /// What RESET goes back to: defaults and the startup packet.
     initial: Vec<String>,
     sources: Vec<Source>,
     /// Those of `initial`.
     initial_sources: Vec<Source>,
+}
+
+/// A session's settings. A copy shares the texts with its original until one of the two changes.
+#[derive(Clone)]
+pub(crate) struct SettingsTable {
+    texts: Arc<Texts>,
+    given: Arc<Given>,
     undo: Vec<Undo>,
     /// The settings clients follow that have changed since they were last told, and the values they were told.
     changed: Vec<(usize, String)>,
     /// The settings values' text depends on.
     pub formats: Settings,
     /// search_path as schema names.
-    pub search_path: Vec<String>,
+    pub search_path: Arc<[String]>,
     /// Tells plans made under different search paths apart.
     pub path_key: u64,
     pub statement_timeout: Option<Duration>,
@@ -94,7 +100,7 @@ pub(crate) struct SettingsTable {
     wanted: (usize, usize),
     /// Bounded by `statement_memory`.
     interrupt: Arc<Interrupt>,
-    user: String,
+    user: Arc<str>,
     /// The least loud of the messages the client is told (`client_min_messages`); None: errors only.
     least: Option<Severity>,
 }
@@ -138,7 +144,11 @@ pub(super) fn transaction_modes(
 
 /// Checks a value that sessions are to begin with.
 pub fn check_setting(name: &str, value: &str) -> Result<(), SqlError> {
-    SettingsTable::new("", &Arc::default(), (&Arc::default(), &Arc::default())).set(name, Some(value), false)
+    SettingsTable::new(&"".into(), &Arc::default(), (&Arc::default(), &Arc::default())).set(
+        name,
+        Some(value),
+        false,
+    )
 }
 
 fn no_boolean(name: &str) -> SqlError {
@@ -164,22 +174,21 @@ fn within<'v>(known: &Known, value: &'v str) -> Result<&'v str, SqlError> {
 impl SettingsTable {
     /// The defaults, for a user of a server of which this is given.
     pub fn new(
-        user: &str,
+        user: &Arc<str>,
         given: &Arc<Given>,
         (limits, interrupt): (&Arc<WaitLimits>, &Arc<Interrupt>),
     ) -> SettingsTable {
         let values: Vec<String> = KNOWN.iter().map(|known| known.default_for(user)).collect();
+        let sources = vec![Source::Server; KNOWN.len()];
+        let texts = Texts { initial: values.clone(), values, initial_sources: sources.clone(), sources };
         let mut table = SettingsTable {
-            initial: values.clone(),
-            sources: vec![Source::Server; KNOWN.len()],
-            initial_sources: vec![Source::Server; KNOWN.len()],
-            values,
+            texts: Arc::new(texts),
             given: Arc::clone(given),
             least: Some(Severity::Notice),
             undo: Vec::new(),
             changed: Vec::new(),
             formats: Settings::default(),
-            search_path: Vec::new(),
+            search_path: Arc::default(),
             path_key: 0,
             statement_timeout: None,
             idle_transaction_timeout: None,
@@ -196,7 +205,7 @@ impl SettingsTable {
             statement_memory: default_statement_memory(),
             wanted: (4 << 20, 64 << 20),
             interrupt: Arc::clone(interrupt),
-            user: user.to_owned(),
+            user: Arc::clone(user),
         };
         table.set_search_path(vec!["$user".to_owned(), "public".to_owned()]);
         table.bound_memory();
@@ -213,7 +222,7 @@ impl SettingsTable {
             Kind::Given(_) => {
                 self.given.iter().find(|(name, _)| *name == KNOWN[at].name).map(|(_, value)| value.as_str())
             }
-            _ => Some(&self.values[at]),
+            _ => Some(&self.texts.values[at]),
         }
     }
 
@@ -245,7 +254,7 @@ impl SettingsTable {
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         KNOWN
             .iter()
-            .zip(&self.values)
+            .zip(&self.texts.values)
             .filter(|(known, _)| known.reported)
             .map(|(k, value)| (k.name, value.as_str()))
     }
@@ -260,22 +269,27 @@ impl SettingsTable {
     fn told(&mut self) -> Vec<(&'static str, String)> {
         let changed = std::mem::take(&mut self.changed);
         let now = |(at, told): (usize, String)| {
-            (self.values[at] != told).then(|| (KNOWN[at].name, self.values[at].clone()))
+            let value = &self.texts.values[at];
+            (*value != told).then(|| (KNOWN[at].name, value.clone()))
         };
         changed.into_iter().filter_map(now).collect()
     }
 
+    fn texts_mut(&mut self) -> &mut Texts {
+        Arc::make_mut(&mut self.texts)
+    }
+
     /// Puts a value in place; the one before.
     fn put(&mut self, at: usize, value: String) -> String {
-        let before = std::mem::replace(&mut self.values[at], value);
+        let before = std::mem::replace(&mut self.texts_mut().values[at], value);
         if KNOWN[at].reported && self.changed.iter().all(|(other, _)| *other != at) {
             self.changed.push((at, before.clone()));
         }
         before
     }
 
-    /// Sets a setting.
-    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
+    /// The number of a setting that may be set, and the text to set: that of the value, or of the default.
+    fn wanted(&self, name: &str, value: Option<&str>) -> Result<(usize, String), SqlError> {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
         let when = match known.kind {
@@ -290,11 +304,16 @@ impl SettingsTable {
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
         let value = value.map(|value| within(known, value)).transpose()?;
-        let has_value = value.is_some();
-        let wanted = value.map_or_else(|| self.initial[at].clone(), str::to_owned);
+        Ok((at, value.map_or_else(|| self.texts.initial[at].clone(), str::to_owned)))
+    }
+
+    /// Sets a setting.
+    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
+        let (at, wanted) = self.wanted(name, value)?;
         let proper = self.apply(at, &wanted)?;
-        let source = if has_value { Source::Session } else { self.initial_sources[at] };
-        let source = std::mem::replace(&mut self.sources[at], source);
+        let texts = self.texts_mut();
+        let source = if value.is_some() { Source::Session } else { texts.initial_sources[at] };
+        let source = std::mem::replace(&mut texts.sources[at], source);
         let before = self.put(at, proper);
         self.undo.push(Undo { setting: at, before, source, local });
         Ok(())
@@ -302,9 +321,9 @@ impl SettingsTable {
 
     /// How a setting would be shown once it has a value, or its default; an error when it can't be set.
     pub fn shown_once_set(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
+        let (at, wanted) = self.wanted(name, value)?;
         let mut trial = SettingsTable { limits: Arc::default(), interrupt: Arc::default(), ..self.clone() };
-        trial.set(name, value, false)?;
-        trial.get(name).map(str::to_owned)
+        trial.apply(at, &wanted)
     }
 
     /// Sets what a session begins with: RESET goes back to it. A reload changes what the server sets, not what the client
@@ -312,9 +331,10 @@ impl SettingsTable {
     pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
-            self.initial[at] = self.values[at].clone();
-            self.sources[at] = if by_client { Source::Client } else { Source::Server };
-            self.initial_sources[at] = self.sources[at];
+            let texts = self.texts_mut();
+            texts.initial[at].clone_from(&texts.values[at]);
+            texts.sources[at] = if by_client { Source::Client } else { Source::Server };
+            texts.initial_sources[at] = texts.sources[at];
         }
         self.undo.clear();
         self.changed.clear();
@@ -356,11 +376,11 @@ impl SettingsTable {
             // A reload may have changed meanwhile what is not the session's own.
             let before = match change.source {
                 Source::Session => change.before,
-                Source::Server | Source::Client => self.initial[change.setting].clone(),
+                Source::Server | Source::Client => self.texts.initial[change.setting].clone(),
             };
             if let Ok(value) = self.apply(change.setting, &before) {
                 self.put(change.setting, value);
-                self.sources[change.setting] = change.source;
+                self.texts_mut().sources[change.setting] = change.source;
             }
         }
     }
@@ -447,7 +467,7 @@ impl SettingsTable {
                 "UTF8".clone_into(&mut proper);
             }
             "role" | "session_authorization"
-                if proper != self.user && (known.name != "role" || proper != "none") =>
+                if proper != *self.user && (known.name != "role" || proper != "none") =>
             {
                 let message = format!("role \"{proper}\" does not exist");
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -468,12 +488,12 @@ impl SettingsTable {
         self.maintenance_work_mem = memory::within(self.wanted.1, most);
     }
 
-    fn set_search_path(&mut self, names: Vec<String>) {
+    fn set_search_path(&mut self, mut names: Vec<String>) {
         use std::hash::{DefaultHasher, Hash, Hasher};
-        self.search_path = names;
-        for name in self.search_path.iter_mut().filter(|name| *name == "$user") {
-            name.clone_from(&self.user);
+        for name in names.iter_mut().filter(|name| *name == "$user") {
+            (*self.user).clone_into(name);
         }
+        self.search_path = names.into();
         let mut hasher = DefaultHasher::new();
         self.search_path.hash(&mut hasher);
         self.path_key = hasher.finish();

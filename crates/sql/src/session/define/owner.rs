@@ -7,7 +7,7 @@ use crate::error::{SqlError, SqlState};
 pub(super) fn check(session: &Session, role: Option<&str>) -> Result<(), SqlError> {
     let environment = &session.environment;
     let is_there = |name: &str| {
-        name == environment.user || environment.catalog.roles.iter().any(|role| role.name == name)
+        name == &*environment.user || environment.catalog.roles.iter().any(|role| role.name == name)
     };
     match role {
         Some(name) if !is_there(name) => {

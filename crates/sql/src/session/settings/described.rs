@@ -101,7 +101,7 @@ impl SettingsTable {
                 unit,
                 kind: known.type_name(value),
                 context: known.context(),
-                source: match self.sources[at] {
+                source: match self.texts.sources[at] {
                     Source::Server => "default",
                     Source::Client => "client",
                     Source::Session => "session",
@@ -112,7 +112,7 @@ impl SettingsTable {
                     _ => None,
                 },
                 boot: of_session(&known.default_for(&self.user)),
-                reset: of_session(&self.initial[at]),
+                reset: of_session(&self.texts.initial[at]),
             })
         };
         KNOWN.iter().enumerate().filter_map(described).collect()

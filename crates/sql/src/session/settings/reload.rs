@@ -21,14 +21,14 @@ impl SettingsTable {
             let known = &KNOWN[at];
             if matches!(known.kind, Kind::Fixed | Kind::Given(_))
                 || characteristics::SETTINGS.contains(&known.name)
-                || self.initial_sources[at] != Source::Server
+                || self.texts.initial_sources[at] != Source::Server
             {
                 continue;
             }
-            if self.sources[at] == Source::Session {
-                self.initial[at] = spelled(known, &value).unwrap_or(value);
+            if self.texts.sources[at] == Source::Session {
+                self.texts_mut().initial[at] = spelled(known, &value).unwrap_or(value);
             } else if let Ok(proper) = self.apply(at, &value) {
-                self.initial[at].clone_from(&proper);
+                self.texts_mut().initial[at].clone_from(&proper);
                 self.put(at, proper);
             }
         }
