@@ -405,12 +405,13 @@ fn run_rest<'s, 'x>(
             ordered: *ordered,
         }
         .run(cx, file, arena, sink),
-        Plan::Subquery { input, subquery, kind, output, correlated, guard } => subquery::Subquery {
+        Plan::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
             input,
             subquery,
             kind,
             output: *output,
             correlated: *correlated,
+            keep,
             guard: guard.as_ref(),
         }
         .run(cx, file, arena, sink),

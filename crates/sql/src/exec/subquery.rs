@@ -20,6 +20,8 @@ pub(super) struct Subquery<'s> {
     pub kind: &'s SubqueryKind,
     pub output: Reg,
     pub correlated: bool,
+    /// The subquery's registers that a kept row holds.
+    pub keep: &'s [Reg],
     /// When it runs at all.
     pub guard: Option<&'s Expr>,
 }
@@ -165,10 +167,9 @@ impl<'s> Subquery<'s> {
         let pair =
             hash.as_deref().filter(|pairs| matches!(pairs, [pair] if pair.1.type_().oid != oid::RECORD));
         let Some([pair]) = pair else {
-            let registers = self.registers();
             let mut rows = Rows::new(cx.work_mem());
             run(cx, self.subquery, file, arena, &mut |cx, file, _| {
-                rows.push(cx.store(), |to| pack_registers(&registers, file, to))?;
+                rows.push(cx.store(), |to| pack_registers(self.keep, file, to))?;
                 Ok(Flow::More)
             })?;
             return Ok(Known::Rows(rows));
@@ -221,7 +222,6 @@ impl<'s> Subquery<'s> {
         file: &File<'_>,
     ) -> Result<Datum<'x>, SqlError> {
         let SubqueryKind::Quantified { comparison, all, .. } = self.kind else { return Ok(Datum::Null) };
-        let registers = self.registers();
         let mut state = Quantifier::new(*all);
         let mut reader = RowsReader::default();
         cx.scoped(|cx, own| {
@@ -230,7 +230,7 @@ impl<'s> Subquery<'s> {
                 let flow = {
                     let own = &*own;
                     let file = own.file(file);
-                    unpack_registers(&registers, row, file, &own.bump)?;
+                    unpack_registers(self.keep, row, file, &own.bump)?;
                     state.add(cx.eval(comparison, file, own)?)
                 };
                 own.bump.reset();
@@ -240,13 +240,6 @@ impl<'s> Subquery<'s> {
             }
             Ok(state.result())
         })
-    }
-
-    /// The registers the subquery writes: what a kept row holds.
-    fn registers(&self) -> Vec<Reg> {
-        let mut registers = Vec::new();
-        self.subquery.written(&mut registers);
-        registers
     }
 }
 

@@ -19,7 +19,6 @@ mod command;
 mod modify;
 mod scan;
 mod sequence;
-mod written;
 
 use std::sync::Arc;
 
@@ -205,6 +204,8 @@ pub enum Plan {
         output: Reg,
         /// Whether it must run again for every row; else its rows are computed once.
         correlated: bool,
+        /// The subquery's registers that its kind reads: what a kept row holds.
+        keep: Vec<Reg>,
         /// It runs for the rows for which this is true only; for others its result, which nothing reads, is NULL.
         guard: Option<Expr>,
     },

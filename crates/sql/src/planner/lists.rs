@@ -61,8 +61,7 @@ impl Planner<'_, '_> {
         let equal = functions::operator("=", Some(quantified.left.clone()), value.clone()).ok()?;
         let distinct = Plan::Distinct { input: Box::new(input), keys: vec![value.clone()], keep: Vec::new() };
         let keys = vec![SortKey { expr: value, descending: false, nulls_first: false }];
-        // Kept at once: the search for an access path asks what the plan writes.
-        let sorted = Plan::Sort { input: Box::new(distinct), keys, keep: vec![register], limit: None };
+        let sorted = Plan::Sort { input: Box::new(distinct), keys, keep: Vec::new(), limit: None };
         Some((sorted, equal, rows))
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod sample;
 mod sets;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -405,6 +405,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             kind: pending.kind,
             output: pending.output,
             correlated: pending.correlated,
+            keep: Vec::new(),
             guard: pending.guard,
         };
         part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };

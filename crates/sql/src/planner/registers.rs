@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+pub(super) use super::written::written;
 use crate::catalog::Table;
 use crate::expr::Expr;
 use crate::plan::{
@@ -35,13 +36,6 @@ pub(crate) fn reads(expr: &Expr) -> Registers {
     let mut registers = Registers::new();
     of_expr(expr, &mut registers);
     registers
-}
-
-/// The registers a plan writes for the nodes above it.
-pub(super) fn written(plan: &Plan) -> Registers {
-    let mut list = Vec::new();
-    plan.written(&mut list);
-    list.into_iter().collect()
 }
 
 /// The registers a plan reads that it does not write itself: what makes it correlated.
@@ -232,10 +226,11 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
             need.extend(free(right));
             fill(left, &need);
         }
-        Plan::Subquery { input, subquery, kind, .. } => {
+        Plan::Subquery { input, subquery, kind, keep, .. } => {
             let mut inner = Registers::new();
             kind_reads(kind, &mut inner);
             fill(subquery, &inner);
+            *keep = kept(subquery, &inner);
             need.extend(free(subquery));
             fill(input, &need);
         }

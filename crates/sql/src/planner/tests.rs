@@ -72,6 +72,42 @@ const SHAPES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "select * from t where a in (select t_a from u order by name limit 3)",
+        &[
+            "Nested Loop",
+            "  ->  Unique",
+            "        ->  Limit",
+            "              ->  Sort",
+            "                    ->  Seq Scan on u",
+            "  ->  Index Scan using t_pkey on t",
+        ],
+    ),
+    (
+        "delete from t where a in (select s.a from (select t_a a, rank() over (order by name) r from u) s where r = 1)",
+        &[
+            "Delete on t",
+            "  ->  Nested Loop",
+            "        ->  Unique",
+            "              ->  Filter",
+            "                    ->  WindowAgg",
+            "                          ->  Seq Scan on u",
+            "        ->  Index Scan using t_pkey on t",
+        ],
+    ),
+    (
+        "update t set a = q.a from (select t_a a from u order by name limit 3) q where t.a = q.a returning (select name from u where id = q.a)",
+        &[
+            "SubPlan",
+            "  ->  Update on t",
+            "        ->  Nested Loop",
+            "              ->  Limit",
+            "                    ->  Sort",
+            "                          ->  Seq Scan on u",
+            "              ->  Index Scan using t_pkey on t",
+            "  ->  Index Scan using u_pkey on u",
+        ],
+    ),
+    (
         "select * from t where a = any($1)",
         &[
             "Nested Loop",
