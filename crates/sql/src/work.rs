@@ -373,12 +373,20 @@ pub(crate) fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
 
 /// Whether a byte that the test takes is among many.
 pub(crate) fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
+    Ok(position(bytes, test)?.is_some())
+}
+
+/// Where the first byte is that the test takes.
+pub(crate) fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>> {
+    let mut before = 0;
     for piece in byte_pieces(bytes, 1) {
-        if piece?.iter().any(|byte| test(*byte)) {
-            return Ok(true);
+        let piece = piece?;
+        if let Some(at) = piece.iter().position(|byte| test(*byte)) {
+            return Ok(Some(before + at));
         }
+        before += piece.len();
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Where a text first occurs in another.

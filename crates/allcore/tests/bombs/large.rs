@@ -81,6 +81,11 @@ const BOMBS: &[(&str, &str)] = &[
         "new classes for each row",
         "select count(*) from generate_series(1, 20000) n where 'abab' ~ ('\\w{40}' || n)",
     ),
+    (
+        "new counts of classes for each row",
+        "select count(*) from generate_series(1, 2000) n where 'abab' ~ ('^\\w{1,255}' || n)",
+    ),
+    ("counts of classes", "select sum(regexp_count(t, '[[:alpha:]]{1,255}')) from large"),
     ("a name of a relation", "select count(to_regclass(t)) from large"),
     ("a name of a type", "select count(to_regtype(t)) from large"),
     ("a name of a setting", "select count(current_setting(t, true)) from large"),

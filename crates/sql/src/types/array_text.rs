@@ -59,7 +59,7 @@ fn write_level<'a>(
     Ok(())
 }
 
-fn is_space(byte: u8) -> bool {
+pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
@@ -128,7 +128,7 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
     let mut builder = ArrayBuilder::new(element.oid);
     let arena = bumpalo::Bump::new();
     loop {
-        crate::work::tick(16)?;
+        work::tick(16)?;
         match parser.token()? {
             Token::Open => shape.open(&parser)?,
             Token::Close => {
@@ -149,7 +149,7 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
             }
         }
     }
-    parser.skip_space();
+    parser.skip_space()?;
     if parser.at < input.len() {
         return Err(parser.malformed("Junk after closing right brace."));
     }
@@ -292,17 +292,19 @@ impl Parser<'_> {
         self.input.as_bytes().get(self.at).copied()
     }
 
-    fn skip_space(&mut self) {
-        while self.peek().is_some_and(is_space) {
-            self.at += 1;
+    fn skip_space(&mut self) -> Result<(), SqlError> {
+        if self.peek().is_some_and(is_space) {
+            let rest = &self.input.as_bytes()[self.at..];
+            self.at += work::position(rest, |byte| !is_space(byte))?.unwrap_or(rest.len());
         }
+        Ok(())
     }
 
     /// Length and lower bound of each declared dimension: `[1:3][0:1]=` in front.
     fn bounds(&mut self) -> Result<Vec<(i32, i32)>, SqlError> {
         let mut bounds = Vec::new();
         loop {
-            self.skip_space();
+            self.skip_space()?;
             if self.peek() != Some(b'[') {
                 break;
             }
@@ -331,7 +333,7 @@ impl Parser<'_> {
                 return Err(self.malformed("Missing \"=\" after array dimensions."));
             }
             self.at += 1;
-            self.skip_space();
+            self.skip_space()?;
         }
         match (self.peek(), bounds.is_empty()) {
             (Some(b'{'), _) => Ok(bounds),
@@ -344,18 +346,24 @@ impl Parser<'_> {
     fn bound(&mut self) -> Result<Option<i32>, SqlError> {
         let rest = &self.input[self.at..];
         let sign = usize::from(rest.starts_with(['-', '+']));
-        let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
-        if digits == 0 {
+        let end = work::position(&rest.as_bytes()[sign..], |byte| !byte.is_ascii_digit())?;
+        let digits = end.map_or(&rest[sign..], |end| &rest[sign..sign + end]);
+        if digits.is_empty() {
             return Ok(None);
         }
-        self.at += sign + digits;
-        rest[..sign + digits].parse().map(Some).map_err(|_| {
+        self.at += sign + digits.len();
+        let zeros = work::position(digits.as_bytes(), |byte| byte != b'0')?.unwrap_or(digits.len() - 1);
+        // A number of eleven digits is out of range, too.
+        let significant = &digits[zeros..digits.len().min(zeros + 11)];
+        let magnitude: i64 = significant.parse().unwrap_or(i64::MAX);
+        let bound = if rest.starts_with('-') { -magnitude } else { magnitude };
+        i32::try_from(bound).map(Some).map_err(|_| {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "array bound is out of integer range")
         })
     }
 
     fn token(&mut self) -> Result<Token, SqlError> {
-        self.skip_space();
+        self.skip_space()?;
         let token = match self.peek() {
             None => return Err(self.unfinished()),
             Some(b'{') => Token::Open,
@@ -375,7 +383,7 @@ impl Parser<'_> {
         self.value.clear();
         let mut characters = self.input[self.at..].char_indices();
         loop {
-            crate::work::tick(1)?;
+            work::tick(1)?;
             match characters.next() {
                 None => return Err(self.unfinished()),
                 Some((_, '\\')) => {
@@ -389,7 +397,7 @@ impl Parser<'_> {
                 Some((_, c)) => self.value.push(c),
             }
         }
-        self.skip_space();
+        self.skip_space()?;
         match self.peek() {
             Some(b',' | b'}' | b'{') => Ok(Token::Element),
             _ => Err(self.malformed("Incorrectly quoted array element.")),
@@ -401,7 +409,7 @@ impl Parser<'_> {
         let (mut escaped, mut significant) = (false, 0);
         let mut characters = self.input[self.at..].char_indices();
         let end = loop {
-            crate::work::tick(1)?;
+            work::tick(1)?;
             match characters.next() {
                 None => return Err(self.unfinished()),
                 Some((_, '{')) => return Err(self.unexpected('{')),

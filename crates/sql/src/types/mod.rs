@@ -15,6 +15,7 @@ pub mod interval;
 pub mod length;
 pub mod numeric;
 pub mod oid;
+mod oid_text;
 pub mod registry;
 pub mod settings;
 pub mod tagged;

@@ -7,6 +7,7 @@ use super::datetime::{
     write_timestamptz,
 };
 use super::numeric::Numeric;
+use super::oid_text::{parse_oid, parse_vector};
 use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
 use crate::error::{SqlError, SqlState, for_message};
 use crate::expr::{Environment, NoSession};
@@ -90,9 +91,6 @@ fn is_read_at_once(type_oid: u32) -> bool {
             | oid::TIMESTAMPTZ
             | oid::INTERVAL
             | oid::UUID
-            | oid::OID
-            | oid::XID
-            | oid::CID
     )
 }
 
@@ -216,21 +214,6 @@ pub fn truncate_name(text: &str) -> &str {
     &text[..end]
 }
 
-fn parse_vector<'a>(text: &str, vector: u32, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
-    let element = registry::element_of(vector).unwrap_or(oid::OID);
-    let mut builder = super::ArrayBuilder::new(element);
-    for part in text.split_ascii_whitespace() {
-        crate::work::tick(16)?;
-        builder.push(if element == oid::OID {
-            Datum::Oid(parse_oid(part, "oid")?)
-        } else {
-            Datum::Int2(parse_integer(part, "smallint")? as i16)
-        })?;
-    }
-    let count = builder.len() as i32;
-    builder.array_with_in(&[(count, 0)], arena)
-}
-
 /// The value of nothing but decimal digits, with a minus perhaps, if they are so few that they fit.
 #[inline]
 fn plain_integer(text: &[u8]) -> Option<i64> {
@@ -310,21 +293,6 @@ fn unusual_integer(text: &str, type_name: &str, (least, greatest): (i64, i64)) -
         .ok()
         .filter(|value| (least..=greatest).contains(value))
         .ok_or_else(|| out_of_range(type_name, text))
-}
-
-fn parse_oid(text: &str, type_name: &str) -> Result<u32, SqlError> {
-    let trimmed = text.trim();
-    let value: i64 = trimmed.parse().map_err(|_| {
-        let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
-        match digits.bytes().all(|b| b.is_ascii_digit()) && !digits.is_empty() {
-            true => out_of_range(type_name, text),
-            false => invalid_syntax(type_name, text),
-        }
-    })?;
-    // A negative number wraps, as C's strtoul does.
-    u32::try_from(value)
-        .or_else(|_| i32::try_from(value).map(|value| value as u32))
-        .map_err(|_| out_of_range(type_name, text))
 }
 
 /// Reads bool's spellings: unique prefixes of true, false, yes, no, and on, off, 1, 0.
