@@ -388,6 +388,42 @@ fn plans_are_bounded_by_their_bytes_and_large_ones_run_once_are_not_kept() {
 }
 
 #[test]
+fn compiled_patterns_are_bounded_by_their_bytes() {
+    let server = start();
+    let mut client = server.connect();
+    assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
+    let before = status(&server, "VmRSS:");
+    beside(&server, || {
+        std::thread::scope(|scope| {
+            for session in 0..2 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = server.connect();
+                    for count in 100..106 {
+                        let text = format!(r"select 'abc' ~ '^\w{{1,{count}}}{session}$'");
+                        assert_eq!(run(&mut client, &text), Ok("f".to_owned()), "{text}");
+                    }
+                });
+            }
+        });
+    });
+    // The core's part is 8 MiB, or the newest expression: 18 MiB.
+    // Fifty of them in one statement, and what they took is free again.
+    let text = r"select count(*) from generate_series(1, 50) i where 'abc' ~ ('\w{75}' || i)";
+    for _ in 0..2 {
+        assert_eq!(run(&mut server.connect(), text), Ok("0".to_owned()));
+    }
+    given_back(&server, before + 60, "heavy patterns");
+    assert_eq!(run(&mut client, "select length(repeat('a', 20000000))"), Ok("20000000".to_owned()));
+    assert_bounded(&server, "heavy patterns");
+    run(&mut client, "set statement_memory = '16MB'").unwrap();
+    let text = r"select 'abc' ~ '^\w{1,255}x$'";
+    assert_eq!(run(&mut client, text), Err("53200".to_owned()));
+    run(&mut client, "reset statement_memory").unwrap();
+    assert_eq!(run(&mut client, text), Ok("f".to_owned()));
+}
+
+#[test]
 fn long_texts_wait_for_each_other_s_parsing_and_are_not_refused() {
     let server = start();
     beside(&server, || {

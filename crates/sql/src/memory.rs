@@ -19,6 +19,8 @@ use crate::types::{Datum, oid};
 const SHARE: u64 = 4;
 /// The same for a cursor or portal, of what is left: many may be open at a time.
 const KEPT_SHARE: u64 = 32;
+/// The share of the server's memory that all cores may keep of one kind.
+const CORES_SHARE: i64 = 8;
 /// An operator may always keep so much, in bytes.
 const LEAST: usize = 64 << 10;
 /// A call makes at most so many times its arguments' size: the result, and copies on the way.
@@ -48,6 +50,12 @@ pub(crate) fn within(wanted: usize, limit: u64) -> usize {
 pub(crate) fn for_kept(wanted: usize) -> usize {
     let left = account::left().map_or(usize::MAX, |left| (left / KEPT_SHARE) as usize);
     wanted.min(left).max(LEAST)
+}
+
+/// Bytes that a core may keep of one kind for statements to come: `most`, or its part of an eighth of the server's memory.
+pub(crate) fn for_core(most: usize) -> usize {
+    let part = account::limit() / CORES_SHARE / runtime::core_count() as i64;
+    usize::try_from(part).unwrap_or(0).min(most)
 }
 
 /// Bytes of a value that lie apart from it.

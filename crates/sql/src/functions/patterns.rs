@@ -195,10 +195,10 @@ macro_rules! matching {
 
 /// As `matching!`, for regular expressions.
 macro_rules! regexp {
-    ($name:literal, $operator:literal, $left:expr, |$text:ident, $pattern:ident| $body:expr) => {
+    ($name:literal, $operator:literal, $left:expr, $flags:literal, |$found:ident| $body:expr) => {
         func($name, &[$left, TEXT], BOOL, |cx, a| {
-            regexes::beside(cx, a, |_, a| {
-                let ($text, $pattern) = (text(a[0])?, text(a[1])?);
+            regexes::search(cx, a, ($flags, false), |regex, a, _| {
+                let $found = regex.is_match(text(a[0])?);
                 Ok(Datum::Bool($body))
             })
         })
@@ -219,18 +219,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     matching!("texticnlike", "!~~*", TEXT, |t, p| !ilike(t, p)?),
     matching!("nameicnlike", "!~~*", oid::NAME, |t, p| !ilike(t, p)?),
     matching!("bpcharicnlike", "!~~*", oid::BPCHAR, |t, p| !ilike(t, p)?),
-    regexp!("textregexeq", "~", TEXT, |t, p| regexes::is_match(t, p, "")?),
-    regexp!("nameregexeq", "~", oid::NAME, |t, p| regexes::is_match(t, p, "")?),
-    regexp!("bpcharregexeq", "~", oid::BPCHAR, |t, p| regexes::is_match(t, p, "")?),
-    regexp!("textregexne", "!~", TEXT, |t, p| !regexes::is_match(t, p, "")?),
-    regexp!("nameregexne", "!~", oid::NAME, |t, p| !regexes::is_match(t, p, "")?),
-    regexp!("bpcharregexne", "!~", oid::BPCHAR, |t, p| !regexes::is_match(t, p, "")?),
-    regexp!("texticregexeq", "~*", TEXT, |t, p| regexes::is_match(t, p, "i")?),
-    regexp!("nameicregexeq", "~*", oid::NAME, |t, p| regexes::is_match(t, p, "i")?),
-    regexp!("bpcharicregexeq", "~*", oid::BPCHAR, |t, p| regexes::is_match(t, p, "i")?),
-    regexp!("texticregexne", "!~*", TEXT, |t, p| !regexes::is_match(t, p, "i")?),
-    regexp!("nameicregexne", "!~*", oid::NAME, |t, p| !regexes::is_match(t, p, "i")?),
-    regexp!("bpcharicregexne", "!~*", oid::BPCHAR, |t, p| !regexes::is_match(t, p, "i")?),
+    regexp!("textregexeq", "~", TEXT, "", |found| found),
+    regexp!("nameregexeq", "~", oid::NAME, "", |found| found),
+    regexp!("bpcharregexeq", "~", oid::BPCHAR, "", |found| found),
+    regexp!("textregexne", "!~", TEXT, "", |found| !found),
+    regexp!("nameregexne", "!~", oid::NAME, "", |found| !found),
+    regexp!("bpcharregexne", "!~", oid::BPCHAR, "", |found| !found),
+    regexp!("texticregexeq", "~*", TEXT, "i", |found| found),
+    regexp!("nameicregexeq", "~*", oid::NAME, "i", |found| found),
+    regexp!("bpcharicregexeq", "~*", oid::BPCHAR, "i", |found| found),
+    regexp!("texticregexne", "!~*", TEXT, "i", |found| !found),
+    regexp!("nameicregexne", "!~*", oid::NAME, "i", |found| !found),
+    regexp!("bpcharicregexne", "!~*", oid::BPCHAR, "i", |found| !found),
     func("like_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         give_text(&like_escape(text(a[0])?, text(a[1])?)?, cx.arena)
     }),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use runtime::{account, aside, work};
 use sync::atomic::{AtomicU64, Ordering};
 
+use crate::memory;
 use crate::normalize::{Normalized, Template};
 use crate::planner::Compiled;
 
@@ -106,7 +107,7 @@ struct Cache {
 impl Cache {
     /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for that.
     fn admits(&mut self, hash: u64, bytes: usize, discarded: &mut Plans) -> bool {
-        let most = most_bytes();
+        let most = memory::for_core(MOST_BYTES);
         if bytes > most / LARGEST_SHARE || bytes > LARGE && !self.was_seen(hash) {
             return false;
         }
@@ -138,17 +139,10 @@ impl Cache {
     }
 }
 
-/// Bytes of plans a core keeps.
-fn most_bytes() -> usize {
-    let share = account::limit() / SHARE / runtime::core_count() as i64;
-    usize::try_from(share).unwrap_or(0).min(MOST_BYTES)
-}
-
 /// Plans of each kind a core keeps; beyond that it begins anew, which costs less than remembering who was used when.
 const KEPT: usize = 4096;
-/// Bytes of plans a core keeps at most, and the share of the server's memory that all cores' plans may take.
+/// Bytes of plans a core keeps at most.
 const MOST_BYTES: usize = 64 << 20;
-const SHARE: i64 = 8;
 /// The share of them that one plan may take.
 const LARGEST_SHARE: usize = 8;
 /// A plan of more bytes is not kept the first time.

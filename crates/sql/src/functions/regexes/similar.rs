@@ -5,11 +5,10 @@
 //! found by a search that follows all ways at once, forward for ends and backward for beginnings, in linear time.
 
 use regex_automata::hybrid::dfa::{DFA, OverlappingState};
-use regex_automata::nfa::thompson;
 use regex_automata::{Anchored, Input, MatchKind};
 
-use super::translate::translate;
-use super::{SIZE, check_length, invalid, is_match};
+use super::translate::{invalid, translate};
+use super::{check_length, compiled};
 use crate::error::{SqlError, SqlState};
 use crate::work;
 
@@ -107,7 +106,8 @@ pub(in crate::functions) fn whole(pattern: &str, escape: &str) -> Result<String>
 pub(super) fn substring<'t>(text: &'t str, pattern: &str, escape: &str) -> Result<Option<&'t str>> {
     let parts = parts(pattern, escape_character(escape)?)?;
     let [first, second, rest @ ..] = parts.as_slice() else {
-        let matched = is_match(text, &format!("^(?:{})$", parts.concat()), "")?;
+        let pattern = format!("^(?:{})$", parts.concat());
+        let matched = compiled::with(&pattern, "", |regex| Ok(regex.is_match(text)))?;
         return Ok(matched.then_some(text));
     };
     let third = rest.first().map_or("", String::as_str);
@@ -127,8 +127,7 @@ fn places(pattern: &str, text: &str, backward: bool) -> Result<std::collections:
     let translated = translate(&format!("(?:{pattern})"), "")?.pattern;
     let engine = DFA::builder()
         .configure(DFA::config().match_kind(MatchKind::All).skip_cache_capacity_check(true))
-        .thompson(thompson::Config::new().reverse(backward).nfa_size_limit(Some(SIZE)))
-        .build(&translated)
+        .build_from_nfa(compiled::automaton(&translated, backward)?)
         .map_err(|_| invalid("regular expression is too complex"))?;
     let mut cache = engine.create_cache();
     let mut state = OverlappingState::start();

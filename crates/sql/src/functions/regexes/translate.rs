@@ -93,7 +93,7 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlErr
         out.push(')');
     }
     if mode.literal {
-        out.push_str(&regex::escape(rest));
+        out.push_str(&regex_syntax::escape(rest));
     } else {
         let mut reader = Reader { rest: rest.chars().peekable(), mode, out };
         shortest = reader.branches(0)? == Some(Length::Shortest);
@@ -196,7 +196,7 @@ impl Reader<'_> {
     }
 
     fn literal(&mut self, c: char) {
-        self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        self.out.push_str(&regex_syntax::escape(c.encode_utf8(&mut [0; 4])));
     }
 
     /// The quantifier behind an atom, if there is one; what the two prefer together.
