@@ -72,7 +72,7 @@ const SHAPES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "select * from t where a in (select t_a from u order by name limit 3)",
+        "select * from t where a in (select t_a from u order by name || name limit 3)",
         &[
             "Nested Loop",
             "  ->  Unique",
@@ -95,7 +95,7 @@ const SHAPES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "update t set a = q.a from (select t_a a from u order by name limit 3) q where t.a = q.a returning (select name from u where id = q.a)",
+        "update t set a = q.a from (select t_a a from u order by name || name limit 3) q where t.a = q.a returning (select name from u where id = q.a)",
         &[
             "SubPlan",
             "  ->  Update on t",
