@@ -32,6 +32,7 @@ use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::interrupt::{Interrupt, Interrupted, Reason};
 
 pub use groups::available_bytes;
+pub(crate) use reserve::Call;
 pub use reserve::{Reservation, reserve};
 pub use watch::watch;
 

@@ -25,7 +25,7 @@ use crate::work::{self, Stopped};
 use crate::{account, fiber, os, worker};
 
 /// Most calls that run at a time.
-const THREADS_MAX: usize = 16;
+pub(crate) const THREADS_MAX: usize = 16;
 /// Parsers recurse on it; it is backed as it is touched.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Difference of priority between a core's thread and a call's, as `nice` counts.
@@ -164,6 +164,34 @@ pub fn run_given<R: Send + 'static>(
         return Err(Stopped::Interrupted(Interrupted(reason)));
     }
     result.expect("a call that is done has its result").map_err(|panic| resume_unwind(panic))
+}
+
+/// As [`run_given`] for a body that may have to wait for memory which it reserves
+/// ([`account::reserve`]). Then the call ends, the fiber waits, and the body that `make` gives next has
+/// the memory. `make` gives a body with the bytes that it owns.
+///
+/// # Errors
+/// Those of `make`.
+pub fn run_reserving<R, F, E>(
+    mut make: impl FnMut() -> Result<(usize, F), E>,
+) -> Result<Result<R, Stopped>, E>
+where
+    R: Send + 'static,
+    F: FnOnce() -> R + Send + 'static,
+{
+    let mut call = account::Call::default();
+    loop {
+        let (bytes, body) = make()?;
+        match run_given(bytes, call.of(body)) {
+            Ok(Ok(done)) => return Ok(Ok(done)),
+            Ok(Err(lacks)) => {
+                if let Err(interrupted) = call.wait(lacks) {
+                    return Ok(Err(Stopped::Interrupted(interrupted)));
+                }
+            }
+            Err(stopped) => return Ok(Err(stopped)),
+        }
+    }
 }
 
 /// Drops a value beside the core: dropping some hundred thousand pieces has no safe point. Its `bytes` are the running

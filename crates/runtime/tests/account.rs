@@ -213,6 +213,8 @@ fn own_is_asked_elsewhere() {
 
 #[test]
 fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
+    // Threads that end keep their leases, and the tests that reserve memory start many.
+    let _alone = reserving();
     account::watch(|| ()).unwrap();
     let runtime = start();
     let own = Interrupt::new();
@@ -317,6 +319,12 @@ fn a_reservation_counts_at_once_and_its_threads_allocations_use_it_up() {
     runtime.shutdown();
 }
 
+/// A call beside the core that reserves memory and may begin anew.
+fn reserving_call<R: Send + 'static>(body: impl Fn() -> R + Clone + Send + 'static) -> Result<R, Stopped> {
+    let made = aside::run_reserving(|| Ok::<_, ()>((0, body.clone())));
+    made.unwrap()
+}
+
 /// Holds a reservation beside the core until it is told to end; notes what happens.
 fn hold(runtime: &Arc<Runtime>, notes: &Sender<&'static str>) -> (std::thread::JoinHandle<()>, Sender<()>) {
     let (end, wait) = channel();
@@ -354,15 +362,122 @@ fn a_call_beside_the_core_waits_for_memory_that_another_has_reserved() {
         assert_eq!(too_much, Ok(Err(REFUSED)));
         // A little fits beside it.
         assert_eq!(account::reserve(WHOLE / 5).map(drop), Ok(()));
-        aside::run(move || {
-            end.send(()).unwrap();
+        // A call that can't begin anew does not wait.
+        assert_eq!(aside::run(|| account::reserve(MORE_THAN_HALF).map(drop)), Ok(Err(REFUSED)));
+        reserving_call(move || {
+            end.send(()).unwrap_or(());
             let granted = account::reserve(MORE_THAN_HALF).map(drop);
-            notes.send("granted").unwrap();
+            granted.is_ok().then(|| notes.send("granted").unwrap());
             granted
         })
     });
     assert_eq!(granted, Ok(Ok(())));
     assert_eq!([hear.recv(), hear.recv()], [Ok("ended"), Ok("granted")]);
+    holder.join().unwrap();
+    runtime.shutdown();
+}
+
+/// A session of its own that makes a call which reserves memory.
+fn beside<R: Send + 'static>(
+    runtime: &Arc<Runtime>,
+    body: impl Fn() -> R + Clone + Send + 'static,
+) -> std::thread::JoinHandle<Result<R, Stopped>> {
+    let runtime = Arc::clone(runtime);
+    std::thread::spawn(move || as_session(&runtime, &Interrupt::new(), || reserving_call(body)))
+}
+
+/// Waits until a call waits for memory, which then a core's work has to do too.
+fn until_one_waits(runtime: &Runtime) {
+    let little = || work::whole_within(1 << 20, || account::reserve(WHOLE / 5).map(drop));
+    while as_session(runtime, &Interrupt::new(), little).is_some() {
+        std::thread::yield_now();
+    }
+}
+
+/// There are 16 threads.
+#[test]
+fn calls_that_wait_for_reserved_memory_leave_the_threads_to_others() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let (begins, hear) = channel();
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let begins = begins.clone();
+            beside(&runtime, move || {
+                let reserved = account::reserve(MORE_THAN_HALF).map(drop);
+                begins.send(()).unwrap();
+                reserved
+            })
+        })
+        .collect();
+    // All of them have been on a thread, and none still is.
+    (0..20).for_each(|_| hear.recv().unwrap());
+    let others: Vec<_> = (0..20).map(|at| beside(&runtime, move || at)).collect();
+    others.into_iter().enumerate().for_each(|(at, other)| assert_eq!(other.join().unwrap(), Ok(at)));
+    end.send(()).unwrap();
+    for call in waiting {
+        assert_eq!(call.join().unwrap(), Ok(Ok(())));
+    }
+    holder.join().unwrap();
+    runtime.shutdown();
+}
+
+#[test]
+fn half_of_the_threads_stay_free_of_calls_that_have_reserved_memory() {
+    let _alone = reserving();
+    let runtime = start();
+    let (begins, hear) = channel();
+    let (end, wait) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let (begins, wait) = (begins.clone(), Arc::clone(&wait));
+            beside(&runtime, move || {
+                let reserved = account::reserve(WHOLE / 100);
+                begins.send(reserved.is_ok()).unwrap();
+                let reserved = reserved?;
+                wait.lock().unwrap().recv().unwrap();
+                drop(reserved);
+                Ok(())
+            })
+        })
+        .collect();
+    let begun: Vec<bool> = (0..20).map(|_| hear.recv().unwrap()).collect();
+    assert_eq!(begun.into_iter().filter(|has| *has).count(), 8);
+    assert_eq!(beside(&runtime, || 1).join().unwrap(), Ok(1));
+    (0..20).for_each(|_| end.send(()).unwrap());
+    for call in calls {
+        assert_eq!(call.join().unwrap(), Ok(Ok::<(), Stopped>(())));
+    }
+    runtime.shutdown();
+}
+
+#[test]
+fn a_call_that_needs_more_than_it_has_reserved_begins_anew_with_all_of_it() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let (begins, hear) = channel();
+    let call = beside(&runtime, move || {
+        begins.send(()).unwrap();
+        let _outer = account::reserve(WHOLE / 5)?;
+        account::reserve(MORE_THAN_HALF).map(drop)
+    });
+    hear.recv().unwrap();
+    until_one_waits(&runtime);
+    end.send(()).unwrap();
+    assert_eq!(call.join().unwrap(), Ok(Ok(())));
+    assert_eq!(hear.iter().count(), 1);
+    // It would never fit.
+    let too_much = beside(&runtime, || {
+        let _outer = account::reserve(WHOLE / 5)?;
+        let _kept = account::reserve(WHOLE / 5 * 2)?;
+        account::reserve(WHOLE).map(drop)
+    });
+    assert_eq!(too_much.join().unwrap(), Err(REFUSED));
     holder.join().unwrap();
     runtime.shutdown();
 }
@@ -374,26 +489,19 @@ fn a_thread_that_has_reserved_memory_does_not_wait_for_those_who_wait_for_it() {
     let runtime = start();
     let (has, hear) = channel();
     let (others_wait, wait) = channel();
-    let beside = |body: Box<dyn FnOnce() -> Result<(), Stopped> + Send>| {
-        let runtime = Arc::clone(&runtime);
-        std::thread::spawn(move || as_session(&runtime, &Interrupt::new(), || aside::run(body)))
-    };
-    let first = beside(Box::new(move || {
+    let wait = Arc::new(Mutex::new(wait));
+    let first = beside(&runtime, move || {
         let _outer = account::reserve(MORE_THAN_HALF)?;
         has.send(()).unwrap();
-        wait.recv().unwrap();
+        wait.lock().unwrap().recv().unwrap();
         let _within = account::reserve(MORE_THAN_HALF)?;
         let _beyond = account::reserve(MORE_THAN_HALF + WHOLE / 8)?;
-        assert_eq!(account::reserve(WHOLE).map(drop), Err(REFUSED));
+        assert_eq!(account::reserve(WHOLE + 1).map(drop), Err(REFUSED));
         Ok(())
-    }));
+    });
     hear.recv().unwrap();
-    let second = beside(Box::new(|| account::reserve(MORE_THAN_HALF).map(drop)));
-    // A core's work has to wait once a call does.
-    let little = || work::whole_within(1 << 20, || account::reserve(WHOLE / 5).map(drop));
-    while as_session(&runtime, &Interrupt::new(), little).is_some() {
-        std::thread::yield_now();
-    }
+    let second = beside(&runtime, || account::reserve(MORE_THAN_HALF).map(drop));
+    until_one_waits(&runtime);
     others_wait.send(()).unwrap();
     for ended in [first, second] {
         assert_eq!(ended.join().unwrap(), Ok(Ok(())));
@@ -408,20 +516,22 @@ fn an_interrupt_ends_the_wait_for_reserved_memory_and_its_place_in_the_queue() {
     let (notes, _hear) = channel();
     let (holder, end) = hold(&runtime, &notes);
     let own = Interrupt::new();
+    let waiting = {
+        let (runtime, own) = (Arc::clone(&runtime), Arc::clone(&own));
+        let body = || account::reserve(MORE_THAN_HALF).map(drop);
+        std::thread::spawn(move || as_session(&runtime, &own, || reserving_call(body)))
+    };
+    until_one_waits(&runtime);
+    let behind = beside(&runtime, || account::reserve(MORE_THAN_HALF).map(drop));
+    own.raise(Reason::Cancel);
+    let by_cancel = Err(Stopped::Interrupted(Interrupted(Reason::Cancel)));
+    assert_eq!(waiting.join().unwrap(), by_cancel);
     as_session(&runtime, &own, || {
-        let (ended, wait) = channel();
-        let raised = Arc::clone(&own);
-        let stopped = aside::run(move || {
-            raised.raise(Reason::Cancel);
-            ended.send(account::reserve(MORE_THAN_HALF).map(drop)).unwrap();
-        });
-        let by_cancel = Err(Stopped::Interrupted(Interrupted(Reason::Cancel)));
-        assert_eq!(stopped, by_cancel);
-        assert_eq!(wait.recv().unwrap(), by_cancel);
         // Nobody stands before the next one.
         end.send(()).unwrap();
-        assert_eq!(aside::run(|| account::reserve(MORE_THAN_HALF).map(drop)), Ok(Ok(())));
+        assert_eq!(reserving_call(|| account::reserve(MORE_THAN_HALF).map(drop)), Ok(Ok(())));
     });
+    assert_eq!(behind.join().unwrap(), Ok(Ok(())));
     holder.join().unwrap();
     runtime.shutdown();
 }

@@ -27,10 +27,11 @@ const COMPILING_BUDGET: usize = 4 << 20;
 
 /// Does what recurses deeply and has no point to suspend at: parsing, binding, planning. It is done by `here` on the
 /// worker's stack. Where that uses up the budget, the work begins anew on a thread beside the cores while the fiber waits:
-/// by the call that `beside` makes, which owns what it reads.
+/// by the call that `beside` makes, which owns what it reads. It begins anew once more with another call after the fiber
+/// has waited for memory that the parser needs.
 pub(crate) fn here_or_beside<R, F>(
     here: impl FnOnce() -> Result<R>,
-    beside: impl FnOnce() -> Result<F>,
+    beside: impl Fn() -> Result<F>,
 ) -> Result<R>
 where
     R: Send + 'static,
@@ -39,9 +40,11 @@ where
     match work::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
         Some(done) => done,
         None => {
-            let (call, bytes) = account::measure(beside);
-            let call = call?;
-            runtime::aside::run_given(bytes, move || fiber::on_worker_stack(call)).map_err(stopped)?
+            let make = || {
+                let (call, bytes) = account::measure(&beside);
+                call.map(|call| (bytes, move || fiber::on_worker_stack(call)))
+            };
+            runtime::aside::run_reserving(make)?.map_err(stopped)?
         }
     }
 }
