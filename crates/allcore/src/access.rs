@@ -3,12 +3,13 @@
 use crate::passwords::Passwords;
 use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};
 use crate::units::Span;
+use runtime::file::Unusable;
 use runtime::net::Address;
 use server::scram::Verifier;
 use server::{PasswordSource, Policy};
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SpinLock;
@@ -66,7 +67,7 @@ pub fn policy(
     }
     let (passwords, secret) = match settings.auth() {
         AuthKind::Trust => (None, [0; 32]),
-        AuthKind::Scram => (Some(password_source(data)?), secret(data)),
+        AuthKind::Scram => (Some(password_source(data)?), secret(data)?),
     };
     Ok(Policy {
         tls,
@@ -142,25 +143,21 @@ fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
 }
 
 /// What makes the salts that unknown users are shown, kept in the folder: salts that changed with a restart would tell who
-/// is known. Where the file can be neither read nor made, these salts change with each start, and the log says so.
-fn secret(data: &Path) -> [u8; 32] {
+/// is known. Where the file can be neither read nor made, these salts change with each start, and the log says so. What is
+/// no regular file is refused.
+fn secret(data: &Path) -> Result<[u8; 32], String> {
     let path = data.join("login-secret");
-    let kept = fs::read(&path).ok().and_then(|bytes| bytes.try_into().ok());
-    kept.unwrap_or_else(|| {
-        let mut secret = [0; 32];
-        runtime::random::fill(&mut secret).expect("the system gives no randomness");
-        let write = || -> io::Result<()> {
-            let draft = data.join("login-secret.new");
-            let mut how = fs::OpenOptions::new();
-            let mut file = how.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(&secret)?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            fs::File::open(data)?.sync_all()
-        };
-        if let Err(fault) = write() {
-            log::warn!("cannot write {}: {fault}; unknown users can be told by their salts", path.display());
+    let mut secret = [0; 32];
+    match runtime::file::open_to_read(&path).and_then(|mut file| file.read_exact(&mut secret)) {
+        Ok(()) => return Ok(secret),
+        Err(fault) if fault.get_ref().is_some_and(|inner| inner.is::<Unusable>()) => {
+            return Err(fault.to_string());
         }
-        secret
-    })
+        Err(_) => {}
+    }
+    runtime::random::fill(&mut secret).expect("the system gives no randomness");
+    if let Err(fault) = runtime::file::replace(&path, &secret) {
+        log::warn!("cannot write {}: {fault}; unknown users can be told by their salts", path.display());
+    }
+    Ok(secret)
 }

@@ -11,7 +11,7 @@ const OTHERS: u32 = 0o077;
 /// Refuses a data folder that others than its owner may enter, or in which they may open a file, and names the command
 /// that mends it. An empty folder, as made by hand for the purpose, is closed to others.
 pub fn keep_private(data: &Path) -> Result<(), String> {
-    let fault = |fault: io::Error| format!("{}: {fault}", data.display());
+    let fault = |fault: io::Error| at(data, &fault);
     let mode = match mode(data) {
         Ok(mode) => mode,
         // It is made when it is opened.
@@ -26,11 +26,7 @@ pub fn keep_private(data: &Path) -> Result<(), String> {
         }
         return Ok(());
     }
-    let open = if mode & OTHERS != 0 {
-        Some((data.to_path_buf(), mode))
-    } else {
-        open_within(data).map_err(fault)?
-    };
+    let open = if mode & OTHERS != 0 { Some((data.to_path_buf(), mode)) } else { open_within(data)? };
     match open {
         None => Ok(()),
         Some((path, mode)) => Err(format!(
@@ -54,19 +50,24 @@ pub fn check_private(file: &Path, mode: u32) -> Result<(), String> {
     }
 }
 
+fn at(path: &Path, fault: &io::Error) -> String {
+    format!("{}: {fault}", path.display())
+}
+
 fn mode(path: &Path) -> io::Result<u32> {
     Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
 }
 
 /// The first of a folder's files and folders that others may open.
-fn open_within(folder: &Path) -> io::Result<Option<(std::path::PathBuf, u32)>> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
+fn open_within(folder: &Path) -> Result<Option<(std::path::PathBuf, u32)>, String> {
+    let within = |fault: io::Error| at(folder, &fault);
+    for entry in fs::read_dir(folder).map_err(within)? {
+        let path = entry.map_err(within)?.path();
         let mode = match mode(&path) {
             Ok(mode) => mode,
             // A server that has the folder open may remove files of its log.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(at(&path, &error)),
         };
         if mode & OTHERS != 0 {
             return Ok(Some((path, mode)));

@@ -134,7 +134,7 @@ fn main() -> ExitCode {
 
 /// That `data` was served once; only `serve` makes a data folder.
 fn must_be_data_folder(data: &std::path::Path) -> Result<(), String> {
-    match data.join("ALLCORE").try_exists() {
+    match runtime::file::exists(&data.join("ALLCORE")) {
         Ok(true) => Ok(()),
         Ok(false) => {
             Err(format!("{} is no data folder: start 'allcore serve --data' on it once", data.display()))

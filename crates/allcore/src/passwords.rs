@@ -3,9 +3,8 @@
 use crate::folder;
 use server::scram::Verifier;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The users who have a password.
@@ -56,24 +55,17 @@ impl Passwords {
             return Err(format!("{user:?} is no name of a user"));
         }
         self.users.insert(user.to_owned(), Verifier::of_password(password));
-        let (path, draft) = (Self::file(data), data.join("passwords.new"));
-        let write = || -> io::Result<()> {
-            let mut out =
-                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            for (user, verifier) in &self.users {
-                writeln!(out, "{user} {verifier}")?;
-            }
-            out.sync_all()?;
-            fs::rename(&draft, &path)?;
-            fs::File::open(data)?.sync_all()
-        };
-        write().map_err(|e| format!("cannot write {}: {e}", path.display()))
+        let path = Self::file(data);
+        let lines: String =
+            self.users.iter().map(|(user, verifier)| format!("{user} {verifier}\n")).collect();
+        runtime::file::replace(&path, lines.as_bytes())
+            .map_err(|e| format!("cannot write {}: {e}", path.display()))
     }
 }
 
 /// A file's text and permissions.
 fn read(path: &Path) -> io::Result<(String, u32)> {
-    let mut file = fs::File::open(path)?;
+    let mut file = runtime::file::open_to_read(path)?;
     let mode = file.metadata()?.permissions().mode();
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -83,6 +75,7 @@ fn read(path: &Path) -> io::Result<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn passwords_are_kept_as_verifiers_and_replaced() {

@@ -11,6 +11,7 @@ use sql::database::{Database, Options};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PAGE: usize = 8192;
@@ -50,6 +51,103 @@ fn failure(client: &mut postgres::Client, sql: &str) -> SqlState {
 
 fn count(client: &mut postgres::Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).get(0)
+}
+
+/// The output of a command that must fail, and may not wait for anything.
+fn refused(command: &mut std::process::Command) -> String {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("{command:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+    said
+}
+
+/// Puts something of a kind at a path.
+fn put(kind: &str, path: &Path) {
+    match kind {
+        "FIFO" => succeed(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(path), ""),
+        "socket" => {
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+            String::new()
+        }
+        "folder" => succeed(std::process::Command::new("mkdir").args(["-m", "700"]).arg(path), ""),
+        "device" => succeed(std::process::Command::new("ln").args(["-s", "/dev/zero"]).arg(path), ""),
+        _ => succeed(std::process::Command::new("ln").arg("-s").args([path, path]), ""),
+    };
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_by_name() {
+    let mut server = Server::start(&[]);
+    let data = server.data();
+    let typed = data.parent().unwrap().join("typed");
+    fs::write(&typed, "secret\n").unwrap();
+    let password = |data: &Path| {
+        let mut command = allcore();
+        command.args(["passwd", "postgres", "--data"]).arg(data).stdin(fs::File::open(&typed).unwrap());
+        command
+    };
+    succeed(&mut password(&data), "");
+    server.stop();
+    let mut segments: Vec<_> =
+        fs::read_dir(data.join("log")).unwrap().map(|one| one.unwrap().path()).collect();
+    segments.sort();
+    let segment = format!("log/{}", segments[0].file_name().unwrap().to_str().unwrap());
+    let check = |data: &Path| {
+        let mut command = allcore();
+        command.args(["check", "--data"]).arg(data);
+        command
+    };
+    let serve = |data: &Path| {
+        let mut command = allcore();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--buffers", "16MiB", "--auth", "scram", "--data"]);
+        command.arg(data);
+        command
+    };
+    let kinds = ["FIFO", "socket", "folder", "device", "link to itself"];
+    for name in
+        ["ALLCORE", "lock", "control", "durable", "pages", &segment, "temp", "login-secret", "passwords"]
+    {
+        let (path, kept) = (data.join(name), data.join("kept"));
+        let is_kept = fs::rename(&path, &kept).is_ok();
+        for kind in kinds {
+            put(kind, &path);
+            let mut commands = Vec::new();
+            if !matches!(name, "temp" | "login-secret" | "passwords") {
+                commands.push(check(&data));
+            }
+            if kind == "FIFO" {
+                commands.push(serve(&data));
+            }
+            if name == "passwords" {
+                commands.push(password(&data));
+            }
+            for mut command in commands {
+                let said = refused(&mut command);
+                // A device that everybody may open is refused for that.
+                let why = match kind {
+                    "link to itself" => "Too many levels of symbolic links".to_owned(),
+                    "device" => "/".to_owned(),
+                    kind => format!("is a {kind}, not a regular file"),
+                };
+                assert!(said.contains(&format!("/{name}")) && said.contains(&why), "{name}, {kind}: {said}");
+            }
+            if kind == "folder" { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
+        }
+        if is_kept {
+            fs::rename(&kept, &path).unwrap();
+        }
+    }
+    server.check();
 }
 
 #[test]

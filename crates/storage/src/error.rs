@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use runtime::file::Unusable;
+
 pub use crate::log::damage::LogDamage;
 use crate::page::{Lsn, PageNo};
 
@@ -119,8 +121,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// An I/O error with what was being done; "no space left" has its own variant.
+    /// An I/O error with what was being done; "no space left" has its own variant, and so has what is no regular file.
     pub fn io(what: &'static str, error: &io::Error) -> Error {
+        if let Some(unusable) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
+            return Error::Format(FormatProblem::Unfit(unusable.to_string()));
+        }
         let failure = IoFailure { what, kind: error.kind(), code: error.raw_os_error() };
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Error::DiskFull(failure),

@@ -8,8 +8,9 @@ impl ServeSettings {
     /// Takes from the settings file, where one is named, what neither the command line nor the environment said.
     pub fn with_file(mut self) -> Result<Self, String> {
         let Some(path) = self.config.clone() else { return Ok(self) };
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        let text = runtime::file::open_to_read(&path)
+            .and_then(std::io::read_to_string)
+            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         self.fill_in(&text).map_err(|fault| format!("{}: {fault}", path.display()))?;
         Ok(self)
     }

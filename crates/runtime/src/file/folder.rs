@@ -1,13 +1,14 @@
 //! Folders and locks: rare, so they go through the pool of threads.
 
 use std::fs::TryLockError;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::PRIVATE_FILE;
 use super::pool::blocking;
+use super::regular;
 
 /// Permissions of folders made here: their owner alone may list and enter them.
 const PRIVATE_FOLDER: u32 = 0o700;
@@ -23,7 +24,7 @@ pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
     blocking(|| {
         let mut how = std::fs::OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false).mode(PRIVATE_FILE);
-        let file = how.open(path)?;
+        let file = regular::open(path, &mut how, 0)?;
         match file.try_lock() {
             Ok(()) => Ok(FileLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -36,7 +37,7 @@ pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
 /// else holds it.
 pub fn lock_existing(path: &Path) -> io::Result<Option<FileLock>> {
     blocking(|| {
-        let file = match std::fs::File::open(path) {
+        let file = match regular::open_to_read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
@@ -68,12 +69,32 @@ pub(super) fn unnamed() -> io::Result<std::fs::File> {
     })
 }
 
-/// Copies a file to `to`, durable when this returns but for its name ([`sync_dir`]).
+/// Copies a regular file to `to` with permissions 0600, durable when this returns but for its name ([`sync_dir`]).
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     blocking(|| {
-        std::fs::copy(from, to)?;
-        std::fs::File::open(to)?.sync_all()
+        let mut how = std::fs::OpenOptions::new();
+        how.write(true).create(true).truncate(true).mode(PRIVATE_FILE);
+        let (mut from, mut to) = (regular::open_to_read(from)?, regular::open(to, &mut how, 0)?);
+        io::copy(&mut from, &mut to)?;
+        to.sync_all()
     })
+}
+
+/// Makes a file hold `content` in one step, durable when this returns: its name with `.new` is written first. It has
+/// permissions 0600.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let draft =
+        PathBuf::from([path.as_os_str(), ".new".as_ref()].into_iter().collect::<std::ffi::OsString>());
+    blocking(|| {
+        let mut how = std::fs::OpenOptions::new();
+        how.write(true).create(true).truncate(true).mode(PRIVATE_FILE);
+        let mut file = regular::open(&draft, &mut how, 0)?;
+        file.write_all(content)?;
+        file.sync_all()
+    })?;
+    rename(&draft, path)?;
+    sync_dir(folder)
 }
 
 /// Paths of what is in a folder, sorted.
@@ -103,7 +124,7 @@ pub fn create_dir(folder: &Path) -> io::Result<()> {
 
 /// Whether something is at the path.
 pub fn exists(path: &Path) -> io::Result<bool> {
-    blocking(|| path.try_exists())
+    blocking(|| path.try_exists()).map_err(|error| regular::at(path, error))
 }
 
 /// A file's owner and mode.
@@ -135,7 +156,10 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 /// Makes the folder's entries durable.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
-    blocking(|| std::fs::File::open(folder)?.sync_all())
+    let mut how = std::fs::OpenOptions::new();
+    // Only a folder: to open a FIFO would wait.
+    how.read(true).custom_flags(libc::O_DIRECTORY);
+    blocking(|| how.open(folder)?.sync_all())
 }
 
 /// Bytes that the folder's file system has room for.

@@ -8,6 +8,7 @@ mod buffer;
 mod folder;
 mod operation;
 mod pool;
+mod regular;
 mod ring;
 mod word;
 
@@ -15,7 +16,7 @@ pub use buffer::AlignedBuf;
 use folder::unnamed;
 pub use folder::{
     Access, FileLock, access, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive,
-    lock_existing, remove, rename, sync_dir,
+    lock_existing, remove, rename, replace, sync_dir,
 };
 pub(crate) use pool::Pool;
 
@@ -26,6 +27,7 @@ use std::path::Path;
 
 use operation::Operation;
 pub use pool::blocking;
+pub use regular::{Unusable, open_to_read};
 use ring::Ring;
 pub use word::MappedWord;
 
@@ -61,14 +63,17 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file; one it creates has permissions 0600. Where the file system refuses direct I/O (tmpfs), the file is opened without.
+    /// Opens a regular file; one it creates has permissions 0600. Where the file system refuses direct I/O (tmpfs), the file
+    /// is opened without.
+    ///
+    /// # Errors
+    /// Those of the system. [`Unusable`] where what is there is no regular file.
     pub fn open(path: &Path, options: OpenOptions) -> io::Result<File> {
         let open = |direct: bool| {
             let mut how = std::fs::OpenOptions::new();
             how.read(true).write(!options.read_only).create(options.create).create_new(options.create_new);
             how.truncate(options.truncate).mode(PRIVATE_FILE);
-            how.custom_flags(if direct { libc::O_DIRECT } else { 0 });
-            let file = how.open(path)?;
+            let file = regular::open(path, &mut how, if direct { libc::O_DIRECT } else { 0 })?;
             io::Result::Ok(File { file, direct })
         };
         blocking(|| match open(options.direct) {

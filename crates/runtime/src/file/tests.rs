@@ -136,3 +136,57 @@ fn what_is_made_belongs_to_its_owner_alone() {
     std::fs::write(folder.0.join("in the way"), "").unwrap();
     assert!(create_dir(&folder.0.join("in the way")).is_err());
 }
+
+#[test]
+fn what_is_no_regular_file_is_refused_by_name() {
+    let folder = Folder::new("kinds");
+    let path = |name: &str| folder.0.join(name);
+    std::fs::create_dir(path("folder")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(path("fifo")).status().unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
+    std::os::unix::fs::symlink(path("loop"), path("loop")).unwrap();
+    std::fs::write(path("file"), "text").unwrap();
+    std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    for (name, said) in [
+        ("folder", "folder is a folder, not a regular file"),
+        ("socket", "socket is a socket, not a regular file"),
+        ("fifo", "fifo is a FIFO, not a regular file"),
+        ("device", "device is a device, not a regular file"),
+        ("loop", "loop: Too many levels of symbolic links"),
+    ] {
+        let path = path(name);
+        let faults = [
+            File::open(&path, OpenOptions { read_only: true, ..OpenOptions::default() }).err(),
+            File::open(&path, options).err(),
+            File::open(&path, OpenOptions { truncate: true, direct: true, ..options }).err(),
+            open_to_read(&path).err(),
+            lock_exclusive(&path).err(),
+            lock_existing(&path).err(),
+            copy(&path, &folder.0.join("copy")).err(),
+            copy(&folder.0.join("file"), &path).err(),
+            MappedWord::open(&path, 0).err(),
+        ];
+        for (at, fault) in faults.into_iter().enumerate() {
+            let fault = fault.unwrap();
+            assert!(fault.get_ref().is_some_and(|inner| inner.is::<Unusable>()), "{name} {at}: {fault}");
+            assert!(fault.to_string().contains(said), "{name} {at}: {fault}");
+        }
+        if name != "folder" {
+            assert!(sync_dir(&path).is_err(), "{name}");
+        }
+    }
+    for name in ["file", "link"] {
+        assert_eq!(io::read_to_string(open_to_read(&path(name)).unwrap()).unwrap(), "text");
+        // Operations on it may wait again.
+        let file = File::open(&path(name), options).unwrap();
+        // SAFETY: a plain call on an open descriptor.
+        let flags = unsafe { libc::fcntl(file.file.as_raw_fd(), libc::F_GETFL) };
+        assert_eq!(flags & libc::O_NONBLOCK, 0);
+    }
+    assert!(File::open(&path("made"), options).is_ok());
+    replace(&path("made"), b"anew").unwrap();
+    assert_eq!(std::fs::read_to_string(path("made")).unwrap(), "anew");
+}

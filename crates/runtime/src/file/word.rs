@@ -11,6 +11,7 @@ use std::ptr::{self, NonNull};
 use sync::atomic::AtomicU64;
 
 use super::pool::blocking;
+use super::regular;
 
 /// Bytes of the file that are mapped.
 const LENGTH: usize = 4096;
@@ -32,7 +33,7 @@ impl MappedWord {
     /// 4096 bytes must be written. `Unsupported` where the file system does not overwrite in place.
     pub fn open(path: &Path, offset: u64) -> io::Result<MappedWord> {
         blocking(|| {
-            let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
+            let file = regular::open(path, std::fs::OpenOptions::new().read(true).write(true), 0)?;
             if file.metadata()?.len() < offset + LENGTH as u64 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
