@@ -8,6 +8,7 @@
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;
 use crate::scram::{Binding, Exchange, Failure, Verifier};
+use sql::types::text::{parse_bool, truncate_name};
 use sql::{SqlError, SqlState};
 
 /// Who a session says it is and what it asks for.
@@ -111,10 +112,10 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
         }
         let value = text(fields.string())?;
         match name {
-            "user" => value.clone_into(&mut request.user),
-            "database" => value.clone_into(&mut request.database),
+            "user" => truncate_name(value).clone_into(&mut request.user),
+            "database" => truncate_name(value).clone_into(&mut request.database),
             "options" => request.settings.extend(command_line_settings(value)?),
-            "replication" if !matches!(value, "false" | "off" | "no" | "0") => {
+            "replication" if asks_for_replication(value)? => {
                 return Err(SqlError::unsupported("replication"));
             }
             "replication" => {}
@@ -133,6 +134,20 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
     request.minor = minor.min(NEWEST_MINOR);
     request.unknown = (minor > NEWEST_MINOR || !unknown.is_empty()).then_some(unknown);
     Ok(request)
+}
+
+/// Whether the value of `replication` asks for it.
+fn asks_for_replication(value: &str) -> Result<bool, SqlError> {
+    let is_word = value.bytes().all(|byte| byte.is_ascii_graphic());
+    match parse_bool(value) {
+        _ if value == "database" => Ok(true),
+        Ok(asks) if is_word => Ok(asks),
+        _ => {
+            let message = format!("invalid value for parameter \"replication\": \"{value}\"");
+            let fault = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+            Err(fault.with_hint("Valid values are: \"false\", 0, \"true\", 1, \"database\"."))
+        }
+    }
 }
 
 /// The settings in `options`: `-c name=value` and `--name=value`, blanks escaped by a backslash.
@@ -305,6 +320,36 @@ mod tests {
         let settings = [("application_name", "psql"), ("a.b", "1"), ("work_mem", "4 MB")];
         assert_eq!(request.settings, settings.map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert_eq!((request.minor, request.unknown), (0, None));
+    }
+
+    #[test]
+    fn long_names_are_cut_where_a_character_begins() {
+        let named = |user: &str, database: &str| {
+            let body = format!("user\0{user}\0database\0{database}\0\0");
+            let request = session(body.as_bytes()).unwrap();
+            (request.user, request.database)
+        };
+        let (ascii, wide) = ("d".repeat(64), "d".repeat(62) + "\u{e9}\u{e9}");
+        assert_eq!(named(&ascii, &wide), ("d".repeat(63), "d".repeat(62)));
+        // It is named after its user, whose name was cut.
+        assert_eq!(named(&wide, ""), ("d".repeat(62), "d".repeat(62)));
+        assert_eq!(named(&ascii[1..], "a"), ("d".repeat(63), "a".to_owned()));
+    }
+
+    #[test]
+    fn replication_is_unsupported_and_nonsense_is_invalid() {
+        let asked = |value: &str| session(format!("user\0ada\0replication\0{value}\0\0").as_bytes());
+        for no in ["false", "FALSE", "f", "off", "of", "no", "0"] {
+            assert!(asked(no).is_ok(), "{no}");
+        }
+        for yes in ["true", "tru", "on", "YES", "1", "database"] {
+            assert_eq!(asked(yes).unwrap_err().code, SqlState::FEATURE_NOT_SUPPORTED, "{yes}");
+        }
+        for nonsense in ["x", "o", "", " on", "2", "Database"] {
+            let fault = asked(nonsense).unwrap_err();
+            assert_eq!(fault.code, SqlState::INVALID_PARAMETER_VALUE);
+            assert_eq!(fault.message, format!("invalid value for parameter \"replication\": \"{nonsense}\""));
+        }
     }
 
     #[test]
