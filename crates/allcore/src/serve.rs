@@ -74,7 +74,7 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
-    let door = open_door(addresses)?;
+    let door = open_door(addresses, tls.clone())?;
     let database = match Database::open(&data, options) {
         Ok(database) => database,
         Err(fault) => {
@@ -121,12 +121,12 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
 }
 
 /// Takes the addresses before the folder is opened, which can last: clients hear that the server is starting up.
-fn open_door(addresses: Vec<Address>) -> Result<Door, String> {
+fn open_door(addresses: Vec<Address>, tls: Option<Arc<server::tls::Offer>>) -> Result<Door, String> {
     let bind = |address: Address| {
         Bound::new(address.clone()).map_err(|fault| format!("cannot listen on {address}: {fault}"))
     };
     let places = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
-    Door::open(places, server::starting_up()).map_err(|fault| format!("cannot answer clients: {fault}"))
+    Door::open(places, server::starting(tls)).map_err(|fault| format!("cannot answer clients: {fault}"))
 }
 
 /// The log that an open transaction may keep: what was said, or half of the disk, but never so little that ordinary

@@ -228,6 +228,51 @@ fn a_client_may_begin_with_tls_if_it_names_the_protocol() {
     assert_eq!(Said::code(&said.until_end()), Some("08P01".to_owned()));
 }
 
+#[test]
+fn clients_that_use_tls_hear_that_the_server_is_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path());
+    let mut server =
+        Server::start(&["--tls-cert", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
+    server.psql("create table t (id int)");
+    server.crash();
+    server.environment("ALLCORE_STOP", Some("recovery.redo=park@1"));
+    server.launch_unready();
+    let deadline = Instant::now() + LIMIT;
+    let starting = "FATAL:  the database system is starting up";
+    while !log_in(&server, &[("PGSSLMODE", "disable")]).contains(starting) {
+        assert!(Instant::now() < deadline, "nobody answers:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let said = log_in(&server, &[("PGSSLMODE", "require")]);
+    assert!(said.contains(starting), "{said}");
+    let has = |said: &[u8], words: &str| said.windows(words.len()).any(|window| window == words.as_bytes());
+    let said = ask_by_tls_at_once(&server, &["-alpn", "postgresql"]);
+    assert!(has(&said, "57P03") && has(&said, "is starting up"), "{said:?}");
+    let said = ask_by_tls_at_once(&server, &[]);
+    assert!(has(&said, "08P01") && has(&said, "without ALPN"), "{said:?}");
+    wait_for_log(&server, "FATAL: received direct SSL connection request without ALPN");
+    let mut nonsense = Said::connect(server.port);
+    nonsense.send(b"\x16\x03\x01\0\x05hello");
+    wait_for_log(&server, "could not accept a TLS connection");
+    server.crash();
+    // Without a certificate such a client is dropped, with a word in the log.
+    server.arguments(&[]);
+    server.launch_unready();
+    while !log_in(&server, &[]).contains(starting) {
+        assert!(Instant::now() < deadline, "nobody answers:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut said = Said::connect(server.port);
+    said.send(b"\x16\x03\x01\0\x05hello");
+    assert!(said.until_end().is_empty());
+    wait_for_log(&server, "FATAL: received direct SSL connection request without SSL support");
+    server.crash();
+    server.environment("ALLCORE_STOP", None);
+    server.launch();
+    assert_eq!(server.psql("select count(*) from t"), "0");
+}
+
 /// From protocol 3.2 on a session's secret has 32 bytes, of which each counts.
 #[test]
 fn a_cancel_request_has_to_show_the_whole_secret() {
@@ -367,6 +412,38 @@ fn failed_logins_are_logged_and_slowed_down_but_not_the_administrator_s() {
     assert_eq!(log_in(&server, &[]), "postgres");
     let local = server.folder.path().to_str().unwrap().to_owned();
     assert_eq!(log_in(&server, &[("PGHOST", &local)]), "postgres");
+}
+
+#[test]
+fn a_flood_of_refused_clients_does_not_flood_the_log() {
+    const CLIENTS: usize = 300;
+    let server = Server::start(&[]);
+    for _ in 0..CLIENTS {
+        let mut said = Said::connect(server.port);
+        said.send(&startup("postgres", "nowhere"));
+        assert_eq!(Said::code(&said.until_end()), Some("3D000".to_owned()));
+    }
+    // One line each, or counted in another.
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains("FATAL: database \"nowhere\" does not")).count();
+        let omitted = log.lines().filter(|line| line.contains("from 127.0.0.1") && line.contains("3D000"));
+        let omitted: usize = omitted
+            .filter_map(|line| {
+                let (before, _) = line.split_once(" further refusals in a second: ")?;
+                before.rsplit(' ').next()?.parse::<usize>().ok()
+            })
+            .sum();
+        assert!(lines + omitted <= CLIENTS, "{log}");
+        if lines + omitted == CLIENTS {
+            // Two lines a second.
+            assert!(lines < CLIENTS / 2, "{log}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{lines} lines and {omitted} others:\n{log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A line in the log is one line, whatever a client calls itself.

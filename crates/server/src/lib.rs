@@ -14,17 +14,18 @@ mod record;
 pub mod scram;
 mod secret;
 mod shared;
+mod starting;
 mod throttle;
 pub mod tls;
 mod wire;
 
 pub use shared::{PasswordSource, Policy};
+pub use starting::starting;
 
 use connection::Connection;
 use runtime::net::{Accepted, Address, Bound, Listener};
 use shared::Shared;
 use sql::database::Database;
-use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 
@@ -40,15 +41,6 @@ pub struct Options {
 pub struct Server {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
-}
-
-/// The answer to a client that connects before the server has started: for [`runtime::net::Door`].
-#[must_use]
-pub fn starting_up() -> Vec<u8> {
-    let mut reply = Vec::new();
-    let fault = SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is starting up");
-    encode::error(&mut reply, encode::Severity::Fatal, &fault);
-    reply
 }
 
 impl Server {

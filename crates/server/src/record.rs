@@ -3,15 +3,16 @@
 //! Each line names the client, its user and database, and the SQLSTATE as fields. What a client chose itself is written
 //! without control characters, so that it can't make a line look like another one.
 
+mod refusals;
+
 use crate::login::StartupRequest;
+use refusals::{Omitted, REFUSALS, SECOND, Verdict};
 use runtime::net::Peer;
 use sql::session::Session;
 use sql::{SqlError, SqlState};
 use std::fmt;
+use std::time::Duration;
 use sync::atomic::{AtomicU64, Ordering};
-
-/// Nanoseconds.
-const SECOND: u64 = 1_000_000_000;
 
 /// Lines of a kind that may come in floods: one a second is logged, the others are counted.
 struct Flood {
@@ -20,7 +21,6 @@ struct Flood {
 }
 
 static FAILURES: Flood = Flood::new();
-static TLS_FAILURES: Flood = Flood::new();
 static CROWDED: Flood = Flood::new();
 
 impl Flood {
@@ -78,9 +78,37 @@ pub struct Client<'a> {
     pub session: u32,
 }
 
+/// Whether the log has a line for this refusal of a client, which is not in yet. Where not, it counts the refusal, and says
+/// how many there were when their second is over.
+fn is_said(code: SqlState, peer: &Peer) -> bool {
+    let now = runtime::time::precise();
+    let (over, verdict) = {
+        let mut refusals = REFUSALS.lock();
+        (refusals.over(now), refusals.admit(code, peer, now))
+    };
+    say_omitted(over);
+    // The thread that talks to clients while the server starts has no timers: it says so with its next line.
+    if verdict == Verdict::FirstOmitted && runtime::try_core().is_some() {
+        runtime::timer::after(Duration::from_nanos(SECOND), || {
+            let over = REFUSALS.lock().over(runtime::time::precise());
+            say_omitted(over);
+        });
+    }
+    verdict == Verdict::Said
+}
+
+fn say_omitted(over: Vec<Omitted>) {
+    for omitted in over {
+        log::warn!(sqlstate = omitted.code.as_str(); "{omitted}");
+    }
+}
+
 /// An error that ends a connection.
 #[cold]
 pub fn fatal(client: &Client<'_>, fault: &SqlError) {
+    if client.session == 0 && !is_said(fault.code, client.peer) {
+        return;
+    }
     let level = match fault.code {
         SqlState::ADMIN_SHUTDOWN => log::Level::Info,
         _ => log::Level::Warn,
@@ -136,16 +164,17 @@ pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
     }
 }
 
-/// A TLS connection that came to nothing: the client speaks another version, or trusts another certificate. Says at most
-/// one a second.
+/// A TLS connection that came to nothing: the client speaks another version, or trusts another certificate.
 #[cold]
 pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
-    let Some(unsaid) = TLS_FAILURES.admit() else { return };
-    let message = fault.to_string();
-    log::warn!(
-        client:% = Origin(peer), unsaid = unsaid;
-        "could not accept a TLS connection: {}", OneLine(&message)
-    );
+    let code = SqlState::PROTOCOL_VIOLATION;
+    if is_said(code, peer) {
+        let message = fault.to_string();
+        log::warn!(
+            sqlstate = code.as_str(), client:% = Origin(peer);
+            "could not accept a TLS connection: {}", OneLine(&message)
+        );
+    }
 }
 
 /// Whether a statement's error is the operator's business.

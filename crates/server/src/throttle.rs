@@ -58,7 +58,7 @@ impl Throttle {
     /// How long an answer to this user at this address has to wait, by the runtime's clock in nanoseconds; its places in
     /// the queues are taken.
     pub fn wait(&mut self, address: IpAddr, user: &str, now: u64) -> Result<Duration, TooMany> {
-        let address = who(address);
+        let address = network(address);
         let of_address = self.addresses.due(&OF_ADDRESS, &address, now);
         let of_user = self.users.due(&OF_USER, &(address, name(user)), now);
         let due = [&of_address, &of_user].into_iter().flatten().map(|(_, due)| *due).fold(now, u64::max);
@@ -76,14 +76,14 @@ impl Throttle {
 
     /// Notes a failed login.
     pub fn failed(&mut self, address: IpAddr, user: &str, now: u64) {
-        let address = who(address);
+        let address = network(address);
         self.addresses.failed(&OF_ADDRESS, address, now);
         self.users.failed(&OF_USER, (address, name(user)), now);
     }
 }
 
 /// Whom an address stands for: an IPv6 client has a network of 64 bits to choose its address from.
-fn who(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         v4 => v4,
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn an_ipv6_network_and_a_mapped_address_are_one_guesser() {
-        assert_eq!(who(address("2001:db8:1:2:3:4:5:6")), who(address("2001:db8:1:2:ffff::1")));
-        assert_ne!(who(address("2001:db8:1:2::")), who(address("2001:db8:1:3::")));
-        assert_eq!(who(address("::ffff:10.0.0.1")), address("10.0.0.1"));
+        assert_eq!(network(address("2001:db8:1:2:3:4:5:6")), network(address("2001:db8:1:2:ffff::1")));
+        assert_ne!(network(address("2001:db8:1:2::")), network(address("2001:db8:1:3::")));
+        assert_eq!(network(address("::ffff:10.0.0.1")), address("10.0.0.1"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 mod end_point;
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum TlsError {
     /// A file could not be read as PEM.
-    File(PathBuf, rustls::pki_types::pem::Error),
+    File(PathBuf, pem::Error),
     /// Others than the key's owner may read it; its permissions.
     Open(PathBuf, u32),
     /// The certificate and key do not work together.
@@ -58,16 +59,15 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
         let path = path.to_path_buf();
         move |fault| TlsError::File(path, fault)
     };
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let chain = read(certificate)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .map_err(in_file(certificate))?;
-    let access =
-        runtime::file::access(key).map_err(|e| in_file(key)(rustls::pki_types::pem::Error::Io(e)))?;
+    let access = runtime::file::access(key).map_err(|e| in_file(key)(pem::Error::Io(e)))?;
     let open = access.mode & if access.owner == 0 { 0o037 } else { 0o077 };
     if open != 0 {
         return Err(TlsError::Open(key.to_path_buf(), access.mode));
     }
-    let key = PrivateKeyDer::from_pem_file(key).map_err(in_file(key))?;
+    let key = read(key).and_then(|text| PrivateKeyDer::from_pem_slice(&text)).map_err(in_file(key))?;
     let end_point = chain.first().and_then(|first| end_point::hash(first)).map(Arc::from);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -79,8 +79,17 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     Ok(Arc::new(Offer { config: Arc::new(config), end_point }))
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, pem::Error> {
+    let mut text = Vec::new();
+    let read = runtime::file::open_to_read(path).and_then(|mut file| file.read_to_end(&mut text));
+    read.map(|_| text).map_err(pem::Error::Io)
+}
+
 /// The protocol's name in the handshake (ALPN), as PostgreSQL's.
 const PROTOCOL: &[u8] = b"postgresql";
+
+/// The first byte of a TLS handshake; of a start-up packet's length the first byte is 0.
+pub const TLS_HANDSHAKE: u8 = 0x16;
 
 /// How a connection came to use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

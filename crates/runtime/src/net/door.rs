@@ -1,36 +1,38 @@
 //! Answers connections while a server starts.
 //!
 //! The addresses are bound before the long work of a start, so that clients hear at once why they can't come in, and a taken
-//! address is found before that work. The door's thread accepts, reads each client's start-up packet and sends the same reply
-//! to all. Then the sockets go to [`super::listen_at`] as they are: no client is refused in between, and the server accepts
-//! those that still wait.
-//!
-//! A client may ask for encryption first (`SSLRequest`, `GSSENCRequest`); the door says no, and the client asks again in the
-//! clear or goes. The door drops cancel requests: there is no statement.
+//! address is found before that work. The door's thread accepts and has a [`Talk`] with each client. Then the sockets go to
+//! [`super::listen_at`] as they are: no client is refused in between, and the server accepts those that still wait.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::listener::Bound;
-use crate::os::check;
+use super::Peer;
+use super::listener::{Bound, accept_one};
 
 /// Clients the door answers at one time; others wait to be accepted.
 const CALLERS: usize = 64;
-/// Longest wait for a client's start-up packet, in nanoseconds.
+/// Longest talk, in nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
 /// Longest wait for input before the thread looks at the clock, in milliseconds.
 const LOOK: i32 = 100;
-/// Longest packet.
+/// Most bytes that a talk may leave for when more have come.
 const LONGEST: usize = 10_000;
-/// Codes in place of a protocol version.
-const CANCEL: u32 = 80_877_102;
-const TLS: u32 = 80_877_103;
-const GSS: u32 = 80_877_104;
 
-/// Addresses at which all clients get the same reply.
+/// What is said to one client. Runs on the door's thread: it must not wait.
+pub trait Talk: Send {
+    /// Takes from `input` what has come, and appends what is said to `out`: some thousand bytes at most, which a socket
+    /// takes at once. False when nothing more is to be said.
+    fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool;
+}
+
+/// Begins the talk with a client that has come.
+pub type Greet = dyn Fn(Peer) -> Box<dyn Talk> + Send;
+
+/// Addresses at which clients are talked to.
 #[derive(Debug)]
 pub struct Door {
     /// Closing it wakes the thread.
@@ -40,11 +42,11 @@ pub struct Door {
 }
 
 impl Door {
-    /// Sends `reply` to whoever connects at one of `places`, until it is closed.
-    pub fn open(places: Vec<Bound>, reply: Vec<u8>) -> io::Result<Door> {
+    /// Talks to those who connect at one of `places`, until it is closed.
+    pub fn open(places: Vec<Bound>, greet: Box<Greet>) -> io::Result<Door> {
         let (wake, woken) = UnixStream::pair()?;
         let (give, back) = channel();
-        let work = move || Porter { places, reply, woken, callers: Vec::new() }.work(&give);
+        let work = move || Porter { places, greet, woken, callers: Vec::new() }.work(&give);
         std::thread::Builder::new().name("door".to_owned()).spawn(work)?;
         Ok(Door { wake, back })
     }
@@ -59,7 +61,7 @@ impl Door {
 /// The thread's state.
 struct Porter {
     places: Vec<Bound>,
-    reply: Vec<u8>,
+    greet: Box<Greet>,
     woken: UnixStream,
     callers: Vec<Caller>,
 }
@@ -67,6 +69,7 @@ struct Porter {
 /// A client that has not been answered.
 struct Caller {
     socket: File,
+    talk: Box<dyn Talk>,
     seen: Vec<u8>,
     until: u64,
 }
@@ -108,62 +111,35 @@ impl Porter {
 
     fn accept(&mut self, listener: RawFd) {
         while self.callers.len() < CALLERS {
-            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            // SAFETY: a plain system call without an address to be filled in.
-            let taken =
-                check(unsafe { libc::accept4(listener, std::ptr::null_mut(), std::ptr::null_mut(), flags) });
-            let Ok(fd) = taken else { return };
-            // SAFETY: the descriptor was just made and is owned by nobody else.
-            let socket = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+            let Ok((socket, peer)) = accept_one(listener) else { return };
             let until = crate::time::precise() + PATIENCE;
-            self.callers.push(Caller { socket, seen: Vec::new(), until });
+            let (socket, talk) = (File::from(socket), (self.greet)(peer));
+            self.callers.push(Caller { socket, talk, seen: Vec::new(), until });
         }
     }
 
-    /// Answers the callers whose packets are whole, and drops those that took too long.
+    /// Answers the callers that have said something, and drops those that took too long.
     fn answer(&mut self) {
         let now = crate::time::precise();
-        let reply = &self.reply;
-        self.callers.retain_mut(|caller| now < caller.until && caller.step(reply));
+        self.callers.retain_mut(|caller| now < caller.until && caller.step());
     }
 }
 
 impl Caller {
-    /// Reads what has come; false when the client has its reply or gets none.
-    fn step(&mut self, reply: &[u8]) -> bool {
+    /// Reads what has come and answers it; false when the talk is over.
+    fn step(&mut self) -> bool {
         let mut bytes = [0; 1024];
         loop {
             match self.socket.read(&mut bytes) {
                 Ok(0) => return false,
                 Ok(count) => self.seen.extend_from_slice(&bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }
-            while let Some((&[a, b, c, d], rest)) = self.seen.split_first_chunk() {
-                let length = u32::from_be_bytes([a, b, c, d]) as usize;
-                if !(8..=LONGEST).contains(&length) {
-                    return false;
-                }
-                if rest.len() + 4 < length {
-                    break;
-                }
-                let code = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
-                self.seen.drain(..length);
-                // A reply of some hundred bytes always fits into an empty send buffer.
-                let sent = match code {
-                    TLS | GSS => self.socket.write_all(b"N"),
-                    CANCEL => return false,
-                    _ => {
-                        let _ = self.socket.write_all(reply);
-                        return false;
-                    }
-                };
-                if sent.is_err() {
-                    return false;
-                }
-            }
-            if self.seen.len() > LONGEST {
+            let mut out = Vec::new();
+            let goes_on = self.talk.hear(&mut self.seen, &mut out);
+            if self.socket.write_all(&out).is_err() || !goes_on || self.seen.len() > LONGEST {
                 return false;
             }
         }

@@ -234,7 +234,7 @@ impl Listening {
             if worker.shared.session_count() >= self.most {
                 return self.rest(worker, token);
             }
-            match self.accept_one() {
+            match accept_one(self.socket()) {
                 Ok((socket, peer)) => self.place(worker, socket, peer),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return,
@@ -245,27 +245,6 @@ impl Listening {
                 },
             }
         }
-    }
-
-    fn accept_one(&self) -> io::Result<(OwnedFd, Peer)> {
-        // SAFETY: all zero is a value of this plain struct.
-        let mut from: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: `from` is writable for `len`; the descriptor given is owned by nobody else.
-        let socket = unsafe {
-            let fd = check(libc::accept4(self.socket(), (&raw mut from).cast(), &mut len, flags))?;
-            OwnedFd::from_raw_fd(fd)
-        };
-        let peer = match from.ss_family as i32 {
-            libc::AF_UNIX => unix_peer(&socket)?,
-            _ => {
-                set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-                set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-                Peer::Tcp(tcp_peer(&from).ok_or(io::ErrorKind::InvalidData)?)
-            }
-        };
-        Ok((socket, peer))
     }
 
     /// Descriptors or memory have run out, or there are too many sessions: to be told of the same
@@ -304,6 +283,28 @@ impl Listening {
             mailbox::send(shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
         }
     }
+}
+
+/// Takes a connection that waits at a listening socket.
+pub(super) fn accept_one(listener: RawFd) -> io::Result<(OwnedFd, Peer)> {
+    // SAFETY: all zero is a value of this plain struct.
+    let mut from: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: `from` is writable for `len`; the descriptor given is owned by nobody else.
+    let socket = unsafe {
+        let fd = check(libc::accept4(listener, (&raw mut from).cast(), &mut len, flags))?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    let peer = match from.ss_family as i32 {
+        libc::AF_UNIX => unix_peer(&socket)?,
+        _ => {
+            set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+            Peer::Tcp(tcp_peer(&from).ok_or(io::ErrorKind::InvalidData)?)
+        }
+    };
+    Ok((socket, peer))
 }
 
 fn unix_peer(socket: &OwnedFd) -> io::Result<Peer> {

@@ -19,7 +19,7 @@ mod round;
 mod session;
 
 pub(crate) use batch::Batch;
-pub use door::Door;
+pub use door::{Door, Greet, Talk};
 pub use listener::{Accept, Accepted, Address, Bound, Listener, listen, listen_at};
 use round::Outbox;
 pub use round::SessionIo;

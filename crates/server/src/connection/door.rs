@@ -5,14 +5,11 @@ use crate::encode;
 use crate::login::{self, First, Proof, Sasl, StartupRequest, Step};
 use crate::secret::Secret;
 use crate::shared::{Place, Policy};
-use crate::tls::{Opened, Tls};
+use crate::tls::{Opened, TLS_HANDSHAKE, Tls};
 use crate::wire::Wire;
 use runtime::net::{Peer, SessionIo};
 use sql::{SqlError, SqlState};
 use std::sync::Arc;
-
-/// The first byte of a TLS handshake; of a start-up packet's length the first byte is 0.
-const TLS_HANDSHAKE: u8 = 0x16;
 
 impl Connection {
     /// One step of the way in; false where more bytes are needed or the connection is over.

@@ -1,0 +1,134 @@
+//! What clients hear while the server starts: as much of the way in as they have to go before they can be told to come
+//! again later, encrypted where they want it.
+
+use crate::encode::{self, Severity};
+use crate::login::{self, First};
+use crate::record::{self, Client};
+use crate::tls::{Offer, Opened, TLS_HANDSHAKE, Tls};
+use runtime::net::{Greet, Peer, Talk};
+use sql::{SqlError, SqlState};
+use std::io;
+use std::sync::Arc;
+
+/// The answer to clients that connect before the server has started: for [`runtime::net::Door`].
+#[must_use]
+pub fn starting(offer: Option<Arc<Offer>>) -> Box<Greet> {
+    Box::new(move |peer| Box::new(Starting { peer, offer: offer.clone(), tls: None }))
+}
+
+/// The talk with one client.
+struct Starting {
+    peer: Peer,
+    offer: Option<Arc<Offer>>,
+    tls: Option<Box<Tls>>,
+}
+
+/// Why a talk ends early.
+enum Fault {
+    /// The client may speak another protocol: it hears of this within TLS only.
+    Protocol(SqlError),
+    Tls(io::Error),
+}
+
+impl From<SqlError> for Fault {
+    fn from(fault: SqlError) -> Self {
+        Fault::Protocol(fault)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(fault: io::Error) -> Self {
+        Fault::Tls(fault)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Self {
+        Fault::Protocol(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
+    }
+}
+
+impl Talk for Starting {
+    fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
+        match self.step(input, out) {
+            Ok(goes_on) => return goes_on,
+            Err(Fault::Tls(fault)) => {
+                record::tls_failed(&self.peer, &fault);
+                // TLS tells the client why it ends.
+                if let Some(tls) = &mut self.tls {
+                    let _ = tls.encrypt(out);
+                }
+            }
+            Err(Fault::Protocol(fault)) => {
+                record::fatal(&Client { peer: &self.peer, request: None, session: 0 }, &fault);
+                if let Some(tls) = &mut self.tls {
+                    tls.end_with(&fault, out);
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Tls {
+    /// Tells the client a last error.
+    fn end_with(&mut self, fault: &SqlError, out: &mut Vec<u8>) {
+        encode::error(&mut self.reply, Severity::Fatal, fault);
+        // The talk is over either way.
+        let _ = self.encrypt(out);
+        self.end(out);
+    }
+}
+
+impl Starting {
+    /// Answers what has come; false when all is said.
+    fn step(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        if self.tls.is_none() && input.first() == Some(&TLS_HANDSHAKE) {
+            let offer =
+                self.offer.as_ref().ok_or("received direct SSL connection request without SSL support")?;
+            self.tls = Some(Box::new(Tls::accept(offer, Opened::AtOnce).map_err(io::Error::other)?));
+        }
+        loop {
+            if let Some(tls) = &mut self.tls {
+                let used = tls.decrypt(input)?;
+                input.drain(..used);
+                tls.encrypt(out)?;
+                if tls.lacks_protocol() {
+                    Err(
+                        "received direct SSL connection request without ALPN protocol negotiation extension",
+                    )?;
+                }
+            }
+            let (first, length) = login::first_packet(self.tls.as_ref().map_or(input, |tls| tls.input()))?;
+            match &mut self.tls {
+                Some(tls) => tls.consume(length),
+                None => drop(input.drain(..length)),
+            }
+            match (first, &mut self.tls) {
+                (First::Partial, _) => return Ok(true),
+                // There is no statement.
+                (First::Cancel { .. }, _) => return Ok(false),
+                (First::Tls | First::Gss, Some(_)) => Err("encryption was asked for twice")?,
+                (First::Tls, None) => match &self.offer {
+                    None => out.push(b'N'),
+                    Some(_) if !input.is_empty() => Err("received unencrypted data after SSL request")?,
+                    Some(offer) => {
+                        out.push(b'S');
+                        self.tls =
+                            Some(Box::new(Tls::accept(offer, Opened::Asked).map_err(io::Error::other)?));
+                    }
+                },
+                (First::Gss, None) => out.push(b'N'),
+                (First::Session(_), tls) => {
+                    let message = "the database system is starting up";
+                    let fault = SqlError::new(SqlState::CANNOT_CONNECT_NOW, message);
+                    match tls {
+                        None => encode::error(out, Severity::Fatal, &fault),
+                        Some(tls) => tls.end_with(&fault, out),
+                    }
+                    return Ok(false);
+                }
+            }
+        }
+    }
+}
