@@ -407,7 +407,7 @@ fn compiled_patterns_are_bounded_by_their_bytes() {
             }
         });
     });
-    // The core's part is 8 MiB, or the newest expression: 18 MiB.
+    // The core's part is 8 MiB, or the newest expression: about 10 MiB.
     // Fifty of them in one statement, and what they took is free again.
     let text = r"select count(*) from generate_series(1, 50) i where 'abc' ~ ('\w{75}' || i)";
     for _ in 0..2 {
