@@ -5,7 +5,8 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use hashbrown::HashSet;
+use hashbrown::hash_map::Entry;
+use hashbrown::{HashMap, HashSet};
 
 use super::table::KeyTable;
 use super::{Arena, Executor, File};
@@ -22,9 +23,9 @@ const LEAST: usize = 9;
 /// Bytes of an integer in a hash table, about.
 const INTEGER: usize = 20;
 
-/// The lists that an execution has tested.
+/// The lists that an execution has tested, by the address of their test.
 #[derive(Default)]
-pub(super) struct Lists<'s>(Vec<(&'s Quantified, List)>);
+pub(super) struct Lists(HashMap<*const Quantified, List>);
 
 enum List {
     TestedOnce,
@@ -71,20 +72,23 @@ impl<'s> Executor<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<Option<bool>, SqlError> {
-        let known = self.lists.0.iter().position(|(other, _)| std::ptr::eq(*other, quantified));
-        let Some(at) = known else {
-            self.lists.0.push((quantified, List::TestedOnce));
-            return Ok(None);
-        };
-        if matches!(self.lists.0[at].1, List::TestedOnce) {
-            let list = self.hash_list(quantified, list, file, arena)?;
-            self.lists.0[at].1 = list;
-        }
-        if matches!(self.lists.0[at].1, List::Searched) {
-            return Ok(None);
+        let address = std::ptr::from_ref(quantified);
+        match self.lists.0.entry(address) {
+            Entry::Vacant(place) => {
+                place.insert(List::TestedOnce);
+                return Ok(None);
+            }
+            Entry::Occupied(known) => match known.get() {
+                List::TestedOnce => {
+                    let list = self.hash_list(quantified, list, file, arena)?;
+                    self.lists.0.insert(address, list);
+                }
+                List::Searched => return Ok(None),
+                List::Hashed { .. } => {}
+            },
         }
         let value = self.eval(&quantified.left, file, arena)?;
-        let List::Hashed { items, null } = &self.lists.0[at].1 else { return Ok(None) };
+        let Some(List::Hashed { items, null }) = self.lists.0.get(&address) else { return Ok(None) };
         if value.is_null() {
             return Ok(Some(false));
         }

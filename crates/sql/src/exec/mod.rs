@@ -131,7 +131,7 @@ pub(crate) struct Executor<'s> {
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
     /// The IN lists its conditions have tested.
-    lists: lists::Lists<'s>,
+    lists: lists::Lists,
     pace: Pace,
 }
 
