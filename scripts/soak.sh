@@ -33,7 +33,7 @@ bombs=(cargo test --release --locked -p allcore --test bombs)
 "${memory_cases[@]}" --no-run
 "${bombs[@]}" --no-run
 limited_cases() {
-  "${memory_cases[@]}" -- --nocapture --test-threads=1
+  "${memory_cases[@]}" -- --nocapture --test-threads=1 --include-ignored
   ALLCORE_BOMBS=small "${bombs[@]}" -- --nocapture --test-threads=1
 }
 if group=$(group_of_1_gib 2>/dev/null); then

@@ -54,7 +54,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     access::check_trust(&settings, &addresses)?;
     let buffers = buffers(&settings)?;
     let memory = memory(&settings, buffers as u64)?;
-    let room = room(&settings, available_bytes()?.saturating_sub(buffers as u64 + memory.0))?;
+    let beside = available_bytes()?.saturating_sub(buffers as u64 + memory.0);
+    let room = room(&settings, beside)?;
     let options = sql::database::Options {
         cores: Some(cores(&settings)?),
         pin: true,
@@ -82,7 +83,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
             return Err(open_fault(&data, &fault));
         }
     };
-    database.bound_memory(memory.0).map_err(|e| format!("the memory watch did not start: {e}"))?;
+    let resident = resident(available_bytes()?, beside);
+    database.bound_memory(memory.0, resident).map_err(|e| format!("the memory watch did not start: {e}"))?;
     log::info!("sessions may take {memory} of memory beside the buffers");
     for fact in database.facts() {
         log::info!("{fact}");
@@ -293,6 +295,12 @@ fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
         ));
     }
     Ok(wanted)
+}
+
+/// Bytes that may be resident, of `all`: but for half of what is `beside` buffers and sessions, at least a sixteenth. That
+/// is the kernel's and the program's.
+fn resident(all: u64, beside: u64) -> u64 {
+    all - (beside / 2).max(all / 16)
 }
 
 fn available_bytes() -> Result<u64, String> {

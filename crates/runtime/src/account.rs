@@ -10,8 +10,8 @@
 //! fail, so a session beyond its limit is interrupted ([`Reason::Memory`]) and its statement gives up at the next safe
 //! point. Code that builds one large value asks first ([`ask`]). What must hold:
 //!
-//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out
-//!    and what is reserved beyond it.
+//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out,
+//!    what is reserved beyond it, and what [`resident`] adds.
 //! 2. Nothing here allocates, takes a lock or parks: it runs inside the allocator.
 //! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is entered for.
 //!
@@ -20,6 +20,7 @@
 mod groups;
 mod release;
 mod reserve;
+mod resident;
 mod watch;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -183,7 +184,11 @@ fn lease(cells: &Cells) -> i64 {
     cells.limit.set(now);
     cells.floor.set(sum + LEASE - SLACK);
     // Relaxed: a sum, which orders nothing.
-    TAKEN.fetch_add(now - before, Ordering::Relaxed) + now - before
+    let taken = TAKEN.fetch_add(now - before, Ordering::Relaxed) + now - before;
+    if taken > limit() / 2 {
+        watch::much();
+    }
+    taken
 }
 
 /// Takes a lease; refuses the session that runs when it has passed its limit, or holds much while the process is short.

@@ -215,7 +215,7 @@ fn own_is_asked_elsewhere() {
 fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
     // Threads that end keep their leases, and the tests that reserve memory start many.
     let _alone = reserving();
-    account::watch(|| ()).unwrap();
+    account::watch(u64::MAX, || ()).unwrap();
     let runtime = start();
     let own = Interrupt::new();
     let before = account::taken() as i64;

@@ -307,13 +307,14 @@ impl Database {
 
     /// Bounds the memory that this process's sessions take together (`limit` bytes), where the allocator is
     /// [`runtime::account::Counting`]. Past it a session that asks for much gets 53200, and the statement of the session
-    /// that holds most is stopped. Once in a process.
+    /// that holds most is stopped. So is it where the process has more than `resident` bytes resident, pages of files aside.
+    /// Once in a process.
     ///
     /// # Errors
-    /// When no thread can be had to watch it.
-    pub fn bound_memory(&self, limit: u64) -> std::io::Result<()> {
+    /// When no thread can be had to watch it, or the system does not tell what is resident.
+    pub fn bound_memory(&self, limit: u64, resident: u64) -> std::io::Result<()> {
         let mut relief = crate::memory::Relief::new(&self.shared.board);
-        runtime::account::watch(move || relief.round())?;
+        runtime::account::watch(resident, move || relief.round())?;
         runtime::account::set_limit(limit);
         Ok(())
     }

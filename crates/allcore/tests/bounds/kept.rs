@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Client, LIMIT, MEMORY, assert_bounded, beside, run, start, start_for_many, status};
+use super::{Client, LIMIT, MEMORY, Server, assert_bounded, beside, run, start, start_for_many, status};
 
 /// Sessions that wait for a lock, each with a stack that its statement made deep.
 const DEEP: usize = 300;
@@ -72,6 +72,26 @@ fn advisory_locks_of_idle_sessions_count() {
         assert!(ended >= 30, "{ended} of 60 sessions were refused or ended");
     });
     assert_bounded(&server, "advisory locks");
+}
+
+/// The lock table's parts grow at the same time, each by twice what it was, and leave as many holes.
+#[test]
+#[ignore = "takes all the memory that a server has by default: make soak runs it in 1 GiB"]
+fn advisory_locks_of_many_sessions_leave_a_server_with_defaults_alive() {
+    const SESSIONS: usize = 300;
+    let server = Server::start(&[]);
+    beside(&server, || {
+        let mut sessions: Vec<Client> = (0..SESSIONS).map(|_| server.connect()).collect();
+        let refused = sessions.iter_mut().enumerate().filter_map(|(class, client)| {
+            let text = format!("select count(pg_advisory_lock({class}, n)) from generate_series(1, 40000) n");
+            run(client, &text).err()
+        });
+        let refused = refused.count();
+        println!("{refused} of {SESSIONS} sessions with 40,000 locks each were refused or ended");
+        if runtime::account::available_bytes().unwrap() <= 1 << 30 {
+            assert!(refused > SESSIONS / 4, "{refused} of {SESSIONS} were refused");
+        }
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
 
+use super::resident::Resident;
 use super::{release, reserve};
 use crate::time;
 
@@ -27,12 +28,16 @@ static THREAD: OnceLock<Thread> = OnceLock::new();
 static SHORT: AtomicBool = AtomicBool::new(false);
 static FREED: AtomicBool = AtomicBool::new(false);
 static RELEASED: AtomicBool = AtomicBool::new(false);
+static MUCH: AtomicBool = AtomicBool::new(false);
 
 /// Starts the watch, one for the process. While more memory is taken than the limit, it calls `relieve` every 20 ms.
+/// More than `resident` bytes, pages of files aside, count as taken beyond the limit: see
+/// [`super::resident`].
 ///
 /// # Errors
-/// When no thread can be had.
-pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
+/// When no thread can be had, or the system does not tell what is resident.
+pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let mut resident = Resident::at_most(resident)?;
     let work = move || {
         // When to trim, in nanoseconds: once it is quiet, and at the latest.
         let mut due: Option<(u64, u64)> = None;
@@ -41,7 +46,11 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
             if RELEASED.swap(false, Ordering::AcqRel) {
                 release::empty();
             }
-            if SHORT.swap(false, Ordering::AcqRel) {
+            let looks = time::precise() >= resident.next_look() && MUCH.swap(false, Ordering::AcqRel);
+            if looks {
+                resident.look(trim);
+            }
+            if SHORT.swap(false, Ordering::AcqRel) || looks {
                 while super::is_short() {
                     if reserve::is_owed() {
                         trim();
@@ -50,6 +59,7 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
                         relieve();
                     }
                     park_timeout(ROUND);
+                    resident.look(trim);
                 }
             }
             let now = time::precise();
@@ -57,12 +67,15 @@ pub fn watch(mut relieve: impl FnMut() + Send + 'static) -> io::Result<()> {
                 let latest = due.map_or(now + TRIM_MOST, |(_, latest)| latest);
                 due = Some((latest.min(now + TRIM_QUIET), latest));
             }
-            match due {
-                Some((at, _)) if now >= at || reserve::is_owed() => {
-                    due = None;
-                    trim();
-                }
-                Some((at, _)) => park_timeout(Duration::from_nanos(at - now)),
+            if due.is_some_and(|(at, _)| now >= at || reserve::is_owed()) {
+                due = None;
+                trim();
+                continue;
+            }
+            // Acquire: whoever sets it later unparks the thread.
+            let look = MUCH.load(Ordering::Acquire).then(|| resident.next_look());
+            match due.map(|(at, _)| at).into_iter().chain(look).min() {
+                Some(at) => park_timeout(Duration::from_nanos(at.saturating_sub(now))),
                 None => park(),
             }
         }
@@ -79,6 +92,11 @@ fn trim() {
         // SAFETY: a plain call; it takes the allocator's own locks.
         unsafe { libc::malloc_trim(0) };
     });
+}
+
+/// More than half of the limit is taken, and a lease was taken or given back. Called inside the allocator.
+pub(super) fn much() {
+    tell(&MUCH);
 }
 
 /// Memory is short. Called inside the allocator.
