@@ -71,12 +71,29 @@ impl Binder<'_> {
         uses: &[usize],
     ) -> usize {
         let present = self.levels.len() - 1;
+        let (innermost, links) = self.innermost_read(parts);
+        let owner = innermost.unwrap_or(present);
+        self.levels[owner].uses.truncate(uses.get(owner).copied().unwrap_or(0));
+        if owner < present {
+            let links = self.levels[present].sublinks.extract_if(.., |link| links.contains(&link.output));
+            let links: Vec<_> = links.collect();
+            self.levels[owner].sublinks.extend(links);
+        }
+        owner
+    }
+
+    /// The level of the innermost column or aggregate that is read, subqueries included, and the subqueries' registers.
+    pub(crate) fn innermost_read<'e>(
+        &self,
+        parts: impl Iterator<Item = &'e Expr>,
+    ) -> (Option<usize>, Registers) {
         let mut read = Registers::new();
         parts.for_each(|part| registers::of_expr(part, &mut read));
         let (mut open, mut known): (Vec<Reg>, Registers) = (read.iter().copied().collect(), read);
         let (mut innermost, mut links) = (None, Registers::new());
         while let Some(register) = open.pop() {
-            match self.levels[present].sublinks.iter().find(|link| link.output == register) {
+            let sublinks = self.levels.last().map_or(&[][..], |level| &level.sublinks);
+            match sublinks.iter().find(|link| link.output == register) {
                 None => innermost = innermost.max(self.level_of(register)),
                 Some(link) => {
                     let mut inside = Registers::new();
@@ -86,14 +103,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let owner = innermost.unwrap_or(present);
-        self.levels[owner].uses.truncate(uses.get(owner).copied().unwrap_or(0));
-        if owner < present {
-            let links = self.levels[present].sublinks.extract_if(.., |link| links.contains(&link.output));
-            let links: Vec<_> = links.collect();
-            self.levels[owner].sublinks.extend(links);
-        }
-        owner
+        (innermost, links)
     }
 
     /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is computed.

@@ -12,6 +12,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Extreme};
 use crate::functions::{self, Bound, CastContext};
 use crate::types::{self, Type, oid};
+use crate::work::tick_part;
 
 /// Work of binding one expression: about a microsecond.
 const BINDING: usize = 1000;
@@ -311,7 +312,16 @@ impl Binder<'_> {
         }
         let left = self.expr_of(left)?;
         let items = self.exprs(&list.items)?;
-        self.built(functions::in_list(left, items, negated), location)
+        let (count, mut parts) = (items.len(), Vec::with_capacity(items.len()));
+        for item in items {
+            tick_part(count)?;
+            let reads = !item.is_row_free() && {
+                let (level, _) = self.innermost_read(std::iter::once(&item));
+                level == Some(self.levels.len() - 1)
+            };
+            parts.push((item, reads));
+        }
+        self.built(functions::in_list(&left, parts, negated), location)
     }
 
     fn between(

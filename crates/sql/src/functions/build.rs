@@ -6,6 +6,7 @@ use super::{Bound, CastContext, Function, Volatility, aggregate, json, registry,
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver};
 use crate::types::{self, Type, Value, oid};
+use crate::work::tick_part;
 
 fn type_list(types: &[Type]) -> String {
     types.iter().map(|ty| Type::new(ty.oid).to_string()).collect::<Vec<_>>().join(", ")
@@ -228,31 +229,33 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
     Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all })))
 }
 
-/// Resolves `left IN (list)`: one comparison over a list of one common type, else ORed comparisons.
-pub fn in_list(left: Expr, list: Vec<Expr>, negated: bool) -> Result<Expr, SqlError> {
+/// Resolves `left IN (list)` as PostgreSQL does: items that read no column of their query are compared as a list of one
+/// common type, where there are two of them that have one. The others are compared one by one. `list`: the items, and
+/// whether each reads a column.
+pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Expr, SqlError> {
     let name = if negated { "<>" } else { "=" };
-    let types: Vec<Type> = std::iter::once(&left).chain(&list).map(Expr::type_).collect();
-    if list.len() > 1
-        && left.type_().oid != oid::RECORD
-        && let Ok(common) = common_type("IN", &types)
-        && let Ok(function) = operator_function(name, &[left.type_(), common])
-    {
+    let mut parts = Vec::new();
+    let (count, mut alone) = (list.len(), list);
+    let values = || alone.iter().filter(|(_, reads)| !reads).map(|(item, _)| item);
+    if let Some((function, common)) = list_function(name, left, values()) {
+        let (columns, values): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, reads)| *reads);
         let (wanted, _) = concrete(function, &[left.type_(), common]);
-        let left = cast_argument(function, left, wanted[0])?;
-        let list = list
+        let left = cast_argument(function, left.clone(), wanted[0])?;
+        let values = values
             .into_iter()
-            .map(|item| {
+            .map(|(item, _)| {
                 // A literal is one of the list's type, which the operator may take as another one.
                 let unknown = item.type_().oid == oid::UNKNOWN;
                 let item = if unknown { cast(item, common, CastContext::Implicit)? } else { item };
                 cast_argument(function, item, wanted[1])
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let right = QuantifiedOver::List(list);
-        return Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all: negated })));
+        let right = QuantifiedOver::List(values);
+        parts.push(Expr::Quantified(Box::new(Quantified { function, left, right, all: negated })));
+        alone = columns;
     }
-    let mut parts = Vec::with_capacity(list.len());
-    for item in list {
+    for (item, _) in alone {
+        tick_part(count)?;
         parts.push(operator(name, Some(left.clone()), item)?);
     }
     match (parts.len(), negated) {
@@ -260,6 +263,20 @@ pub fn in_list(left: Expr, list: Vec<Expr>, negated: bool) -> Result<Expr, SqlEr
         (_, true) => Ok(Expr::And(parts)),
         (_, false) => Ok(Expr::Or(parts)),
     }
+}
+
+/// The operator between a value and a list of these items, and their common type; None where they are compared one by one.
+fn list_function<'e>(
+    name: &str,
+    left: &'e Expr,
+    items: impl Iterator<Item = &'e Expr>,
+) -> Option<(&'static Function, Type)> {
+    let types: Vec<Type> = std::iter::once(left).chain(items).map(Expr::type_).collect();
+    if types.len() < 3 || left.type_().oid == oid::RECORD {
+        return None;
+    }
+    let common = common_type("IN", &types).ok()?;
+    Some((operator_function(name, &[left.type_(), common]).ok()?, common))
 }
 
 /// IS [NOT] DISTINCT FROM.

@@ -1,0 +1,22 @@
+-- IN: items that read columns of their query are compared one by one, the others as a list of one type.
+create table t(i int, b int, c char(6), t text, v varchar, n numeric, f float8, o oid);
+insert into t values (1, 5, '', ' ', '', 1.5, 2.25, 3), (2, null, 'v', 'v ', 'v', 5, 5, 5), (3, 59, 'x', null, 'x', null, null, null);
+select i, c in (t, 'v'), c not in (t, 'v'), c in ('v', 'w', t), c in (t, v), c in (v, 'v', ' '), v in (c, 'v ') from t order by i;
+select i from t where b not in (59, null::int, 1::oid, 2.25::float8) and i=1;
+select i, b not in (59, null::int, 1::oid, 2.25::float8) from t order by 1;
+select i, b in (n, 5, 3), b in (5, n), b in (o, f, n), b in (1, 2.25::float8, o), b in (1::oid, 2.25::float8) from t order by i;
+select i, b in ((select max(b) from t), 5), b in ((select t.b), 5, 7), b in (1, (select 5.0), f) from t order by i;
+select i, (select c in (x.t, 'v') from (values(1)) y(z)) from t x order by i;
+select i, (select count(*) from t y where y.c in (x.t, 'v', 'w')) from t x order by i;
+select sum(b) in (64, max(o), 3) from t;
+select b in (1, 'a', i) from t;
+select i in (b, 'a') from t;
+select i in ('2', b, n) from t order by i;
+select i in (b, '2', n, '1') from t order by i;
+select i in (1, 2, (1,2)) from t;
+select null in (i, 1, 2), null in (1, 2), 'x' in (t, c, 'x'), '' in (c, 'x', t) from t order by i;
+select i from t where i in (1/(i-1), 2) ;
+select i from t where i not in (b, 1, 2) order by i;
+prepare p(int, text) as select i from t where i in ($1, b, 7) or c in ($2, t) order by i;
+execute p(1, 'v');
+select i, c between t and 'v', nullif(c, t), coalesce(c, t) from t order by i;
