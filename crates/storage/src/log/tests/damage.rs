@@ -1,5 +1,8 @@
 //! What is no record is never taken for one: damage, recycled segments, records beyond a gap, segments that can't be made.
 
+use std::io::Write;
+use std::process::Command;
+
 use super::*;
 
 /// Where records end, and the log's bytes, of a log of random records.
@@ -114,14 +117,61 @@ fn records_beyond_a_gap_never_come_back() {
     }
 }
 
+/// A file system of 8 MiB in a folder, until this is dropped.
+struct TinyDisk(Folder);
+
+impl TinyDisk {
+    /// None where this process may not mount one.
+    fn new(name: &str) -> Option<TinyDisk> {
+        let folder = Folder::new(name);
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(folder.path());
+        mount.status().is_ok_and(|status| status.success()).then_some(TinyDisk(folder))
+    }
+
+    /// Writes a file until there is no more room; its path.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.path().join("filler");
+        let mut file = std::fs::File::create(&path).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for TinyDisk {
+    fn drop(&mut self) {
+        // Files of the log are still open.
+        drop(Command::new("umount").arg("--lazy").arg(self.0.path()).status());
+    }
+}
+
 #[test]
-fn no_room_for_a_segment_is_an_error_and_passes() {
-    let folder = Folder::new("full");
+fn a_full_disk_is_an_error_of_its_own_and_passes() {
+    let Some(disk) = TinyDisk::new("full") else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let wal = Wal::create(disk.0.path(), small(1)).unwrap();
+    let filler = disk.fill();
+    let is_expected = |error: &Error| matches!(error, Error::DiskFull(_));
+    let remove = || std::fs::remove_file(&filler).unwrap();
+    passes(&disk.0, &wal, is_expected, remove);
+}
+
+#[test]
+fn a_folder_in_place_of_a_segment_is_an_error_and_passes() {
+    let folder = Folder::new("obstacle");
     let wal = Wal::create(folder.path(), small(1)).unwrap();
-    act_as_core(0);
-    // A folder in the way of the segment being made: as good as a full disk.
     let obstacle = folder.path().join(FOLDER).join("unfinished");
     std::fs::create_dir(&obstacle).unwrap();
+    let is_expected = |error: &Error| matches!(error, Error::Format(_));
+    passes(&folder, &wal, is_expected, || std::fs::remove_dir(&obstacle).unwrap());
+}
+
+/// Appends until no segment can be made, which is the expected error; after `remove` the log goes on.
+fn passes(folder: &Folder, wal: &Wal, is_expected: impl Fn(&Error) -> bool, remove: impl FnOnce()) {
+    const MORE: usize = 1500;
+    act_as_core(0);
     let mut appended = 0;
     let error = loop {
         match wal.ensure(1000) {
@@ -137,16 +187,16 @@ fn no_room_for_a_segment_is_an_error_and_passes() {
             wal.wait_durable(wal.position()).unwrap();
         }
     };
-    assert!(matches!(error, Error::Format(_)), "{error:?}");
+    assert!(is_expected(&error), "{error:?}");
     // Ends of transactions still have room.
     wal.ensure_reserved(0).unwrap();
     let lsn = wal.append_commit(4, Lsn::ZERO, |_| {});
     wal.wait_durable(lsn).unwrap();
     assert!(wal.ensure(1000).is_err() || wal.with_core(|_, state| state.credit) > 0);
-    std::fs::remove_dir(&obstacle).unwrap();
-    for _ in 0..3000 {
-        append_change(&wal, 5, Lsn::ZERO, &[4; 1000]);
+    remove();
+    for _ in 0..MORE {
+        append_change(wal, 5, Lsn::ZERO, &[4; 1000]);
     }
     wal.wait_durable(wal.position()).unwrap();
-    assert_eq!(contents(&folder).0.len(), appended + 1 + 3000);
+    assert_eq!(contents(folder).0.len(), appended + 1 + MORE);
 }
