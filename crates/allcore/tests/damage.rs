@@ -80,7 +80,14 @@ fn put(kind: &str, path: &Path) {
             String::new()
         }
         "folder" => succeed(std::process::Command::new("mkdir").args(["-m", "700"]).arg(path), ""),
-        "device" => succeed(std::process::Command::new("ln").args(["-s", "/dev/zero"]).arg(path), ""),
+        "device" => {
+            // Where none may be made: one that is there, open to everybody.
+            let mut make = std::process::Command::new("mknod");
+            match make.args(["-m", "600"]).arg(path).args(["c", "1", "5"]).output() {
+                Ok(output) if output.status.success() => String::new(),
+                _ => succeed(std::process::Command::new("ln").args(["-s", "/dev/zero"]).arg(path), ""),
+            }
+        }
         _ => succeed(std::process::Command::new("ln").arg("-s").args([path, path]), ""),
     };
 }
@@ -133,10 +140,10 @@ fn what_is_no_regular_file_is_refused_by_name() {
             }
             for mut command in commands {
                 let said = refused(&mut command);
-                // A device that everybody may open is refused for that.
                 let why = match kind {
                     "link to itself" => "Too many levels of symbolic links".to_owned(),
-                    "device" => "/".to_owned(),
+                    // A device that everybody may open is refused for that.
+                    "device" if path.is_symlink() && said.contains("open to others") => name.to_owned(),
                     kind => format!("is a {kind}, not a regular file"),
                 };
                 assert!(said.contains(&format!("/{name}")) && said.contains(&why), "{name}, {kind}: {said}");
@@ -148,6 +155,50 @@ fn what_is_no_regular_file_is_refused_by_name() {
         }
     }
     server.check();
+}
+
+#[test]
+fn settings_and_certificates_that_are_no_regular_files_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (certificate, key) = common::certificate(folder.path());
+    let config = path("allcore.toml");
+    fs::write(&config, "").unwrap();
+    let options = [("--config", &config), ("--tls-cert", &certificate), ("--tls-key", &key)];
+    let mut server = Server::start(&[]);
+    let data = server.data();
+    server.stop();
+    for (name, file) in options {
+        let kept = path("kept");
+        fs::rename(file, &kept).unwrap();
+        for kind in ["FIFO", "socket", "folder", "device", "link to itself", "nothing", "wrong text"] {
+            match kind {
+                "nothing" => {}
+                "wrong text" => {
+                    fs::write(file, "no such thing\n").unwrap();
+                    fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+                }
+                kind => put(kind, file),
+            }
+            let mut command = allcore();
+            command.args(["serve", "--listen", "127.0.0.1:0", "--buffers", "16MiB", "--data"]).arg(&data);
+            for (name, file) in options {
+                command.arg(name).arg(file);
+            }
+            let said = refused(&mut command);
+            let why = match kind {
+                "link to itself" => "Too many levels of symbolic links".to_owned(),
+                "device" if file.is_symlink() && name == "--tls-key" => "server.key".to_owned(),
+                "nothing" => "No such file".to_owned(),
+                "wrong text" => String::new(),
+                kind => format!("is a {kind}, not a regular file"),
+            };
+            let line = said.lines().last().unwrap();
+            assert!(line.contains(file.to_str().unwrap()) && line.contains(&why), "{name}, {kind}: {said}");
+            drop(fs::remove_file(file).or_else(|_| fs::remove_dir(file)));
+        }
+        fs::rename(&kept, file).unwrap();
+    }
 }
 
 #[test]
@@ -298,6 +349,8 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         }
     }
     assert!(rows > 0);
+    let line = |line: &str| line.contains("sqlstate 53100") && line.contains("insert into full_of");
+    assert!(server.log().lines().any(line), "no word of the full disk:\n{}", server.log());
     // Reads work, of old and new sessions.
     for mut reader in [client, server.connect()] {
         assert_eq!(count(&mut reader, "select count(*) from full_of"), i64::from(rows));

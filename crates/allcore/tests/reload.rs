@@ -273,4 +273,10 @@ fn certificates_are_read_again() {
     fs::write(&key, "no key").unwrap();
     reload(&server, REFUSED);
     assert_eq!(verify(&certificate_file), "0");
+    // To open one would wait for its other end.
+    fs::remove_file(&key).unwrap();
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&key).status().unwrap().success());
+    reload(&server, REFUSED);
+    assert!(server.log().contains("server.key is a FIFO, not a regular file"), "{}", server.log());
+    assert_eq!(verify(&certificate_file), "0");
 }

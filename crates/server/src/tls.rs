@@ -61,6 +61,7 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     };
     let chain = read(certificate)
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
+        .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
         .map_err(in_file(certificate))?;
     let access = runtime::file::access(key).map_err(|e| in_file(key)(pem::Error::Io(e)))?;
     let open = access.mode & if access.owner == 0 { 0o037 } else { 0o077 };
