@@ -7,6 +7,7 @@ use common::Server;
 use postgres::error::SqlState;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Waiting longer than this is a failure.
@@ -111,4 +112,41 @@ fn clients_that_keep_asking_get_in() {
     });
     server.stop();
     server.check();
+}
+
+/// Milliseconds that each core's thread has run.
+fn ran(server: &Server) -> Vec<u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let tasks = tasks.map(|task| task.unwrap().path());
+    let mut cores: Vec<_> = tasks
+        .filter(|task| std::fs::read_to_string(task.join("comm")).unwrap().starts_with("core-"))
+        .collect();
+    cores.sort();
+    let nanoseconds = |task: &Path| -> u64 {
+        let line = std::fs::read_to_string(task.join("schedstat")).unwrap();
+        line.split(' ').next().unwrap().parse().unwrap()
+    };
+    cores.iter().map(|task| nanoseconds(task) / 1_000_000).collect()
+}
+
+#[test]
+fn all_cores_redo_the_log() {
+    let mut server = Server::start(&["--buffers", "128MiB", "--cores", "2"]);
+    server.psql("create table redone (id int primary key, filler text)");
+    server.stop();
+    server.launch();
+    let idle = ran(&server);
+    server.psql(
+        "insert into redone select i, repeat('r', 400) from generate_series(1, 120000) i;
+         update redone set filler = repeat('s', 400);",
+    );
+    server.crash();
+    server.launch();
+    let busy = ran(&server);
+    println!("a start takes the cores {idle:?} ms, with something to redo {busy:?} ms");
+    assert_eq!((idle.len(), busy.len()), (2, 2));
+    let more: Vec<u64> = busy.iter().zip(&idle).map(|(busy, idle)| busy.saturating_sub(*idle)).collect();
+    // One of them reads the log for both.
+    assert!(more.iter().all(|more| *more * 10 >= busy.iter().sum()), "{idle:?} ms and {busy:?} ms");
+    assert_eq!(server.psql("select count(*), min(filler) = repeat('s', 400) from redone"), "120000|t");
 }
