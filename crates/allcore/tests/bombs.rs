@@ -3,7 +3,7 @@
 //! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself. `make test` runs a tenth of
 //! them and allows 2 s for a cancel and for each statement of the other session, since the machine may be busy. `make
 //! bombs` sets `ALLCORE_BOMBS`, runs all of them on a release build, one corpus after another, and allows 100 ms for a
-//! cancel, 20 ms for the other session's 99th percentile and 500 ms for its longest statement. A server that may have 1 GiB
+//! cancel, 20 ms for the other session's 99th percentile and 250 ms for its longest statement. A server that may have 1 GiB
 //! (`ALLCORE_BOMBS=small`) may refuse a bomb with 53200 instead.
 #![allow(missing_docs)]
 
@@ -36,7 +36,7 @@ struct Limits {
 const STRICT: Limits = Limits {
     cancel: Duration::from_millis(100),
     p99: Duration::from_millis(20),
-    longest: Duration::from_millis(500),
+    longest: Duration::from_millis(250),
 };
 /// A busy machine keeps them, and a core that is held for seconds does not.
 const GENEROUS: Limits =

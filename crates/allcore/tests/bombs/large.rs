@@ -54,6 +54,7 @@ const BOMBS: &[(&str, &str)] = &[
     ("a check", "begin; alter table large add check (length(t) > 1); rollback"),
     ("COPY out", "copy large to stdout"),
     ("the longest text", "select length(repeat('x', LONGEST)), md5(repeat('x', LONGEST))"),
+    ("the longest text sent", "select repeat('x', LONGEST)"),
     ("the longest text compared", "select repeat('x', LONGEST) = repeat('x', LONGEST)"),
     (
         "many groups",
