@@ -34,7 +34,7 @@ loom: ## Model checks of the concurrent structures
 soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh
 
-bombs: setup ## Some 560 statements with long calls, texts or values, each cancelled within 100 ms beside select 1 within 20 ms
+bombs: setup ## Some 590 statements with long calls, texts or values, each cancelled within 100 ms beside select 1 within 20 ms
 	ALLCORE_BOMBS=1 cargo test --release --locked -p allcore --test bombs -- --nocapture --test-threads=1
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
