@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use sync::{BatchCursor, Caption, SpinLock, VersionLatch, WaitQueue};
+use sync::{BatchCursor, Caption, FairQueue, SpinLock, VersionLatch, WaitQueue};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     model_within(3, check);
@@ -150,6 +150,59 @@ fn wait_queue_interrupt_passes_the_wake_up_on() {
         first.join().unwrap();
         second.join().unwrap();
     });
+}
+
+/// Parks, but gives up at once where there is no patience.
+fn park_if(patient: bool) -> Result<(), ()> {
+    if patient {
+        sync::park::park();
+    }
+    patient.then_some(()).ok_or(())
+}
+
+/// A fair queue loses no wake-up that follows the change of state.
+#[test]
+fn fair_queue_loses_no_wake_up() {
+    model(|| {
+        let shared = Arc::new((FairQueue::new(), AtomicBool::new(false)));
+        let waiter = shared.clone();
+        let thread = thread::spawn(move || {
+            waiter.0.wait_until_with(|| waiter.1.load(Ordering::Relaxed), || park_if(true))
+        });
+        // Relaxed, here and above: the queue's lock orders them.
+        shared.1.store(true, Ordering::Relaxed);
+        shared.0.wake_first();
+        assert_eq!(thread.join().unwrap(), Ok(()));
+        assert!(!shared.0.has_waiters());
+    });
+}
+
+/// One token, two waiters: the first one gives up, or takes the token and gives it back. The other one gets it.
+#[test]
+fn fair_queue_hands_the_first_place_over() {
+    for patient in [false, true] {
+        model_within(2, move || {
+            let shared = Arc::new((FairQueue::new(), AtomicBool::new(false)));
+            let give = |shared: &(FairQueue, AtomicBool)| {
+                shared.1.store(true, Ordering::Release);
+                shared.0.wake_first();
+            };
+            let turn = move |shared: &(FairQueue, AtomicBool), patient: bool| {
+                let take =
+                    || shared.1.compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire).is_ok();
+                let taken = shared.0.wait_until_with(take, || park_if(patient));
+                if taken.is_ok() {
+                    give(shared);
+                }
+            };
+            let other = shared.clone();
+            let thread = thread::spawn(move || turn(&other, patient));
+            give(&shared);
+            turn(&shared, true);
+            thread.join().unwrap();
+            assert!(!shared.0.has_waiters());
+        });
+    }
 }
 
 /// Every place is claimed once a pass, and hand and passes agree at every moment.
