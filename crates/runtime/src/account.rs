@@ -34,7 +34,7 @@ use crate::interrupt::{Interrupt, Interrupted, Reason};
 
 pub use groups::available_bytes;
 pub(crate) use reserve::Call;
-pub use reserve::{Reservation, reserve};
+pub use reserve::{Reservation, is_waited_for, reserve};
 pub use watch::watch;
 
 /// Stands for the end of reserved memory in a thread that has reserved none.

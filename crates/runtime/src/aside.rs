@@ -168,7 +168,8 @@ pub fn run_given<R: Send + 'static>(
 
 /// As [`run_given`] for a body that may have to wait for memory which it reserves
 /// ([`account::reserve`]). Then the call ends, the fiber waits, and the body that `make` gives next has
-/// the memory. `make` gives a body with the bytes that it owns.
+/// the memory. `make` gives a body with the bytes that it owns. Within such a call the body runs right here, and the call
+/// around it begins anew.
 ///
 /// # Errors
 /// Those of `make`.
@@ -182,6 +183,9 @@ where
     let mut call = account::Call::default();
     loop {
         let (bytes, body) = make()?;
+        if is_call() {
+            return Ok(Ok(body()));
+        }
         match run_given(bytes, call.of(body)) {
             Ok(Ok(done)) => return Ok(Ok(done)),
             Ok(Err(lacks)) => {

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use runtime::account::{self, Counting};
@@ -12,7 +12,8 @@ use runtime::aside;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
 use runtime::net::{Accepted, Address, Next, Serve, SessionIo, listen};
 use runtime::work::{self, Stopped};
-use runtime::{Options, Runtime, fiber};
+use runtime::{Options, Runtime, fiber, random};
+use sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -215,7 +216,7 @@ fn own_is_asked_elsewhere() {
 fn a_large_block_counts_for_the_process_until_it_is_given_back_beside() {
     // Threads that end keep their leases, and the tests that reserve memory start many.
     let _alone = reserving();
-    account::watch(u64::MAX, || ()).unwrap();
+    be_watched();
     let runtime = start();
     let own = Interrupt::new();
     let before = account::taken() as i64;
@@ -325,15 +326,22 @@ fn reserving_call<R: Send + 'static>(body: impl Fn() -> R + Clone + Send + 'stat
     made.unwrap()
 }
 
+/// A call that holds a reservation, and what ends it.
+type Holder = (std::thread::JoinHandle<()>, Sender<()>);
+
 /// Holds a reservation beside the core until it is told to end; notes what happens.
-fn hold(runtime: &Arc<Runtime>, notes: &Sender<&'static str>) -> (std::thread::JoinHandle<()>, Sender<()>) {
+fn hold(runtime: &Arc<Runtime>, notes: &Sender<&'static str>) -> Holder {
+    hold_so_much(runtime, notes, MORE_THAN_HALF)
+}
+
+fn hold_so_much(runtime: &Arc<Runtime>, notes: &Sender<&'static str>, bytes: usize) -> Holder {
     let (end, wait) = channel();
     let (has, hear) = channel();
     let (runtime, notes) = (Arc::clone(runtime), notes.clone());
     let holder = std::thread::spawn(move || {
         as_session(&runtime, &Interrupt::new(), || {
             aside::run(move || {
-                let reservation = account::reserve(MORE_THAN_HALF).unwrap();
+                let reservation = account::reserve(bytes).unwrap();
                 has.send(()).unwrap();
                 wait.recv().unwrap();
                 notes.send("ended").unwrap();
@@ -386,10 +394,9 @@ fn beside<R: Send + 'static>(
     std::thread::spawn(move || as_session(&runtime, &Interrupt::new(), || reserving_call(body)))
 }
 
-/// Waits until a call waits for memory, which then a core's work has to do too.
-fn until_one_waits(runtime: &Runtime) {
-    let little = || work::whole_within(1 << 20, || account::reserve(WHOLE / 5).map(drop));
-    while as_session(runtime, &Interrupt::new(), little).is_some() {
+/// Waits until a call waits for memory.
+fn until_one_waits() {
+    while !account::is_waited_for() {
         std::thread::yield_now();
     }
 }
@@ -467,7 +474,7 @@ fn a_call_that_needs_more_than_it_has_reserved_begins_anew_with_all_of_it() {
         account::reserve(MORE_THAN_HALF).map(drop)
     });
     hear.recv().unwrap();
-    until_one_waits(&runtime);
+    until_one_waits();
     end.send(()).unwrap();
     assert_eq!(call.join().unwrap(), Ok(Ok(())));
     assert_eq!(hear.iter().count(), 1);
@@ -478,6 +485,75 @@ fn a_call_that_needs_more_than_it_has_reserved_begins_anew_with_all_of_it() {
         account::reserve(WHOLE).map(drop)
     });
     assert_eq!(too_much.join().unwrap(), Err(REFUSED));
+    holder.join().unwrap();
+    runtime.shutdown();
+}
+
+/// A call that began anew twice asks for half as much more than before, which may be more than there is.
+#[test]
+fn a_call_gets_what_it_lacks_where_half_as_much_more_would_not_fit() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let (has, hear) = channel();
+    let (go_on, wait) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let call = beside(&runtime, move || {
+        let _first = account::reserve(WHOLE / 10 * 7)?;
+        has.send(()).unwrap();
+        wait.lock().unwrap().recv().unwrap();
+        account::reserve(WHOLE / 10 * 8).map(drop)
+    });
+    until_one_waits();
+    end.send(()).unwrap();
+    hear.recv().unwrap();
+    let (other, end) = hold_so_much(&runtime, &notes, WHOLE / 4);
+    go_on.send(()).unwrap();
+    until_one_waits();
+    end.send(()).unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(call.join().unwrap(), Ok(Ok(())));
+    [holder, other].into_iter().for_each(|holder| holder.join().unwrap());
+    runtime.shutdown();
+}
+
+/// A call that is made on a thread beside the cores runs there.
+#[test]
+fn a_call_within_a_call_waits_for_memory_as_the_outer_one() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold(&runtime, &notes);
+    let (begins, hear) = channel();
+    let call = beside(&runtime, move || {
+        begins.send(()).unwrap();
+        reserving_call(|| account::reserve(MORE_THAN_HALF).map(drop))
+    });
+    until_one_waits();
+    assert_eq!(beside(&runtime, || 1).join().unwrap(), Ok(1));
+    end.send(()).unwrap();
+    assert_eq!(call.join().unwrap(), Ok(Ok(Ok(()))));
+    assert_eq!(hear.iter().count(), 2);
+    holder.join().unwrap();
+    runtime.shutdown();
+}
+
+/// Sessions that hold little are granted their reservations, so that some are always held.
+#[test]
+fn a_call_does_not_wait_for_small_reservations_where_it_would_not_fit_without_them() {
+    let _alone = reserving();
+    let runtime = start();
+    let (notes, _hear) = channel();
+    let (holder, end) = hold_so_much(&runtime, &notes, 2 << 20);
+    // What is left once the reservation has ended, and a little more: the sessions hold the rest.
+    let too_much = WHOLE - (2 << 20);
+    as_session(&runtime, &Interrupt::new(), || {
+        let kept = vec![0_u8; 64 << 20];
+        assert_eq!(reserving_call(move || account::reserve(too_much).map(drop)), Ok(Err(REFUSED)));
+        drop(kept);
+    });
+    end.send(()).unwrap();
     holder.join().unwrap();
     runtime.shutdown();
 }
@@ -501,7 +577,7 @@ fn a_thread_that_has_reserved_memory_does_not_wait_for_those_who_wait_for_it() {
     });
     hear.recv().unwrap();
     let second = beside(&runtime, || account::reserve(MORE_THAN_HALF).map(drop));
-    until_one_waits(&runtime);
+    until_one_waits();
     others_wait.send(()).unwrap();
     for ended in [first, second] {
         assert_eq!(ended.join().unwrap(), Ok(Ok(())));
@@ -521,7 +597,7 @@ fn an_interrupt_ends_the_wait_for_reserved_memory_and_its_place_in_the_queue() {
         let body = || account::reserve(MORE_THAN_HALF).map(drop);
         std::thread::spawn(move || as_session(&runtime, &own, || reserving_call(body)))
     };
-    until_one_waits(&runtime);
+    until_one_waits();
     let behind = beside(&runtime, || account::reserve(MORE_THAN_HALF).map(drop));
     own.raise(Reason::Cancel);
     let by_cancel = Err(Stopped::Interrupted(Interrupted(Reason::Cancel)));
@@ -533,6 +609,101 @@ fn an_interrupt_ends_the_wait_for_reserved_memory_and_its_place_in_the_queue() {
     });
     assert_eq!(behind.join().unwrap(), Ok(Ok(())));
     holder.join().unwrap();
+    runtime.shutdown();
+}
+
+/// Starts the watch once for all tests of the process.
+fn be_watched() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| account::watch(u64::MAX, || ()).unwrap());
+}
+
+/// Most reservations that are held at a time.
+const AT_ONCE: usize = 8;
+/// Sessions of the storm, what each of them does, and how many of them are cancelled at random.
+const SESSIONS: u64 = 40;
+const CALLS: usize = 200;
+const IMPATIENT: u64 = 20;
+
+/// What the calls of the storm hold together.
+#[derive(Default)]
+struct Together {
+    calls: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+/// Reserves memory and then more, as the parser does, and looks at what all hold meanwhile.
+fn reserve_within(together: &Together, sizes: [usize; 2]) -> Result<(), Stopped> {
+    let [outer, inner] = sizes;
+    let _outer = account::reserve(outer)?;
+    // Relaxed: sums, read again by those who add to them.
+    let calls = together.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    let bytes = together.bytes.fetch_add(outer as u64, Ordering::Relaxed) + outer as u64;
+    let whole = {
+        let _inner = account::reserve(inner);
+        (0..20).for_each(|_| std::thread::yield_now());
+        _inner.map(drop)
+    };
+    together.calls.fetch_sub(1, Ordering::Relaxed);
+    together.bytes.fetch_sub(outer as u64, Ordering::Relaxed);
+    assert!(calls <= AT_ONCE, "{calls} reservations");
+    assert!(bytes <= WHOLE as u64, "{bytes} bytes");
+    // The other tests of this process take less than 1 GiB.
+    let taken = account::taken();
+    assert!(taken < WHOLE as u64 + (1 << 30), "{taken} bytes");
+    whole
+}
+
+/// Sessions of both cores make calls that reserve up to half of all memory; some are cancelled meanwhile.
+#[test]
+fn a_storm_of_reservations_and_cancel_requests_leaves_nothing_reserved_and_nobody_waiting() {
+    let _alone = reserving();
+    be_watched();
+    let options = Options { cores: Some(2), pin: false, grace: Duration::from_secs(3), ..Options::default() };
+    let runtime = Runtime::start(options).unwrap();
+    let together = Arc::new(Together::default());
+    let own: Vec<_> = (0..SESSIONS).map(|_| Interrupt::new()).collect();
+    let left = Arc::new(AtomicUsize::new(SESSIONS as usize));
+    let granted = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (number, own) in own.iter().enumerate() {
+            let (runtime, together, left) = (&runtime, Arc::clone(&together), Arc::clone(&left));
+            let granted = &granted;
+            scope.spawn(move || {
+                let session = || {
+                    interrupt::set_current(Some(Arc::clone(own)));
+                    for _ in 0..CALLS {
+                        let sizes = [random::u64() % 40 + 1, random::u64() % 60]
+                            .map(|part| WHOLE / 100 * part as usize);
+                        let together = Arc::clone(&together);
+                        let body = move || reserve_within(&together, sizes);
+                        match reserving_call(body) {
+                            Ok(Ok(())) => drop(granted.fetch_add(1, Ordering::Relaxed)),
+                            Ok(Err(stopped)) | Err(stopped) => {
+                                assert_eq!(stopped, Stopped::Interrupted(Interrupted(Reason::Cancel)));
+                            }
+                        }
+                    }
+                    interrupt::set_current(None);
+                };
+                runtime.call(number % 2, session);
+                left.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while left.load(Ordering::Relaxed) > 0 {
+            own[(random::u64() % IMPATIENT) as usize].raise(Reason::Cancel);
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    });
+    assert!(granted.into_inner() >= (SESSIONS - IMPATIENT) as usize * CALLS);
+    assert!(!account::is_waited_for());
+    // All that is left is given back, so that nearly all of it fits at once.
+    let begun = Instant::now();
+    let nearly_all = || account::reserve(WHOLE - (1 << 30)).map(drop);
+    while as_session(&runtime, &Interrupt::new(), nearly_all).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", account::taken());
+        std::thread::yield_now();
+    }
     runtime.shutdown();
 }
 

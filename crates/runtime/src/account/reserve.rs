@@ -4,23 +4,33 @@
 //! A reservation counts for the process at once. It lengthens the lease of its thread, and the
 //! thread's own allocations then use it up, so that nothing is counted twice. What must hold:
 //!
-//! 1. Reservations fit the process's limit, but for those of sessions that hold little, and at most
-//!    [`AT_ONCE`] are held at a time: half of the threads beside the cores stay free of them.
+//! 1. Reservations fit the process's limit, and at most [`AT_ONCE`] are held at a time: half of the
+//!    threads beside the cores stay free of them. Neither binds a session that holds little.
 //! 2. No thread waits for memory. Work with a budget ends, and begins anew beside the core. A call
-//!    beside the cores ends ([`Call`]), its fiber waits, in order, and the call begins anew with all
-//!    that it lacked. So whoever waits holds no reservation, and the others come to their end.
-//! 3. A call is refused where it would not fit an idle server, and where no reservation is left
-//!    whose end could make room.
+//!    beside the cores ends ([`Call`]), its fiber waits, and the call begins anew with all that it
+//!    lacked. So whoever waits holds no reservation, and the others come to their end.
+//! 3. A call that does not fit waits while large reservations are held: those end, and no new ones
+//!    come before it. Small ones come at all times. While only they are held, a call is refused that
+//!    would not fit if they ended.
 //! 4. A call that holds a reservation and asks for another (an expression of the catalog is parsed
 //!    for a statement) uses up its own, and gets the rest at once where it fits, whoever waits.
 //! 5. A call's reservation lasts until the heaps have been trimmed: each of some threads would
 //!    otherwise keep, in a heap of its own, what it has freed and nobody counts.
+//! 6. Fibers get their reservations in the order in which they began to wait. Only the first one
+//!    tries ([`FairQueue`]), and newcomers join the queue while a fiber waits in it.
+//! 7. A fiber waits only while a reservation is held, and its end wakes the first fiber. A fiber tries
+//!    under the lock of [`HELD`], and [`end`] takes that lock before it wakes: either the try sees the
+//!    end, or the wake-up comes after the try. A reservation ends with its call, or with the trim that
+//!    follows. Each one that waits for a trim tells the watch; without a watch none waits for a trim.
+//! 8. Memory that others free may make room earlier. The watch wakes the first fiber after it has
+//!    given back large blocks, after each trim, and when memory is no longer short. Smaller blocks
+//!    wake nobody: the next end does.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use sync::atomic::{AtomicBool, Ordering};
-use sync::{SpinLock, WaitQueue};
+use sync::atomic::Ordering;
+use sync::{FairQueue, SpinLock};
 
 use super::{CELLS, LEASE, NONE_RESERVED, TAKEN, ask, is_large, lease, limit, release, room, watch};
 use crate::aside;
@@ -35,36 +45,56 @@ const AT_ONCE: usize = aside::THREADS_MAX / 2;
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
-    /// The sum up to which the thread had reserved memory before; None where nothing is reserved.
-    before: Option<i64>,
+    /// None where nothing is reserved.
+    reserved: Option<Reserved>,
     /// It stays on its thread.
     here: PhantomData<*const ()>,
 }
 
+impl Reservation {
+    const NOTHING: Reservation = Reservation { reserved: None, here: PhantomData };
+}
+
+#[derive(Debug)]
+struct Reserved {
+    part: Part,
+    /// The sum up to which the thread had reserved memory before.
+    before: i64,
+}
+
+/// The memory of one reservation or several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    bytes: i64,
+    /// Number of reservations, without those of sessions that hold little.
+    large: usize,
+}
+
+impl Part {
+    const NONE: Part = Part { bytes: 0, large: 0 };
+
+    fn add(&mut self, other: Part) {
+        self.bytes += other.bytes;
+        self.large += other.large;
+    }
+
+    fn take(&mut self, other: Part) {
+        self.bytes -= other.bytes;
+        self.large -= other.large;
+    }
+}
+
 /// The reservations that are held.
 struct Held {
-    /// Reservations, with those that have ended and last until the heaps are trimmed.
-    count: usize,
-    ended: Ended,
+    /// All of them, with those in `ended`. [`TAKEN`] has their bytes for as long as they are here.
+    all: Part,
+    /// Those that have ended and last until the heaps are trimmed.
+    ended: Part,
 }
 
-/// Reservations that have ended: how many, and the bytes that still count for them.
-struct Ended {
-    count: usize,
-    bytes: i64,
-}
-
-impl Ended {
-    const NONE: Ended = Ended { count: 0, bytes: 0 };
-}
-
-static HELD: SpinLock<Held> = SpinLock::new(Held { count: 0, ended: Ended::NONE });
-/// A fiber is the first of those that wait.
-static FIRST: AtomicBool = AtomicBool::new(false);
-/// The fibers behind it.
-static OTHERS: WaitQueue = WaitQueue::new();
-/// Where the first one waits for a reservation to end.
-static ENDS: WaitQueue = WaitQueue::new();
+static HELD: SpinLock<Held> = SpinLock::new(Held { all: Part::NONE, ended: Part::NONE });
+/// The fibers that wait for a reservation.
+static WAITING: FairQueue = FairQueue::new();
 
 thread_local! {
     /// The call of this thread that can begin anew.
@@ -82,9 +112,9 @@ struct Progress {
 
 /// What becomes of a reservation that is asked for.
 enum Attempt {
-    Granted,
+    Granted(Part),
     Refused,
-    /// It may fit when another reservation has ended.
+    /// It may fit when a reservation has ended.
     Later,
 }
 
@@ -99,7 +129,7 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
     let asked = i64::try_from(bytes).unwrap_or(i64::MAX);
     let Some(room) = room().filter(|_| asked >= LEASE) else {
         ask(bytes).map_err(Stopped::Interrupted)?;
-        return Ok(Reservation { before: None, here: PhantomData });
+        return Ok(Reservation::NOTHING);
     };
     if asked > room.own || asked > limit() {
         return Err(refused);
@@ -107,12 +137,12 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
     let (sum, reserved) = CELLS.with(|cells| (cells.sum.get(), cells.reserved.get()));
     let wanted = asked - reserved.saturating_sub(sum).max(0);
     if wanted <= 0 {
-        return Ok(Reservation { before: None, here: PhantomData });
+        return Ok(Reservation::NOTHING);
     }
     let is_small = !is_large(room.held.saturating_add(asked));
     let may = is_small || reserved != NONE_RESERVED || !is_waited_for();
     match if may { attempt(wanted, is_small) } else { Attempt::Later } {
-        Attempt::Granted => return Ok(hold(wanted)),
+        Attempt::Granted(part) => return Ok(hold(part)),
         Attempt::Refused => return Err(refused),
         Attempt::Later => {}
     }
@@ -129,42 +159,46 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
 /// Counts so many bytes for the process, where they fit or are those of a session that holds little.
 fn attempt(bytes: i64, is_small: bool) -> Attempt {
     // Relaxed, here and below: a sum, which orders nothing.
-    let longer = |taken: i64| (is_small || taken.saturating_add(bytes) <= limit()).then_some(taken + bytes);
+    let longer = |taken: i64| (is_small || taken.saturating_add(bytes) <= limit()).then(|| taken + bytes);
     if longer(TAKEN.load(Ordering::Relaxed)).is_none() {
         release::empty();
     }
+    let part = Part { bytes, large: usize::from(!is_small) };
     let mut held = HELD.lock();
-    let fits = (is_small || held.count < AT_ONCE)
-        && TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer).is_ok();
-    if fits {
-        held.count += 1;
-        Attempt::Granted
-    } else if held.count == 0 {
-        Attempt::Refused
-    } else {
-        Attempt::Later
+    if held.all.large + part.large > AT_ONCE {
+        return Attempt::Later;
+    }
+    match TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer) {
+        Ok(_) => {
+            held.all.add(part);
+            Attempt::Granted(part)
+        }
+        Err(_) if held.all.large > 0 => Attempt::Later,
+        // It would fit if all reservations ended, so at least one is held.
+        Err(taken) if longer(taken - held.all.bytes).is_some() => Attempt::Later,
+        Err(_) => Attempt::Refused,
     }
 }
 
 /// Gives the running thread what has been counted for the process.
-fn hold(bytes: i64) -> Reservation {
+fn hold(part: Part) -> Reservation {
     let before = CELLS.with(|cells| {
-        cells.limit.set(cells.limit.get() + bytes);
-        let until = cells.sum.get().max(cells.reserved.get()) + bytes;
+        cells.limit.set(cells.limit.get() + part.bytes);
+        let until = cells.sum.get().max(cells.reserved.get()) + part.bytes;
         cells.reserved.replace(until)
     });
-    Reservation { before: Some(before), here: PhantomData }
+    Reservation { reserved: Some(Reserved { part, before }), here: PhantomData }
 }
 
-/// So many reservations are held no longer.
-fn end(count: usize) {
-    HELD.lock().count -= count;
-    ENDS.wake_one();
+/// Ends reservations whose bytes have been taken from the process's sum.
+fn end(part: Part) {
+    HELD.lock().all.take(part);
+    WAITING.wake_first();
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let Some(before) = self.before else { return };
+        let Some(Reserved { part, before }) = self.reserved else { return };
         let trimmed = aside::is_call() && watch::is_watched();
         let bytes = CELLS.with(|cells| {
             cells.reserved.set(before);
@@ -176,20 +210,22 @@ impl Drop for Reservation {
             lasts
         });
         if trimmed {
+            let lasts = Part { bytes, ..part };
             let mut held = HELD.lock();
-            held.ended.count += 1;
-            held.ended.bytes += bytes;
+            held.all.take(part);
+            held.all.add(lasts);
+            held.ended.add(lasts);
             drop(held);
             watch::freed();
         } else {
-            end(1);
+            end(part);
         }
     }
 }
 
 /// Memory reserved for a call that has not begun.
 #[derive(Debug)]
-struct Grant(i64);
+struct Grant(Part);
 
 impl Grant {
     /// The running thread's from now on.
@@ -203,8 +239,8 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         // Relaxed: a sum, which orders nothing.
-        TAKEN.fetch_sub(self.0, Ordering::Relaxed);
-        end(1);
+        TAKEN.fetch_sub(self.0.bytes, Ordering::Relaxed);
+        end(self.0);
     }
 }
 
@@ -241,14 +277,15 @@ impl Call {
     }
 
     /// Waits until the call's memory can be reserved. A call that began anew before gets half as much
-    /// more, so that it does so a few times only.
+    /// more where it can, so that it does so a few times only.
     ///
     /// # Errors
     /// [`Reason::Memory`] where the process can't have so much. The running fiber's interrupt.
     pub(crate) fn wait(&mut self, Lacks(bytes): Lacks) -> Result<(), Interrupted> {
         let wanted = bytes.saturating_add(LEASE).max(self.bytes.saturating_add(self.bytes / 2));
-        self.bytes = wanted.min(limit()).max(bytes);
-        self.grant = Some(wait(self.bytes)?);
+        let grant = wait([wanted, bytes])?;
+        self.bytes = grant.0.bytes;
+        self.grant = Some(grant);
         Ok(())
     }
 }
@@ -262,59 +299,47 @@ impl Drop for Over {
     }
 }
 
-/// Waits as a fiber until so much is reserved.
-fn wait(bytes: i64) -> Result<Grant, Interrupted> {
-    if bytes > limit() {
-        return Err(Interrupted(Reason::Memory));
-    }
-    let mut is_last = OTHERS.has_waiters();
-    // AcqRel: one takes the place after the other.
-    let comes_first = || !std::mem::take(&mut is_last) && !FIRST.swap(true, Ordering::AcqRel);
-    OTHERS.wait_until_with(comes_first, interrupt::park)?;
-    let _first = First;
+/// Waits as a fiber until memory is reserved: the first of these sizes that is not refused.
+fn wait(sizes: [i64; 2]) -> Result<Grant, Interrupted> {
     let mut granted = Err(Interrupted(Reason::Memory));
-    let ended = || match attempt(bytes, false) {
-        Attempt::Granted => {
-            granted = Ok(Grant(bytes));
-            true
+    let tried = || {
+        for bytes in sizes {
+            match attempt(bytes, false) {
+                Attempt::Granted(part) => {
+                    granted = Ok(Grant(part));
+                    return true;
+                }
+                Attempt::Refused => {}
+                Attempt::Later => return false,
+            }
         }
-        Attempt::Refused => true,
-        Attempt::Later => false,
+        true
     };
-    ENDS.wait_until_with(ended, interrupt::park)?;
+    WAITING.wait_until_with(tried, interrupt::park)?;
     granted
 }
 
-/// The place of the first one that waits.
-struct First;
-
-impl Drop for First {
-    fn drop(&mut self) {
-        // Release: pairs with the swap.
-        FIRST.store(false, Ordering::Release);
-        OTHERS.wake_one();
-    }
-}
-
-/// Whether a fiber waits for reserved memory.
-fn is_waited_for() -> bool {
-    // Relaxed: a moment later it may be otherwise.
-    FIRST.load(Ordering::Relaxed)
+/// Whether a fiber waits for a reservation; for tools that look inside.
+pub fn is_waited_for() -> bool {
+    WAITING.has_waiters()
 }
 
 /// Whether reservations that have ended last until the heaps are trimmed.
 pub(super) fn is_owed() -> bool {
-    HELD.lock().ended.count > 0
+    HELD.lock().ended != Part::NONE
 }
 
 /// Runs `trim`, which gives the free pages of all heaps back to the system, and what has been
 /// reserved in them before.
 pub(super) fn with_trim(trim: impl FnOnce()) {
-    let ended = std::mem::replace(&mut HELD.lock().ended, Ended::NONE);
+    let ended = std::mem::replace(&mut HELD.lock().ended, Part::NONE);
     trim();
-    if ended.count > 0 {
-        // Relaxed: a sum, which orders nothing.
-        TAKEN.fetch_sub(ended.bytes, Ordering::Relaxed);
-        end(ended.count);
-    }
+    // Relaxed: a sum, which orders nothing.
+    TAKEN.fetch_sub(ended.bytes, Ordering::Relaxed);
+    end(ended);
+}
+
+/// Lets the first fiber try again: others have freed memory.
+pub(super) fn freed() {
+    WAITING.wake_first();
 }

@@ -45,6 +45,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
             // AcqRel: a `tell` that finds the flag taken back here also finds the thread, which was set before.
             if RELEASED.swap(false, Ordering::AcqRel) {
                 release::empty();
+                reserve::freed();
             }
             let looks = time::precise() >= resident.next_look() && MUCH.swap(false, Ordering::AcqRel);
             if looks {
@@ -61,6 +62,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                     park_timeout(ROUND);
                     resident.look(trim);
                 }
+                reserve::freed();
             }
             let now = time::precise();
             if FREED.swap(false, Ordering::AcqRel) {
