@@ -26,12 +26,11 @@ pub(crate) const FOLDING_BUDGET: usize = 1 << 20;
 const COMPILING_BUDGET: usize = 4 << 20;
 
 /// Does what recurses deeply and has no point to suspend at: parsing, binding, planning. It is done by `here` on the
-/// worker's stack. Where that uses up the budget, the work begins anew on a thread beside the cores while the fiber waits:
-/// by the call that `beside` makes, which owns what it reads. It begins anew once more with another call after the fiber
-/// has waited for memory that the parser needs.
+/// worker's stack. Where that uses up the budget, or would have to wait for memory, the work begins anew with the call
+/// that `make` gives: see [`beside`].
 pub(crate) fn here_or_beside<R, F>(
     here: impl FnOnce() -> Result<R>,
-    beside: impl Fn() -> Result<F>,
+    make: impl Fn() -> Result<F>,
 ) -> Result<R>
 where
     R: Send + 'static,
@@ -39,14 +38,23 @@ where
 {
     match work::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
         Some(done) => done,
-        None => {
-            let make = || {
-                let (call, bytes) = account::measure(&beside);
-                call.map(|call| (bytes, move || fiber::on_worker_stack(call)))
-            };
-            runtime::aside::run_reserving(make)?.map_err(stopped)?
-        }
+        None => beside(|| make().map(|call| move || fiber::on_worker_stack(call))),
     }
+}
+
+/// Runs the call that `make` gives, which owns what it reads, on a thread beside the cores while the fiber waits. It
+/// begins anew with another call after the fiber has waited for memory that the call reserves: nothing else may reserve
+/// memory beside the cores.
+pub(crate) fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
+where
+    R: Send + 'static,
+    F: FnOnce() -> Result<R> + Send + 'static,
+{
+    let measured = || {
+        let (call, bytes) = account::measure(&make);
+        call.map(|call| (bytes, call))
+    };
+    runtime::aside::run_reserving(measured)?.map_err(stopped)?
 }
 
 /// A safe point once in a while, for loops over rows: others run and an interrupt ends the statement.

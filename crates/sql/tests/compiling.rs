@@ -2,11 +2,25 @@
 
 mod common;
 
-use std::sync::mpsc::{TryRecvError, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
-use common::{Folder, close_sound, fails, rows, run};
+use common::{Folder, LONG, close_sound, fails, rows, run};
+use runtime::account;
+use runtime::aside;
+use runtime::interrupt::{self, Interrupt};
 use sql::database::Database;
-use sql::embedded::EmbeddedSession;
+use sql::embedded::{Answer, EmbeddedSession};
+use sql::{SqlError, SqlState};
+
+/// Written by the test that holds all reservations: the others' statements would wait for them.
+static RESERVATIONS: RwLock<()> = RwLock::new(());
+
+fn reserving() -> impl Drop {
+    RESERVATIONS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn session(database: &Database, core: usize) -> EmbeddedSession {
     database.session("postgres", core).expect("a session")
@@ -37,6 +51,7 @@ fn beside(database: &Database, statements: &'static [&'static str], body: impl F
 
 #[test]
 fn a_long_compilation_ends_beside_constant_definitions_of_other_tables() {
+    let _reserving = reserving();
     let folder = Folder::new("compiling-others");
     let database = folder.open();
     let mut s = session(&database, 0);
@@ -64,6 +79,7 @@ fn a_long_compilation_ends_beside_constant_definitions_of_other_tables() {
 
 #[test]
 fn a_long_compilation_beside_definitions_of_its_own_table_sees_one_of_them_whole() {
+    let _reserving = reserving();
     let folder = Folder::new("compiling-own");
     let database = folder.open();
     let mut s = session(&database, 0);
@@ -86,6 +102,7 @@ fn a_long_compilation_beside_definitions_of_its_own_table_sees_one_of_them_whole
 
 #[test]
 fn a_long_compilation_ends_beside_constant_replacements_of_its_own_table() {
+    let _reserving = reserving();
     const REPLACED: &str = "BEGIN; DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY); \
                             INSERT INTO t SELECT generate_series(1, 10); COMMIT";
     let folder = Folder::new("compiling-replaced");
@@ -109,6 +126,7 @@ fn a_long_compilation_ends_beside_constant_replacements_of_its_own_table() {
 
 #[test]
 fn positions_in_a_long_statement_count_what_stands_before_it() {
+    let _reserving = reserving();
     let folder = Folder::new("compiling-positions");
     let database = folder.open();
     let mut s = session(&database, 0);
@@ -141,4 +159,99 @@ fn positions_in_a_long_statement_count_what_stands_before_it() {
     assert_eq!(fails(&mut s, &text, "22P02").position, Some(expected));
     drop(s);
     close_sound(&folder, database);
+}
+
+/// Reserves memory beside core 1 until it is told to end.
+fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
+    let (end, wait) = channel();
+    let (has, hear) = channel();
+    let runtime = Arc::clone(database.runtime());
+    let body = move || {
+        let reservation = account::reserve(8 << 20)?;
+        has.send(()).expect("the test waits");
+        wait.recv().expect("the test ends it");
+        drop(reservation);
+        Ok::<(), runtime::work::Stopped>(())
+    };
+    let holder = std::thread::spawn(move || {
+        let held = runtime.call(1, move || {
+            interrupt::set_current(Some(Interrupt::new()));
+            let held = aside::run(body);
+            interrupt::set_current(None);
+            held
+        });
+        held.expect("a call").expect("a reservation");
+    });
+    hear.recv().expect("a reservation");
+    (holder, end)
+}
+
+/// Most reservations that are held at a time.
+const AT_ONCE: usize = 8;
+
+/// Regular expressions that need more memory than is granted without a reservation: those that take long to compile,
+/// their parts that are made when a match asks for them, short ones on the core, and parts made beside it.
+#[test]
+fn a_regular_expression_waits_for_memory_that_others_have_reserved() {
+    let _alone = RESERVATIONS.write().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("compiling-expressions");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE x (long text, text text, dots text)");
+    run(&mut s, "INSERT INTO x VALUES (repeat('a', 100000), repeat('a', 2000), repeat('.', 2000))");
+    let waiting = [
+        (r"SELECT text ~ '\w{200}' FROM x", "t"),
+        (r"SELECT regexp_count(text, '\w{180}') FROM x", "11"),
+        (r"SELECT length((regexp_match(text, '(\w{150}|\w{160})'))[1]) FROM x", "160"),
+        ("SELECT text ~ dots FROM x", "t"),
+        ("SELECT regexp_count(text, dots || '()') FROM x", "1"),
+        ("SELECT long ~ ('^' || dots) FROM x", "t"),
+        ("SELECT length((regexp_match(right(long, 40000), '^(a|aa)' || dots))[1]) FROM x", "2"),
+        (
+            "SELECT length(substring(text SIMILAR '#\"' || translate(dots, '.', '_') || '#\"' ESCAPE '#')) FROM x",
+            "2000",
+        ),
+        (
+            "SELECT substring(long SIMILAR 'a#\"' || translate(dots, '.', '_') || '#\"%' ESCAPE '#') IS NULL FROM x",
+            "f",
+        ),
+    ];
+    for (query, expected) in waiting {
+        let holders: Vec<_> = (0..AT_ONCE).map(|_| hold(&database)).collect();
+        // A cancel request ends the wait.
+        let cancel = s.canceller();
+        let cancelled = begin(s, query);
+        until_one_waits(query, &cancelled);
+        cancel();
+        let (done, session) = cancelled.join().expect("it ends");
+        assert_eq!(done.expect_err(query).code, SqlState::QUERY_CANCELED, "{query}");
+        let runs = begin(session, query);
+        until_one_waits(query, &runs);
+        for (holder, end) in holders {
+            end.send(()).expect("a holder");
+            holder.join().expect("it ends");
+        }
+        let (done, session) = runs.join().expect("it ends");
+        assert_eq!(done.expect(query).texts, [[Some(expected.to_owned())]], "{query}");
+        s = session;
+    }
+    drop(s);
+    close_sound(&folder, database);
+}
+
+type Running = JoinHandle<(Result<Answer, SqlError>, EmbeddedSession)>;
+
+/// Runs a query beside the test.
+fn begin(mut session: EmbeddedSession, query: &'static str) -> Running {
+    std::thread::spawn(move || (session.run(query), session))
+}
+
+/// Waits until the query's session waits for memory that others have reserved.
+fn until_one_waits(query: &str, runs: &Running) {
+    let begun = Instant::now();
+    while !account::is_waited_for() {
+        assert!(!runs.is_finished(), "{query} does not wait");
+        assert!(begun.elapsed() < LONG, "{query} neither waits nor ends");
+        std::thread::yield_now();
+    }
 }

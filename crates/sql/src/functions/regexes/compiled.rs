@@ -86,7 +86,8 @@ fn too_complex<E>(_: E) -> SqlError {
     invalid("regular expression is too complex")
 }
 
-/// A translated pattern as the library reads it, with the memory reserved that an automaton of it takes to compile.
+/// A translated pattern as the library reads it, with the memory reserved that an automaton of it takes to compile. The
+/// caller can begin anew: see [`work::beside`].
 fn read(pattern: &str) -> Result<(Hir, Reservation)> {
     let read = syntax::parse(pattern).map_err(|problem| {
         let what = problem.to_string();
@@ -205,6 +206,7 @@ pub(in crate::functions) struct Compiled {
 }
 
 /// An expression that goes to another thread: its automata are shared, what its searches keep is not.
+#[derive(Clone)]
 pub(super) struct Sent {
     regex: meta::Regex,
     translated: Arc<str>,
@@ -230,9 +232,14 @@ impl Sent {
     }
 }
 
-/// Makes a part of an expression, beside the core where that takes long.
-fn made<T: Send + 'static>(is_heavy: bool, make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    if is_heavy { aside::run(make).map_err(work::stopped)? } else { make() }
+/// Makes a part of an expression, beside the core where that takes long or has to wait for memory.
+fn made<T, F>(is_heavy: bool, make: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Fn() -> Result<T> + Clone + Send + 'static,
+{
+    let beside = || Ok(make.clone());
+    if is_heavy { work::beside(beside) } else { work::here_or_beside(&make, beside) }
 }
 
 impl Compiled {

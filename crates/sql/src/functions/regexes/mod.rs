@@ -76,26 +76,28 @@ pub(super) fn search<'a>(
 fn on_copies<'a>(
     cx: &mut EvalContext<'a, '_>,
     a: &[Datum<'a>],
-    code: impl for<'b> FnOnce(&[Datum<'b>], &'b Bump) -> Result<Datum<'b>> + Send + 'static,
+    code: impl for<'b> FnOnce(&[Datum<'b>], &'b Bump) -> Result<Datum<'b>> + Clone + Send + 'static,
 ) -> Result<Datum<'a>> {
-    let length = text(a[0])?.len() + text(a[1])?.len();
-    let mut values = Vec::with_capacity(a.len());
-    for value in a {
-        values.push(match value {
-            Datum::Text(text) | Datum::Padded(text) => {
-                let mut copy = String::new();
-                work::push(&mut copy, text)?;
-                Value::Text(copy.into_boxed_str())
-            }
-            other => other.to_value()?,
-        });
-    }
-    let found = runtime::aside::run_given(length, move || {
-        let arena = Bump::new();
-        let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
-        code(&arguments, &arena).and_then(|found| found.to_value())
+    let found = work::beside(|| {
+        let mut values = Vec::with_capacity(a.len());
+        for value in a {
+            values.push(match value {
+                Datum::Text(text) | Datum::Padded(text) => {
+                    let mut copy = String::new();
+                    work::push(&mut copy, text)?;
+                    Value::Text(copy.into_boxed_str())
+                }
+                other => other.to_value()?,
+            });
+        }
+        let code = code.clone();
+        Ok(move || {
+            let arena = Bump::new();
+            let arguments: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
+            code(&arguments, &arena).and_then(|found| found.to_value())
+        })
     });
-    found.map_err(work::stopped)??.datum().copy_in(cx.arena)
+    found?.datum().copy_in(cx.arena)
 }
 
 impl Compiled {
@@ -271,7 +273,13 @@ fn similar_substring<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Resul
     let (searched, pattern) = (text(a[0])?, text(a[1])?);
     check_length(pattern)?;
     let is_quick = is_short(searched, pattern)? && !is_heavy(pattern, "")?;
-    if is_quick { found(a, cx.arena) } else { on_copies(cx, a, found) }
+    let arena = cx.arena;
+    let here = if is_quick { runtime::work::whole_within(SHORT_SEARCH, || found(a, arena)) } else { None };
+    match here {
+        Some(Ok(found)) => Ok(found),
+        // It may lack memory that is reserved by others.
+        _ => on_copies(cx, a, found),
+    }
 }
 
 /// A function of a text, a pattern and more that asks for matches.
