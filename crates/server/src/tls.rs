@@ -63,12 +63,14 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
         .map_err(in_file(certificate))?;
+    // Before its permissions are judged: what is no regular file shall not be told to change them.
+    let text = read(key).map_err(in_file(key))?;
     let access = runtime::file::access(key).map_err(|e| in_file(key)(pem::Error::Io(e)))?;
     let open = access.mode & if access.owner == 0 { 0o037 } else { 0o077 };
     if open != 0 {
         return Err(TlsError::Open(key.to_path_buf(), access.mode));
     }
-    let key = read(key).and_then(|text| PrivateKeyDer::from_pem_slice(&text)).map_err(in_file(key))?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(in_file(key))?;
     let end_point = chain.first().and_then(|first| end_point::hash(first)).map(Arc::from);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
