@@ -254,3 +254,98 @@ fn a_log_that_nobody_reads_stops_nobody() {
     child.wait().unwrap();
     assert!(lost.is_some_and(|line| line.contains(" warn: ")));
 }
+
+/// Waits for a line of the log with this SQLSTATE and these words; `fields` are what else it has to have.
+fn wait_for_line(server: &Server, is_json: bool, code: &str, words: &str, fields: &[(&str, &str)]) {
+    let is_it = |line: &&str| {
+        if !is_json {
+            return line.contains(words) && line.contains(&format!("sqlstate {code}"));
+        }
+        let object: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let message = object["message"].as_str().unwrap();
+        object["sqlstate"] == code && message.contains(words)
+    };
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let log = server.log();
+        // The last line may not be whole yet.
+        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+        if let Some(line) = whole.lines().find(is_it) {
+            for (name, value) in fields {
+                let field = if is_json { format!("\"{name}\":\"{value}") } else { format!("{name} {value}") };
+                assert!(line.contains(&field), "no {field:?} in {line}");
+            }
+            let levels = ["warn", "error"];
+            let level = |level: &&str| match is_json {
+                true => line.contains(&format!("\"level\":\"{level}\"")),
+                false => line.contains(&format!(" {level}: ")),
+            };
+            assert!(levels.iter().any(level), "{line}");
+            return;
+        }
+        assert!(Instant::now() < deadline, "no {code} with {words:?} in:\n{log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What an operator looks for in the log is there, in text and in JSON, with the client, its user and its database.
+#[test]
+fn refused_clients_ended_sessions_and_a_full_disk_are_in_the_log() {
+    for is_json in [false, true] {
+        let format = if is_json { "json" } else { "text" };
+        let mut server = Server::start(&["--max-connections", "2", "--log-format", format]);
+        server.psql("create table t (id int, filler text)");
+        server.stop();
+        let mut passwd = common::allcore();
+        passwd.args(["passwd", "postgres", "--stdin", "--data"]).arg(server.data());
+        let mut passwd = passwd.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        passwd.stdin.take().unwrap().write_all(b"secret\n").unwrap();
+        assert!(passwd.wait().unwrap().success());
+        server.environment("ALLCORE_AUTH", Some("scram"));
+        // No space left on the device, once the file of pages has to grow.
+        server.environment("ALLCORE_STOP", Some("storage.space.grow=fail:28"));
+        server.password = Some("secret".to_owned());
+        server.launch();
+        let ask = |database: &str, password: &str| {
+            let settings = format!(
+                "host=127.0.0.1 port={} user=postgres dbname={database} password={password}",
+                server.port
+            );
+            postgres::Client::connect(&settings, postgres::NoTls)
+        };
+        let from =
+            |database: &'static str| [("client", "127.0.0.1:"), ("user", "postgres"), ("database", database)];
+        let wait = |code: &str, words: &str, fields: &[(&str, &str)]| {
+            wait_for_line(&server, is_json, code, words, fields);
+        };
+
+        assert!(ask("postgres", "wrong").is_err());
+        wait("28P01", "FATAL: password authentication failed for user \"postgres\"", &from("postgres"));
+        assert!(ask("absent", "secret").is_err());
+        wait("3D000", "FATAL: database \"absent\" does not exist", &from("absent"));
+
+        // Sessions that have just ended may still have their places.
+        let held = || {
+            let deadline = Instant::now() + LIMIT;
+            loop {
+                match ask("postgres", "secret") {
+                    Ok(client) => return client,
+                    Err(error) => assert!(Instant::now() < deadline, "{error:?}"),
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let (mut one, mut two) = (held(), held());
+        assert!(ask("postgres", "secret").is_err());
+        wait("53300", "FATAL: sorry, too many clients already", &[("client", "127.0.0.1:")]);
+
+        let fill = "insert into t select i, repeat('f', 1000) from generate_series(1, 100000) i";
+        let full = one.batch_execute(fill).unwrap_err();
+        assert_eq!(full.code(), Some(&postgres::error::SqlState::DISK_FULL), "{full:?}");
+        wait("53100", "ERROR: ", &[("client", "127.0.0.1:"), ("user", "postgres")]);
+
+        two.batch_execute("set idle_session_timeout = 50").unwrap();
+        wait("57P05", "FATAL: terminating connection due to idle-session timeout", &from("postgres"));
+    }
+}
