@@ -307,10 +307,14 @@ fn is_strict() -> bool {
     std::env::var_os("ALLCORE_BOMBS").is_some()
 }
 
+/// Whether the server may have 1 GiB of memory only.
+fn is_small() -> bool {
+    std::env::var_os("ALLCORE_BOMBS").is_some_and(|value| value == "small")
+}
+
 /// Whether this fault is how a bomb may end.
 fn is_refused(fault: &postgres::Error) -> bool {
-    let is_small = std::env::var_os("ALLCORE_BOMBS").is_some_and(|value| value == "small");
-    is_small && fault.code() == Some(&SqlState::OUT_OF_MEMORY)
+    is_small() && fault.code() == Some(&SqlState::OUT_OF_MEMORY)
 }
 
 /// Every how many-th bomb a run takes, and how often it asks `select 1` beside each.

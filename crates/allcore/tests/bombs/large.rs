@@ -1,10 +1,10 @@
 //! Statements over rows with large values: no pass over one holds the core, nor does freeing or taking back what was made.
 //!
-//! A strict run makes texts of 100 MB, ten in a table; the run within `make test` makes short ones, of which each call
+//! A strict run makes texts of 100 MB, ten in a table, and of 10 MB in 1 GiB; the run within `make test` makes short ones, of which each call
 //! still needs several pieces.
 
 use super::texts::{Bomb, Sent, explode};
-use super::{is_strict, judge, pace};
+use super::{is_small, is_strict, judge, pace};
 use crate::common::Server;
 
 /// Names, and statements where SIZE stands for the length of a text, MANY for a large count.
@@ -93,9 +93,18 @@ const BOMBS: &[(&str, &str)] = &[
     ("many matches", "select count(*) from unnest(regexp_split_to_array(repeat('ab', MANY), 'a')) x"),
 ];
 
+/// Bytes of each text in the table.
+fn size() -> usize {
+    match is_strict() {
+        true if is_small() => 10_000_000,
+        true => 100_000_000,
+        false => 300_000,
+    }
+}
+
 fn bombs() -> Vec<Bomb> {
-    let (size, longest, many) =
-        if is_strict() { (100_000_000, 1_073_000_000, 1_000_000) } else { (300_000, 2_000_000, 10_000) };
+    let size = size();
+    let (longest, many) = if is_strict() { (1_073_000_000, 1_000_000) } else { (2_000_000, 10_000) };
     let filled = |text: &str| {
         let text = text.replace("SIZE", &size.to_string()).replace("LONGEST", &longest.to_string());
         text.replace("MANY", &many.to_string())
@@ -107,7 +116,7 @@ fn bombs() -> Vec<Bomb> {
 #[test]
 fn a_statement_over_large_values_is_cancelled_and_its_core_serves_others() {
     let server = Server::start(&["--cores", "1"]);
-    let size = if is_strict() { 100_000_000 } else { 300_000 };
+    let size = size();
     server.psql(&format!(
         "create table large (n int, t text); create table other (n int, t text);
          insert into large select g, repeat('x', {size}) || g from generate_series(1, 10) g;
