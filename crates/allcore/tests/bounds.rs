@@ -631,3 +631,27 @@ fn the_issue_s_bombs_are_refused() {
         ),
     ]);
 }
+
+/// Binding copies an operand, and so doubles an expression at each level: 30 levels would be a billion parts.
+#[test]
+fn copies_of_copies_of_an_expression_are_refused() {
+    let nested = |inner: &str, level: fn(&str) -> String| {
+        let expression = (0..30).fold(inner.to_owned(), |inner, _| level(&inner));
+        format!(
+            "select {expression} from (values (true, date '2020-01-01', timestamp '2020-01-01')) v (b, d, t)"
+        )
+    };
+    let texts = [
+        nested("b", |inner| format!("({inner} in (b, b))")),
+        nested("b", |inner| format!("({inner} not in (b, true))")),
+        nested("b", |inner| format!("({inner} between b and b)")),
+        nested("b", |inner| format!("({inner} between symmetric b and b)")),
+        nested("b", |inner| format!("(b between symmetric {inner} and b)")),
+        nested("b", |inner| format!("(case {inner} when b then b when not b then b end)")),
+        nested("b", |inner| format!("((({inner}, b) in ((b, b), (b, b))))")),
+        nested("b", |inner| format!("(({inner}, b) < (b, b))")),
+        nested("d", |inner| format!("nullif({inner}, t)")),
+    ];
+    let cases: Vec<(&str, _)> = texts.iter().map(|text| (text.as_str(), REFUSED)).collect();
+    try_all(&cases);
+}

@@ -305,7 +305,8 @@ impl Binder<'_> {
                     return Err(self.unsupported("IN between a row and something else", location));
                 };
                 let other = self.expanded(&other.args)?;
-                alternatives.push(self.row_comparison("=", row.clone(), other, location)?);
+                let row = row.iter().map(Expr::copied).collect::<Result<Vec<_>, _>>()?;
+                alternatives.push(self.row_comparison("=", row, other, location)?);
             }
             let any = if alternatives.len() == 1 { alternatives.remove(0) } else { Expr::Or(alternatives) };
             return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
@@ -345,12 +346,12 @@ impl Binder<'_> {
         self.lift = lifting;
         let (low, high) = bounds?;
         let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
-            let above = self.built(functions::operator(">=", Some(value.clone()), low), location)?;
-            let below = self.built(functions::operator("<=", Some(value.clone()), high), location)?;
+            let above = self.built(functions::operator(">=", Some(value.copied()?), low), location)?;
+            let below = self.built(functions::operator("<=", Some(value.copied()?), high), location)?;
             Ok(Expr::And(vec![above, below]))
         };
         let inside = if symmetric {
-            Expr::Or(vec![within(low.clone(), high.clone())?, within(high, low)?])
+            Expr::Or(vec![within(low.copied()?, high.copied()?)?, within(high, low)?])
         } else {
             within(low, high)?
         };
@@ -372,7 +373,8 @@ impl Binder<'_> {
             return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
         }
         let compare = |binder: &mut Self, name: &str, index: usize| {
-            let built = functions::operator(name, Some(left[index].clone()), right[index].clone());
+            let (left, right) = (left[index].copied()?, right[index].copied()?);
+            let built = functions::operator(name, Some(left), right);
             binder.built(built, location)
         };
         match name {
@@ -493,7 +495,7 @@ impl Binder<'_> {
             conditions.push(match &subject {
                 Some(subject) => {
                     let value = self.expr_of(when.expr.as_deref())?;
-                    let equal = functions::operator("=", Some(subject.clone()), value);
+                    let equal = functions::operator("=", Some(subject.copied()?), value);
                     self.built(equal, when.location)?
                 }
                 None => self.condition(when.expr.as_deref(), "CASE/WHEN")?,

@@ -1,8 +1,14 @@
 //! Walking and rewriting expressions.
 
 use super::{Expr, QuantifiedOver};
+use crate::error::SqlError;
 use crate::functions::Volatility;
+use crate::memory;
 use crate::types::Type;
+use crate::work::tick_parts;
+
+/// Bytes of an expression's part, about.
+const PART_BYTES: usize = 2 * size_of::<Expr>();
 
 /// The direct parts of an expression, by shared or mutable reference.
 macro_rules! children {
@@ -57,6 +63,18 @@ impl Expr {
     pub fn walk<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         visit(self);
         self.for_each_child(&mut |child| child.walk(visit));
+    }
+
+    /// A copy: copies of copies grow by a power of their depth, so the memory is asked for, and a large one is a safe point.
+    ///
+    /// # Errors
+    /// The interrupt of a statement that was stopped, or may not have the memory.
+    pub fn copied(&self) -> Result<Expr, SqlError> {
+        let mut parts = 0;
+        self.walk(&mut |_| parts += 1);
+        tick_parts(parts)?;
+        memory::ask(parts.saturating_mul(PART_BYTES))?;
+        Ok(self.clone())
     }
 
     /// How much its value may change between evaluations with the same registers and parameters.

@@ -240,7 +240,7 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
     if let Some((function, common)) = list_function(name, left, values()) {
         let (columns, values): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, reads)| *reads);
         let (wanted, _) = concrete(function, &[left.type_(), common]);
-        let left = cast_argument(function, left.clone(), wanted[0])?;
+        let left = cast_argument(function, left.copied()?, wanted[0])?;
         let values = values
             .into_iter()
             .map(|(item, _)| {
@@ -256,7 +256,7 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
     }
     for (item, _) in alone {
         tick_part(count)?;
-        parts.push(operator(name, Some(left.clone()), item)?);
+        parts.push(operator(name, Some(left.copied()?), item)?);
     }
     match (parts.len(), negated) {
         (1, _) => Ok(parts.remove(0)),
@@ -299,7 +299,7 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
     let (type_, other) = (left.type_(), right.type_());
     if type_.oid != other.oid && [type_.oid, other.oid].iter().all(|oid| INSTANTS.contains(oid)) {
         // PostgreSQL compares them as they are: the result has the left one's type.
-        let equal = Expr::Call(comparison_call("=", left.clone(), right)?);
+        let equal = Expr::Call(comparison_call("=", left.copied()?, right)?);
         let branches = vec![(equal, Expr::null(type_))];
         return Ok(Expr::Case(Box::new(Case { branches, otherwise: left, type_ })));
     }
