@@ -275,11 +275,8 @@ fn similar_substring<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Resul
     let is_quick = is_short(searched, pattern)? && !is_heavy(pattern, "")?;
     let arena = cx.arena;
     let here = if is_quick { runtime::work::whole_within(SHORT_SEARCH, || found(a, arena)) } else { None };
-    match here {
-        Some(Ok(found)) => Ok(found),
-        // It may lack memory that is reserved by others.
-        _ => on_copies(cx, a, found),
-    }
+    // Without a result it took long, or lacks memory that others have reserved.
+    here.unwrap_or_else(|| on_copies(cx, a, found))
 }
 
 /// A function of a text, a pattern and more that asks for matches.
