@@ -54,7 +54,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     access::check_trust(&settings, &addresses)?;
     let buffers = buffers(&settings)?;
     let memory = memory(&settings, buffers as u64)?;
-    let beside = available_bytes()?.saturating_sub(buffers as u64 + memory.0);
+    let all = available_bytes()?;
+    let beside = all.saturating_sub(buffers as u64 + memory.0);
     let room = room(&settings, beside)?;
     let options = sql::database::Options {
         cores: Some(cores(&settings)?),
@@ -83,7 +84,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
             return Err(open_fault(&data, &fault));
         }
     };
-    let resident = resident(available_bytes()?, beside);
+    let is_apart = database.store().pool.memory() == runtime::memory::RegionKind::Huge;
+    let resident = resident(all, buffers as u64, beside, is_apart);
     database.bound_memory(memory.0, resident).map_err(|e| format!("the memory watch did not start: {e}"))?;
     log::info!("sessions may take {memory} of memory beside the buffers");
     for fact in database.facts() {
@@ -298,9 +300,19 @@ fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
 }
 
 /// Bytes that may be resident, of `all`: but for half of what is `beside` buffers and sessions, at least a sixteenth. That
-/// is the kernel's and the program's.
-fn resident(all: u64, beside: u64) -> u64 {
-    all - (beside / 2).max(all / 16)
+/// is the kernel's and the program's. Buffers in huge pages lie `apart`: they are not resident, and are not there for
+/// others.
+fn resident(all: u64, buffers: u64, beside: u64, apart: bool) -> u64 {
+    let most = all - (beside / 2).max(all / 16);
+    let needed = all - beside;
+    if most < needed {
+        log::warn!(
+            "buffers and --memory leave {} beside them: sessions are stopped once more than {} is resident",
+            Bytes(beside),
+            Bytes(most)
+        );
+    }
+    if apart { most.saturating_sub(buffers) } else { most }
 }
 
 fn available_bytes() -> Result<u64, String> {

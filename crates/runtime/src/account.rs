@@ -35,6 +35,7 @@ use crate::interrupt::{Interrupt, Interrupted, Reason};
 pub use groups::available_bytes;
 pub(crate) use reserve::Call;
 pub use reserve::{Reservation, is_waited_for, reserve};
+pub use resident::excess;
 pub use watch::watch;
 
 /// Stands for the end of reserved memory in a thread that has reserved none.
@@ -404,7 +405,7 @@ pub fn left() -> Option<u64> {
     room().map(|room| u64::try_from(room.own.min(room.whole)).unwrap_or(0))
 }
 
-/// Bytes that all threads have allocated and not freed, [`SLACK`] a thread more or less.
+/// Bytes that all threads have allocated or reserved and not freed, [`SLACK`] a thread more or less, and [`excess`].
 pub fn taken() -> u64 {
     // Relaxed: a sum, which orders nothing.
     u64::try_from(TAKEN.load(Ordering::Relaxed)).unwrap_or(0)

@@ -87,20 +87,26 @@ fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), Sq
     if small { Ok(()) } else { ask(size.saturating_mul(COPIES)) }
 }
 
+/// Rounds of the watch in a minute.
+const A_MINUTE: u32 = 3000;
+
 /// Stops the statements of the sessions that hold most, while the process is short of memory.
 pub(crate) struct Relief {
     board: Arc<Board>,
     /// The sessions that were told to stop, and how many rounds ago.
     told: HashMap<u32, u32>,
+    /// Rounds until it says again that too much is resident.
+    quiet: u32,
 }
 
 impl Relief {
     pub fn new(board: &Arc<Board>) -> Relief {
-        Relief { board: Arc::clone(board), told: HashMap::new() }
+        Relief { board: Arc::clone(board), told: HashMap::new(), quiet: 0 }
     }
 
     /// One round of the watch: as many of the largest are told to stop as hold what is too much.
     pub fn round(&mut self) {
+        self.tell_of_excess();
         let mut sessions = self.board.held();
         account::share_among(sessions.len());
         sessions.retain(|(_, held)| account::is_large(*held));
@@ -126,6 +132,25 @@ impl Relief {
                 stopped.len()
             ),
         }
+    }
+}
+
+impl Relief {
+    /// Says, once a minute at most, that more is resident than the server may have.
+    fn tell_of_excess(&mut self) {
+        let excess = account::excess();
+        self.quiet = self.quiet.saturating_sub(1);
+        if excess == 0 || self.quiet > 0 {
+            return;
+        }
+        self.quiet = A_MINUTE;
+        let taken = i64::try_from(account::taken()).unwrap_or(i64::MAX);
+        log::warn!(
+            "more memory is resident than the server may have, of which sessions hold {} MiB: they are stopped as if \
+             they held {} MiB more; lower --buffers or --memory if this lasts",
+            (taken - excess) >> 20,
+            excess >> 20
+        );
     }
 }
 

@@ -4,27 +4,41 @@
 //! A hash table that grows leaves a hole where it was. Where many grow, the sum only rises, so
 //! nothing asks for a trim, and the holes stay resident. What must hold:
 //!
-//! 1. While more than half of the limit is taken, each lease that a thread takes or gives back has
-//!    the watch look at what is resident, at most every [`BETWEEN`].
-//! 2. Where more is resident than the process may have, the heaps are trimmed. What is beyond it
-//!    still counts as taken, so that memory is short: sessions are refused and stopped before the
-//!    system kills the process.
+//! 1. The watch looks at what is resident every second, and while more than half of the limit is
+//!    taken at each lease that a thread takes or gives back, at most every [`BETWEEN`].
+//! 2. Where more is resident than the process may have, the heaps are trimmed. What a trim leaves
+//!    beyond it counts as taken, so that memory is short: sessions are refused and stopped before
+//!    the system kills the process. What grows between two trims counts once it is far beyond.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use sync::atomic::Ordering;
+use sync::atomic::{AtomicI64, Ordering};
 
 use super::{TAKEN, limit};
 use crate::time;
 
 /// Between two looks, in nanoseconds.
 const BETWEEN: u64 = 5_000_000;
+/// The same where nobody asks for one.
+const AT_LEAST: u64 = 1_000_000_000;
+/// A share of what may be resident: what is more than that beyond it counts before the next trim.
+const FAR: i64 = 32;
 /// From the end of a trim to the next, in nanoseconds, and in times of what the trim has taken:
 /// meanwhile a thread that allocates stands still.
 const BETWEEN_TRIMS: u64 = 50_000_000;
 const TRIM_TIMES: u64 = 10;
+
+/// What counts as taken because it is resident: written by the watch.
+static EXCESS: AtomicI64 = AtomicI64::new(0);
+
+/// Bytes that count as taken because more is resident than the process may have, not because sessions
+/// hold them.
+pub fn excess() -> i64 {
+    // Relaxed: a number that orders nothing.
+    EXCESS.load(Ordering::Relaxed)
+}
 
 /// What the process may have resident, and what it has.
 pub(super) struct Resident {
@@ -49,11 +63,22 @@ impl Resident {
         self.looked + BETWEEN
     }
 
+    /// When it looks again though nobody asks.
+    pub(super) fn last_look(&self) -> u64 {
+        self.looked + AT_LEAST
+    }
+
+    /// Whether some of what is resident counts as taken.
+    pub(super) fn counts(&self) -> bool {
+        self.counted > 0
+    }
+
     /// Looks, trims where more is resident than may be, and counts what remains beyond.
     pub(super) fn look(&mut self, trim: impl FnOnce()) {
         let mut over = self.over();
         self.looked = time::precise();
-        if over > 0 && self.looked >= self.trim_at {
+        let trims = over > 0 && self.looked >= self.trim_at;
+        if trims {
             trim();
             let now = time::precise();
             self.trim_at = now + BETWEEN_TRIMS.max(TRIM_TIMES * (now - self.looked));
@@ -61,8 +86,11 @@ impl Resident {
         }
         // Relaxed: a sum, which orders nothing.
         let held = TAKEN.load(Ordering::Relaxed) - self.counted;
-        let counts = if over > 0 { (limit() - held).max(0) + over } else { 0 };
+        let beyond = if over > 0 { (limit() + over - held).max(0) } else { 0 };
+        let is_known = trims || over > self.most / FAR;
+        let counts = if is_known { beyond } else { beyond.min(self.counted) };
         TAKEN.fetch_add(counts - self.counted, Ordering::Relaxed);
+        EXCESS.store(counts, Ordering::Relaxed);
         self.counted = counts;
     }
 

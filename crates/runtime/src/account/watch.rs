@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::thread::{Builder, Thread, park, park_timeout};
+use std::thread::{Builder, Thread, park_timeout};
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
@@ -47,12 +47,14 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 release::empty();
                 reserve::freed();
             }
-            let looks = time::precise() >= resident.next_look() && MUCH.swap(false, Ordering::AcqRel);
+            let now = time::precise();
+            let is_asked = now >= resident.next_look() && MUCH.swap(false, Ordering::AcqRel);
+            let looks = is_asked || now >= resident.last_look();
             if looks {
                 resident.look(trim);
             }
             if SHORT.swap(false, Ordering::AcqRel) || looks {
-                while super::is_short() {
+                while super::is_short() || resident.counts() {
                     if reserve::is_owed() {
                         trim();
                     }
@@ -75,11 +77,10 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 continue;
             }
             // Acquire: whoever sets it later unparks the thread.
-            let look = MUCH.load(Ordering::Acquire).then(|| resident.next_look());
-            match due.map(|(at, _)| at).into_iter().chain(look).min() {
-                Some(at) => park_timeout(Duration::from_nanos(at.saturating_sub(now))),
-                None => park(),
-            }
+            let is_asked = MUCH.load(Ordering::Acquire);
+            let look = if is_asked { resident.next_look() } else { resident.last_look() };
+            let at = due.map_or(look, |(at, _)| at.min(look));
+            park_timeout(Duration::from_nanos(at.saturating_sub(now)));
         }
     };
     let thread = Builder::new().name("memory".to_owned()).spawn(work)?.thread().clone();

@@ -80,6 +80,9 @@ impl SqlError {
 fn out_of_memory() -> SqlError {
     let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
     match runtime::account::is_short() {
+        true if runtime::account::excess() > 0 => {
+            error.with_detail("The server has more memory resident than it may (--memory, --buffers).")
+        }
         true => error.with_detail("The server's sessions hold all the memory it may use (--memory)."),
         false => error
             .with_detail("The session would hold more memory than it may.")
