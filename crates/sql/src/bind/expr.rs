@@ -298,7 +298,8 @@ impl Binder<'_> {
             return Err(SqlError::internal("IN without a list"));
         };
         if let NodeEnum::RowExpr(row) = inner_of(left)? {
-            let row = self.expanded(&row.args)?;
+            let nodes = &row.args;
+            let row = self.without_lifting(|binder| binder.expanded(nodes))?;
             let mut alternatives = Vec::with_capacity(list.items.len());
             for item in &list.items {
                 let NodeEnum::RowExpr(other) = inner(item)? else {
@@ -309,9 +310,12 @@ impl Binder<'_> {
                 alternatives.push(self.row_comparison("=", row, other, location)?);
             }
             let any = if alternatives.len() == 1 { alternatives.remove(0) } else { Expr::Or(alternatives) };
+            for (operand, node) in row.iter().zip(nodes) {
+                self.check_copied(operand, Some(node), &any)?;
+            }
             return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
         }
-        let left = self.expr_of(left)?;
+        let (node, left) = (left, self.copied_operand(left)?);
         let items = self.exprs(&list.items)?;
         let (count, mut parts) = (items.len(), Vec::with_capacity(items.len()));
         for item in items {
@@ -322,7 +326,29 @@ impl Binder<'_> {
             };
             parts.push((item, reads));
         }
-        self.built(functions::in_list(&left, parts, negated), location)
+        let list = self.built(functions::in_list(&left, parts, negated), location)?;
+        self.check_copied(&left, node, &list)?;
+        Ok(list)
+    }
+
+    /// An operand that is copied into several comparisons. A literal stays a constant: each comparison gives its copy a type.
+    fn copied_operand(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
+        match inner_of(node)? {
+            NodeEnum::AConst(_) => self.without_lifting(|binder| binder.expr_of(node)),
+            _ => self.expr_of(node),
+        }
+    }
+
+    /// 42P08 where comparisons gave copies of a parameter different types.
+    fn check_copied(&self, operand: &Expr, node: Option<&Node>, within: &Expr) -> Result<(), SqlError> {
+        let Expr::Param { index, type_: Type { oid: oid::UNKNOWN, .. } } = operand else { return Ok(()) };
+        let params = within.params();
+        let mut types = params.iter().filter(|(other, _)| other == index).map(|(_, type_)| type_);
+        let Some(first) = types.next() else { return Ok(()) };
+        let Some(other) = types.find(|other| other.oid != first.oid) else { return Ok(()) };
+        let message = format!("inconsistent types deduced for parameter ${}", index + 1);
+        let error = self.error(SqlState::AMBIGUOUS_PARAMETER, message, optional_location(node));
+        Err(error.with_detail(format!("{} versus {}", Type::new(first.oid), Type::new(other.oid))))
     }
 
     fn between(
@@ -338,16 +364,23 @@ impl Binder<'_> {
         let [low, high] = list.items.as_slice() else {
             return Err(SqlError::internal("BETWEEN without two bounds"));
         };
-        let value = self.expr_of(value)?;
+        let (node, value) = (value, self.copied_operand(value)?);
         let symmetric = matches!(kind, AExprKind::AexprBetweenSym | AExprKind::AexprNotBetweenSym);
         let lifting = self.lift;
         self.lift = lifting && !symmetric;
         let bounds = self.expr(low).and_then(|low| Ok((low, self.expr(high)?)));
         self.lift = lifting;
         let (low, high) = bounds?;
+        // A parameter has the type that the first comparison gives it.
+        let operand = |binder: &mut Self| match &value {
+            Expr::Param { .. } => binder.expr_of(node),
+            value => value.copied(),
+        };
         let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
-            let above = self.built(functions::operator(">=", Some(value.copied()?), low), location)?;
-            let below = self.built(functions::operator("<=", Some(value.copied()?), high), location)?;
+            let value = operand(self)?;
+            let above = self.built(functions::operator(">=", Some(value), low), location)?;
+            let value = operand(self)?;
+            let below = self.built(functions::operator("<=", Some(value), high), location)?;
             Ok(Expr::And(vec![above, below]))
         };
         let inside = if symmetric {

@@ -279,6 +279,21 @@ fn list_function<'e>(
     Some((operator_function(name, &[left.type_(), common]).ok()?, common))
 }
 
+/// Both sides of `left = right` in one type: that of the operator, or the common one where it compares two types. None where
+/// there is no such operator or type.
+pub fn equal_sides(left: &Expr, right: &Expr) -> Result<Option<(Expr, Expr)>, SqlError> {
+    let given = [left.type_(), right.type_()];
+    let Ok(function) = operator_function("=", &given) else { return Ok(None) };
+    let (wanted, _) = concrete(function, &given);
+    let left = cast_argument(function, left.copied()?, wanted[0])?;
+    let right = cast_argument(function, right.copied()?, wanted[1])?;
+    if wanted[0].oid == wanted[1].oid {
+        return Ok(Some((left, right)));
+    }
+    let both = unify("=", vec![left, right]).ok().and_then(|(both, _)| <[Expr; 2]>::try_from(both).ok());
+    Ok(both.map(|[left, right]| (left, right)))
+}
+
 /// IS [NOT] DISTINCT FROM.
 pub fn distinct(left: Expr, right: Expr, negated: bool) -> Result<Expr, SqlError> {
     Ok(Expr::Distinct { equal: comparison_call("=", left, right)?, negated })
