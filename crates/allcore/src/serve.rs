@@ -307,7 +307,8 @@ fn resident(all: u64, buffers: u64, beside: u64, apart: bool) -> u64 {
     let needed = all - beside;
     if most < needed {
         log::warn!(
-            "buffers and --memory leave {} beside them: sessions are stopped once more than {} is resident",
+            "--buffers and --memory leave {} beside them, so sessions are stopped once more than {} is resident: \
+             lower one of them",
             Bytes(beside),
             Bytes(most)
         );

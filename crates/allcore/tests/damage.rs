@@ -143,7 +143,9 @@ fn what_is_no_regular_file_is_refused_by_name() {
                 let why = match kind {
                     "link to itself" => "Too many levels of symbolic links".to_owned(),
                     // A device that everybody may open is refused for that.
-                    "device" if path.is_symlink() && said.contains("open to others") => name.to_owned(),
+                    "device" if path.is_symlink() && said.contains("open to others") => {
+                        "run 'chmod 600".to_owned()
+                    }
                     kind => format!("is a {kind}, not a regular file"),
                 };
                 assert!(said.contains(&format!("/{name}")) && said.contains(&why), "{name}, {kind}: {said}");

@@ -289,7 +289,7 @@ fn wait_for_line(server: &Server, is_json: bool, code: &str, words: &str, fields
     }
 }
 
-/// What an operator looks for in the log is there, in text and in JSON, with the client, its user and its database.
+/// In text and in JSON, and each with its client, user and database.
 #[test]
 fn refused_clients_ended_sessions_and_a_full_disk_are_in_the_log() {
     for is_json in [false, true] {

@@ -546,7 +546,7 @@ fn a_call_does_not_wait_for_small_reservations_where_it_would_not_fit_without_th
     let runtime = start();
     let (notes, _hear) = channel();
     let (holder, end) = hold_so_much(&runtime, &notes, 2 << 20);
-    // What is left once the reservation has ended, and a little more: the sessions hold the rest.
+    // A little more than fits once the reservation has ended, since the session holds some, too.
     let too_much = WHOLE - (2 << 20);
     as_session(&runtime, &Interrupt::new(), || {
         let kept = vec![0_u8; 64 << 20];

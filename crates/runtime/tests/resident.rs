@@ -1,4 +1,4 @@
-//! What is resident and not counted: holes in the heaps are given back, and what is left makes memory
+//! Resident memory that is not counted: holes in the heaps are given back, and the rest makes memory
 //! short. A process of its own: the count is the process's.
 #![allow(missing_docs, reason = "a test")]
 

@@ -104,6 +104,23 @@ impl Relief {
         Relief { board: Arc::clone(board), told: HashMap::new(), quiet: 0 }
     }
 
+    /// Says, once a minute at most, that more is resident than the server may have.
+    fn tell_of_excess(&mut self) {
+        let excess = account::excess();
+        self.quiet = self.quiet.saturating_sub(1);
+        if excess == 0 || self.quiet > 0 {
+            return;
+        }
+        self.quiet = A_MINUTE;
+        let taken = i64::try_from(account::taken()).unwrap_or(i64::MAX);
+        log::warn!(
+            "more memory is resident than the server may have, of which sessions hold {} MiB: they are stopped as if \
+             they held {} MiB more; lower --buffers or --memory if this lasts",
+            (taken - excess) >> 20,
+            excess >> 20
+        );
+    }
+
     /// One round of the watch: as many of the largest are told to stop as hold what is too much.
     pub fn round(&mut self) {
         self.tell_of_excess();
@@ -132,25 +149,6 @@ impl Relief {
                 stopped.len()
             ),
         }
-    }
-}
-
-impl Relief {
-    /// Says, once a minute at most, that more is resident than the server may have.
-    fn tell_of_excess(&mut self) {
-        let excess = account::excess();
-        self.quiet = self.quiet.saturating_sub(1);
-        if excess == 0 || self.quiet > 0 {
-            return;
-        }
-        self.quiet = A_MINUTE;
-        let taken = i64::try_from(account::taken()).unwrap_or(i64::MAX);
-        log::warn!(
-            "more memory is resident than the server may have, of which sessions hold {} MiB: they are stopped as if \
-             they held {} MiB more; lower --buffers or --memory if this lasts",
-            (taken - excess) >> 20,
-            excess >> 20
-        );
     }
 }
 

@@ -44,3 +44,5 @@ select count(*) from z where i in (select 1::smallint) and i = any (select 1::sm
 select x in (select 1::oid) from (values (-1)) v(x);
 prepare q8 as select $1 in (select i from z), ($1, 2) in (select i, 2.0 from z);
 execute q8(1);
+select count(*) from z where 'x' in (select i from z);
+select count(*) from z where ('x', 1) in (select i, i from z);

@@ -30,7 +30,7 @@ const FAR: i64 = 32;
 const BETWEEN_TRIMS: u64 = 50_000_000;
 const TRIM_TIMES: u64 = 10;
 
-/// What counts as taken because it is resident: written by the watch.
+/// Bytes that count as taken because they are resident. The watch alone writes it.
 static EXCESS: AtomicI64 = AtomicI64::new(0);
 
 /// Bytes that count as taken because more is resident than the process may have, not because sessions
@@ -45,8 +45,6 @@ pub(super) struct Resident {
     most: i64,
     /// Pages: in all, resident, and those of them that belong to files.
     file: File,
-    /// Bytes that count as taken because they are resident.
-    counted: i64,
     looked: u64,
     trim_at: u64,
 }
@@ -55,7 +53,7 @@ impl Resident {
     /// The process may have so many bytes resident, but for pages of files.
     pub(super) fn at_most(bytes: u64) -> io::Result<Resident> {
         let most = i64::try_from(bytes).unwrap_or(i64::MAX);
-        Ok(Resident { most, file: File::open("/proc/self/statm")?, counted: 0, looked: 0, trim_at: 0 })
+        Ok(Resident { most, file: File::open("/proc/self/statm")?, looked: 0, trim_at: 0 })
     }
 
     /// When it may look again.
@@ -66,11 +64,6 @@ impl Resident {
     /// When it looks again though nobody asks.
     pub(super) fn last_look(&self) -> u64 {
         self.looked + AT_LEAST
-    }
-
-    /// Whether some of what is resident counts as taken.
-    pub(super) fn counts(&self) -> bool {
-        self.counted > 0
     }
 
     /// Looks, trims where more is resident than may be, and counts what remains beyond.
@@ -84,14 +77,14 @@ impl Resident {
             self.trim_at = now + BETWEEN_TRIMS.max(TRIM_TIMES * (now - self.looked));
             over = self.over();
         }
-        // Relaxed: a sum, which orders nothing.
-        let held = TAKEN.load(Ordering::Relaxed) - self.counted;
+        // Relaxed, here and below: a sum, and a number that orders nothing.
+        let counted = excess();
+        let held = TAKEN.load(Ordering::Relaxed) - counted;
         let beyond = if over > 0 { (limit() + over - held).max(0) } else { 0 };
         let is_known = trims || over > self.most / FAR;
-        let counts = if is_known { beyond } else { beyond.min(self.counted) };
-        TAKEN.fetch_add(counts - self.counted, Ordering::Relaxed);
+        let counts = if is_known { beyond } else { beyond.min(counted) };
+        TAKEN.fetch_add(counts - counted, Ordering::Relaxed);
         EXCESS.store(counts, Ordering::Relaxed);
-        self.counted = counts;
     }
 
     /// Bytes resident beyond what may be. None is where the system does not tell.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
 
-use super::resident::Resident;
+use super::resident::{self, Resident};
 use super::{release, reserve};
 use crate::time;
 
@@ -54,7 +54,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 resident.look(trim);
             }
             if SHORT.swap(false, Ordering::AcqRel) || looks {
-                while super::is_short() || resident.counts() {
+                while super::is_short() || resident::excess() > 0 {
                     if reserve::is_owed() {
                         trim();
                     }

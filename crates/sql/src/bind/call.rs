@@ -371,7 +371,7 @@ impl Binder<'_> {
             // One type on both sides, so that the subquery's rows can be hashed.
             for (a, b) in left.iter_mut().zip(&mut right) {
                 if a.type_().oid != b.type_().oid
-                    && let Some((x, y)) = functions::equal_sides(a, b)?
+                    && let Some((x, y)) = functions::equal_sides(a, b)
                 {
                     self.note_parameters(&x);
                     (*a, *b) = (x, y);

@@ -22,8 +22,7 @@ const LEAST: usize = 9;
 /// Bytes of an integer in a hash table, about.
 const INTEGER: usize = 20;
 
-/// The lists that an execution has tested, by the address of their test. Most executions test none and have no table: to
-/// make and drop an empty one took 1% of the instructions of a prepared select.
+/// The lists that an execution has tested, by the address of their test. Most executions test none and have no table.
 #[derive(Default)]
 pub(super) struct Lists(Option<Box<Table>>);
 

@@ -280,18 +280,18 @@ fn list_function<'e>(
 }
 
 /// Both sides of `left = right` in one type: that of the operator, or the common one where it compares two types. None where
-/// there is no such operator or type.
-pub fn equal_sides(left: &Expr, right: &Expr) -> Result<Option<(Expr, Expr)>, SqlError> {
+/// there is no such operator or type, or a side can't be cast: the comparison itself tells why.
+pub fn equal_sides(left: &Expr, right: &Expr) -> Option<(Expr, Expr)> {
     let given = [left.type_(), right.type_()];
-    let Ok(function) = operator_function("=", &given) else { return Ok(None) };
+    let function = operator_function("=", &given).ok()?;
     let (wanted, _) = concrete(function, &given);
-    let left = cast_argument(function, left.copied()?, wanted[0])?;
-    let right = cast_argument(function, right.copied()?, wanted[1])?;
+    let left = cast_argument(function, left.copied().ok()?, wanted[0]).ok()?;
+    let right = cast_argument(function, right.copied().ok()?, wanted[1]).ok()?;
     if wanted[0].oid == wanted[1].oid {
-        return Ok(Some((left, right)));
+        return Some((left, right));
     }
-    let both = unify("=", vec![left, right]).ok().and_then(|(both, _)| <[Expr; 2]>::try_from(both).ok());
-    Ok(both.map(|[left, right]| (left, right)))
+    let [left, right] = <[Expr; 2]>::try_from(unify("=", vec![left, right]).ok()?.0).ok()?;
+    Some((left, right))
 }
 
 /// IS [NOT] DISTINCT FROM.

@@ -117,7 +117,7 @@ fn records_beyond_a_gap_never_come_back() {
     }
 }
 
-/// A file system of 8 MiB in a folder, until this is dropped.
+/// A file system of 16 MiB in a folder, until this is dropped.
 struct TinyDisk(Folder);
 
 impl TinyDisk {
@@ -125,7 +125,7 @@ impl TinyDisk {
     fn new(name: &str) -> Option<TinyDisk> {
         let folder = Folder::new(name);
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(folder.path());
+        mount.args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(folder.path());
         mount.status().is_ok_and(|status| status.success()).then_some(TinyDisk(folder))
     }
 
@@ -171,7 +171,7 @@ fn a_folder_in_place_of_a_segment_is_an_error_and_passes() {
 
 /// Appends until no segment can be made, which is the expected error; after `remove` the log goes on.
 fn passes(folder: &Folder, wal: &Wal, is_expected: impl Fn(&Error) -> bool, remove: impl FnOnce()) {
-    const MORE: usize = 1500;
+    const MORE: usize = 3000;
     act_as_core(0);
     let mut appended = 0;
     let error = loop {
