@@ -4,17 +4,17 @@
 //! grouped expression gets a new register, and equal expressions above the grouping are replaced by it.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
 
-use super::order::{DistinctTargets, fingerprint, same};
 use super::select::Target;
-use super::{Binder, Clause, ColumnValue, FromItem, Select, Source, SourceId, inner};
+use super::{Binder, Clause, FromItem, Level, Select, Source, SourceId, Sublink, Use, inner};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
-use crate::plan::Reg;
+use crate::plan::{Reg, SubqueryKind};
 use crate::planner::registers::{self, Registers};
 use crate::types::{Type, oid};
 
@@ -39,7 +39,9 @@ impl Binder<'_> {
                 let cast = functions::cast(taken, Type::TEXT, CastContext::Implicit);
                 targets[target].set(self.built(cast, location)?);
             }
-            let (expr, fingerprint) = (targets[target].expr.clone(), targets[target].fingerprint());
+            self.find_twins();
+            let fingerprint = targets[target].fingerprint(self.twins());
+            let expr = targets[target].expr.clone();
             targets.truncate(visible);
             let level = self.level();
             let read_below = |output: Reg| {
@@ -55,7 +57,7 @@ impl Binder<'_> {
                     location,
                 ));
             }
-            if !groups.iter().any(|(print, group)| *print == fingerprint && same(group, &expr)) {
+            if !groups.iter().any(|(print, group)| *print == fingerprint && self.twins().same(group, &expr)) {
                 groups.push((fingerprint, expr));
             }
         }
@@ -108,41 +110,41 @@ impl Binder<'_> {
 
     /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is computed.
     fn level_of(&self, register: Reg) -> Option<usize> {
-        self.levels.iter().rposition(|level| {
-            let aggregate = level.aggregates.iter().any(|call| call.output == register);
-            aggregate
-                || level.entries.iter().any(|entry| {
-                    let read = |source: SourceId| self.sources[source].columns.contains(&Some(register));
-                    entry.source.is_some_and(read)
-                    || entry.columns.iter().any(
-                        |column| matches!(&column.value, ColumnValue::Value(value) if reads(value, register)),
-                    )
-                })
-        })
+        self.levels.iter().rposition(|level| self.readable(level).contains(&register))
+    }
+
+    fn is_sublink(&self, register: Reg) -> bool {
+        self.levels.last().is_some_and(|level| level.sublinks.iter().any(|link| link.output == register))
     }
 
     /// Replaces grouped expressions above the grouping by their registers, and refuses columns that are not grouped.
+    /// `having`: the places of HAVING's columns in the level's uses.
     pub(crate) fn check_grouping(
         &mut self,
         groups: Vec<Expr>,
         from: Option<&FromItem>,
         targets: &mut [Target],
         body: &mut Select,
-        _distinct: &mut DistinctTargets,
+        having: Range<usize>,
     ) -> Result<(), SqlError> {
         self.split_grouped_sets(&groups, body);
+        self.find_twins();
         let mut columns: HashSet<Reg> = HashSet::new();
         let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
         for group in groups {
             match &group {
-                Expr::Column { register, .. } => {
+                // A subquery alone is a column too, but one that is computed wherever it is written.
+                Expr::Column { register, .. } if !self.is_sublink(*register) => {
                     columns.insert(*register);
                     body.groups.push((group.clone(), *register));
                 }
                 _ => {
                     let register = self.register();
                     let replacement = Expr::column(register, group.type_());
-                    computed.entry(fingerprint(&group)).or_default().push((group.clone(), replacement));
+                    computed
+                        .entry(self.twins().fingerprint(&group))
+                        .or_default()
+                        .push((group.clone(), replacement));
                     body.groups.push((group, register));
                 }
             }
@@ -152,37 +154,27 @@ impl Binder<'_> {
         }
         let mut own: HashSet<Reg> = self.level().uses.iter().map(|used| used.register).collect();
         own.extend(body.grouped_sets.iter().flat_map(|set| &set.output));
-        if let Some(used) =
-            self.level().uses.iter().find(|used| used.inner && !columns.contains(&used.register))
-        {
-            let message = format!("subquery uses ungrouped column \"{}\" from outer query", used.name);
-            let location = used.location;
-            return Err(self.error(SqlState::GROUPING_ERROR, message, location));
-        }
-        let check = Check { columns: &columns, computed: &computed, own: &own };
-        let mut failed: Option<Reg> = None;
-        let mut rewrite = |expr: &mut Expr| {
-            if failed.is_none() {
-                failed = check.rewrite(expr).err();
-            }
+        let mut links = std::mem::take(&mut self.level().sublinks);
+        let level = self.level();
+        let mut check = Check {
+            columns: &columns,
+            computed: &computed,
+            own: &own,
+            links: &mut links,
+            level,
+            met: HashMap::new(),
         };
-        targets.iter_mut().for_each(|target| rewrite(&mut target.expr));
-        body.having.iter_mut().for_each(&mut rewrite);
-        for window in &mut body.windows {
-            window.partition.iter_mut().for_each(&mut rewrite);
-            window.order.iter_mut().for_each(|key| rewrite(&mut key.expr));
-            window.calls.iter_mut().flat_map(|call| &mut call.arguments).for_each(&mut rewrite);
-        }
-        for set in &mut body.sets {
-            set.arguments.iter_mut().for_each(&mut rewrite);
-        }
+        let failed = check_parts(&mut check, targets, body, having);
+        self.level().sublinks = links;
         match failed {
-            None => Ok(()),
+            Ok(()) => Ok(()),
             // Below the grouping it runs side by side with what is grouped, above it by itself.
-            Some(register) if body.grouped_sets.iter().any(|set| set.output.contains(&register)) => {
+            Err((Ungrouped::Own(register, _), _))
+                if body.grouped_sets.iter().any(|set| set.output.contains(&register)) =>
+            {
                 Err(SqlError::unsupported("a set-returning function both in GROUP BY and outside of it"))
             }
-            Some(register) => Err(self.ungrouped(register)),
+            Err((ungrouped, part)) => Err(self.ungrouped(ungrouped, part)),
         }
     }
 
@@ -208,19 +200,52 @@ impl Binder<'_> {
         }
     }
 
-    fn ungrouped(&mut self, register: Reg) -> SqlError {
-        let used = self.level().uses.iter().find(|used| used.register == register).cloned();
-        let (location, name) = used.map_or((-1, "?".to_owned()), |used| (used.location, used.name));
-        self.error(
-            SqlState::GROUPING_ERROR,
-            format!(
+    /// 42803. `part`: the uses of the part that reads the column.
+    fn ungrouped(&mut self, column: Ungrouped, part: Range<usize>) -> SqlError {
+        let uses = &self.level().uses;
+        let (used, inner) = match column {
+            Ungrouped::Inner(at) => (uses.get(at), true),
+            Ungrouped::Own(register, before) => {
+                let part = uses.get(part).unwrap_or_default();
+                let own = |used: &&Use| used.register == register && !used.inner;
+                let (mut here, anywhere) = (part.iter().filter(own), || uses.iter().find(own));
+                let last = here.clone().next_back();
+                (here.nth(before).or(last).or_else(anywhere), false)
+            }
+        };
+        let (location, name) = used.map_or((-1, "?".to_owned()), |used| (used.location, used.name.clone()));
+        let message = match inner {
+            true => format!("subquery uses ungrouped column \"{name}\" from outer query"),
+            false => format!(
                 "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
             ),
-            location,
-        )
+        };
+        self.error(SqlState::GROUPING_ERROR, message, location)
     }
 }
 
+/// Checks everything above the grouping. Err: a column that is not grouped, and the uses of the part that reads it.
+fn check_parts(
+    check: &mut Check<'_>,
+    targets: &mut [Target],
+    body: &mut Select,
+    having: Range<usize>,
+) -> Result<(), (Ungrouped, Range<usize>)> {
+    for target in targets {
+        check.met.clear();
+        check.rewrite(&mut target.expr).map_err(|column| (column, target.uses.clone()))?;
+    }
+    check.met.clear();
+    body.having.iter_mut().try_for_each(|expr| check.rewrite(expr)).map_err(|column| (column, having))?;
+    let windows = body.windows.iter_mut().flat_map(|window| {
+        let keys = window.partition.iter_mut().chain(window.order.iter_mut().map(|key| &mut key.expr));
+        keys.chain(window.calls.iter_mut().flat_map(|call| &mut call.arguments))
+    });
+    let sets = body.sets.iter_mut().flat_map(|set| &mut set.arguments);
+    windows.chain(sets).try_for_each(|expr| check.rewrite(expr)).map_err(|column| (column, 0..0))
+}
+
+/// The check of what is computed above a grouping. Equal expressions are replaced on the way.
 struct Check<'c> {
     /// Grouped columns.
     columns: &'c HashSet<Reg>,
@@ -228,24 +253,43 @@ struct Check<'c> {
     computed: &'c HashMap<u64, Vec<(Expr, Expr)>>,
     /// Registers of this query's own columns.
     own: &'c HashSet<Reg>,
+    /// The query's subqueries: what they compare and read is checked where an expression reads them.
+    links: &'c mut [Sublink],
+    level: &'c Level,
+    /// How often each column was met in the part that is being checked.
+    met: HashMap<Reg, usize>,
+}
+
+/// A column that is not grouped.
+#[derive(Clone, Copy)]
+enum Ungrouped {
+    /// Read by the query itself, after so many other places of the same part that read it.
+    Own(Reg, usize),
+    /// Read by a subquery: the place in the level's uses.
+    Inner(usize),
 }
 
 impl Check<'_> {
-    /// Err: a column that is not grouped.
-    fn rewrite(&self, expr: &mut Expr) -> Result<(), Reg> {
-        if !self.computed.is_empty() {
-            let mut alike = self.computed.get(&fingerprint(expr)).into_iter().flatten();
-            if let Some((_, replacement)) = alike.find(|(group, _)| same(group, expr)) {
+    fn rewrite(&mut self, expr: &mut Expr) -> Result<(), Ungrouped> {
+        let (computed, twins) = (self.computed, &self.level.twins);
+        if !computed.is_empty() {
+            let mut alike = computed.get(&twins.fingerprint(expr)).into_iter().flatten();
+            if let Some((_, replacement)) = alike.find(|(group, _)| twins.same(group, expr)) {
+                self.pass(expr);
                 *expr = replacement.clone();
                 return Ok(());
             }
         }
         if let Expr::Column { register, .. } = expr {
-            return if self.own.contains(register) && !self.columns.contains(register) {
-                Err(*register)
-            } else {
-                Ok(())
-            };
+            if let Some(link) = self.links.iter().position(|link| link.output == *register) {
+                return self.rewrite_link(link);
+            }
+            let met = self.met.entry(*register).or_default();
+            if self.own.contains(register) && !self.columns.contains(register) {
+                return Err(Ungrouped::Own(*register, *met));
+            }
+            *met += 1;
+            return Ok(());
         }
         let mut result = Ok(());
         expr.for_each_child_mut(&mut |child| {
@@ -254,6 +298,35 @@ impl Check<'_> {
             }
         });
         result
+    }
+
+    /// Checks what a subquery is compared with, and then the columns it reads.
+    fn rewrite_link(&mut self, link: usize) -> Result<(), Ungrouped> {
+        let mut kind = std::mem::replace(&mut self.links[link].kind, SubqueryKind::Exists);
+        let result = match &mut kind {
+            SubqueryKind::Quantified { comparison, hash, .. } => {
+                let sides = hash.iter_mut().flatten().map(|(left, _)| left);
+                std::iter::once(comparison).chain(sides).try_for_each(|expr| self.rewrite(expr))
+            }
+            SubqueryKind::Scalar { .. } | SubqueryKind::Array { .. } | SubqueryKind::Exists => Ok(()),
+        };
+        self.links[link].kind = kind;
+        result?;
+        let mut uses = self.level.link_uses.get(&self.links[link].output).cloned().unwrap_or_default();
+        let ungrouped = |at: &usize| {
+            let used = self.level.uses.get(*at);
+            used.is_some_and(|used| used.inner && !self.columns.contains(&used.register))
+        };
+        uses.find(ungrouped).map_or(Ok(()), |at| Err(Ungrouped::Inner(at)))
+    }
+
+    /// Counts the columns of an expression that is grouped.
+    fn pass(&mut self, expr: &Expr) {
+        expr.walk(&mut |part| {
+            if let Expr::Column { register, .. } = part {
+                *self.met.entry(*register).or_default() += 1;
+            }
+        });
     }
 }
 

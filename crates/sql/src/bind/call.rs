@@ -4,7 +4,6 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};
 
 use super::expr::location;
-use super::order::same;
 use super::{Binder, Clause, Query, Sublink, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -195,17 +194,19 @@ impl Binder<'_> {
         let mut order = Vec::with_capacity(call.agg_order.len());
         for item in &call.agg_order {
             let mut key = self.plain_sort_key(item)?;
+            self.find_twins();
+            let twins = self.twins();
             if call.agg_distinct {
                 // An argument may have been cast to the type the function takes.
                 let cast = |argument: &&Expr| {
                     functions::cast(key.expr.clone(), argument.type_(), CastContext::Implicit)
-                        .is_ok_and(|cast| same(argument, &cast))
+                        .is_ok_and(|cast| twins.same(argument, &cast))
                 };
                 if let Some(argument) = arguments.iter().find(cast) {
                     key.expr = argument.clone();
                 }
             }
-            if call.agg_distinct && !arguments.iter().any(|argument| same(argument, &key.expr)) {
+            if call.agg_distinct && !arguments.iter().any(|argument| twins.same(argument, &key.expr)) {
                 let NodeEnum::SortBy(sort) = inner(item)? else { continue };
                 return Err(self.error(
                     SqlState::INVALID_COLUMN_REFERENCE,
@@ -288,7 +289,9 @@ impl Binder<'_> {
             },
             _ => Vec::new(),
         };
+        let uses = self.level().uses.len();
         let query = self.query(select, None)?;
+        let uses = uses..self.level().uses.len();
         let single = |binder: &Self| match query.output.as_slice() {
             [column] => Ok((Expr::column(column.register, column.type_), column.type_)),
             _ => Err(binder.error(
@@ -320,6 +323,7 @@ impl Binder<'_> {
             _ => return Err(self.unsupported("this kind of subquery", link.location)),
         };
         let output = self.register();
+        self.level().link_uses.insert(output, uses);
         self.level().sublinks.push(Sublink { output, query, kind });
         Ok(Expr::column(output, type_))
     }
@@ -334,12 +338,15 @@ impl Binder<'_> {
         let NodeEnum::SelectStmt(select) = inner_of(link.subselect.as_deref())? else {
             return Err(self.unsupported("this subquery", link.location));
         };
+        let uses = self.level().uses.len();
         let query = self.query(select, None)?;
+        let uses = uses..self.level().uses.len();
         self.check_fields(width, &query, location)?;
         let types: Vec<Type> = query.output.iter().map(|column| column.type_).collect();
         let fields = query.output.iter().map(|column| Expr::column(column.register, column.type_));
         let value = Expr::Row { fields: fields.collect(), names: None };
         let output = self.register();
+        self.level().link_uses.insert(output, uses);
         self.level().sublinks.push(Sublink { output, query, kind: SubqueryKind::Scalar { value } });
         let record = Expr::column(output, Type::RECORD);
         let field = |(place, type_)| functions::record_field(record.clone(), place, type_);

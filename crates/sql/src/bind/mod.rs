@@ -5,6 +5,7 @@
 //! parameters. Errors have PostgreSQL's code, wording and position.
 
 mod aggregate;
+mod alike;
 mod call;
 mod column;
 mod command;
@@ -36,6 +37,7 @@ mod storage;
 mod tests;
 mod types;
 mod upsert;
+pub(crate) mod walk;
 mod window;
 
 use std::collections::HashMap;
@@ -116,6 +118,10 @@ struct Level {
     entries: Vec<Entry>,
     /// Subqueries met in its expressions.
     sublinks: Vec<Sublink>,
+    /// Which of them are alike.
+    twins: alike::Twins,
+    /// The places in `uses` of the columns that each of them reads.
+    link_uses: HashMap<Reg, std::ops::Range<usize>>,
     /// Aggregates met in its expressions.
     aggregates: Vec<AggregateCall>,
     /// Where the last of them is.

@@ -1,8 +1,5 @@
 //! ORDER BY, DISTINCT and GROUP BY items: names, positions and expressions.
 
-use std::fmt::{Debug, Write as _};
-use std::hash::{DefaultHasher, Hasher};
-
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNulls, a_const};
 
@@ -21,27 +18,6 @@ pub(crate) enum DistinctTargets {
     No,
     All,
     On(Vec<usize>),
-}
-
-/// Equality of bound expressions: they print alike exactly when they are alike.
-pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
-    format!("{a:?}") == format!("{b:?}")
-}
-
-/// A hash of how an expression prints: alike expressions share it, and others hardly ever. It spares comparing each of a
-/// long list with each other.
-pub(crate) fn fingerprint(printed: &dyn Debug) -> u64 {
-    struct Hashing(DefaultHasher);
-    impl std::fmt::Write for Hashing {
-        fn write_str(&mut self, part: &str) -> std::fmt::Result {
-            self.0.write(part.as_bytes());
-            Ok(())
-        }
-    }
-    let mut hashing = Hashing(DefaultHasher::new());
-    // Hashing does not fail.
-    let _ = write!(hashing, "{printed:?}");
-    hashing.0.finish()
 }
 
 impl Binder<'_> {
@@ -76,6 +52,7 @@ impl Binder<'_> {
         visible: usize,
         clause: Clause,
     ) -> Result<usize, SqlError> {
+        self.find_twins();
         let shown = if clause == Clause::Target { "DISTINCT ON" } else { clause.name() };
         match inner(node)? {
             NodeEnum::AConst(constant) => return self.target_position(constant, visible, shown),
@@ -88,7 +65,7 @@ impl Binder<'_> {
                         targets[..visible].iter().enumerate().filter(|(_, t)| t.name == name)
                     {
                         match found {
-                            Some(other) if !same(&targets[other].expr, &target.expr) => {
+                            Some(other) if !self.twins().same(&targets[other].expr, &target.expr) => {
                                 return Err(self.error(
                                     SqlState::AMBIGUOUS_COLUMN,
                                     format!("{shown} \"{name}\" is ambiguous"),
@@ -106,11 +83,18 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        let (links, uses) = (self.level().sublinks.len(), self.level().uses.len());
         let expr = self.in_clause(clause, |binder| binder.expr(node))?;
-        let new = Target::new(String::new(), expr, location(node));
+        let mut new = Target::new(String::new(), expr, location(node));
+        new.uses = uses..self.level().uses.len();
+        self.find_twins();
+        let twins = self.twins();
+        let print = new.fingerprint(twins);
         let alike =
-            |target: &Target| target.fingerprint() == new.fingerprint() && same(&target.expr, &new.expr);
+            |target: &Target| target.fingerprint(twins) == print && twins.same(&target.expr, &new.expr);
         if let Some(found) = targets.iter().position(alike) {
+            // Nothing reads the subqueries of this copy.
+            self.level().sublinks.truncate(links);
             return Ok(found);
         }
         targets.push(new);
@@ -207,23 +191,26 @@ impl Binder<'_> {
             return Ok(DistinctTargets::All);
         }
         let mut keys = Vec::with_capacity(items.len());
+        let mut places = Vec::with_capacity(items.len());
         for item in items {
             let target = self.target_of(item, targets, visible, Clause::Target)?;
             if !keys.contains(&target) {
                 keys.push(target);
+                places.push(location(item));
             }
         }
-        let leading = ordering.iter().take(keys.len()).map(|(target, _, _)| *target);
-        if let Some(stray) = leading.clone().find(|target| !keys.contains(target)) {
-            return Err(self.error(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                targets[stray].location,
-            ));
-        }
-        let sorted: Vec<usize> = leading.collect();
-        if !ordering.is_empty() && ordering.len() > keys.len() && sorted.len() < keys.len() {
-            return Err(SqlError::internal("DISTINCT ON keys and ORDER BY do not fit"));
+        // Behind a sort key that is none of DISTINCT ON, no other one of them may come.
+        if let Some(stray) = ordering.iter().position(|(target, _, _)| !keys.contains(target)) {
+            let key_of = |target: usize| keys.iter().position(|key| *key == target);
+            let unsorted = |key: &usize| !ordering.iter().any(|(target, _, _)| target == key);
+            let late = ordering[stray..].iter().find_map(|(target, _, _)| key_of(*target));
+            if let Some(late) = late.or_else(|| keys.iter().position(unsorted)) {
+                return Err(self.error(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                    places[late],
+                ));
+            }
         }
         Ok(DistinctTargets::On(keys))
     }

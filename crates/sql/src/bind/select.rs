@@ -1,14 +1,15 @@
 //! SELECT: from the FROM clause to the output columns.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     FuncCall, LimitOption, LockClauseStrength, LockWaitPolicy, Node, SelectStmt, SetOperation,
 };
 
+use super::alike::Twins;
 use super::expr::location;
-use super::order::fingerprint;
 use super::{
     Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
     inner, strings,
@@ -25,17 +26,19 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) expr: Expr,
     pub(crate) location: i32,
+    /// The columns it reads above the grouping, as places in the level's uses.
+    pub(super) uses: Range<usize>,
     fingerprint: OnceCell<u64>,
 }
 
 impl Target {
     pub(crate) fn new(name: String, expr: Expr, location: i32) -> Target {
-        Target { name, expr, location, fingerprint: OnceCell::new() }
+        Target { name, expr, location, uses: 0..0, fingerprint: OnceCell::new() }
     }
 
-    /// See [`fingerprint`].
-    pub(crate) fn fingerprint(&self) -> u64 {
-        *self.fingerprint.get_or_init(|| fingerprint(&self.expr))
+    /// See [`Twins::fingerprint`].
+    pub(super) fn fingerprint(&self, twins: &Twins) -> u64 {
+        *self.fingerprint.get_or_init(|| twins.fingerprint(&self.expr))
     }
 
     /// Gives it another expression.
@@ -120,12 +123,14 @@ impl Binder<'_> {
         resolve: bool,
     ) -> Result<Query, SqlError> {
         let groups = self.group_clause(&select.group_clause, &mut targets)?;
+        let having_uses = self.level().uses.len();
         let having = self.in_clause(Clause::Having, |binder| {
             binder.conjuncts(select.having_clause.as_deref(), "HAVING")
         })?;
+        let having_uses = having_uses..self.level().uses.len();
         let visible = targets.len();
         let mut ordering = self.order_clause(&select.sort_clause, &mut targets, visible)?;
-        let mut distinct = self.distinct_clause(select, &mut targets, visible, &mut ordering)?;
+        let distinct = self.distinct_clause(select, &mut targets, visible, &mut ordering)?;
         let all_distinct = matches!(distinct, super::order::DistinctTargets::All);
         for target in &mut targets {
             if target.expr.type_().oid == oid::UNKNOWN
@@ -148,7 +153,7 @@ impl Binder<'_> {
         let sets = self.take_sets(&groups, &mut targets, &mut windows);
         let mut body = Select { conditions, grouped, having, windows, sets, ..Select::default() };
         if grouped {
-            self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, &mut distinct)?;
+            self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, having_uses)?;
             self.settle(&mut body.having);
         }
         let mut from = from;
@@ -169,7 +174,8 @@ impl Binder<'_> {
         let level = self.level();
         body.aggregates = std::mem::take(&mut level.aggregates);
         body.sublinks = std::mem::take(&mut level.sublinks);
-        Ok(Query {
+        let matched = level.twins.any();
+        let mut query = Query {
             tables: Vec::new(),
             body: QueryBody::Select(Box::new(body)),
             output,
@@ -179,7 +185,11 @@ impl Binder<'_> {
             limit_sublinks: Vec::new(),
             ties: false,
             locks,
-        })
+        };
+        if matched {
+            super::alike::drop_unread(&mut query);
+        }
+        Ok(query)
     }
 
     /// The target list, stars expanded.
@@ -196,8 +206,11 @@ impl Binder<'_> {
                 continue;
             }
             let name = if target.name.is_empty() { column_name(value).0 } else { target.name.clone() };
+            let uses = self.level().uses.len();
             let expr = self.expr(value)?;
-            targets.push(Target::new(name, expr, location(value)));
+            let mut target = Target::new(name, expr, location(value));
+            target.uses = uses..self.level().uses.len();
+            targets.push(target);
         }
         at_most_targets(targets.len())?;
         Ok(targets)
@@ -205,7 +218,7 @@ impl Binder<'_> {
 
     /// Gives every target a register: a plain column keeps its own, anything else is computed.
     pub(crate) fn project(&mut self, targets: &[Target], computed: &mut Vec<(Expr, u32)>) -> Vec<u32> {
-        let outer: Vec<u32> = self.outer_registers();
+        let outer = self.outer_registers();
         let mut registers = Vec::with_capacity(targets.len());
         for target in targets {
             registers.push(match &target.expr {
@@ -230,20 +243,9 @@ impl Binder<'_> {
 
     /// Registers of columns and aggregates of the queries around this one. A query's output never is one of them: an outer join may
     /// set the output to NULL.
-    fn outer_registers(&self) -> Vec<u32> {
+    fn outer_registers(&self) -> Registers {
         let around = self.levels.len().saturating_sub(1);
-        let sources: Vec<SourceId> =
-            self.levels[..around].iter().flat_map(|level| &level.entries).filter_map(|e| e.source).collect();
-        let tables =
-            sources.iter().flat_map(|&source| self.sources[source].columns.iter().flatten().copied());
-        let values = self.levels[..around].iter().flat_map(|level| &level.entries).flat_map(|entry| {
-            entry.columns.iter().filter_map(|column| match &column.value {
-                super::ColumnValue::Value(Expr::Column { register, .. }) => Some(*register),
-                _ => None,
-            })
-        });
-        let aggregates = self.levels[..around].iter().flat_map(|level| &level.aggregates);
-        tables.chain(values).chain(aggregates.map(|call| call.output)).collect()
+        self.levels[..around].iter().flat_map(|level| self.readable(level)).collect()
     }
 
     /// The output columns of targets.
@@ -306,15 +308,7 @@ impl Binder<'_> {
             reads.remove(&link.output);
             registers::of_query(&link.query, &mut reads);
         }
-        let sources = level.entries.iter().filter_map(|entry| entry.source);
-        let mut own: Registers =
-            sources.flat_map(|source| self.sources[source].columns.iter().flatten().copied()).collect();
-        for column in level.entries.iter().flat_map(|entry| &entry.columns) {
-            if let super::ColumnValue::Value(value) = &column.value {
-                registers::of_expr(value, &mut own);
-            }
-        }
-        !reads.is_disjoint(&own)
+        !reads.is_disjoint(&self.readable(level))
     }
 
     /// FOR UPDATE and its kin.

@@ -98,7 +98,7 @@ impl Binder<'_> {
             self.wrap(query);
         }
         let sorted =
-            query.order.iter().any(|key| super::order::same(&key.expr, &Expr::column(register, given)));
+            query.order.iter().any(|key| super::alike::same(&key.expr, &Expr::column(register, given)));
         match &mut query.body {
             QueryBody::Select(select)
                 if given.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>

@@ -8,7 +8,7 @@
 
 use pg_query::protobuf::FuncCall;
 
-use super::order::same;
+use super::alike::Twins;
 use super::select::Target;
 use super::{Binder, Clause, Select, Window};
 use crate::error::{SqlError, SqlState};
@@ -51,8 +51,11 @@ impl Binder<'_> {
         if arguments.iter().any(reads_set) {
             return Err(self.unsupported("a set-returning function of another one's rows", call.location));
         }
+        self.find_twins();
+        let level = self.level();
         let known = if level.in_window { &level.window_sets } else { &level.sets };
-        if let Some(set) = known.iter().find(|set| is_same_call(set, function, &arguments)) {
+        let twins = &level.twins;
+        if let Some(set) = known.iter().find(|set| is_same_call(set, function, &arguments, twins)) {
             let output = set.output.clone();
             return Ok(self.set_value(&output, columns));
         }
@@ -99,6 +102,7 @@ impl Binder<'_> {
         targets: &mut [Target],
         windows: &mut [Window],
     ) -> Vec<SetCall> {
+        self.find_twins();
         let level = self.level();
         let (mut sets, window_sets) =
             (std::mem::take(&mut level.sets), std::mem::take(&mut level.window_sets));
@@ -107,7 +111,8 @@ impl Binder<'_> {
         // Outputs of calls in windows, and those of the same calls in the target list.
         let mut alike: Vec<(Reg, Reg)> = Vec::new();
         for set in window_sets {
-            let twin = sets.iter().find(|other| is_same_call(other, set.function, &set.arguments));
+            let same = |other: &&SetCall| is_same_call(other, set.function, &set.arguments, &level.twins);
+            let twin = sets.iter().find(same);
             let outputs = twin.into_iter().flat_map(|twin| set.output.iter().zip(&twin.output));
             let outputs: Vec<(Reg, Reg)> = outputs.map(|(own, other)| (*own, *other)).collect();
             if outputs.iter().any(|(_, other)| grouped.contains(other)) {
@@ -126,8 +131,8 @@ impl Binder<'_> {
             replace_registers(&mut wanted, &alike);
             (wanted, key.clone())
         });
-        let keys: Vec<(Expr, Expr)> = keys.filter(|(wanted, key)| !same(wanted, key)).collect();
-        targets.iter_mut().for_each(|target| replace_parts(&mut target.expr, &keys));
+        let keys: Vec<(Expr, Expr)> = keys.filter(|(wanted, key)| !level.twins.same(wanted, key)).collect();
+        targets.iter_mut().for_each(|target| replace_parts(&mut target.expr, &keys, &level.twins));
         let mut read = Registers::new();
         targets.iter().for_each(|target| registers::of_expr(&target.expr, &mut read));
         // A twin whose every reader reads the window's key now has nothing to run for.
@@ -152,10 +157,10 @@ impl Binder<'_> {
 }
 
 /// Whether a call of a function with these arguments gives the rows of one met before.
-fn is_same_call(set: &SetCall, function: SetFunction, arguments: &[Expr]) -> bool {
+fn is_same_call(set: &SetCall, function: SetFunction, arguments: &[Expr], twins: &Twins) -> bool {
     set.function == function
         && set.arguments.len() == arguments.len()
-        && set.arguments.iter().zip(arguments).all(|(a, b)| same(a, b))
+        && set.arguments.iter().zip(arguments).all(|(a, b)| twins.same(a, b))
         && arguments.iter().all(|argument| argument.volatility() < Volatility::Volatile)
 }
 
@@ -170,10 +175,10 @@ fn replace_registers(expr: &mut Expr, by: &[(Reg, Reg)]) {
 }
 
 /// Replaces the parts of an expression that equal one of `by`.
-fn replace_parts(expr: &mut Expr, by: &[(Expr, Expr)]) {
-    if let Some((_, other)) = by.iter().find(|(from, _)| same(from, expr)) {
+fn replace_parts(expr: &mut Expr, by: &[(Expr, Expr)], twins: &Twins) {
+    if let Some((_, other)) = by.iter().find(|(from, _)| twins.same(from, expr)) {
         *expr = other.clone();
         return;
     }
-    expr.for_each_child_mut(&mut |child| replace_parts(child, by));
+    expr.for_each_child_mut(&mut |child| replace_parts(child, by, twins));
 }

@@ -54,10 +54,18 @@ impl Binder<'_> {
         self.level().window_at = call.location;
         let output = self.register();
         let call = WindowCall { function, arguments, output };
-        let same = |window: &Window| {
-            format!("{:?}{:?}", window.partition, window.order) == format!("{partition:?}{order:?}")
+        self.find_twins();
+        let twins = self.twins();
+        let same_part = |(a, b): (&Expr, &Expr)| twins.same(a, b);
+        let same_key = |(a, b): (&SortKey, &SortKey)| {
+            (a.descending, a.nulls_first) == (b.descending, b.nulls_first) && twins.same(&a.expr, &b.expr)
         };
-        match self.level().windows.iter().position(same) {
+        let same = |window: &Window| {
+            (window.partition.len(), window.order.len()) == (partition.len(), order.len())
+                && window.partition.iter().zip(&partition).all(same_part)
+                && window.order.iter().zip(&order).all(same_key)
+        };
+        match self.levels.last().and_then(|level| level.windows.iter().position(same)) {
             Some(index) => self.level().windows[index].calls.push(call),
             None => self.level().windows.push(Window { partition, order, calls: vec![call] }),
         }

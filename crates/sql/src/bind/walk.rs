@@ -1,0 +1,131 @@
+//! Walking the parts of a bound query, to change them.
+
+use super::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
+use crate::expr::Expr;
+use crate::plan::{Reg, SetCall, SortKey, SubqueryKind};
+
+/// A part of a bound query. Every expression, name and register of the query is one.
+pub(crate) enum Part<'q> {
+    /// An expression.
+    Expr(&'q mut Expr),
+    /// A register that something of the query fills.
+    Register(&'q mut Reg),
+    /// A source of rows, before what is in it.
+    Source(&'q mut SourceId, &'q mut Source),
+    /// A source whose rows are locked.
+    Locked(&'q mut SourceId),
+    /// The number of a WITH query, where the query has it.
+    Table(&'q mut u32),
+}
+
+/// Visits all parts of a query and of the queries in it, WITH first, then FROM.
+pub(crate) fn query(query: &mut Query, visit: &mut dyn FnMut(Part<'_>)) {
+    for table in &mut query.tables {
+        visit(Part::Table(&mut table.id));
+        self::query(&mut table.query, visit);
+        table.recursive.iter_mut().for_each(|(term, _)| self::query(term, visit));
+    }
+    match &mut query.body {
+        QueryBody::Select(select) => self::select(select, visit),
+        QueryBody::Values { rows, output, sublinks } => {
+            sublinks.iter_mut().for_each(|link| sublink(link, visit));
+            exprs(rows.iter_mut().flatten(), visit);
+            registers(output, visit);
+        }
+        QueryBody::Set { sides, output, .. } => {
+            sides.iter_mut().for_each(|side| self::query(side, visit));
+            registers(output, visit);
+        }
+    }
+    query.output.iter_mut().for_each(|column| visit(Part::Register(&mut column.register)));
+    keys(&mut query.order, visit);
+    query.limit_sublinks.iter_mut().for_each(|link| sublink(link, visit));
+    exprs(query.limit.iter_mut().chain(&mut query.offset), visit);
+    query.locks.iter_mut().for_each(|(source, _, _)| visit(Part::Locked(source)));
+}
+
+/// Visits all parts of a subquery.
+pub(crate) fn sublink(link: &mut Sublink, visit: &mut dyn FnMut(Part<'_>)) {
+    query(&mut link.query, visit);
+    match &mut link.kind {
+        SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(Part::Expr(value)),
+        SubqueryKind::Exists => {}
+        SubqueryKind::Quantified { comparison, hash, .. } => {
+            visit(Part::Expr(comparison));
+            for (left, right) in hash.iter_mut().flatten() {
+                visit(Part::Expr(left));
+                visit(Part::Expr(right));
+            }
+        }
+    }
+    visit(Part::Register(&mut link.output));
+}
+
+/// Visits all parts of a SELECT.
+pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
+    select.from.iter_mut().for_each(|from| item(from, visit));
+    select.sublinks.iter_mut().for_each(|link| sublink(link, visit));
+    exprs(select.conditions.iter_mut().chain(&mut select.having), visit);
+    for (expr, register) in select.groups.iter_mut().chain(&mut select.targets) {
+        visit(Part::Expr(expr));
+        visit(Part::Register(register));
+    }
+    for call in &mut select.aggregates {
+        exprs(call.arguments.iter_mut().chain(&mut call.filter), visit);
+        keys(&mut call.order, visit);
+        visit(Part::Register(&mut call.output));
+    }
+    for window in &mut select.windows {
+        exprs(window.keys_mut(), visit);
+        for call in &mut window.calls {
+            exprs(call.arguments.iter_mut(), visit);
+            visit(Part::Register(&mut call.output));
+        }
+    }
+    sets(&mut select.grouped_sets, visit);
+    sets(&mut select.sets, visit);
+    select.ordinality.iter_mut().for_each(|register| visit(Part::Register(register)));
+    if let Distinct::All(keys) | Distinct::On(keys) = &mut select.distinct {
+        exprs(keys.iter_mut(), visit);
+    }
+}
+
+fn item(item: &mut FromItem, visit: &mut dyn FnMut(Part<'_>)) {
+    match item {
+        FromItem::Join { left, right, condition, .. } => {
+            self::item(left, visit);
+            self::item(right, visit);
+            exprs(condition.iter_mut(), visit);
+        }
+        FromItem::Source(id, source) => {
+            visit(Part::Source(id, source));
+            match source {
+                Source::Query(inner) => query(inner, visit),
+                Source::Function(calls, ordinality) => {
+                    sets(calls, visit);
+                    ordinality.iter_mut().for_each(|register| visit(Part::Register(register)));
+                }
+                Source::Table(_) | Source::Common(_) => {}
+            }
+        }
+    }
+}
+
+fn sets(calls: &mut [SetCall], visit: &mut dyn FnMut(Part<'_>)) {
+    for call in calls {
+        exprs(call.arguments.iter_mut(), visit);
+        registers(&mut call.output, visit);
+    }
+}
+
+fn keys(keys: &mut [SortKey], visit: &mut dyn FnMut(Part<'_>)) {
+    exprs(keys.iter_mut().map(|key| &mut key.expr), visit);
+}
+
+fn exprs<'q>(exprs: impl Iterator<Item = &'q mut Expr>, visit: &mut dyn FnMut(Part<'_>)) {
+    exprs.for_each(|expr| visit(Part::Expr(expr)));
+}
+
+fn registers(registers: &mut [Reg], visit: &mut dyn FnMut(Part<'_>)) {
+    registers.iter_mut().for_each(|register| visit(Part::Register(register)));
+}
