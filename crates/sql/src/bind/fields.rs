@@ -134,7 +134,7 @@ impl Binder<'_> {
             ));
         };
         let type_ = Type::with_modifier(element, array.type_().modifier);
-        Ok(functions::subscript(array, indexes, type_))
+        Ok(Expr::Subscript { array: Box::new(array), indexes, type_ })
     }
 }
 

@@ -143,7 +143,7 @@ struct Level {
     set_at: i32,
     /// Where the last window function is.
     window_at: i32,
-    /// Columns read above the grouping and outside of aggregates.
+    /// Columns read above the grouping and outside of aggregates, and in LIMIT and OFFSET.
     uses: Vec<Use>,
     /// FROM names the recursive query whose term this is.
     reads_itself: bool,

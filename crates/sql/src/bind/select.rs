@@ -18,7 +18,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::RowIdentity;
-use crate::planner::registers::{self, Registers};
+use crate::planner::registers::Registers;
 use crate::types::{Type, oid};
 
 /// A column of the target list while it is being bound.
@@ -263,6 +263,7 @@ impl Binder<'_> {
     fn limit_clause(&mut self, select: &SelectStmt, query: &mut Query) -> Result<(), SqlError> {
         let mut bind = |node: Option<&Node>, what: &str| -> Result<Option<Expr>, SqlError> {
             let Some(node) = node else { return Ok(None) };
+            let before = self.level().uses.len();
             let expr = self.in_clause(Clause::Limit, |binder| binder.expr(node))?;
             if !functions::can_cast(expr.type_(), Type::INT8, CastContext::Assignment)
                 && expr.type_().oid != oid::UNKNOWN
@@ -273,11 +274,12 @@ impl Binder<'_> {
                     location(node),
                 ));
             }
-            if self.reads_own(&expr) {
+            if let Some(used) = self.level().uses.get(before) {
+                let place = used.location;
                 return Err(self.error(
                     SqlState::INVALID_COLUMN_REFERENCE,
                     format!("argument of {what} must not contain variables"),
-                    location(node),
+                    place,
                 ));
             }
             let cast = functions::cast(expr, Type::INT8, CastContext::Assignment);
@@ -297,18 +299,6 @@ impl Binder<'_> {
         query.limit = limit.filter(|expr| !matches!(expr.as_const(), Some(crate::types::Value::Null)));
         query.offset = offset;
         Ok(())
-    }
-
-    /// Whether an expression, or a subquery in it, reads what the present query makes.
-    fn reads_own(&self, expr: &Expr) -> bool {
-        let Some(level) = self.levels.last() else { return false };
-        let mut reads = Registers::new();
-        registers::of_expr(expr, &mut reads);
-        for link in &level.sublinks {
-            reads.remove(&link.output);
-            registers::of_query(&link.query, &mut reads);
-        }
-        !reads.is_disjoint(&self.readable(level))
     }
 
     /// FOR UPDATE and its kin.

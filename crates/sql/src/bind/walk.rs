@@ -1,6 +1,6 @@
-//! Walking the parts of a bound query, to change them.
+//! Walking the parts of bound statements and queries, to change them.
 
-use super::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
+use super::{Bound, CommonQuery, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::expr::Expr;
 use crate::plan::{Reg, SetCall, SortKey, SubqueryKind};
 
@@ -18,13 +18,31 @@ pub(crate) enum Part<'q> {
     Table(&'q mut u32),
 }
 
+/// Visits the parts of a statement that may read subqueries.
+pub(crate) fn statement(bound: &mut Bound, visit: &mut dyn FnMut(Part<'_>)) {
+    let returning = match bound {
+        Bound::Query(query) => return self::query(query, visit),
+        Bound::Insert(insert) => {
+            tables(&mut insert.tables, visit);
+            insert.input.iter_mut().for_each(|input| query(input, visit));
+            insert.sublinks.iter_mut().for_each(|link| sublink(link, visit));
+            exprs(insert.values.iter_mut(), visit);
+            &mut insert.returning
+        }
+        Bound::Update(change) | Bound::Delete(change) => {
+            tables(&mut change.tables, visit);
+            select(&mut change.select, visit);
+            exprs(change.assignments.iter_mut().map(|assignment| &mut assignment.value), visit);
+            &mut change.returning
+        }
+    };
+    returning.sublinks.iter_mut().for_each(|link| sublink(link, visit));
+    exprs(returning.targets.iter_mut().map(|(expr, _)| expr), visit);
+}
+
 /// Visits all parts of a query and of the queries in it, WITH first, then FROM.
 pub(crate) fn query(query: &mut Query, visit: &mut dyn FnMut(Part<'_>)) {
-    for table in &mut query.tables {
-        visit(Part::Table(&mut table.id));
-        self::query(&mut table.query, visit);
-        table.recursive.iter_mut().for_each(|(term, _)| self::query(term, visit));
-    }
+    tables(&mut query.tables, visit);
     match &mut query.body {
         QueryBody::Select(select) => self::select(select, visit),
         QueryBody::Values { rows, output, sublinks } => {
@@ -87,6 +105,14 @@ pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
     select.ordinality.iter_mut().for_each(|register| visit(Part::Register(register)));
     if let Distinct::All(keys) | Distinct::On(keys) = &mut select.distinct {
         exprs(keys.iter_mut(), visit);
+    }
+}
+
+fn tables(tables: &mut [CommonQuery], visit: &mut dyn FnMut(Part<'_>)) {
+    for table in tables {
+        visit(Part::Table(&mut table.id));
+        query(&mut table.query, visit);
+        table.recursive.iter_mut().for_each(|(term, _)| query(term, visit));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
 use super::resolve::{Choice, choose, concrete};
-use super::{Bound, CastContext, Function, Volatility, aggregate, json, registry, sets};
+use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver};
 use crate::types::{self, Type, Value, oid};
@@ -116,7 +116,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         _ => {}
     }
     match choose(registry::functions(name), &types_of(&arguments), false) {
-        Choice::One(function) => call(function, arguments).map(known_null).map(Bound::Scalar),
+        Choice::One(function) => call(function, arguments).map(Bound::Scalar),
         Choice::Many => Err(several_functions(name, &arguments)),
         Choice::None => {
             // A type's name with one argument is a cast.
@@ -155,46 +155,13 @@ fn operator_function(name: &str, types: &[Type]) -> Result<&'static Function, Sq
 
 /// Resolves `left op right`, or `op right` when left is None.
 pub fn operator(name: &str, left: Option<Expr>, right: Expr) -> Result<Expr, SqlError> {
-    operator_call(name, left.into_iter().chain([right]).collect()).map(known_null)
-}
-
-fn operator_call(name: &str, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
+    let arguments: Vec<Expr> = left.into_iter().chain([right]).collect();
     let function = operator_function(name, &types_of(&arguments))?;
     call(function, arguments)
 }
 
-/// A strict function of a constant NULL is NULL: its other arguments, and the subqueries in them, are not evaluated. What
-/// is computed from constants alone still is: PostgreSQL has computed it before, and its errors are the statement's.
-fn known_null(expr: Expr) -> Expr {
-    let Expr::Call(call) = &expr else { return expr };
-    if call.function.strict
-        && call.arguments.iter().any(is_null)
-        && call.arguments.iter().all(is_computed_late)
-    {
-        return Expr::null(call.type_);
-    }
-    expr
-}
-
-fn is_null(argument: &Expr) -> bool {
-    matches!(argument.as_const(), Some(Value::Null))
-}
-
-/// Whether PostgreSQL computes it for each row, or it is known already.
-fn is_computed_late(argument: &Expr) -> bool {
-    !argument.is_row_free() || argument.as_const().is_some() || argument.volatility() == Volatility::Volatile
-}
-
-/// `array[indexes]`, an element of this type.
-pub fn subscript(array: Expr, indexes: Vec<Expr>, type_: Type) -> Expr {
-    if is_null(&array) && indexes.iter().all(is_computed_late) {
-        return Expr::null(type_);
-    }
-    Expr::Subscript { array: Box::new(array), indexes, type_ }
-}
-
 fn comparison_call(name: &str, left: Expr, right: Expr) -> Result<Box<Call>, SqlError> {
-    match operator_call(name, vec![left, right])? {
+    match operator(name, Some(left), right)? {
         Expr::Call(call) => Ok(call),
         _ => Err(SqlError::internal("an operator is no call")),
     }
@@ -318,10 +285,5 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
         let branches = vec![(equal, Expr::null(type_))];
         return Ok(Expr::Case(Box::new(Case { branches, otherwise: left, type_ })));
     }
-    let equal = comparison_call("=", left, right)?;
-    match equal.arguments.as_slice() {
-        // NULL equals nothing, so the other side is not evaluated.
-        [left, right] if is_null(left) && is_computed_late(right) => Ok(left.clone()),
-        _ => Ok(Expr::NullIf(equal)),
-    }
+    Ok(Expr::NullIf(comparison_call("=", left, right)?))
 }

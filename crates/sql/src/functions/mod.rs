@@ -33,9 +33,7 @@ mod strings;
 mod system;
 
 pub use aggregate::{Accumulator, Aggregate, AggregateKind};
-pub use build::{
-    distinct, equal_sides, function, in_list, null_if, operator, operator_any, record_field, subscript,
-};
+pub use build::{distinct, equal_sides, function, in_list, null_if, operator, operator_any, record_field};
 pub use casts::{can_cast, cast, cast_volatility, common_type, interval_fields, unify};
 pub(crate) use operators::{compare_records, dissimilar, incomparable, unequal_widths};
 pub use registry::{ARRAY_IN, name_by_oid, oid_by_name};

@@ -2,6 +2,8 @@
 
 use bumpalo::Bump;
 
+use crate::bind::Bound;
+use crate::bind::walk;
 use crate::expr::{EvalContext, Expr, NoSession, QuantifiedOver};
 use crate::functions::Volatility;
 use crate::plan::{
@@ -32,7 +34,7 @@ pub(crate) fn expr(target: &mut Expr) {
         return;
     }
     target.for_each_child_mut(&mut |child| expr(child));
-    if is_null(target) {
+    if is_null(target) && target.type_().oid != oid::RECORD {
         *target = Expr::null(target.type_());
     } else if let Some(value) = decided(target) {
         *target = Expr::boolean(value);
@@ -60,20 +62,43 @@ fn decided(target: &Expr) -> Option<bool> {
     (!parts[..at].iter().any(Expr::computes_ahead)).then_some(value)
 }
 
-/// Whether it is the call of a strict function with a NULL constant: NULL, and its other arguments are not evaluated. An
-/// argument that reads no row keeps failing, as PostgreSQL's does when it is folded.
+/// Whether a NULL constant makes it NULL: the other arguments of a strict function, and the subqueries in them, are not
+/// evaluated. An argument that PostgreSQL computes ahead keeps failing.
 fn is_null(target: &Expr) -> bool {
-    let Expr::Call(call) = target else { return is_null_in_list(target) };
-    let mut null = false;
-    for argument in &call.arguments {
-        null |= matches!(argument, Expr::Const(Value::Null, _));
-        if !matches!(argument, Expr::Const(..) | Expr::Param { .. }) && argument.is_row_free() {
-            return false;
+    let null = |argument: &Expr| matches!(argument, Expr::Const(Value::Null, _));
+    match target {
+        Expr::Call(call) => {
+            call.function.strict
+                && call.arguments.iter().any(null)
+                && call.arguments.iter().all(is_computed_late)
         }
+        Expr::Subscript { array, indexes, .. } => null(array) && indexes.iter().all(is_computed_late),
+        // NULL equals nothing.
+        Expr::NullIf(equal) => {
+            equal.arguments.first().is_some_and(null) && equal.arguments.iter().all(is_computed_late)
+        }
+        _ => is_null_in_list(target),
     }
-    null && target.type_().oid != oid::RECORD
-        && call.function.strict
-        && call.function.volatility < Volatility::Volatile
+}
+
+/// Whether PostgreSQL computes it for each row, or it is known already.
+fn is_computed_late(argument: &Expr) -> bool {
+    !argument.is_row_free()
+        || matches!(argument, Expr::Const(..) | Expr::Param { .. })
+        || argument.volatility() == Volatility::Volatile
+}
+
+/// Folds the expressions of a bound statement that have a NULL constant, before its subqueries are planned: those that a
+/// NULL spares are not run. The binder leaves expressions as they are written, for its checks need what a NULL hides.
+pub(super) fn nulls(bound: &mut Bound) {
+    walk::statement(bound, &mut |part| {
+        let walk::Part::Expr(target) = part else { return };
+        let mut null = false;
+        target.walk(&mut |part| null |= matches!(part, Expr::Const(Value::Null, _)));
+        if null {
+            expr(target);
+        }
+    });
 }
 
 /// Folds every expression of a plan.

@@ -1,14 +1,49 @@
 //! Columns of subqueries in FROM, and subqueries in expressions, that nothing reads: they are not computed, so what they
 //! would call is not called.
 
-use super::reads::query_reads;
+use super::reads::{query_reads, sublink_reads};
 use super::registers::Registers;
-use crate::bind::{Distinct, FromItem, Query, QueryBody, Source, Sublink};
+use crate::bind::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
 use crate::functions::Volatility;
 use crate::plan::SetKind;
 
+/// Takes them out of the queries of a statement.
+pub(super) fn statement(bound: &mut Bound) {
+    let (tables, sublinks, returning) = match bound {
+        Bound::Query(query) => return prune(query),
+        Bound::Insert(insert) => {
+            insert.input.iter_mut().for_each(prune);
+            (&mut insert.tables, &mut insert.sublinks, &mut insert.returning)
+        }
+        Bound::Update(change) | Bound::Delete(change) => {
+            change.select.from.iter_mut().for_each(prune_item);
+            (&mut change.tables, &mut change.select.sublinks, &mut change.returning)
+        }
+    };
+    for table in tables {
+        prune(&mut table.query);
+        table.recursive.iter_mut().for_each(|(term, _)| prune(term));
+    }
+    let mut read: Registers = returning.output.iter().map(|column| column.register).collect();
+    returning.targets.iter().for_each(|(expr, _)| super::registers::of_expr(expr, &mut read));
+    returning.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
+    returning.sublinks.retain(|link| read.contains(&link.output));
+    sublinks.iter_mut().chain(&mut returning.sublinks).for_each(|link| prune(&mut link.query));
+}
+
+fn prune_item(item: &mut FromItem) {
+    match item {
+        FromItem::Join { left, right, .. } => {
+            prune_item(left);
+            prune_item(right);
+        }
+        FromItem::Source(_, Source::Query(query)) => prune(query),
+        FromItem::Source(..) => {}
+    }
+}
+
 /// Takes them out of a query and of all queries within it.
-pub(super) fn prune(query: &mut Query) {
+fn prune(query: &mut Query) {
     let mut inner = 0;
     each_query(query, false, &mut |_, _| inner += 1);
     let mut again = inner > 1;

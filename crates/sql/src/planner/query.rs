@@ -61,10 +61,11 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 
     /// Plans a statement.
-    pub(super) fn statement(&mut self, bound: Bound) -> Result<Planned, SqlError> {
+    pub(super) fn statement(&mut self, mut bound: Bound) -> Result<Planned, SqlError> {
+        super::fold::nulls(&mut bound);
+        super::prune::statement(&mut bound);
         match bound {
-            Bound::Query(mut query) => {
-                super::prune::prune(&mut query);
+            Bound::Query(query) => {
                 let columns = query.output.clone();
                 let part = self.query(*query, &Registers::new())?;
                 Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })
