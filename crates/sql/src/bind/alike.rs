@@ -2,7 +2,8 @@
 //!
 //! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are alike if they differ in
 //! the numbers of their own registers, sources and WITH queries alone: the registers of the queries around them have to be
-//! the same ones. Alike subqueries are twins, and expressions that read twins are alike.
+//! the same ones. Alike subqueries are twins, and expressions that read twins are alike. So it is with the calls of
+//! aggregates and window functions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,17 +12,17 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::LazyLock;
 
 use super::walk::{self, Part};
-use super::{Binder, ColumnValue, Level, Query, QueryBody, Source, SourceId, Sublink};
+use super::{Binder, ColumnValue, Level, Query, QueryBody, Select, Source, SourceId, Sublink, Window};
 use crate::expr::Expr;
-use crate::plan::Reg;
+use crate::plan::{AggregateCall, Reg, WindowCall};
 use crate::planner::registers::{self, Registers};
 
-/// The subqueries of one query that were compared.
+/// The subqueries, aggregates and window functions of one query that were compared.
 #[derive(Default)]
 pub(super) struct Twins {
-    /// By how a subquery prints with its numbers left out: the first one of this print.
+    /// By how one prints with its numbers left out: the first one of this print.
     first: HashMap<String, Reg>,
-    /// By a subquery's register: that of the first one like it.
+    /// By the register of a result: that of the first one like it.
     of: HashMap<Reg, Reg>,
 }
 
@@ -53,10 +54,32 @@ impl Twins {
         fingerprint(&self.canonical(expr))
     }
 
-    /// Whether a subquery is like another one.
+    /// Whether one is like another one.
     pub(super) fn any(&self) -> bool {
         self.first.len() < self.of.len()
     }
+
+    fn print_aggregate(&self, mut call: AggregateCall) -> String {
+        call.output = 0;
+        let keys = call.order.iter_mut().map(|key| &mut key.expr);
+        let parts = call.arguments.iter_mut().chain(&mut call.filter).chain(keys);
+        parts.for_each(|part| rename(part, &self.of));
+        format!("{call:?}")
+    }
+
+    fn print_window(&self, window: &Window, call: &WindowCall) -> String {
+        let (mut window, mut call) = (Window { calls: Vec::new(), ..window.clone() }, call.clone());
+        call.output = 0;
+        window.keys_mut().chain(&mut call.arguments).for_each(|part| rename(part, &self.of));
+        format!("{window:?}{call:?}")
+    }
+}
+
+/// What twins may be.
+enum Met<'m> {
+    Link(&'m Sublink),
+    Aggregate(&'m AggregateCall),
+    Window(&'m Window, &'m WindowCall),
 }
 
 /// Equality of expressions whose subqueries are not looked into.
@@ -85,24 +108,36 @@ impl Binder<'_> {
         self.levels.last().map_or(&NONE, |level| &level.twins)
     }
 
-    /// Compares the subqueries met so far in the present query's expressions. Call it before expressions are compared.
+    /// Compares the subqueries, aggregates and window functions met so far in the present query's expressions. Call it
+    /// before expressions are compared.
     pub(super) fn find_twins(&mut self) {
         let Some(level) = self.levels.last() else { return };
-        let known = |link: &Sublink| level.twins.of.contains_key(&link.output);
-        if level.sublinks.len() < 2 || level.sublinks.iter().all(known) {
+        let mut met: Vec<(Reg, Met<'_>)> = Vec::new();
+        met.extend(level.sublinks.iter().map(|link| (link.output, Met::Link(link))));
+        met.extend(level.aggregates.iter().map(|call| (call.output, Met::Aggregate(call))));
+        for window in &level.windows {
+            met.extend(window.calls.iter().map(|call| (call.output, Met::Window(window, call))));
+        }
+        if met.len() < 2 || met.iter().all(|(output, _)| level.twins.of.contains_key(output)) {
             return;
         }
+        // One reads the results of others only if they have lower registers.
+        met.sort_unstable_by_key(|(output, _)| *output);
         let outer: Registers = self.levels.iter().flat_map(|level| self.readable(level)).collect();
-        let last = self.levels.len() - 1;
-        let mut twins = std::mem::take(&mut self.levels[last].twins);
-        for link in &self.levels[last].sublinks {
-            if !twins.of.contains_key(&link.output) {
-                let print = self.print(link.clone(), &outer, &twins);
-                let first = *twins.first.entry(print).or_insert(link.output);
-                twins.of.insert(link.output, first);
+        let mut twins = Twins { first: level.twins.first.clone(), of: level.twins.of.clone() };
+        for (output, part) in met {
+            if twins.of.contains_key(&output) {
+                continue;
             }
+            let print = match part {
+                Met::Link(link) => self.print(link.clone(), &outer, &twins),
+                Met::Aggregate(call) => twins.print_aggregate(call.clone()),
+                Met::Window(window, call) => twins.print_window(window, call),
+            };
+            let first = *twins.first.entry(print).or_insert(output);
+            twins.of.insert(output, first);
         }
-        self.levels[last].twins = twins;
+        self.level().twins = twins;
     }
 
     /// The registers of a query's own columns and aggregates.
@@ -182,15 +217,24 @@ impl Binder<'_> {
     }
 }
 
-/// Drops the subqueries whose twins are read in their place.
+/// Drops what is not read, because its twin is read in its place.
 pub(super) fn drop_unread(query: &mut Query) {
     loop {
         let mut read: Registers = query.output.iter().map(|column| column.register).collect();
         registers::of_query(query, &mut read);
         let QueryBody::Select(select) = &mut query.body else { return };
-        let before = select.sublinks.len();
+        let count = |select: &Select| {
+            let calls = select.windows.iter().map(|window| window.calls.len());
+            calls.sum::<usize>() + select.sublinks.len() + select.aggregates.len()
+        };
+        let before = count(select);
         select.sublinks.retain(|link| read.contains(&link.output));
-        if select.sublinks.len() == before {
+        select.aggregates.retain(|call| read.contains(&call.output));
+        for window in &mut select.windows {
+            window.calls.retain(|call| read.contains(&call.output));
+        }
+        select.windows.retain(|window| !window.calls.is_empty());
+        if count(select) == before {
             return;
         }
     }
