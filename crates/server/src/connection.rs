@@ -606,9 +606,11 @@ fn finish(client: WireClient<'_, '_, '_>, outcome: Result<(), SqlError>) -> Resu
 }
 
 fn read_formats(fields: &mut Fields<'_>) -> Result<SmallVec<[i16; 16]>, Fault> {
+    let codes = 2 * fields.count()?;
+    let (codes, _) = fields.bytes(codes)?.as_chunks();
     let mut formats = SmallVec::new();
-    for _ in 0..fields.count()? {
-        let format = fields.i16()?;
+    for code in codes {
+        let format = i16::from_be_bytes(*code);
         if !matches!(format, 0 | 1) {
             let message = format!("unsupported format code: {format}");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());

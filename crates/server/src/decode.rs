@@ -116,6 +116,11 @@ impl<'a> Fields<'a> {
 
     /// A string, ended by a zero byte.
     pub fn string(&mut self) -> Result<&'a str, Violation> {
+        // Most names are empty: those of the unnamed portal and statement.
+        if let [0, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok("");
+        }
         let end = match self.rest.len() > STRIDE {
             true => long_end(self.rest),
             false => self.rest.iter().position(|&b| b == 0),

@@ -374,6 +374,9 @@ pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
 /// Whether a byte is among many.
 #[inline]
 pub(crate) fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
+    if bytes.len() <= STRIDE {
+        return Ok(bytes.contains(&sought));
+    }
     for piece in byte_pieces(bytes, 1) {
         if piece?.contains(&sought) {
             return Ok(true);
