@@ -53,7 +53,7 @@ const TRIMMED_AT_REST: i64 = 4 << 20;
 /// Most that a session may hold to go on while memory is short, so that the large ones are stopped first.
 const SMALL_MOST: i64 = 4 << 20;
 /// Least of the same, however many sessions there are: a session's part beyond the limit, in the worst case.
-const SMALL_LEAST: i64 = 256 << 10;
+const SMALL_LEAST: i64 = 64 << 10;
 /// A share of the limit that the sessions which go on may hold together.
 const SMALL_SHARE: i64 = 4;
 /// Blocks of this size and more are mappings of their own, which go back to the system when they are freed.
@@ -252,15 +252,16 @@ pub(crate) fn enter(account: *const Interrupt) {
     });
 }
 
-/// Counts the stack of a fiber that suspends as memory of the session it serves.
+/// Counts memory that is not the allocator's for the session that runs: the stack of a fiber that
+/// suspends, replies that the kernel holds.
 #[cold]
-pub(crate) fn stack_is_kept(bytes: usize) {
+pub(crate) fn keep(bytes: usize) {
     add(bytes as i64);
 }
 
-/// Takes back what [`stack_is_kept`] counted: the fiber runs on.
+/// Takes back what [`keep`] counted.
 #[cold]
-pub(crate) fn stack_is_used(bytes: usize) {
+pub(crate) fn keep_no_more(bytes: usize) {
     if !subtract(bytes as i64) {
         give_back(0);
     }

@@ -211,14 +211,14 @@ impl Fiber {
         self.local.suspended.set(true);
         let deep = self.stack_used().saturating_sub(STACK_UNCOUNTED);
         if deep > 0 {
-            account::stack_is_kept(deep);
+            account::keep(deep);
         }
         let account = account::leave();
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
         account::enter(account);
         if deep > 0 {
-            account::stack_is_used(deep);
+            account::keep_no_more(deep);
         }
     }
 

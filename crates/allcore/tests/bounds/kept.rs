@@ -1,8 +1,13 @@
 //! Memory that outlives statements: definitions, advisory locks, and the stacks of sessions that wait.
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::{Client, LIMIT, MEMORY, Server, assert_bounded, beside, run, start, start_for_many, status};
+use super::{
+    Client, LIMIT, MEMORY, Server, answer, assert_bounded, beside, logged_in, message, run, settled, start,
+    start_for_many, status,
+};
 
 /// Sessions that wait for a lock, each with a stack that its statement made deep.
 const DEEP: usize = 300;
@@ -91,6 +96,45 @@ fn advisory_locks_of_many_sessions_leave_a_server_with_defaults_alive() {
         if runtime::account::available_bytes().unwrap() <= 1 << 30 {
             assert!(refused > SESSIONS / 4, "{refused} of {SESSIONS} were refused");
         }
+    });
+}
+
+/// The kernel holds what was sent, also when the session has been ended.
+#[test]
+#[ignore = "takes all the memory that a server has by default: make soak runs it in 1 GiB"]
+fn unread_results_beside_full_memory_leave_the_server_alive() {
+    const SESSIONS: usize = 800;
+    // Buffers as a server takes them by default in 1 GiB.
+    let server = Server::start(&["--max-connections", "2000", "--buffers", "256MiB"]);
+    beside(&server, || {
+        let path = server.folder.path().join(format!(".s.PGSQL.{}", server.port));
+        let connect = || logged_in(UnixStream::connect(&path).unwrap());
+        let expressions = ["$1::int"; 10].join(",");
+        let prepared: String =
+            (0..8).map(|number| format!("; prepare p{number} as select {expressions}")).collect();
+        let holders: Vec<UnixStream> = (0..SESSIONS)
+            .map(|class| {
+                let mut socket = connect();
+                let locks =
+                    format!("select count(pg_advisory_lock({class}, n)) from generate_series(1, 3000) n");
+                let text = format!("begin; {locks}{prepared}\0");
+                socket.write_all(&message(b'Q', text.as_bytes())).unwrap();
+                while answer(&mut socket).0 != b'Z' {}
+                socket
+            })
+            .collect();
+        let unread: Vec<UnixStream> = (0..SESSIONS)
+            .map(|_| {
+                let mut socket = connect();
+                let text = b"select n from generate_series(1, 10000000) n\0";
+                socket.write_all(&message(b'Q', text)).unwrap();
+                socket
+            })
+            .collect();
+        settled(&server);
+        drop((holders, unread));
+        let mut client = server.connect();
+        assert_eq!(run(&mut client, "select 1"), Ok("1".to_owned()));
     });
 }
 

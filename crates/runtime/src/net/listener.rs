@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use super::session::Moved;
+use super::session::{Moved, QUEUE_FIRST};
 use super::{Peer, Serve};
 use crate::os::{check, set_option};
 use crate::worker::{self, Worker};
@@ -27,6 +27,7 @@ const ACCEPTED_PER_TURN: usize = 128;
 /// How long accepting rests when descriptors or memory have run out, or there are too many
 /// sessions.
 const REST: Duration = Duration::from_millis(50);
+
 /// Where to listen.
 #[derive(Debug, Clone)]
 pub enum Address {
@@ -297,7 +298,10 @@ pub(super) fn accept_one(listener: RawFd) -> io::Result<(OwnedFd, Peer)> {
         OwnedFd::from_raw_fd(fd)
     };
     let peer = match from.ss_family as i32 {
-        libc::AF_UNIX => unix_peer(&socket)?,
+        libc::AF_UNIX => {
+            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, QUEUE_FIRST)?;
+            unix_peer(&socket)?
+        }
         _ => {
             set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
             set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;

@@ -14,13 +14,19 @@ use crate::account;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
-use crate::os::check_len;
+use crate::os::{check_len, set_option};
 use crate::reactor::Watch;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 
 /// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
 const RECEIVED_AT_ONCE: usize = 256 * 1024;
+/// Bytes of replies that the kernel takes for a Unix socket, half of what it then allows: first, and
+/// once the client has read what filled the socket. They stay in the server's control group until
+/// the client reads them or closes, even when the server has ended the session. TCP's queues grow
+/// in this way by themselves.
+pub(super) const QUEUE_FIRST: i32 = 32 << 10;
+const QUEUE_THEN: i32 = 104 << 10;
 /// Input after a connection's last message is dropped in pieces of this many bytes, so many at most in one go:
 /// who sends more is not waited for.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
@@ -62,6 +68,10 @@ pub(super) struct Session {
     pub(super) partial: Cell<Vec<u8>>,
     /// Replies the socket has not taken yet; while there are any, the session is not served.
     pub(super) unsent: RefCell<Vec<u8>>,
+    /// Bytes of replies that the kernel holds while the socket is full. They count as the session's.
+    queue: Cell<usize>,
+    /// Its client has read what filled the socket.
+    is_read: Cell<bool>,
     /// The fiber that serves it and waits for the socket.
     pub(super) waiter: Cell<Option<Arc<Fiber>>>,
 }
@@ -117,6 +127,8 @@ impl Session {
             busy: Cell::new(false),
             partial: Cell::new(partial),
             unsent: RefCell::new(unsent),
+            queue: Cell::new(0),
+            is_read: Cell::new(false),
             waiter: Cell::new(None),
         }
     }
@@ -129,6 +141,7 @@ impl Session {
         worker.reactor.add_session(self.socket(), self.key)?;
         if !self.unsent.borrow().is_empty() {
             worker.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
+            self.count_queue();
         }
         Ok(())
     }
@@ -143,6 +156,7 @@ impl Session {
         match self.socket.try_clone() {
             Ok(socket) => {
                 let (peer, unsent) = (self.peer.clone(), self.unsent.take());
+                self.forget_queue();
                 Ok(Moved { socket, peer, handler, partial, unsent })
             }
             Err(error) => Err((error, handler)),
@@ -199,7 +213,12 @@ impl Session {
         if unsent.is_empty() {
             account::charged_to(&self.interrupt, || unsent.shrink_to(0));
             drop(unsent);
+            self.forget_queue();
             self.watch(worker, Watch::Input);
+            self.lengthen_queue();
+        } else {
+            drop(unsent);
+            self.count_queue();
         }
     }
 
@@ -234,6 +253,30 @@ impl Session {
             Err(_) => return self.dead.set(true),
         }
         self.watch(worker, Watch::InputAndOutput);
+        self.count_queue();
+    }
+
+    /// Counts what the kernel holds for the socket, which is full. A client that reads nothing makes
+    /// the server's control group pay for that memory.
+    fn count_queue(&self) {
+        let bytes = unread(self.socket());
+        account::charged_to(&self.interrupt, || {
+            account::keep(bytes);
+            account::keep_no_more(self.queue.replace(bytes));
+        });
+    }
+
+    /// The client reads: the kernel may hold more of what follows.
+    fn lengthen_queue(&self) {
+        if matches!(self.peer, Peer::Unix { .. }) && !self.is_read.replace(true) {
+            // Where it fails, the queue stays as short as it was.
+            let _ = set_option(self.socket(), libc::SOL_SOCKET, libc::SO_SNDBUF, QUEUE_THEN);
+        }
+    }
+
+    fn forget_queue(&self) {
+        let bytes = self.queue.take();
+        account::charged_to(&self.interrupt, || account::keep_no_more(bytes));
     }
 
     /// Keeps what the socket does not take; it is the session's until it is sent.
@@ -338,6 +381,20 @@ impl Session {
         }
         !self.dead.get()
     }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.forget_queue();
+    }
+}
+
+/// Bytes that were sent and that the peer has not received, with what the kernel adds to them.
+fn unread(socket: RawFd) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes one integer. Where it fails, it writes none.
+    unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
+    usize::try_from(bytes).unwrap_or(0)
 }
 
 fn is_transient(error: &io::Error) -> bool {

@@ -5,13 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::interrupt::{self, Interrupted, Reason};
+use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::tests::start_with;
 use crate::{FileIo, Runtime, fiber};
 
@@ -140,6 +140,7 @@ both_ways! {
     many_full_sockets_keep_their_order,
     a_reply_does_not_wait_for_another_session_of_its_round,
     a_session_that_is_always_ready_starves_nobody,
+    replies_that_the_kernel_holds_count_as_the_sessions,
 }
 
 fn tcp() -> Address {
@@ -496,5 +497,62 @@ fn shutdown_ends_idle_waiting_and_blocked_sessions(way: FileIo) {
         let mut last = Vec::new();
         client.read_to_end(&mut last).unwrap();
         assert_eq!(last, b"bye!");
+    }
+}
+
+/// Bytes of a reply that no socket takes at once.
+const LONG: usize = 16 << 20;
+
+/// Answers each byte with a long reply.
+struct Pours(Arc<OnceLock<Arc<Interrupt>>>);
+
+impl Serve for Pours {
+    fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
+        self.0.get_or_init(|| io.interrupt().clone());
+        let count = io.input().len();
+        io.consume(count);
+        io.output().resize(count * LONG, 7);
+        Next::Wait
+    }
+
+    fn closed(&mut self) {}
+}
+
+/// Here nothing else counts: the allocator does not.
+fn replies_that_the_kernel_holds_count_as_the_sessions(way: FileIo) {
+    fn check(mut client: impl Read + Write, pours: &OnceLock<Arc<Interrupt>>) {
+        let held = || pours.get().map_or(0, |interrupt| interrupt.held());
+        let until = |is_so: &dyn Fn(i64) -> bool| {
+            for _ in 0..60_000 {
+                if is_so(held()) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("{} bytes are held", held());
+        };
+        let mut reply = vec![0; LONG];
+        for _ in 0..3 {
+            client.write_all(b"?").unwrap();
+            until(&|held| held >= 16 << 10);
+            client.read_exact(&mut reply).unwrap();
+            until(&|held| held == 0);
+        }
+        client.write_all(b"?").unwrap();
+        until(&|held| held >= 16 << 10);
+        drop(client);
+        until(&|held| held == 0);
+    }
+    let runtime = start_with(1, way);
+    let path: PathBuf = std::env::temp_dir().join(format!("allcore-queue-{}-{way:?}", std::process::id()));
+    for address in [Address::Unix { path: path.clone(), mode: 0o600 }, tcp()] {
+        let pours = Arc::new(OnceLock::new());
+        let made = pours.clone();
+        let accept = move |_: &Accepted| -> Box<dyn Serve> { Box::new(Pours(made.clone())) };
+        let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+        match listener.address() {
+            Address::Tcp(at) => check(TcpStream::connect(at).unwrap(), &pours),
+            Address::Unix { path, .. } => check(UnixStream::connect(path).unwrap(), &pours),
+        }
     }
 }
