@@ -52,3 +52,14 @@ select sum(1), sum(1.0), sum(1::float8), sum(1::int8), avg(1), avg(1::float8) fr
 select g, row_number() over (partition by g order by id), sum(v) over (order by id) from t order by id;
 select id, rank() over (order by v), dense_rank() over (order by v), lag(id) over (order by id), lead(id, 2, -1) over (order by id) from t order by id;
 drop table t, k;
+select min(x), pg_typeof(min(x)) from (values ('a'::"char"), ('b')) v(x);
+select max(x), pg_typeof(max(x)) from (values ('a'::"char"), ('b')) v(x);
+select min(x), pg_typeof(min(x)) from (values (1::regclass)) v(x);
+select max(x), pg_typeof(max(x)) from (values (1::regclass)) v(x);
+select min(x), pg_typeof(min(x)) from (values ('int4'::regtype)) v(x);
+select max(x), pg_typeof(max(x)) from (values ('int4'::regtype)) v(x);
+select min(x), pg_typeof(min(x)) from (values ('postgres'::regrole)) v(x);
+select max(x), pg_typeof(max(x)) from (values ('postgres'::regrole)) v(x);
+select min(x), pg_typeof(min(x)) from (values ('a'::name)) v(x);
+select max(x), pg_typeof(max(x)) from (values ('a'::name)) v(x);
+select max(x) over (order by x) from (values ('a'::"char"), ('b')) v(x);

@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::arguments::out_of_range;
-use super::casts::{cast, implicit_ok};
+use super::casts::{REG_TYPES, cast, implicit_ok};
 use super::strings::bounded;
 use super::{Bound, CastContext, bad_argument};
 use crate::error::{SqlError, SqlState};
@@ -135,8 +135,9 @@ fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
             _ => return None,
         },
         Kind::Min | Kind::Max => match given {
-            oid::VARCHAR | oid::NAME | oid::UNKNOWN => (oid::TEXT, oid::TEXT),
-            oid::BOOL | oid::UUID | oid::CHAR | oid::RECORD | oid::XID | oid::CID => return None,
+            oid::VARCHAR | oid::NAME | oid::CHAR | oid::UNKNOWN => (oid::TEXT, oid::TEXT),
+            _ if REG_TYPES.contains(&given) => (oid::OID, oid::OID),
+            oid::BOOL | oid::UUID | oid::RECORD | oid::XID | oid::CID => return None,
             _ => (given, given),
         },
         Kind::BoolAnd | Kind::BoolOr => (oid::BOOL, oid::BOOL),

@@ -10,7 +10,8 @@ use crate::types::{self, Type, Value, oid, text};
 use CastContext::{Assignment, Explicit, Implicit};
 
 const INTEGERS: [u32; 3] = [oid::INT2, oid::INT4, oid::INT8];
-const REG_TYPES: [u32; 5] = [oid::REGCLASS, oid::REGTYPE, oid::REGPROC, oid::REGNAMESPACE, oid::REGROLE];
+pub(super) const REG_TYPES: [u32; 5] =
+    [oid::REGCLASS, oid::REGTYPE, oid::REGPROC, oid::REGNAMESPACE, oid::REGROLE];
 
 fn is_string(ty: u32) -> bool {
     matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME)
