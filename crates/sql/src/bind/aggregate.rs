@@ -85,10 +85,7 @@ impl Binder<'_> {
     }
 
     /// The level of the innermost column or aggregate that is read, subqueries included, and the subqueries' registers.
-    pub(crate) fn innermost_read<'e>(
-        &self,
-        parts: impl Iterator<Item = &'e Expr>,
-    ) -> (Option<usize>, Registers) {
+    fn innermost_read<'e>(&self, parts: impl Iterator<Item = &'e Expr>) -> (Option<usize>, Registers) {
         let mut read = Registers::new();
         parts.for_each(|part| registers::of_expr(part, &mut read));
         let (mut open, mut known): (Vec<Reg>, Registers) = (read.iter().copied().collect(), read);
@@ -106,6 +103,35 @@ impl Binder<'_> {
             }
         }
         (innermost, links)
+    }
+
+    /// Whether one of these columns is read: by an expression, or in the subqueries and calls of the present query whose
+    /// results it reads. The keys of a window are no part of a call.
+    pub(super) fn reads_any(&self, expr: &Expr, columns: &Registers) -> bool {
+        let Some(level) = self.levels.last() else { return false };
+        let mut known = registers::reads(expr);
+        let mut open: Vec<Reg> = known.iter().copied().collect();
+        while let Some(register) = open.pop() {
+            if columns.contains(&register) {
+                return true;
+            }
+            let mut inside = Registers::new();
+            let mut part = |part: &Expr| registers::of_expr(part, &mut inside);
+            let aggregates = level.aggregates.iter().filter(|call| call.output == register);
+            for call in aggregates {
+                call.arguments.iter().chain(&call.filter).for_each(&mut part);
+                call.order.iter().for_each(|key| part(&key.expr));
+            }
+            let windows = level.windows.iter().flat_map(|window| &window.calls);
+            let windows = windows.filter(|call| call.output == register);
+            windows.flat_map(|call| &call.arguments).for_each(&mut part);
+            let sets = level.sets.iter().filter(|set| set.output.contains(&register));
+            sets.flat_map(|set| &set.arguments).for_each(&mut part);
+            let links = level.sublinks.iter().filter(|link| link.output == register);
+            links.for_each(|link| registers::of_sublink(link, &mut inside));
+            open.extend(inside.into_iter().filter(|register| known.insert(*register)));
+        }
+        false
     }
 
     /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is computed.

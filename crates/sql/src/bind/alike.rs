@@ -142,16 +142,23 @@ impl Binder<'_> {
 
     /// The registers of a query's own columns and aggregates.
     pub(super) fn readable(&self, level: &Level) -> Registers {
-        let mut readable: Registers = level.aggregates.iter().map(|call| call.output).collect();
+        let mut readable = self.columns_of(level);
+        readable.extend(level.aggregates.iter().map(|call| call.output));
+        readable
+    }
+
+    /// The registers of a query's own columns.
+    pub(super) fn columns_of(&self, level: &Level) -> Registers {
+        let mut columns = Registers::new();
         for column in level.entries.iter().flat_map(|entry| &entry.columns) {
             match &column.value {
-                ColumnValue::Value(value) => registers::of_expr(value, &mut readable),
+                ColumnValue::Value(value) => registers::of_expr(value, &mut columns),
                 ColumnValue::Source { source, column, .. } => {
-                    readable.extend(self.sources[*source].columns.get(*column).copied().flatten());
+                    columns.extend(self.sources[*source].columns.get(*column).copied().flatten());
                 }
             }
         }
-        readable
+        columns
     }
 
     /// How a subquery prints with its own registers, sources and WITH queries numbered in the order of the walk.

@@ -11,6 +11,7 @@ use super::{Binder, MAX_EXPRESSION_DEPTH, inner, inner_of, strings};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Extreme};
 use crate::functions::{self, Bound, CastContext};
+use crate::planner::registers::Registers;
 use crate::types::{self, Type, oid};
 use crate::work::tick_part;
 
@@ -318,12 +319,13 @@ impl Binder<'_> {
         let (node, left) = (left, self.copied_operand(left)?);
         let items = self.exprs(&list.items)?;
         let (count, mut parts) = (items.len(), Vec::with_capacity(items.len()));
+        let columns = match items.iter().all(Expr::is_row_free) {
+            true => Registers::new(),
+            false => self.levels.last().map(|level| self.columns_of(level)).unwrap_or_default(),
+        };
         for item in items {
             tick_part(count)?;
-            let reads = !item.is_row_free() && {
-                let (level, _) = self.innermost_read(std::iter::once(&item));
-                level == Some(self.levels.len() - 1)
-            };
+            let reads = !item.is_row_free() && self.reads_any(&item, &columns);
             parts.push((item, reads));
         }
         let list = self.built(functions::in_list(&left, parts, negated), location)?;

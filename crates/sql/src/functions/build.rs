@@ -207,7 +207,6 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
     if let Some((function, common)) = list_function(name, left, values()) {
         let (columns, values): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, reads)| *reads);
         let (wanted, _) = concrete(function, &[left.type_(), common]);
-        let left = cast_argument(function, left.copied()?, wanted[0])?;
         let values = values
             .into_iter()
             .map(|(item, _)| {
@@ -217,6 +216,7 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
                 cast_argument(function, item, wanted[1])
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let left = cast_argument(function, left.copied()?, wanted[0])?;
         let right = QuantifiedOver::List(values);
         parts.push(Expr::Quantified(Box::new(Quantified { function, left, right, all: negated })));
         alone = columns;
