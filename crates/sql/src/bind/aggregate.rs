@@ -338,7 +338,8 @@ impl Check<'_> {
         };
         self.links[link].kind = kind;
         result?;
-        let mut uses = self.level.link_uses.get(&self.links[link].output).cloned().unwrap_or_default();
+        let known = self.level.link_uses.get(&self.links[link].output);
+        let mut uses = known.map_or(0..0, |uses| uses.places.clone());
         let ungrouped = |at: &usize| {
             let used = self.level.uses.get(*at);
             used.is_some_and(|used| used.inner && !self.columns.contains(&used.register))

@@ -6,9 +6,11 @@
 //! aggregates and window functions.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt::{Debug, Write as _};
 use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::walk::{self, Part};
@@ -75,6 +77,15 @@ impl Twins {
     }
 }
 
+/// The columns of the query around it that a subquery reads.
+#[derive(Default)]
+pub(super) struct LinkUses {
+    /// Their places in the level's uses.
+    pub(super) places: Range<usize>,
+    /// Their registers, with those that a condition decided beforehand no longer reads.
+    registers: Vec<Reg>,
+}
+
 /// What twins may be.
 enum Met<'m> {
     Link(&'m Sublink),
@@ -108,36 +119,44 @@ impl Binder<'_> {
         self.levels.last().map_or(&NONE, |level| &level.twins)
     }
 
+    /// Notes the columns that a subquery reads: the uses since there were so many.
+    pub(super) fn note_uses(&mut self, output: Reg, before: usize) {
+        let level = self.level();
+        let places = before..level.uses.len();
+        let registers = level.uses.get(places.clone()).unwrap_or_default();
+        let registers = registers.iter().map(|used| used.register).collect();
+        level.link_uses.insert(output, LinkUses { places, registers });
+    }
+
     /// Compares the subqueries, aggregates and window functions met so far in the present query's expressions. Call it
     /// before expressions are compared.
     pub(super) fn find_twins(&mut self) {
-        let Some(level) = self.levels.last() else { return };
+        let Some(last) = self.levels.len().checked_sub(1) else { return };
+        let mut twins = std::mem::take(&mut self.levels[last].twins);
+        let level = &self.levels[last];
         let mut met: Vec<(Reg, Met<'_>)> = Vec::new();
         met.extend(level.sublinks.iter().map(|link| (link.output, Met::Link(link))));
         met.extend(level.aggregates.iter().map(|call| (call.output, Met::Aggregate(call))));
         for window in &level.windows {
             met.extend(window.calls.iter().map(|call| (call.output, Met::Window(window, call))));
         }
-        if met.len() < 2 || met.iter().all(|(output, _)| level.twins.of.contains_key(output)) {
-            return;
-        }
-        // One reads the results of others only if they have lower registers.
-        met.sort_unstable_by_key(|(output, _)| *output);
-        let outer: Registers = self.levels.iter().flat_map(|level| self.readable(level)).collect();
-        let mut twins = Twins { first: level.twins.first.clone(), of: level.twins.of.clone() };
-        for (output, part) in met {
-            if twins.of.contains_key(&output) {
-                continue;
+        if met.len() > 1 {
+            met.retain(|(output, _)| !twins.of.contains_key(output));
+            // One reads the results of others only if they have lower registers.
+            met.sort_unstable_by_key(|(output, _)| *output);
+            let outer: OnceCell<Registers> = OnceCell::new();
+            let readable = || self.levels.iter().flat_map(|level| self.readable(level)).collect();
+            for (output, part) in met {
+                let print = match part {
+                    Met::Link(link) => self.print(link.clone(), outer.get_or_init(readable), &twins),
+                    Met::Aggregate(call) => twins.print_aggregate(call.clone()),
+                    Met::Window(window, call) => twins.print_window(window, call),
+                };
+                let first = *twins.first.entry(print).or_insert(output);
+                twins.of.insert(output, first);
             }
-            let print = match part {
-                Met::Link(link) => self.print(link.clone(), &outer, &twins),
-                Met::Aggregate(call) => twins.print_aggregate(call.clone()),
-                Met::Window(window, call) => twins.print_window(window, call),
-            };
-            let first = *twins.first.entry(print).or_insert(output);
-            twins.of.insert(output, first);
         }
-        self.level().twins = twins;
+        self.levels[last].twins = twins;
     }
 
     /// The registers of a query's own columns and aggregates.
@@ -163,6 +182,7 @@ impl Binder<'_> {
 
     /// How a subquery prints with its own registers, sources and WITH queries numbered in the order of the walk.
     fn print(&self, mut link: Sublink, outer: &Registers, twins: &Twins) -> String {
+        let output = link.output;
         let mut registers: HashMap<Reg, Reg> = twins.of.clone();
         let mut sources: HashMap<SourceId, SourceId> = HashMap::new();
         let mut tables: HashMap<u32, u32> = HashMap::new();
@@ -219,7 +239,8 @@ impl Binder<'_> {
             Part::Locked(source) => replace(source, &sources),
             Part::Table(id) => replace(id, &tables),
         });
-        let _ = write!(print, "{link:?}");
+        let uses = self.levels.last().and_then(|level| level.link_uses.get(&output));
+        let _ = write!(print, "{link:?}{:?}", uses.map(|uses| &uses.registers));
         print
     }
 }

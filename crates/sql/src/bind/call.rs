@@ -291,7 +291,6 @@ impl Binder<'_> {
         };
         let uses = self.level().uses.len();
         let query = self.query(select, None)?;
-        let uses = uses..self.level().uses.len();
         let single = |binder: &Self| match query.output.as_slice() {
             [column] => Ok((Expr::column(column.register, column.type_), column.type_)),
             _ => Err(binder.error(
@@ -323,7 +322,7 @@ impl Binder<'_> {
             _ => return Err(self.unsupported("this kind of subquery", link.location)),
         };
         let output = self.register();
-        self.level().link_uses.insert(output, uses);
+        self.note_uses(output, uses);
         self.level().sublinks.push(Sublink { output, query, kind });
         Ok(Expr::column(output, type_))
     }
@@ -340,13 +339,12 @@ impl Binder<'_> {
         };
         let uses = self.level().uses.len();
         let query = self.query(select, None)?;
-        let uses = uses..self.level().uses.len();
         self.check_fields(width, &query, location)?;
         let types: Vec<Type> = query.output.iter().map(|column| column.type_).collect();
         let fields = query.output.iter().map(|column| Expr::column(column.register, column.type_));
         let value = Expr::Row { fields: fields.collect(), names: None };
         let output = self.register();
-        self.level().link_uses.insert(output, uses);
+        self.note_uses(output, uses);
         self.level().sublinks.push(Sublink { output, query, kind: SubqueryKind::Scalar { value } });
         let record = Expr::column(output, Type::RECORD);
         let field = |(place, type_)| functions::record_field(record.clone(), place, type_);

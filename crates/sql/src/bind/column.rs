@@ -205,8 +205,8 @@ impl Binder<'_> {
         let expr = self.column_value(&column.value.clone());
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
-        // Only these clauses are evaluated above the grouping, or may read no column.
-        if level.clause.allows_aggregates() || level.clause == Clause::Limit {
+        // Only these clauses are evaluated above the grouping, are compared with such, or may read no column.
+        if level.clause.allows_aggregates() || matches!(level.clause, Clause::Group | Clause::Limit) {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {
                     level.uses.push(super::Use { register: *register, location, name: shown.clone(), inner });

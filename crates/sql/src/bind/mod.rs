@@ -120,8 +120,8 @@ struct Level {
     sublinks: Vec<Sublink>,
     /// Which of them are alike.
     twins: alike::Twins,
-    /// The places in `uses` of the columns that each of them reads.
-    link_uses: HashMap<Reg, std::ops::Range<usize>>,
+    /// The columns that each of them reads.
+    link_uses: HashMap<Reg, alike::LinkUses>,
     /// Aggregates met in its expressions.
     aggregates: Vec<AggregateCall>,
     /// Where the last of them is.
@@ -143,7 +143,7 @@ struct Level {
     set_at: i32,
     /// Where the last window function is.
     window_at: i32,
-    /// Columns read above the grouping and outside of aggregates, and in LIMIT and OFFSET.
+    /// Columns read above the grouping and outside of aggregates, and in GROUP BY, LIMIT and OFFSET.
     uses: Vec<Use>,
     /// FROM names the recursive query whose term this is.
     reads_itself: bool,
