@@ -271,6 +271,9 @@ fn check_parts(
     windows.chain(sets).try_for_each(|expr| check.rewrite(expr)).map_err(|column| (column, 0..0))
 }
 
+/// Work of checking one expression: about a microsecond.
+const CHECKING: usize = 1000;
+
 /// The check of what is computed above a grouping. Equal expressions are replaced on the way.
 struct Check<'c> {
     /// Grouped columns.
@@ -297,6 +300,7 @@ enum Ungrouped {
 
 impl Check<'_> {
     fn rewrite(&mut self, expr: &mut Expr) -> Result<(), Ungrouped> {
+        runtime::work::give_way(CHECKING);
         let (computed, twins) = (self.computed, &self.level.twins);
         if !computed.is_empty() {
             let mut alike = computed.get(&twins.fingerprint(expr)).into_iter().flatten();

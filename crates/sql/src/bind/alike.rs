@@ -19,6 +19,9 @@ use crate::expr::Expr;
 use crate::plan::{AggregateCall, Reg, WindowCall};
 use crate::planner::registers::{self, Registers};
 
+/// Work of printing one byte: about ten nanoseconds.
+const PRINTING: usize = 10;
+
 /// The subqueries, aggregates and window functions of one query that were compared.
 #[derive(Default)]
 pub(super) struct Twins {
@@ -152,6 +155,7 @@ impl Binder<'_> {
                     Met::Aggregate(call) => twins.print_aggregate(call.clone()),
                     Met::Window(window, call) => twins.print_window(window, call),
                 };
+                runtime::work::give_way(print.len() * PRINTING);
                 let first = *twins.first.entry(print).or_insert(output);
                 twins.of.insert(output, first);
             }
