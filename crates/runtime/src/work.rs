@@ -157,6 +157,20 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     text
 }
 
+/// Appends a text, however long, and gives way meanwhile.
+pub fn append(text: &mut String, more: &str) {
+    text.reserve(more.len());
+    let mut rest = more;
+    while rest.len() > STRIDE {
+        let most = (STRIDE - 3..=STRIDE).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+        let (piece, others) = rest.split_at(most);
+        text.push_str(piece);
+        give_way(most);
+        rest = others;
+    }
+    text.push_str(rest);
+}
+
 /// As [`utf8`], with a safe point after each piece.
 ///
 /// # Errors

@@ -400,7 +400,7 @@ impl Live {
         let read = room::ask(total).and_then(|()| {
             let sql = fields.string()?;
             fields.end()?;
-            text.push_str(sql);
+            runtime::work::append(&mut text, sql);
             Ok(())
         });
         wire.consume(total);
