@@ -57,6 +57,14 @@ impl Binder<'_> {
                     location,
                 ));
             }
+            let windows = level.windows.iter().flat_map(|window| &window.calls);
+            if windows.into_iter().any(|call| read_below(call.output)) {
+                return Err(self.error(
+                    SqlState::WINDOWING_ERROR,
+                    "window functions are not allowed in GROUP BY",
+                    location,
+                ));
+            }
             if !groups.iter().any(|(print, group)| *print == fingerprint && self.twins().same(group, &expr)) {
                 groups.push((fingerprint, expr));
             }

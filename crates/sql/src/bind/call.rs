@@ -317,6 +317,9 @@ impl Binder<'_> {
             SubLinkType::AnySublink | SubLinkType::AllSublink => {
                 let all = kind == SubLinkType::AllSublink;
                 let operator = strings(&link.oper_name).last().copied().unwrap_or("=");
+                if self.returns_set(&left) {
+                    return Err(self.refused_set("row comparison operator", link.location));
+                }
                 (self.quantified(operator, left, &query, all, link.location)?, Type::BOOL)
             }
             _ => return Err(self.unsupported("this kind of subquery", link.location)),

@@ -183,8 +183,7 @@ impl Binder<'_> {
         let expr = self.expr_of(node)?;
         let expr = self.boolean(expr, what, optional_location(node))?;
         if self.sets_met() > before {
-            let message = format!("argument of {what} must not return a set");
-            return Err(self.error(SqlState::DATATYPE_MISMATCH, message, optional_location(node)));
+            return Err(self.refused_set(&format!("argument of {what}"), optional_location(node)));
         }
         Ok(expr)
     }
@@ -328,7 +327,16 @@ impl Binder<'_> {
             let reads = !item.is_row_free() && self.reads_any(&item, &columns);
             parts.push((item, reads));
         }
+        // Items that read no column are compared as an array, which may be a set's.
+        let alone = parts.iter().filter(|(_, reads)| !reads).count() == 1;
+        let compared: Vec<&Expr> =
+            parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item).collect();
+        let operand = (!compared.is_empty()).then_some(&left);
+        let is_set = self.returns_set(compared.into_iter().chain(operand));
         let list = self.built(functions::in_list(&left, parts, negated), location)?;
+        if is_set {
+            return Err(self.refused_set("argument of IN", optional_location(node)));
+        }
         self.check_copied(&left, node, &list)?;
         Ok(list)
     }
@@ -378,19 +386,24 @@ impl Binder<'_> {
             Expr::Param { .. } => binder.expr_of(node),
             value => value.copied(),
         };
+        let negated = matches!(kind, AExprKind::AexprNotBetween | AExprKind::AexprNotBetweenSym);
+        let set = if negated { "argument of OR" } else { "argument of AND" };
+        let mut compared = |name: &str, bound: Expr| -> Result<Expr, SqlError> {
+            let value = operand(self)?;
+            let compared = self.built(functions::operator(name, Some(value), bound), location)?;
+            if self.returns_set([&compared]) {
+                return Err(self.refused_set(set, optional_location(node)));
+            }
+            Ok(compared)
+        };
         let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
-            let value = operand(self)?;
-            let above = self.built(functions::operator(">=", Some(value), low), location)?;
-            let value = operand(self)?;
-            let below = self.built(functions::operator("<=", Some(value), high), location)?;
-            Ok(Expr::And(vec![above, below]))
+            Ok(Expr::And(vec![compared(">=", low)?, compared("<=", high)?]))
         };
         let inside = if symmetric {
             Expr::Or(vec![within(low.copied()?, high.copied()?)?, within(high, low)?])
         } else {
             within(low, high)?
         };
-        let negated = matches!(kind, AExprKind::AexprNotBetween | AExprKind::AexprNotBetweenSym);
         Ok(if negated { Expr::Not(Box::new(inside)) } else { inside })
     }
 
@@ -409,8 +422,11 @@ impl Binder<'_> {
         }
         let compare = |binder: &mut Self, name: &str, index: usize| {
             let (left, right) = (left[index].copied()?, right[index].copied()?);
-            let built = functions::operator(name, Some(left), right);
-            binder.built(built, location)
+            let compared = binder.built(functions::operator(name, Some(left), right), location)?;
+            match binder.returns_set([&compared]) {
+                true => Err(binder.refused_set("row comparison operator", location)),
+                false => Ok(compared),
+            }
         };
         match name {
             "=" | "<>" => {

@@ -185,6 +185,8 @@ pub(crate) enum Clause {
     Order,
     Limit,
     Values,
+    /// The only row of VALUES in INSERT.
+    InsertedRow,
     From,
     Set,
     Returning,
@@ -205,7 +207,7 @@ impl Clause {
             Clause::Group => "GROUP BY",
             Clause::Order => "ORDER BY",
             Clause::Limit => "LIMIT",
-            Clause::Values => "VALUES",
+            Clause::Values | Clause::InsertedRow => "VALUES",
             Clause::From => "functions in FROM",
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
@@ -429,6 +431,17 @@ impl<'a> Binder<'a> {
                 && known.oid == oid::UNKNOWN
             {
                 *known = type_;
+            }
+        }
+    }
+
+    /// Has these expressions bound again with their literals as constants, where some are lifted.
+    pub(super) fn refuse_lifted<'e>(&mut self, exprs: impl Iterator<Item = &'e Expr>) {
+        for (index, _) in exprs.flat_map(Expr::params) {
+            if let Some(literal) = self.literal_of(index as usize)
+                && !self.refused.contains(&literal)
+            {
+                self.refused.push(literal);
             }
         }
     }

@@ -59,8 +59,10 @@ impl Binder<'_> {
                     let row = list_items(row)?;
                     self.check_width(row, &columns, insert)?;
                     for (node, &column) in row.iter().zip(&columns) {
-                        given[column] = self.inserted_value(node, &table, column, overriding)?;
+                        given[column] =
+                            self.inserted_value(node, &table, column, (Clause::InsertedRow, overriding))?;
                     }
+                    input = self.inserted_sets(&mut given);
                 } else {
                     input =
                         Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut given)?);
@@ -185,14 +187,14 @@ impl Binder<'_> {
         node: &Node,
         table: &Table,
         column: usize,
-        overriding: OverridingKind,
+        (clause, overriding): (Clause, OverridingKind),
     ) -> Result<Option<Expr>, SqlError> {
         if matches!(inner(node)?, NodeEnum::SetToDefault(_)) {
             return Ok(None);
         }
         let definition = &table.columns[column];
         self.check_identity(definition, overriding)?;
-        let expr = self.in_clause(Clause::Values, |binder| binder.expr(node))?;
+        let expr = self.in_clause(clause, |binder| binder.expr(node))?;
         if overriding == OverridingKind::OverridingUserValue && definition.identity.is_some() {
             return Ok(None);
         }
@@ -223,7 +225,7 @@ impl Binder<'_> {
             self.check_width(items, columns, insert)?;
             let mut row = Vec::with_capacity(width);
             for (node, &column) in items.iter().zip(columns) {
-                row.push(match self.inserted_value(node, table, column, overriding)? {
+                row.push(match self.inserted_value(node, table, column, (Clause::Values, overriding))? {
                     Some(value) => value,
                     None => self.default_value(table, column)?,
                 });

@@ -5,12 +5,14 @@
 //!
 //! A call in a window definition runs below the window and is no call of the target list, even when both are written
 //! alike. The two meet only where a part of a target equals a whole key of the window: there the target reads the key.
+//!
+//! A row of VALUES that INSERT inserts may have such functions if it is the only one: it becomes a query's target list.
 
 use pg_query::protobuf::FuncCall;
 
 use super::alike::Twins;
 use super::select::Target;
-use super::{Binder, Clause, Select, Window};
+use super::{Binder, Clause, OutputColumn, Query, QueryBody, Select, Window};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
@@ -30,7 +32,10 @@ impl Binder<'_> {
         columns: &[(&'static str, Type)],
     ) -> Result<Expr, SqlError> {
         let clause = self.level().clause;
-        if !matches!(clause, Clause::Target | Clause::Order | Clause::Window | Clause::Group) {
+        if !matches!(
+            clause,
+            Clause::Target | Clause::Order | Clause::Window | Clause::Group | Clause::InsertedRow
+        ) {
             let message = match clause {
                 Clause::From => "set-returning functions must appear at top level of FROM".to_owned(),
                 _ => format!("set-returning functions are not allowed in {}", clause.name()),
@@ -94,6 +99,21 @@ impl Binder<'_> {
         Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, what, at).with_hint(HINT))
     }
 
+    /// Whether one of these expressions of the present query returns a set.
+    pub(super) fn returns_set<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> bool {
+        let Some(level) = self.levels.last().filter(|level| level.sets_met > 0) else { return false };
+        let mut read = Registers::new();
+        exprs.into_iter().for_each(|expr| registers::of_expr(expr, &mut read));
+        let mut sets = level.sets.iter().chain(&level.window_sets);
+        sets.any(|set| set.output.iter().any(|output| read.contains(output)))
+    }
+
+    /// 42804: `what` must not return a set.
+    pub(super) fn refused_set(&self, what: &str, location: i32) -> SqlError {
+        let message = format!("{what} must not return a set");
+        self.error(SqlState::DATATYPE_MISMATCH, message, location)
+    }
+
     /// The functions of the target list and of the window definitions. Lets targets read the windows' keys that they
     /// equal, and windows the functions that GROUP BY reads.
     pub(super) fn take_sets(
@@ -103,6 +123,15 @@ impl Binder<'_> {
         windows: &mut [Window],
     ) -> Vec<SetCall> {
         self.find_twins();
+        let level = self.levels.last().expect("a query is bound");
+        if !level.sets.is_empty() && !level.window_sets.is_empty() {
+            let sets = level.sets.iter().chain(&level.window_sets).flat_map(|set| set.arguments.clone());
+            let matched: Vec<Expr> = sets
+                .chain(windows.iter_mut().flat_map(Window::keys_mut).map(|key| key.clone()))
+                .chain(targets.iter().map(|target| target.expr.clone()))
+                .collect();
+            self.refuse_lifted(matched.iter());
+        }
         let level = self.level();
         let (mut sets, window_sets) =
             (std::mem::take(&mut level.sets), std::mem::take(&mut level.window_sets));
@@ -141,6 +170,36 @@ impl Binder<'_> {
             !is_twin || set.output.iter().any(|output| read.contains(output))
         });
         sets
+    }
+
+    /// The query of a row that INSERT inserts, where functions in it return sets. The row reads its columns then.
+    pub(super) fn inserted_sets(&mut self, row: &mut [Option<Expr>]) -> Option<Query> {
+        let mut sets = std::mem::take(&mut self.level().sets);
+        let mut read = Registers::new();
+        row.iter().flatten().for_each(|value| registers::of_expr(value, &mut read));
+        sets.retain(|set| set.output.iter().any(|output| read.contains(output)));
+        if sets.is_empty() {
+            return None;
+        }
+        let sublinks = std::mem::take(&mut self.level().sublinks);
+        let mut body = Select { sets, sublinks, ..Select::default() };
+        let mut output = Vec::new();
+        for value in row.iter_mut().flatten() {
+            let (register, type_) = (self.register(), value.type_());
+            body.targets.push((std::mem::replace(value, Expr::column(register, type_)), register));
+            output.push(OutputColumn { name: String::new(), type_, register, origin: None });
+        }
+        Some(Query {
+            tables: Vec::new(),
+            body: QueryBody::Select(Box::new(body)),
+            output,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            limit_sublinks: Vec::new(),
+            ties: false,
+            locks: Vec::new(),
+        })
     }
 
     /// Takes the functions that GROUP BY reads out of the target list's.
