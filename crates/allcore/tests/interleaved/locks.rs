@@ -157,6 +157,29 @@ b: commit
 c => count 1
 ";
 
+/// Storage parameters and statistics targets let readers and writers pass, and a key that is validated lets them pass.
+const PARAMETERS_LET_WRITERS_PASS: &str = "
+a: create table parent (i int primary key); create table child (i int); insert into parent values (1)
+a: alter table child add constraint k foreign key (i) references parent not valid
+a: begin
+a: alter table child validate constraint k
+b: alter table parent alter i set statistics 10
+b: alter table parent set (fillfactor = 90)
+a: commit
+a: begin
+a: alter table parent set (fillfactor = 80), alter i set statistics 20
+b: insert into parent values (2)
+b: select count(*) from parent => (2)
+b: alter table parent reset (fillfactor) => waits
+a: commit
+b => count 0
+a: begin
+a: alter table parent alter i set statistics 10, add column j int
+b: select count(*) from parent => waits
+a: commit
+b => (2)
+";
+
 /// A foreign key that existing rows violate is neither added nor validated.
 const A_BROKEN_KEY: &str = "
 s: create table parent (i int primary key); create table child (p int)
@@ -382,6 +405,7 @@ fn definitions_let_pass_what_they_bear() {
     Stage::open().play(&[
         ("added", A_KEY_IS_ADDED),
         ("validated", A_KEY_IS_VALIDATED),
+        ("parameters", PARAMETERS_LET_WRITERS_PASS),
         ("broken", A_BROKEN_KEY),
         ("index", AN_INDEX_IS_MADE),
     ]);

@@ -627,8 +627,9 @@ pub enum AlterAction {
     SetSchema(String),
     /// OWNER TO this role, or to the session's own: everything belongs to the one there is.
     Owner(Option<String>),
-    /// Accepted and without effect here (storage parameters, ...).
-    NoEffect,
+    /// Accepted and without effect here (storage parameters, ...); whether others may write the table meanwhile.
+    #[allow(missing_docs, reason = "the variant says it")]
+    NoEffect { lets_write: bool },
 }
 
 /// What REINDEX builds anew.

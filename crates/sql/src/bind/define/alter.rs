@@ -148,7 +148,7 @@ impl Binder<'_> {
                 _,
             ) => {
                 self.check_storage(command, range, actions)?;
-                AlterAction::NoEffect
+                AlterAction::NoEffect { lets_write: lets_write(command) }
             }
             _ => return Err(self.unsupported("this form of ALTER TABLE", range.location)),
         });
@@ -198,6 +198,7 @@ fn lock_of(alter: &AlterTableStmt) -> TableLock {
     let needed = |node: &Node| match &node.node {
         Some(NodeEnum::AlterTableCmd(command)) => match Kind::try_from(command.subtype) {
             Ok(Kind::AtValidateConstraint) => TableLock::ShareUpdateExclusive,
+            _ if lets_write(command) => TableLock::ShareUpdateExclusive,
             Ok(Kind::AtAddConstraint) => match command.def.as_ref().and_then(|node| node.node.as_ref()) {
                 Some(NodeEnum::Constraint(constraint))
                     if constraint.contype == ConstrType::ConstrForeign as i32 =>
@@ -228,4 +229,18 @@ fn subquery_in(expression: &Node) -> Option<i32> {
         pg_query::NodeRef::SubLink(link) => Some(link.location),
         _ => None,
     })
+}
+
+/// Whether others may write the table meanwhile, of the actions that are checked and have no effect.
+fn lets_write(command: &AlterTableCmd) -> bool {
+    matches!(
+        Kind::try_from(command.subtype),
+        Ok(Kind::AtSetStatistics
+            | Kind::AtSetRelOptions
+            | Kind::AtResetRelOptions
+            | Kind::AtSetOptions
+            | Kind::AtResetOptions
+            | Kind::AtClusterOn
+            | Kind::AtDropCluster)
+    )
 }

@@ -92,7 +92,9 @@ fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
 /// who read the table, and the weakest also those who write it.
 fn lock_of(action: &AlterAction) -> TableLock {
     match action {
-        AlterAction::Validate(_) => TableLock::ShareUpdateExclusive,
+        AlterAction::Validate(_) | AlterAction::NoEffect { lets_write: true } => {
+            TableLock::ShareUpdateExclusive
+        }
         AlterAction::AddConstraint(definition)
             if matches!(definition.kind, ConstraintKind::ForeignKey { .. }) =>
         {
@@ -188,7 +190,7 @@ fn act(
         AlterAction::SetSchema(name) => set_schema(session, table, name),
         AlterAction::Validate(name) => constraint::validate(session, table, name),
         AlterAction::Owner(role) => owner::check(session, role.as_deref()),
-        AlterAction::NoEffect => Ok(()),
+        AlterAction::NoEffect { .. } => Ok(()),
     }
 }
 
@@ -457,7 +459,7 @@ fn rename_index(
     for action in actions {
         let name = match action {
             AlterAction::Rename(name) => name,
-            AlterAction::NoEffect => continue,
+            AlterAction::NoEffect { .. } => continue,
             AlterAction::Owner(role) => {
                 owner::check(session, role.as_deref())?;
                 continue;
@@ -501,7 +503,7 @@ fn alter_sequence(
                 move_to(session, (&mut sequence.schema, schema), &sequence.name)?;
             }
             AlterAction::Owner(role) => owner::check(session, role.as_deref())?,
-            AlterAction::NoEffect => {}
+            AlterAction::NoEffect { .. } => {}
             other => return Err(not_for(other, &sequence.name, "sequences")),
         }
     }
