@@ -1,0 +1,210 @@
+//! Comparisons that stand for several: IN, BETWEEN, and those of rows.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{AExprKind, Node};
+
+use super::expr::optional_location;
+use super::{Binder, inner, inner_of};
+use crate::error::{SqlError, SqlState};
+use crate::expr::{Case, Expr};
+use crate::functions;
+use crate::planner::registers::Registers;
+use crate::types::{Type, oid};
+use crate::work::tick_part;
+
+impl Binder<'_> {
+    pub(super) fn in_list(
+        &mut self,
+        left: Option<&Node>,
+        right: Option<&Node>,
+        negated: bool,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        let NodeEnum::List(list) = inner_of(right)? else {
+            return Err(SqlError::internal("IN without a list"));
+        };
+        if let NodeEnum::RowExpr(row) = inner_of(left)? {
+            let nodes = &row.args;
+            let row = self.without_lifting(|binder| binder.expanded(nodes))?;
+            let mut alternatives = Vec::with_capacity(list.items.len());
+            for item in &list.items {
+                let NodeEnum::RowExpr(other) = inner(item)? else {
+                    return Err(self.unsupported("IN between a row and something else", location));
+                };
+                let other = self.expanded(&other.args)?;
+                let row = row.iter().map(Expr::copied).collect::<Result<Vec<_>, _>>()?;
+                alternatives.push(self.row_comparison("=", row, other, location)?);
+            }
+            let any = if alternatives.len() == 1 { alternatives.remove(0) } else { Expr::Or(alternatives) };
+            for (operand, node) in row.iter().zip(nodes) {
+                self.check_copied(operand, Some(node), &any)?;
+            }
+            return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
+        }
+        let (node, left) = (left, self.copied_operand(left)?);
+        let items = self.exprs(&list.items)?;
+        let (count, mut parts) = (items.len(), Vec::with_capacity(items.len()));
+        let columns = match items.iter().all(Expr::is_row_free) {
+            true => Registers::new(),
+            false => self.levels.last().map(|level| self.columns_of(level)).unwrap_or_default(),
+        };
+        for item in items {
+            tick_part(count)?;
+            let reads = !item.is_row_free() && self.reads_any(&item, &columns);
+            parts.push((item, reads));
+        }
+        // Items that read no column are compared as an array, which may be a set's.
+        let alone = parts.iter().filter(|(_, reads)| !reads).count() == 1;
+        let compared: Vec<&Expr> =
+            parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item).collect();
+        let operand = (!compared.is_empty()).then_some(&left);
+        let is_set = self.returns_set(compared.into_iter().chain(operand));
+        let list = self.built(functions::in_list(&left, parts, negated), location)?;
+        if is_set {
+            return Err(self.refused_set("argument of IN", optional_location(node)));
+        }
+        self.check_copied(&left, node, &list)?;
+        Ok(list)
+    }
+
+    /// An operand that is copied into several comparisons. A literal stays a constant: each comparison gives its copy a type.
+    fn copied_operand(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
+        match inner_of(node)? {
+            NodeEnum::AConst(_) => self.without_lifting(|binder| binder.expr_of(node)),
+            _ => self.expr_of(node),
+        }
+    }
+
+    /// 42P08 where comparisons gave copies of a parameter different types.
+    fn check_copied(&self, operand: &Expr, node: Option<&Node>, within: &Expr) -> Result<(), SqlError> {
+        let Expr::Param { index, type_: Type { oid: oid::UNKNOWN, .. } } = operand else { return Ok(()) };
+        let params = within.params();
+        let mut types = params.iter().filter(|(other, _)| other == index).map(|(_, type_)| type_);
+        let Some(first) = types.next() else { return Ok(()) };
+        let Some(other) = types.find(|other| other.oid != first.oid) else { return Ok(()) };
+        let message = format!("inconsistent types deduced for parameter ${}", index + 1);
+        let error = self.error(SqlState::AMBIGUOUS_PARAMETER, message, optional_location(node));
+        Err(error.with_detail(format!("{} versus {}", Type::new(first.oid), Type::new(other.oid))))
+    }
+
+    pub(super) fn between(
+        &mut self,
+        kind: AExprKind,
+        value: Option<&Node>,
+        bounds: Option<&Node>,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        let NodeEnum::List(list) = inner_of(bounds)? else {
+            return Err(SqlError::internal("BETWEEN without bounds"));
+        };
+        let [low, high] = list.items.as_slice() else {
+            return Err(SqlError::internal("BETWEEN without two bounds"));
+        };
+        let (node, value) = (value, self.copied_operand(value)?);
+        let symmetric = matches!(kind, AExprKind::AexprBetweenSym | AExprKind::AexprNotBetweenSym);
+        let lifting = self.lift;
+        self.lift = lifting && !symmetric;
+        let bounds = self.expr(low).and_then(|low| Ok((low, self.expr(high)?)));
+        self.lift = lifting;
+        let (low, high) = bounds?;
+        // A parameter has the type that the first comparison gives it.
+        let operand = |binder: &mut Self| match &value {
+            Expr::Param { .. } => binder.expr_of(node),
+            value => value.copied(),
+        };
+        let negated = matches!(kind, AExprKind::AexprNotBetween | AExprKind::AexprNotBetweenSym);
+        let set = if negated { "argument of OR" } else { "argument of AND" };
+        let mut compared = |name: &str, bound: Expr| -> Result<Expr, SqlError> {
+            let value = operand(self)?;
+            let compared = self.built(functions::operator(name, Some(value), bound), location)?;
+            if self.returns_set([&compared]) {
+                return Err(self.refused_set(set, optional_location(node)));
+            }
+            Ok(compared)
+        };
+        let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
+            Ok(Expr::And(vec![compared(">=", low)?, compared("<=", high)?]))
+        };
+        let inside = if symmetric {
+            Expr::Or(vec![within(low.copied()?, high.copied()?)?, within(high, low)?])
+        } else {
+            within(low, high)?
+        };
+        Ok(if negated { Expr::Not(Box::new(inside)) } else { inside })
+    }
+
+    /// `(a, b) op (c, d)`.
+    pub(crate) fn row_comparison(
+        &mut self,
+        name: &str,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        self.same_width(&left, &right, location)?;
+        if left.is_empty() {
+            let message = "cannot compare rows of zero length";
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
+        }
+        let compare = |binder: &mut Self, name: &str, index: usize| {
+            let (left, right) = (left[index].copied()?, right[index].copied()?);
+            let compared = binder.built(functions::operator(name, Some(left), right), location)?;
+            match binder.returns_set([&compared]) {
+                true => Err(binder.refused_set("row comparison operator", location)),
+                false => Ok(compared),
+            }
+        };
+        match name {
+            "=" | "<>" => {
+                let parts = (0..left.len()).map(|i| compare(self, name, i)).collect::<Result<Vec<_>, _>>()?;
+                match (name, parts.len()) {
+                    ("<>", 2..) => Ok(Expr::Or(parts)),
+                    _ => Ok(Expr::and(parts)),
+                }
+            }
+            "<" | "<=" | ">" | ">=" => {
+                let strict = &name[..1];
+                let last = left.len() - 1;
+                let mut result = compare(self, name, last)?;
+                for index in (0..last).rev() {
+                    let ahead = compare(self, strict, index)?;
+                    let equal = compare(self, "=", index)?;
+                    // Fields behind a pair that decides, NULL included, are not computed.
+                    let branches = vec![(equal, result)];
+                    result = Expr::Case(Box::new(Case { branches, otherwise: ahead, type_: Type::BOOL }));
+                }
+                Ok(result)
+            }
+            _ => Err(self.unsupported("this operator between rows", location)),
+        }
+    }
+
+    fn same_width(&self, left: &[Expr], right: &[Expr], location: i32) -> Result<(), SqlError> {
+        if left.len() == right.len() {
+            return Ok(());
+        }
+        let message = "unequal number of entries in row expressions";
+        Err(self.error(SqlState::SYNTAX_ERROR, message, location))
+    }
+
+    /// IS [NOT] DISTINCT FROM between rows that are written out: column by column, so that literals get types.
+    pub(super) fn rows_distinct(
+        &mut self,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        negated: bool,
+        location: i32,
+    ) -> Result<Expr, SqlError> {
+        self.same_width(&left, &right, location)?;
+        let mut parts = Vec::with_capacity(left.len());
+        for (left, right) in left.into_iter().zip(right) {
+            parts.push(self.built(functions::distinct(left, right, negated), location)?);
+        }
+        Ok(match (parts.len(), negated) {
+            (0, _) => Expr::boolean(negated),
+            (1, false) => parts.swap_remove(0),
+            (_, false) => Expr::Or(parts),
+            (_, true) => Expr::and(parts),
+        })
+    }
+}
