@@ -314,6 +314,16 @@ fn results_that_nobody_reads_are_bounded_together() {
     assert_bounded(&server, "results that nobody read");
 }
 
+/// What the kernel takes for a socket is no memory of the statement.
+#[test]
+fn a_large_result_needs_little_memory_of_its_own() {
+    let server = start();
+    let mut client = server.connect();
+    client.batch_execute("set statement_memory = '1MB'").unwrap();
+    let rows = client.query("select repeat('x', 1000) from generate_series(1, 60000)", &[]).unwrap();
+    assert_eq!(rows.len(), 60_000);
+}
+
 #[test]
 fn half_sent_messages_of_many_sessions_are_bounded_together() {
     const MESSAGE: usize = 800_000;

@@ -252,8 +252,8 @@ pub(crate) fn enter(account: *const Interrupt) {
     });
 }
 
-/// Counts memory that is not the allocator's for the session that runs: the stack of a fiber that
-/// suspends, replies that the kernel holds.
+/// Counts memory that is not the allocator's: the stack of a fiber that suspends for the session it
+/// serves, replies that the kernel holds for nobody.
 #[cold]
 pub(crate) fn keep(bytes: usize) {
     add(bytes as i64);
@@ -288,6 +288,13 @@ pub(crate) fn charged_to<R>(account: &Arc<Interrupt>, body: impl FnOnce() -> R) 
     leave();
     enter(before);
     done
+}
+
+/// Runs `body`, whose allocations count for the process alone.
+pub(crate) fn charged_to_nobody(body: impl FnOnce()) {
+    let before = leave();
+    body();
+    enter(before);
 }
 
 /// The account that is entered.

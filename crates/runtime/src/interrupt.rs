@@ -97,6 +97,9 @@ pub struct Interrupt {
     memory_limit: AtomicI64,
     /// Bytes that calls beside the cores hold for the session: see [`crate::aside`].
     beside: AtomicI64,
+    /// Bytes of the session's replies that the kernel holds. They are not the session's: its client
+    /// may be about to read them.
+    unread: AtomicI64,
     /// The session's interrupt, where this one is such a call's.
     session_of_call: Option<Arc<Interrupt>>,
 }
@@ -111,6 +114,7 @@ impl Default for Interrupt {
             held: AtomicI64::new(0),
             memory_limit: AtomicI64::new(i64::MAX),
             beside: AtomicI64::new(0),
+            unread: AtomicI64::new(0),
             session_of_call: None,
         }
     }
@@ -211,6 +215,18 @@ impl Interrupt {
     pub fn held_in_all(&self) -> i64 {
         // Relaxed: a sum, which orders nothing.
         self.held().saturating_add(self.beside.load(Ordering::Relaxed))
+    }
+
+    /// [`Interrupt::held_in_all`] with the replies that the kernel holds: what the process gets back
+    /// when the session ends.
+    pub fn held_with_unread(&self) -> i64 {
+        // Relaxed: as above.
+        self.held_in_all().saturating_add(self.unread.load(Ordering::Relaxed))
+    }
+
+    /// Sets the bytes of replies that the kernel holds.
+    pub(crate) fn set_unread(&self, bytes: i64) {
+        self.unread.store(bytes, Ordering::Relaxed); // Relaxed: as above
     }
 
     /// Sets what is held and counts the difference for the session, where this is a call's interrupt.

@@ -332,4 +332,18 @@ mod tests {
         });
         runtime.shutdown();
     }
+
+    #[test]
+    fn a_long_text_is_appended_whole() {
+        // A character of three bytes lies across each stride, at each place.
+        for before in 0..4 {
+            let long = "a".repeat(before) + &"\u{20ac}".repeat(STRIDE);
+            let mut text = "x".to_owned();
+            append(&mut text, &long);
+            assert_eq!(text[1..], long);
+        }
+        let mut text = String::new();
+        append(&mut text, "");
+        assert_eq!(text, "");
+    }
 }

@@ -68,7 +68,7 @@ pub(super) struct Session {
     pub(super) partial: Cell<Vec<u8>>,
     /// Replies the socket has not taken yet; while there are any, the session is not served.
     pub(super) unsent: RefCell<Vec<u8>>,
-    /// Bytes of replies that the kernel holds while the socket is full. They count as the session's.
+    /// Bytes of replies that the kernel holds while the socket is full. They count for the process.
     queue: Cell<usize>,
     /// Its client has read what filled the socket.
     is_read: Cell<bool>,
@@ -156,7 +156,7 @@ impl Session {
         match self.socket.try_clone() {
             Ok(socket) => {
                 let (peer, unsent) = (self.peer.clone(), self.unsent.take());
-                self.forget_queue();
+                self.set_queue(0);
                 Ok(Moved { socket, peer, handler, partial, unsent })
             }
             Err(error) => Err((error, handler)),
@@ -213,7 +213,7 @@ impl Session {
         if unsent.is_empty() {
             account::charged_to(&self.interrupt, || unsent.shrink_to(0));
             drop(unsent);
-            self.forget_queue();
+            self.set_queue(0);
             self.watch(worker, Watch::Input);
             self.lengthen_queue();
         } else {
@@ -259,11 +259,7 @@ impl Session {
     /// Counts what the kernel holds for the socket, which is full. A client that reads nothing makes
     /// the server's control group pay for that memory.
     fn count_queue(&self) {
-        let bytes = unread(self.socket());
-        account::charged_to(&self.interrupt, || {
-            account::keep(bytes);
-            account::keep_no_more(self.queue.replace(bytes));
-        });
+        self.set_queue(unread(self.socket()));
     }
 
     /// The client reads: the kernel may hold more of what follows.
@@ -274,9 +270,13 @@ impl Session {
         }
     }
 
-    fn forget_queue(&self) {
-        let bytes = self.queue.take();
-        account::charged_to(&self.interrupt, || account::keep_no_more(bytes));
+    fn set_queue(&self, bytes: usize) {
+        let before = self.queue.replace(bytes);
+        account::charged_to_nobody(|| {
+            account::keep(bytes);
+            account::keep_no_more(before);
+        });
+        self.interrupt.set_unread(bytes as i64);
     }
 
     /// Keeps what the socket does not take; it is the session's until it is sent.
@@ -385,11 +385,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.forget_queue();
+        self.set_queue(0);
     }
 }
 
-/// Bytes that were sent and that the peer has not received, with what the kernel adds to them.
+/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel adds
+/// to them.
 fn unread(socket: RawFd) -> usize {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the call writes one integer. Where it fails, it writes none.

@@ -140,7 +140,7 @@ both_ways! {
     many_full_sockets_keep_their_order,
     a_reply_does_not_wait_for_another_session_of_its_round,
     a_session_that_is_always_ready_starves_nobody,
-    replies_that_the_kernel_holds_count_as_the_sessions,
+    replies_that_the_kernel_holds_are_counted,
 }
 
 fn tcp() -> Address {
@@ -518,10 +518,11 @@ impl Serve for Pours {
     fn closed(&mut self) {}
 }
 
-/// Here nothing else counts: the allocator does not.
-fn replies_that_the_kernel_holds_count_as_the_sessions(way: FileIo) {
-    fn check(mut client: impl Read + Write, pours: &OnceLock<Arc<Interrupt>>) {
-        let held = || pours.get().map_or(0, |interrupt| interrupt.held());
+/// The tests' allocator counts nothing, so all that is held is what the kernel holds.
+fn replies_that_the_kernel_holds_are_counted(way: FileIo) {
+    /// What was held before the client read anything, and after it had read a reply.
+    fn check(mut client: impl Read + Write, pours: &OnceLock<Arc<Interrupt>>) -> (i64, i64) {
+        let held = || pours.get().map_or(0, |interrupt| interrupt.held_with_unread());
         let until = |is_so: &dyn Fn(i64) -> bool| {
             for _ in 0..60_000 {
                 if is_so(held()) {
@@ -532,16 +533,22 @@ fn replies_that_the_kernel_holds_count_as_the_sessions(way: FileIo) {
             panic!("{} bytes are held", held());
         };
         let mut reply = vec![0; LONG];
+        let mut first = 0;
         for _ in 0..3 {
             client.write_all(b"?").unwrap();
             until(&|held| held >= 16 << 10);
+            first = if first == 0 { held() } else { first };
             client.read_exact(&mut reply).unwrap();
             until(&|held| held == 0);
         }
         client.write_all(b"?").unwrap();
         until(&|held| held >= 16 << 10);
+        let last = held();
+        // They count for the process, not for the session.
+        assert_eq!(pours.get().unwrap().held_in_all(), 0);
         drop(client);
         until(&|held| held == 0);
+        (first, last)
     }
     let runtime = start_with(1, way);
     let path: PathBuf = std::env::temp_dir().join(format!("allcore-queue-{}-{way:?}", std::process::id()));
@@ -551,8 +558,12 @@ fn replies_that_the_kernel_holds_count_as_the_sessions(way: FileIo) {
         let accept = move |_: &Accepted| -> Box<dyn Serve> { Box::new(Pours(made.clone())) };
         let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
         match listener.address() {
-            Address::Tcp(at) => check(TcpStream::connect(at).unwrap(), &pours),
-            Address::Unix { path, .. } => check(UnixStream::connect(path).unwrap(), &pours),
+            Address::Tcp(at) => drop(check(TcpStream::connect(at).unwrap(), &pours)),
+            Address::Unix { path, .. } => {
+                let (first, last) = check(UnixStream::connect(path).unwrap(), &pours);
+                assert!(first <= 100 << 10, "{first} bytes before the client has read");
+                assert!(last > 2 * first, "{first} and then {last} bytes");
+            }
         }
     }
 }

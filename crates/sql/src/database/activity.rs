@@ -182,7 +182,7 @@ impl Board {
         // Room is made before the lock is taken.
         let mut held = Vec::with_capacity(self.sessions());
         let numbers = self.numbers.lock();
-        held.extend(numbers.interrupts.iter().map(|(session, one)| (*session, one.held_in_all())));
+        held.extend(numbers.interrupts.iter().map(|(session, one)| (*session, one.held_with_unread())));
         held
     }
 
