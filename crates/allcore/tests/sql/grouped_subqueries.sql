@@ -227,3 +227,30 @@ select lag(i in (select 1)) over (order by i in (select 1)), i in (select 1) fro
 select generate_series(1, (select 2)), i in (select 1) from z group by i in (select 1), generate_series(1, (select 2)) order by 1, 2;
 select unnest(array(select i)), count(*) from z group by unnest(array(select i)) order by 1;
 drop table z, k;
+-- GROUP BY of a column or aggregate of the query around.
+create table ou (x int, y int); insert into ou values (1, 1), (2, 1), (3, 2);
+create table ok (id int primary key, v int, w int); insert into ok values (1, 1, 1), (2, 1, 2), (3, 2, 3);
+select id, (select max(x) from ou where x = id group by id) from ok order by id;
+select id, (select max(x) from ou where x = id group by ok.id, y) from ok order by id;
+select id, (select id from ou where x = id group by id) from ok order by id;
+select id, (select count(*) from ou where x > id group by id having id < 2) from ok order by id;
+select id, (select sum(x + id) from ou group by id, id + 1 order by id + 1) from ok order by id;
+select id from ok where exists (select 1 from ou where x = id and x > 1 group by id) order by id;
+select id, m, i2 from ok left join lateral (select max(x) m, ok.id i2 from ou where x = ok.id and x > 1 group by ok.id) q on true order by id;
+select v, (select max(x) from ou where x = max(ok.id) group by max(ok.id)) from ok group by v order by v;
+select id, (select max(x) from ou where x > 5 group by id) from ok order by id;
+select id, (select distinct id from ou group by id, y) from ok order by id;
+select id, array(select y from ou group by y, id order by y, id) from ok order by id;
+select id, (select y from ou group by id) from ok;
+update ok set w = (select max(x) from ou where x = ok.id group by ok.id);
+select * from ok order by id;
+delete from ok where id = (select max(x) from ou where x = ok.id and x < 3 group by ok.id);
+select * from ok order by id;
+-- Calls behind a subquery, which GROUP BY finds by place or name.
+select (select count(ou.x)) r from ou group by r;
+select (select count(ou.x)) r from ou group by 1;
+select count(*) in (select 1) as r from ou group by r;
+select rank() over () in (select 1) as r from ou group by r;
+select (select count(*) from ok) r, count(*) from ou group by r;
+select y, (select ou.y) r, count(*) from ou group by 1, 2 order by 1;
+drop table ou, ok;

@@ -43,33 +43,34 @@ impl Binder<'_> {
             let fingerprint = targets[target].fingerprint(self.twins());
             let expr = targets[target].expr.clone();
             targets.truncate(visible);
-            let level = self.level();
-            let read_below = |output: Reg| {
-                let mut sets =
-                    level.sets.iter().filter(|set| set.output.iter().any(|set| reads(&expr, *set)));
-                reads(&expr, output) || sets.any(|set| set.arguments.iter().any(|part| reads(part, output)))
-            };
-            let reads_aggregate = level.aggregates[..aggregates].iter().any(|call| read_below(call.output));
-            if reads_aggregate {
-                return Err(self.error(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate functions are not allowed in GROUP BY",
-                    location,
-                ));
-            }
-            let windows = level.windows.iter().flat_map(|window| &window.calls);
-            if windows.into_iter().any(|call| read_below(call.output)) {
-                return Err(self.error(
-                    SqlState::WINDOWING_ERROR,
-                    "window functions are not allowed in GROUP BY",
-                    location,
-                ));
-            }
+            self.refuse_calls(&expr, aggregates)?;
             if !groups.iter().any(|(print, group)| *print == fingerprint && self.twins().same(group, &expr)) {
                 groups.push((fingerprint, expr));
             }
         }
         Ok(groups.into_iter().map(|(_, group)| group).collect())
+    }
+
+    /// Refuses what GROUP BY found by its place or name, where it reads one of the first `aggregates` of the level or a
+    /// window function.
+    fn refuse_calls(&mut self, expr: &Expr, aggregates: usize) -> Result<(), SqlError> {
+        let level = self.level();
+        let calls: Vec<Reg> = level.aggregates[..aggregates].iter().map(|call| call.output).collect();
+        let windows = level.windows.iter().flat_map(|window| &window.calls).map(|call| call.output);
+        let mut windows: Vec<Reg> = windows.collect();
+        windows.sort_unstable();
+        for (state, what, calls) in [
+            (SqlState::GROUPING_ERROR, "aggregate functions", calls),
+            (SqlState::WINDOWING_ERROR, "window functions", windows),
+        ] {
+            if !self.reads_any(expr, &calls.iter().copied().collect()) {
+                continue;
+            }
+            let first = calls.iter().find(|call| self.reads_any(expr, &Registers::from([**call])));
+            let at = first.and_then(|call| self.level().calls_at.get(call).copied()).unwrap_or(-1);
+            return Err(self.error(state, format!("{what} are not allowed in GROUP BY"), at));
+        }
+        Ok(())
     }
 
     /// The level whose rows an aggregate goes over: that of the innermost column or aggregate in it, subqueries included,
@@ -163,11 +164,17 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         self.split_grouped_sets(&groups, body);
         self.find_twins();
+        let outer = self.outer_registers();
         let mut columns: HashSet<Reg> = HashSet::new();
         let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
         for group in groups {
             match &group {
                 // A subquery alone is a column too, but one that is computed wherever it is written.
+                Expr::Column { register, .. } if outer.contains(register) => {
+                    // It is the same in all rows. Its register is the outer query's, and not to be filled here.
+                    let register = self.register();
+                    body.groups.push((group, register));
+                }
                 Expr::Column { register, .. } if !self.is_sublink(*register) => {
                     columns.insert(*register);
                     body.groups.push((group.clone(), *register));
@@ -367,12 +374,6 @@ impl Check<'_> {
             }
         });
     }
-}
-
-fn reads(expr: &Expr, wanted: Reg) -> bool {
-    let mut found = false;
-    expr.walk(&mut |part| found |= matches!(part, Expr::Column { register, .. } if *register == wanted));
-    found
 }
 
 /// The stored tables of FROM: source, primary key, types of the columns.

@@ -1,9 +1,9 @@
 //! Equality of bound expressions, which finds the one that GROUP BY, DISTINCT or ORDER BY means.
 //!
-//! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are alike if they differ in
-//! the numbers of their own registers, sources and WITH queries alone: the registers of the queries around them have to be
-//! the same ones. Alike subqueries are twins, and expressions that read twins are alike. So it is with the calls of
-//! aggregates and window functions.
+//! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are alike
+//! if they differ in the numbers of their own registers, sources and WITH queries alone: the registers
+//! of the queries around them have to be the same ones. Alike subqueries are twins, and expressions
+//! that read twins are alike. Calls of aggregates and window functions are treated in the same way.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -59,7 +59,7 @@ impl Twins {
         fingerprint(&self.canonical(expr))
     }
 
-    /// Whether one is like another one.
+    /// Whether some of them are twins.
     pub(super) fn any(&self) -> bool {
         self.first.len() < self.of.len()
     }
@@ -89,7 +89,7 @@ pub(super) struct LinkUses {
     registers: Vec<Reg>,
 }
 
-/// What twins may be.
+/// A subquery or call that may have a twin.
 enum Met<'m> {
     Link(&'m Sublink),
     Aggregate(&'m AggregateCall),

@@ -255,6 +255,7 @@ impl Binder<'_> {
         }
         let level = &mut self.levels[owner];
         level.aggregate_at = call.location;
+        level.calls_at.insert(output, call.location);
         level.aggregates.push(AggregateCall {
             function,
             arguments,

@@ -145,6 +145,8 @@ struct Level {
     set_at: i32,
     /// Where the last window function is.
     window_at: i32,
+    /// Where the calls of aggregates and window functions are, by the registers of their results.
+    calls_at: HashMap<Reg, i32>,
     /// Columns read above the grouping and outside of aggregates, and in GROUP BY, LIMIT and OFFSET.
     uses: Vec<Use>,
     /// FROM names the recursive query whose term this is.
@@ -437,9 +439,18 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Has these expressions bound again with their literals as constants, where some are lifted.
-    pub(super) fn refuse_lifted<'e>(&mut self, exprs: impl Iterator<Item = &'e Expr>) {
-        for (index, _) in exprs.flat_map(Expr::params) {
+    /// Has these expressions, and the subqueries of the present query, bound again with their literals as constants,
+    /// where some are lifted.
+    pub(super) fn refuse_lifted(&mut self, exprs: impl Iterator<Item = Expr>) {
+        let mut params: Vec<(u32, Type)> = exprs.flat_map(|expr| expr.params()).collect();
+        for mut link in self.level().sublinks.clone() {
+            walk::sublink(&mut link, &mut |part| {
+                if let walk::Part::Expr(expr) = part {
+                    params.extend(expr.params());
+                }
+            });
+        }
+        for (index, _) in params {
             if let Some(literal) = self.literal_of(index as usize)
                 && !self.refused.contains(&literal)
             {

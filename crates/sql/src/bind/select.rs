@@ -243,7 +243,7 @@ impl Binder<'_> {
 
     /// Registers of columns and aggregates of the queries around this one. A query's output never is one of them: an outer join may
     /// set the output to NULL.
-    fn outer_registers(&self) -> Registers {
+    pub(super) fn outer_registers(&self) -> Registers {
         let around = self.levels.len().saturating_sub(1);
         self.levels[..around].iter().flat_map(|level| self.readable(level)).collect()
     }

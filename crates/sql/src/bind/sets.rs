@@ -126,11 +126,10 @@ impl Binder<'_> {
         let level = self.levels.last().expect("a query is bound");
         if !level.sets.is_empty() && !level.window_sets.is_empty() {
             let sets = level.sets.iter().chain(&level.window_sets).flat_map(|set| set.arguments.clone());
-            let matched: Vec<Expr> = sets
-                .chain(windows.iter_mut().flat_map(Window::keys_mut).map(|key| key.clone()))
-                .chain(targets.iter().map(|target| target.expr.clone()))
-                .collect();
-            self.refuse_lifted(matched.iter());
+            let keys = windows.iter_mut().flat_map(Window::keys_mut).map(|key| key.clone());
+            let matched: Vec<Expr> =
+                sets.chain(keys).chain(targets.iter().map(|target| target.expr.clone())).collect();
+            self.refuse_lifted(matched.into_iter());
         }
         let level = self.level();
         let (mut sets, window_sets) =

@@ -53,6 +53,7 @@ impl Binder<'_> {
         let (partition, order) = definition?;
         self.level().window_at = call.location;
         let output = self.register();
+        self.level().calls_at.insert(output, call.location);
         let call = WindowCall { function, arguments, output };
         self.find_twins();
         let twins = self.twins();
