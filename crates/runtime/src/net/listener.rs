@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use super::session::{Moved, QUEUE_FIRST};
-use super::{Peer, Serve};
+use super::session::Moved;
+use super::{Peer, Serve, queue};
 use crate::os::{check, set_option};
 use crate::worker::{self, Worker};
 use crate::{Runtime, mailbox, timer};
@@ -299,7 +299,7 @@ pub(super) fn accept_one(listener: RawFd) -> io::Result<(OwnedFd, Peer)> {
     };
     let peer = match from.ss_family as i32 {
         libc::AF_UNIX => {
-            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, QUEUE_FIRST)?;
+            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, queue::FIRST)?;
             unix_peer(&socket)?
         }
         _ => {

@@ -15,6 +15,7 @@
 mod batch;
 mod door;
 mod listener;
+mod queue;
 mod round;
 mod session;
 
@@ -100,6 +101,8 @@ pub(crate) struct Net {
     /// This turn's replies that are not sent yet.
     outbox: RefCell<Outbox>,
     listeners: RefCell<Vec<Option<Rc<Listening>>>>,
+    /// Sessions whose queues were not empty, to be looked at again.
+    queues: RefCell<Vec<u64>>,
     draining: Cell<bool>,
 }
 
@@ -119,6 +122,7 @@ impl Net {
             due: Cell::new(0),
             outbox: RefCell::default(),
             listeners: RefCell::default(),
+            queues: RefCell::default(),
             draining: Cell::new(false),
         }
     }

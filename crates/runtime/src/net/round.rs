@@ -31,7 +31,7 @@ const COPIED_MAX: usize = 16 * 1024;
 /// A closed session whose peer does not take the last reply is dropped after this.
 const LINGER: Duration = Duration::from_secs(5);
 /// A closed session whose peer has got the last reply, and does not close, is dropped after this.
-const FAREWELL: Duration = Duration::from_secs(1);
+pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A fiber's receive and send buffers, kept from round to round. They are nobody's while they are no
 /// larger than [`BUFFER`]; a session that made one grow has it replaced at its own cost.
@@ -342,13 +342,15 @@ fn close(
     leave(fiber);
     drop(closed); // a panic has been logged by the hook
     session.busy.set(false);
+    session.is_closed.set(true);
     let waits = !session.unsent.borrow().is_empty();
     if !finish_closed(worker, session) {
         let key = session.key;
         timer::after(if waits { LINGER } else { FAREWELL }, move || {
             let worker = worker::here();
             if let Some(session) = worker.net.find(key) {
-                worker.net.detach(worker, &session);
+                session.wait_no_more();
+                finish_closed(worker, &session);
             }
         });
     }
@@ -360,6 +362,10 @@ fn finish_closed(worker: &Worker, session: &Rc<Session>) -> bool {
     let unsent = !session.unsent.borrow().is_empty();
     let waits = unsent || session.lingers_on();
     if waits && !session.dead.get() && !worker.net.draining.get() {
+        return false;
+    }
+    if !session.dead.get() && !worker.net.draining.get() && session.is_unread(worker) {
+        session.say_end();
         return false;
     }
     worker.net.detach(worker, session);

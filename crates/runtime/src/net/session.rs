@@ -9,24 +9,19 @@ use std::sync::Arc;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::batch::Arrival;
+use super::queue::Queue;
 use super::{Peer, Serve};
 use crate::account;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
-use crate::os::{check_len, set_option};
+use crate::os::check_len;
 use crate::reactor::Watch;
 use crate::start::Shared;
 use crate::worker::{self, Worker};
 
 /// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
 const RECEIVED_AT_ONCE: usize = 256 * 1024;
-/// Bytes of replies that the kernel takes for a Unix socket, half of what it then allows: first, and
-/// once the client has read what filled the socket. They stay in the server's control group until
-/// the client reads them or closes, even when the server has ended the session. TCP's queues grow
-/// in this way by themselves.
-pub(super) const QUEUE_FIRST: i32 = 32 << 10;
-const QUEUE_THEN: i32 = 104 << 10;
 /// Input after a connection's last message is dropped in pieces of this many bytes, so many at most in one go:
 /// who sends more is not waited for.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
@@ -68,10 +63,10 @@ pub(super) struct Session {
     pub(super) partial: Cell<Vec<u8>>,
     /// Replies the socket has not taken yet; while there are any, the session is not served.
     pub(super) unsent: RefCell<Vec<u8>>,
-    /// Bytes of replies that the kernel holds while the socket is full. They count for the process.
-    queue: Cell<usize>,
-    /// Its client has read what filled the socket.
-    is_read: Cell<bool>,
+    /// Replies that the kernel holds.
+    pub(super) queue: Queue,
+    /// The handler has let go for good.
+    pub(super) is_closed: Cell<bool>,
     /// The fiber that serves it and waits for the socket.
     pub(super) waiter: Cell<Option<Arc<Fiber>>>,
 }
@@ -127,8 +122,8 @@ impl Session {
             busy: Cell::new(false),
             partial: Cell::new(partial),
             unsent: RefCell::new(unsent),
-            queue: Cell::new(0),
-            is_read: Cell::new(false),
+            queue: Queue::default(),
+            is_closed: Cell::new(false),
             waiter: Cell::new(None),
         }
     }
@@ -139,9 +134,10 @@ impl Session {
 
     pub(super) fn watch_first(&self, worker: &Worker) -> io::Result<()> {
         worker.reactor.add_session(self.socket(), self.key)?;
+        self.fit_queue();
         if !self.unsent.borrow().is_empty() {
             worker.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
-            self.count_queue();
+            self.look_at_queue(worker);
         }
         Ok(())
     }
@@ -156,7 +152,7 @@ impl Session {
         match self.socket.try_clone() {
             Ok(socket) => {
                 let (peer, unsent) = (self.peer.clone(), self.unsent.take());
-                self.set_queue(0);
+                self.leave_queue();
                 Ok(Moved { socket, peer, handler, partial, unsent })
             }
             Err(error) => Err((error, handler)),
@@ -213,12 +209,11 @@ impl Session {
         if unsent.is_empty() {
             account::charged_to(&self.interrupt, || unsent.shrink_to(0));
             drop(unsent);
-            self.set_queue(0);
             self.watch(worker, Watch::Input);
-            self.lengthen_queue();
+            self.queue_is_read();
         } else {
             drop(unsent);
-            self.count_queue();
+            self.look_at_queue(worker);
         }
     }
 
@@ -247,36 +242,13 @@ impl Session {
     /// So much of `bytes` was sent, while nothing was left over before; the rest is left over.
     pub(super) fn sent(&self, worker: &Worker, bytes: &[u8], sent: io::Result<usize>) {
         match sent {
-            Ok(sent) if sent == bytes.len() => return,
+            Ok(sent) if sent == bytes.len() => return self.note_sent(worker, sent),
             Ok(sent) => self.keep(&bytes[sent..]),
             Err(error) if is_transient(&error) => self.keep(bytes),
             Err(_) => return self.dead.set(true),
         }
         self.watch(worker, Watch::InputAndOutput);
-        self.count_queue();
-    }
-
-    /// Counts what the kernel holds for the socket, which is full. A client that reads nothing makes
-    /// the server's control group pay for that memory.
-    fn count_queue(&self) {
-        self.set_queue(unread(self.socket()));
-    }
-
-    /// The client reads: the kernel may hold more of what follows.
-    fn lengthen_queue(&self) {
-        if matches!(self.peer, Peer::Unix { .. }) && !self.is_read.replace(true) {
-            // Where it fails, the queue stays as short as it was.
-            let _ = set_option(self.socket(), libc::SOL_SOCKET, libc::SO_SNDBUF, QUEUE_THEN);
-        }
-    }
-
-    fn set_queue(&self, bytes: usize) {
-        let before = self.queue.replace(bytes);
-        account::charged_to_nobody(|| {
-            account::keep(bytes);
-            account::keep_no_more(before);
-        });
-        self.interrupt.set_unread(bytes as i64);
+        self.look_at_queue(worker);
     }
 
     /// Keeps what the socket does not take; it is the session's until it is sent.
@@ -305,6 +277,14 @@ impl Session {
         Ok(received)
     }
 
+    /// Says that nothing follows.
+    pub(super) fn say_end(&self) {
+        if !self.said_end.replace(true) {
+            // SAFETY: a plain system call on our socket. One that is broken already will be found so by the receive.
+            unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
+        }
+    }
+
     /// Says that nothing follows, and drops what the client still sends. Whether there is reason to wait for more of it: a
     /// socket that is closed with bytes nobody has read answers with a reset, at which the client's kernel throws away the
     /// last words that were sent before.
@@ -312,10 +292,7 @@ impl Session {
         if !self.lingers.get() || self.at_end.get() {
             return false;
         }
-        if !self.said_end.replace(true) {
-            // SAFETY: a plain system call on our socket. One that is broken already will be found so by the receive.
-            unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
-        }
+        self.say_end();
         let mut dropped = Vec::with_capacity(DROPPED_AT_ONCE);
         for _ in 0..DROPPED_TURNS {
             dropped.clear();
@@ -326,6 +303,12 @@ impl Session {
             }
         }
         false
+    }
+
+    /// Its client has had the time to take the last reply and to close.
+    pub(super) fn wait_no_more(&self) {
+        self.lingers.set(false);
+        account::charged_to(&self.interrupt, || drop(self.unsent.take()));
     }
 
     /// Notes what a receive of `asked` bytes says of the socket.
@@ -385,17 +368,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.set_queue(0);
+        self.leave_queue();
     }
-}
-
-/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel adds
-/// to them.
-fn unread(socket: RawFd) -> usize {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes one integer. Where it fails, it writes none.
-    unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
-    usize::try_from(bytes).unwrap_or(0)
 }
 
 fn is_transient(error: &io::Error) -> bool {

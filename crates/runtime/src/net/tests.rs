@@ -141,6 +141,7 @@ both_ways! {
     a_reply_does_not_wait_for_another_session_of_its_round,
     a_session_that_is_always_ready_starves_nobody,
     replies_that_the_kernel_holds_are_counted,
+    a_closed_session_stays_until_its_client_has_read,
 }
 
 fn tcp() -> Address {
@@ -503,19 +504,33 @@ fn shutdown_ends_idle_waiting_and_blocked_sessions(way: FileIo) {
 /// Bytes of a reply that no socket takes at once.
 const LONG: usize = 16 << 20;
 
-/// Answers each byte with a long reply.
+/// Bytes of a reply that any socket takes at once.
+const SHORT: usize = 20 << 10;
+
+/// Answers each byte with a long reply, and `!` with a short one before it closes.
 struct Pours(Arc<OnceLock<Arc<Interrupt>>>);
 
 impl Serve for Pours {
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next {
         self.0.get_or_init(|| io.interrupt().clone());
-        let count = io.input().len();
+        let (count, closes) = (io.input().len(), io.input().contains(&b'!'));
         io.consume(count);
-        io.output().resize(count * LONG, 7);
-        Next::Wait
+        io.output().resize(if closes { SHORT } else { count * LONG }, 7);
+        if closes { Next::Close } else { Next::Wait }
     }
 
     fn closed(&mut self) {}
+}
+
+fn queue_socket(way: FileIo, name: &str) -> Address {
+    let name = format!("allcore-queue-{name}-{}-{way:?}", std::process::id());
+    Address::Unix { path: std::env::temp_dir().join(name), mode: 0o600 }
+}
+
+fn pour(runtime: &Arc<Runtime>, address: Address, pours: &Arc<OnceLock<Arc<Interrupt>>>) -> Listener {
+    let made = pours.clone();
+    let accept = move |_: &Accepted| -> Box<dyn Serve> { Box::new(Pours(made.clone())) };
+    listen(runtime, address, Arc::new(accept)).unwrap()
 }
 
 /// The tests' allocator counts nothing, so all that is held is what the kernel holds.
@@ -551,12 +566,9 @@ fn replies_that_the_kernel_holds_are_counted(way: FileIo) {
         (first, last)
     }
     let runtime = start_with(1, way);
-    let path: PathBuf = std::env::temp_dir().join(format!("allcore-queue-{}-{way:?}", std::process::id()));
-    for address in [Address::Unix { path: path.clone(), mode: 0o600 }, tcp()] {
+    for address in [queue_socket(way, "counted"), tcp()] {
         let pours = Arc::new(OnceLock::new());
-        let made = pours.clone();
-        let accept = move |_: &Accepted| -> Box<dyn Serve> { Box::new(Pours(made.clone())) };
-        let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+        let listener = pour(&runtime, address, &pours);
         match listener.address() {
             Address::Tcp(at) => drop(check(TcpStream::connect(at).unwrap(), &pours)),
             Address::Unix { path, .. } => {
@@ -567,3 +579,44 @@ fn replies_that_the_kernel_holds_are_counted(way: FileIo) {
         }
     }
 }
+
+fn a_closed_session_stays_until_its_client_has_read(way: FileIo) {
+    fn check(runtime: &Runtime, connect: impl Fn() -> Box<dyn ReadWrite>) {
+        let until = |count: usize| {
+            for _ in 0..60_000 {
+                if runtime.session_count() == count {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("{} sessions, not {count}", runtime.session_count());
+        };
+        let (mut reads, mut goes) = (connect(), connect());
+        reads.write_all(b"!").unwrap();
+        goes.write_all(b"!").unwrap();
+        // Longer than a closed session waits for a client that has read everything.
+        std::thread::sleep(super::round::FAREWELL + Duration::from_millis(300));
+        assert_eq!(runtime.session_count(), 2);
+        let mut reply = Vec::new();
+        reads.read_to_end(&mut reply).unwrap();
+        assert_eq!(reply.len(), SHORT);
+        until(1);
+        drop(goes);
+        until(0);
+    }
+    let runtime = start_with(1, way);
+    let listener = pour(&runtime, queue_socket(way, "closed"), &Arc::default());
+    let Address::Unix { path, .. } = listener.address() else { panic!("not over a Unix socket") };
+    check(&runtime, || Box::new(UnixStream::connect(path).unwrap()));
+    let listener = pour(&runtime, tcp(), &Arc::default());
+    let Address::Tcp(at) = listener.address() else { panic!("not over TCP") };
+    let mut client = TcpStream::connect(at).unwrap();
+    client.write_all(b"!").unwrap();
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).unwrap();
+    assert_eq!(reply.len(), SHORT);
+}
+
+trait ReadWrite: Read + Write {}
+
+impl<S: Read + Write> ReadWrite for S {}

@@ -1,0 +1,178 @@
+//! Replies that the kernel holds because their clients have not read them.
+//!
+//! They lie in the memory of the server's control group, and for a Unix socket they stay there when
+//! the server closes it. What must hold:
+//!
+//! 1. A session's queue is looked at after every [`LOOKED`] bytes that were sent, when its socket is
+//!    full, when the session is closed, and each second while it was not empty at the last look. What
+//!    is found counts for the process, and as what the session would give back.
+//! 2. A session that is closed with more than [`LEFT`] in its queue stays, without its handler, until
+//!    its client has read or has closed. So there are no more such queues than connections may be.
+//! 3. A Unix socket's queue begins short and gets longer once its client has read what filled it, as
+//!    TCP's do by themselves. While all queues together take more than a [`SHARE`] of the memory, those
+//!    of new sessions, and those that are looked at, become as short as the kernel allows.
+
+use std::cell::Cell;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use sync::atomic::{AtomicI64, Ordering};
+
+use super::session::Session;
+use super::{Net, Peer};
+use crate::account;
+use crate::os::set_option;
+use crate::timer;
+use crate::worker::{self, Worker};
+
+/// Bytes sent from one look to the next.
+const LOOKED: usize = 16 << 10;
+/// Bytes that are left to the kernel when a session is closed: its last words.
+const LEFT: usize = 4 << 10;
+/// From one look at all queues that were not empty to the next.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// A share of the limit of all sessions together that queues may take before they become short.
+const SHARE: i64 = 16;
+/// Lengths of queues in bytes, half of what the kernel then allows: of a Unix socket at first, of any
+/// once its client has read what filled it, and the least.
+pub(super) const FIRST: i32 = 32 << 10;
+const THEN: i32 = 104 << 10;
+const LEAST: i32 = 2 << 10;
+
+/// Bytes in all queues.
+static UNREAD: AtomicI64 = AtomicI64::new(0);
+
+/// What is known of one session's queue.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// Bytes found at the last look.
+    found: Cell<usize>,
+    /// Bytes sent since.
+    sent: Cell<usize>,
+    /// The length that was set last; none where it is as the session found it.
+    length: Cell<Option<i32>>,
+    /// The client has read what filled the socket.
+    is_read: Cell<bool>,
+    /// It is among those that are looked at each second.
+    is_listed: Cell<bool>,
+}
+
+impl Session {
+    /// Notes that so many bytes were sent.
+    #[inline]
+    pub(super) fn note_sent(&self, worker: &Worker, bytes: usize) {
+        let sent = self.queue.sent.get() + bytes;
+        self.queue.sent.set(sent);
+        if sent >= LOOKED {
+            self.look_at_queue(worker);
+        }
+    }
+
+    /// Counts what is in the queue, and gives it the length that it may have.
+    #[cold]
+    pub(super) fn look_at_queue(&self, worker: &Worker) {
+        self.queue.sent.set(0);
+        self.set_queue(unread(self.socket(), &self.peer));
+        if self.queue.found.get() > 0 && !self.queue.is_listed.replace(true) {
+            worker.net.list_queue(self.key);
+        }
+        self.fit_queue();
+    }
+
+    /// The client has read what filled the socket.
+    pub(super) fn queue_is_read(&self) {
+        self.set_queue(0);
+        self.queue.is_read.set(true);
+        self.fit_queue();
+    }
+
+    /// Whether so much of what was sent to a client that is there is unread that it is waited for.
+    pub(super) fn is_unread(&self, worker: &Worker) -> bool {
+        self.look_at_queue(worker);
+        self.queue.found.get() > LEFT
+    }
+
+    /// Counts no queue any more: the socket is another session's, or is closed.
+    pub(super) fn leave_queue(&self) {
+        self.set_queue(0);
+    }
+
+    fn set_queue(&self, bytes: usize) {
+        let before = self.queue.found.replace(bytes);
+        if bytes == before {
+            return;
+        }
+        account::charged_to_nobody(|| {
+            account::keep(bytes);
+            account::keep_no_more(before);
+        });
+        self.interrupt.set_unread(bytes as i64);
+        // Relaxed: a sum, which orders nothing.
+        UNREAD.fetch_add(bytes as i64 - before as i64, Ordering::Relaxed);
+    }
+
+    /// Gives the queue the length that it may have.
+    pub(super) fn fit_queue(&self) {
+        // Relaxed: as above.
+        let length = if UNREAD.load(Ordering::Relaxed) > account::limit() / SHARE {
+            LEAST
+        } else if self.queue.is_read.get() && matches!(self.peer, Peer::Unix { .. })
+            || self.queue.length.get() == Some(LEAST)
+        {
+            THEN
+        } else {
+            return;
+        };
+        if self.queue.length.replace(Some(length)) != Some(length) {
+            // Where it fails, the queue stays as long as it was.
+            let _ = set_option(self.socket(), libc::SOL_SOCKET, libc::SO_SNDBUF, length);
+        }
+    }
+}
+
+impl Net {
+    /// Has a session's queue looked at each second.
+    fn list_queue(&self, key: u64) {
+        let mut queues = self.queues.borrow_mut();
+        if queues.is_empty() {
+            timer::after(BETWEEN, || worker::here().net.look_at_queues(worker::here()));
+        }
+        queues.push(key);
+    }
+
+    fn look_at_queues(&self, worker: &Worker) {
+        for key in self.queues.take() {
+            let Some(session) = self.find(key) else { continue };
+            session.queue.is_listed.set(false);
+            session.look_at_queue(worker);
+            if session.is_closed.get() {
+                self.make_ready(&session);
+            }
+        }
+    }
+}
+
+/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel adds
+/// to them.
+fn unread(socket: RawFd, peer: &Peer) -> usize {
+    if matches!(peer, Peer::Tcp(_)) && is_over(socket) {
+        return 0;
+    }
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes one integer. Where it fails, it writes none.
+    unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
+    usize::try_from(bytes).unwrap_or(0)
+}
+
+/// Whether a connection of TCP is over. The kernel has thrown its queue away then, and still tells its
+/// length.
+fn is_over(socket: RawFd) -> bool {
+    /// The number of the state in the kernel's tables.
+    const CLOSED: u8 = 7;
+    let (mut state, mut len) = (0_u8, 1 as libc::socklen_t);
+    // SAFETY: `state`, the first byte of what is told, is writable for `len`.
+    let told = unsafe {
+        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut state).cast(), &raw mut len)
+    };
+    told == 0 && state == CLOSED
+}
