@@ -84,3 +84,22 @@ fn deep_statements_end_with_an_answer_or_an_error() {
     }
     assert_eq!(client.query("select 1", &[]).expect("the server goes on").len(), 1);
 }
+
+#[test]
+fn the_sinks_of_ten_thousand_subqueries_end_with_an_answer_or_an_error() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.batch_execute("create table one (x int primary key); insert into one values (1)").unwrap();
+    let many = |piece: &str| repeat(10_000, " and ", |_| piece.to_owned());
+    for statement in [
+        format!("select count(*) from one having {}", many("(select true)")),
+        format!("select x from one where {}", many("x not in (select 2 from one)")),
+        format!("select x from one order by {}", repeat(10_000, ", ", |at| format!("(select x + {at})"))),
+    ] {
+        if let Err(error) = client.simple_query(&statement) {
+            let code = error.code().map(|code| code.code().to_owned());
+            assert_eq!(code.as_deref(), Some("54001"), "{error}: {statement:.100}\n{}", server.log());
+        }
+    }
+    assert_eq!(client.query("select 1", &[]).expect("the server goes on").len(), 1);
+}

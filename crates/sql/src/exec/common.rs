@@ -18,8 +18,9 @@ use runtime::fiber;
 use runtime::producer::{Demand, Producer};
 
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
+use super::stack::too_deep;
 use super::table::KeyTable;
-use super::{Arena, Executor, File, Flow, Sink, run, too_deep};
+use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};

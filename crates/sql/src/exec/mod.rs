@@ -38,6 +38,7 @@ mod scan;
 pub(crate) mod scratch;
 mod set;
 mod sort;
+mod stack;
 mod subquery;
 mod table;
 mod upkeep;
@@ -49,12 +50,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use runtime::fiber;
 use storage::Store;
 use txn::TxnSession;
 
 use crate::catalog::{Catalog, TreeAddress};
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
@@ -67,9 +67,6 @@ pub(crate) use error::{from_interrupt, from_storage, from_txn};
 pub(crate) use explain::explain;
 pub(crate) use keys::tree;
 pub(crate) use upkeep::{analyze, vacuum};
-
-/// Further stacks that operators may stand on, one above the other; of each, half is used at most.
-const MAX_STACKS: u32 = 16;
 
 /// The registers of one row in the making.
 pub(crate) type File<'x> = [Datum<'x>];
@@ -128,6 +125,8 @@ pub(crate) struct Executor<'s> {
     common: Vec<Rc<common::Common<'s>>>,
     /// Further stacks that operators stand on, one above the other.
     stacks: u32,
+    /// Operators below this address of the stack look how deep it is ([`stack`]).
+    mark: usize,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
     /// The IN lists its conditions have tested.
@@ -155,6 +154,8 @@ impl<'s> Executor<'s> {
             pending: Vec::new(),
             common: Vec::new(),
             stacks: 0,
+            // Unknown until it runs.
+            mark: usize::MAX,
             load: None,
             lists: lists::Lists::default(),
             pace: Pace::new(),
@@ -176,6 +177,7 @@ impl<'s> Executor<'s> {
         output: &[Reg],
         row: &mut dyn FnMut(&[Datum<'_>]) -> Result<Flow, SqlError>,
     ) -> Result<(), SqlError> {
+        self.mark = stack::mark();
         let arena = self.take_arena();
         let result = (|| {
             if !self.fresh.is_empty() {
@@ -293,13 +295,6 @@ impl<'s> Executor<'s> {
     }
 }
 
-#[cold]
-fn too_deep() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").with_hint(
-        "Write the statement with fewer subqueries, joins and set operations, or as several statements.",
-    )
-}
-
 /// Runs a plan: each of its rows is handed to `sink`.
 pub(crate) fn run<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -309,8 +304,8 @@ pub(crate) fn run<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     // Operators call each other, as deep as the plan is.
-    if fiber::is_deep() {
-        return deeper(cx, plan, file, arena, sink);
+    if stack::here() < cx.mark {
+        return stack::lower(cx, plan, file, arena, sink);
     }
     match plan {
         Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
@@ -349,24 +344,6 @@ pub(crate) fn run<'s, 'x>(
         }
         _ => run_rest(cx, plan, file, arena, sink),
     }
-}
-
-/// Goes on on a further stack.
-#[cold]
-fn deeper<'s, 'x>(
-    cx: &mut Executor<'s>,
-    plan: &'s Plan,
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    if cx.stacks == MAX_STACKS {
-        return Err(too_deep());
-    }
-    cx.stacks += 1;
-    let result = fiber::on_further_stack(|| run(cx, plan, file, arena, sink)).map_err(|_| too_deep());
-    cx.stacks -= 1;
-    result?
 }
 
 /// The nodes with many parts.
