@@ -291,7 +291,7 @@ fn settled(server: &Server) {
 fn results_that_nobody_reads_are_bounded_together() {
     let server = start_for_many();
     beside(&server, || {
-        // The kernel takes megabytes for a socket of TCP, and 64 KiB for a Unix socket.
+        // The kernel takes megabytes for a socket of TCP, and 90 KiB for a Unix socket.
         let path = server.folder.path().join(format!(".s.PGSQL.{}", server.port));
         let connect = |_| logged_in(UnixStream::connect(&path).unwrap());
         let mut sockets: Vec<UnixStream> = (0..MANY).map(connect).collect();

@@ -33,8 +33,9 @@ const LEFT: usize = 4 << 10;
 const BETWEEN: Duration = Duration::from_secs(1);
 /// A share of the limit of all sessions together that queues may take before they become short.
 const SHARE: i64 = 16;
-/// Lengths of queues in bytes, half of what the kernel then allows: of a Unix socket at first, of any
-/// once its client has read what filled it, and the least.
+/// Lengths of queues as the kernel is asked for them, in bytes: of a Unix socket at first, of any once
+/// its client has read what filled it, and the least. One that is full of a long reply was measured to
+/// hold 90, 228 and 9 KiB (Linux 6.18).
 pub(super) const FIRST: i32 = 32 << 10;
 const THEN: i32 = 104 << 10;
 const LEAST: i32 = 2 << 10;
@@ -42,7 +43,7 @@ const LEAST: i32 = 2 << 10;
 /// Bytes in all queues.
 static UNREAD: AtomicI64 = AtomicI64::new(0);
 
-/// What is known of one session's queue.
+/// The state of one session's queue.
 #[derive(Default)]
 pub(super) struct Queue {
     /// Bytes found at the last look.

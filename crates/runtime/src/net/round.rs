@@ -361,12 +361,14 @@ fn close(
 fn finish_closed(worker: &Worker, session: &Rc<Session>) -> bool {
     let unsent = !session.unsent.borrow().is_empty();
     let waits = unsent || session.lingers_on();
-    if waits && !session.dead.get() && !worker.net.draining.get() {
-        return false;
-    }
-    if !session.dead.get() && !worker.net.draining.get() && session.is_unread(worker) {
-        session.say_end();
-        return false;
+    if !session.dead.get() && !worker.net.draining.get() {
+        if waits {
+            return false;
+        }
+        if session.is_unread(worker) {
+            session.say_end();
+            return false;
+        }
     }
     worker.net.detach(worker, session);
     true

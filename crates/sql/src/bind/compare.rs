@@ -55,10 +55,9 @@ impl Binder<'_> {
         }
         // Items that read no column are compared as an array, which may be a set's.
         let alone = parts.iter().filter(|(_, reads)| !reads).count() == 1;
-        let compared: Vec<&Expr> =
-            parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item).collect();
-        let operand = (!compared.is_empty()).then_some(&left);
-        let is_set = self.returns_set(compared.into_iter().chain(operand));
+        let compared = || parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item);
+        let operand = compared().next().map(|_| &left);
+        let is_set = self.returns_set(compared().chain(operand));
         let list = self.built(functions::in_list(&left, parts, negated), location)?;
         if is_set {
             return Err(self.refused_set("argument of IN", optional_location(node)));

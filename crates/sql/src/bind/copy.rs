@@ -91,17 +91,7 @@ impl Binder<'_> {
         }
         let from = super::FromItem::Source(source, super::Source::Table(Arc::clone(table)));
         let select = Select { from: Some(from), ..Select::default() };
-        let query = Query {
-            tables: Vec::new(),
-            body: QueryBody::Select(Box::new(select)),
-            output,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        };
+        let query = Query::of(QueryBody::Select(Box::new(select)), output);
         let statement = Arc::new(plan_bound(self, Bound::Query(Box::new(query)))?);
         self.locks.clone_from(&statement.locks);
         Ok(CopyRelation::Query(statement))

@@ -94,22 +94,8 @@ impl Binder<'_> {
             register,
             origin: None,
         });
-        let query = Query {
-            tables: Vec::new(),
-            output: output.collect(),
-            body: QueryBody::Select(Box::new(Select {
-                sets: calls,
-                ordinality,
-                sublinks,
-                ..Select::default()
-            })),
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        };
+        let select = Select { sets: calls, ordinality, sublinks, ..Select::default() };
+        let query = Query::of(QueryBody::Select(Box::new(select)), output.collect());
         Ok((FromItem::Source(id, Source::Query(Box::new(query))), vec![entry]))
     }
 

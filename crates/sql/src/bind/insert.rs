@@ -216,17 +216,7 @@ impl Binder<'_> {
             });
         }
         let sublinks = std::mem::take(&mut self.level().sublinks);
-        Ok(Query {
-            tables: Vec::new(),
-            body: QueryBody::Values { rows, output: registers, sublinks },
-            output,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        })
+        Ok(Query::of(QueryBody::Values { rows, output: registers, sublinks }, output))
     }
 
     fn check_identity(&self, column: &Column, overriding: OverridingKind) -> Result<(), SqlError> {

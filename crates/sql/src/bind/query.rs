@@ -37,6 +37,23 @@ pub struct Query {
     pub locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
 }
 
+impl Query {
+    /// A body and its columns, with no clause beside them.
+    pub(super) fn of(body: QueryBody, output: Vec<OutputColumn>) -> Query {
+        Query {
+            tables: Vec::new(),
+            body,
+            output,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            limit_sublinks: Vec::new(),
+            ties: false,
+            locks: Vec::new(),
+        }
+    }
+}
+
 /// A column of a result.
 #[derive(Debug, Clone)]
 pub struct OutputColumn {

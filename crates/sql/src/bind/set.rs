@@ -65,17 +65,7 @@ impl Binder<'_> {
         let column = |(name, type_)| OutputColumn { name, type_, register: self.register(), origin: None };
         let output: Vec<OutputColumn> = columns.into_iter().map(column).collect();
         let registers = output.iter().map(|column| column.register).collect();
-        Query {
-            tables: Vec::new(),
-            body: QueryBody::Set { sides, steps, output: registers },
-            output,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        }
+        Query::of(QueryBody::Set { sides, steps, output: registers }, output)
     }
 
     /// Casts an output column of a query to a type: a computed target where it is made, anything else by making it
@@ -151,17 +141,7 @@ impl Binder<'_> {
 
     /// Makes a query the FROM of another one with the same columns.
     fn wrap(&mut self, query: &mut Query) {
-        let outer = Query {
-            tables: Vec::new(),
-            body: QueryBody::Select(Box::default()),
-            output: query.output.clone(),
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        };
+        let outer = Query::of(QueryBody::Select(Box::default()), query.output.clone());
         let inner = std::mem::replace(query, outer);
         let source = self.source();
         if let QueryBody::Select(select) = &mut query.body {

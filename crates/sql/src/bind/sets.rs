@@ -188,17 +188,7 @@ impl Binder<'_> {
             body.targets.push((std::mem::replace(value, Expr::column(register, type_)), register));
             output.push(OutputColumn { name: String::new(), type_, register, origin: None });
         }
-        Some(Query {
-            tables: Vec::new(),
-            body: QueryBody::Select(Box::new(body)),
-            output,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks: Vec::new(),
-        })
+        Some(Query::of(QueryBody::Select(Box::new(body)), output))
     }
 
     /// Takes the functions that GROUP BY reads out of the target list's.
