@@ -9,7 +9,7 @@ use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::aggregate::add_array;
-use crate::plan::{Plan, Reg, SubqueryKind};
+use crate::plan::{Guard, Plan, Reg, SubqueryKind};
 use crate::spill::{Rows, RowsReader};
 use crate::types::{ArrayBuilder, Datum, oid};
 
@@ -23,7 +23,7 @@ pub(super) struct Subquery<'s> {
     /// The subquery's registers that a kept row holds.
     pub keep: &'s [Reg],
     /// When it runs at all.
-    pub guard: Option<&'s Expr>,
+    pub guard: Option<&'s Guard>,
 }
 
 /// What an uncorrelated subquery gave.
@@ -83,10 +83,14 @@ impl<'s> Subquery<'s> {
     fn wanted<'x>(
         &self,
         cx: &mut Executor<'s>,
-        file: &File<'x>,
+        file: &mut File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<bool, SqlError> {
-        self.guard.map_or(Ok(true), |guard| cx.test(guard, file, arena))
+        let Some(guard) = self.guard else { return Ok(true) };
+        for (condition, flag) in &guard.flags {
+            file[*flag as usize] = Datum::Bool(cx.test(condition, file, arena)?);
+        }
+        cx.test(&guard.condition, file, arena)
     }
 
     /// The subquery's result for one outer row.

@@ -206,8 +206,8 @@ pub enum Plan {
         correlated: bool,
         /// The subquery's registers that its kind reads: what a kept row holds.
         keep: Vec<Reg>,
-        /// It runs for the rows for which this is true only; for others its result, which nothing reads, is NULL.
-        guard: Option<Expr>,
+        /// For which rows it runs; for others its result, which nothing reads, is NULL. None: for all.
+        guard: Option<Guard>,
     },
     /// Groups rows and computes aggregates.
     Aggregate {
@@ -313,6 +313,16 @@ pub enum Plan {
     Delete(Box<Delete>),
     /// One input after the other (plain UNION ALL of inheritance, MERGE's branches); registers are shared.
     Append(Vec<Plan>),
+}
+
+/// For which rows a subquery runs.
+#[derive(Debug)]
+pub struct Guard {
+    /// Conditions and the registers that tell whether they are true, computed for every row, in order. A later one, and
+    /// guards above, may read an earlier one.
+    pub flags: Vec<(Expr, Reg)>,
+    /// Those for which this is true.
+    pub condition: Expr,
 }
 
 /// The kinds of joins.

@@ -10,6 +10,7 @@
 //! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as well; the row of any
 //!    other one, of a function or of a WITH query stays as it was.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::guard;
@@ -22,7 +23,7 @@ use crate::catalog::Table;
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::{self, Volatility};
-use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
+use crate::plan::{Again, Assignment, Guard, JoinKind, Match, Plan, Reg, SubqueryKind};
 
 /// The input of a node that changes or locks rows, and the expressions that the node computes from it.
 pub(super) struct Parts<'q> {
@@ -57,18 +58,40 @@ impl Stale {
     /// Chooses the subqueries to run again: those that read a stale register, or for which one decides whether they
     /// are wanted at all.
     fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) {
+        let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
+        // Flags get numbers that no register of the statement has: this plan makes its own.
+        let mut flag = Reg::MAX;
+        let guards = guard::of(
+            exprs.iter().copied(),
+            |register| outputs.contains(&register),
+            || {
+                flag -= 1;
+                flag
+            },
+        );
+        let mut guards: HashMap<Reg, Option<Guard>> = guards.into_iter().collect();
+        let mut open = Vec::with_capacity(sublinks.len());
+        for link in sublinks {
+            let mut read = Registers::new();
+            reads::sublink_reads(link, &mut read);
+            open.push((link, read, guards.remove(&link.output).flatten()));
+        }
+        let mut stale = self.registers.clone();
         loop {
             let before = self.links.len();
-            for link in sublinks {
-                if self.registers.contains(&link.output) {
-                    continue;
+            for (link, read, guard) in &open {
+                let mut touched = !read.is_disjoint(&stale);
+                if let Some(Guard { flags, condition }) = guard {
+                    for (expr, flag) in flags {
+                        if !registers::reads(expr).is_disjoint(&stale) {
+                            stale.insert(*flag);
+                        }
+                    }
+                    touched |= !registers::reads(condition).is_disjoint(&stale);
                 }
-                let mut read = Registers::new();
-                reads::sublink_reads(link, &mut read);
-                guard::of(exprs, link.output).iter().for_each(|guard| registers::of_expr(guard, &mut read));
-                if !read.is_disjoint(&self.registers) {
-                    self.registers.insert(link.output);
-                    self.links.push(link.clone());
+                if touched && self.registers.insert(link.output) {
+                    stale.insert(link.output);
+                    self.links.push((*link).clone());
                 }
             }
             if self.links.len() == before {
@@ -339,7 +362,8 @@ impl Planner<'_, '_> {
                 touched.push(condition.clone());
                 continue;
             };
-            if let SubqueryKind::Quantified { hash: Some(pairs), .. } = self.pending.remove(found).kind {
+            let kind = self.pending.remove(&found).map(|pending| pending.kind);
+            if let Some(SubqueryKind::Quantified { hash: Some(pairs), .. }) = kind {
                 let equal =
                     pairs.into_iter().map(|(left, right)| functions::operator("=", Some(left), right).ok());
                 touched.extend(equal.flatten());

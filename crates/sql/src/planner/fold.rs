@@ -7,7 +7,7 @@ use crate::bind::walk;
 use crate::expr::{EvalContext, Expr, NoSession, QuantifiedOver};
 use crate::functions::Volatility;
 use crate::plan::{
-    AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
+    AccessPath, Again, AggregateCall, Assignment, Check, Guard, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
 use crate::types::{Value, oid};
 
@@ -213,7 +213,14 @@ macro_rules! node_exprs {
             }
             Plan::Subquery { kind, guard, .. } => {
                 $kind(kind, $visit);
-                guard.$iter().for_each($visit);
+                guard.$iter().for_each(|guard| {
+                    let Guard { flags, condition } = guard;
+                    flags.$iter().for_each(|pair| {
+                        let (expr, _) = pair;
+                        $visit(expr)
+                    });
+                    $visit(condition);
+                });
             }
             Plan::Aggregate { groups, calls, .. } => {
                 groups.$iter().for_each(|pair| {

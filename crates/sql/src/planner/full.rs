@@ -24,9 +24,7 @@ impl Planner<'_, '_> {
         let mut right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
         let mut read = Registers::new();
         on.iter().for_each(|condition| registers::of_expr(condition, &mut read));
-        let mut links: Vec<Reg> =
-            self.pending.iter().map(|link| link.output).filter(|output| read.contains(output)).collect();
-        links.sort_unstable();
+        let links: Vec<Reg> = self.pending.keys().copied().filter(|output| read.contains(output)).collect();
         for link in links {
             let needs = self.required(&Expr::column(link, Type::UNKNOWN));
             let is_within = |side: &Registers| {

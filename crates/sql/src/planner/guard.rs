@@ -2,85 +2,385 @@
 //! not reached must not run, for it may fail.
 //!
 //! A subquery's result is computed into a register before the expression that reads it is evaluated. The guard says for
-//! which rows that evaluation gets as far as the register.
+//! which rows that evaluation gets as far as the register. What must hold:
+//!
+//! 1. One pass over the expressions finds the guards of all their subqueries. The conditions on the way to a place form
+//!    a tree. The first guard that needs a way of several conditions keeps in a flag whether it is open, and those that
+//!    lead further read the flag: 1,000 parts in a row have 2,000 conditions in all their guards together.
+//! 2. A guard reads results of subqueries that are read before its own one, and no others: it can be evaluated when they
+//!    are computed, and no two wait for each other.
+
+use std::collections::HashMap;
 
 use crate::expr::Expr;
 use crate::functions::Volatility;
-use crate::plan::Reg;
-use crate::planner::registers;
+use crate::plan::{Guard, Reg};
+use crate::planner::registers::{self, Registers};
+use crate::types::Type;
 
-/// The condition under which one of the expressions reads the register; None: always, or it can't be told beforehand.
-pub(super) fn of(exprs: &[&Expr], register: Reg) -> Option<Expr> {
-    let mut ways = Vec::new();
-    for expr in exprs.iter().filter(|expr| registers::reads(expr).contains(&register)) {
-        collect(expr, register, &mut Vec::new(), &mut ways)?;
-    }
-    let usable = |guard: &Expr| {
-        guard.volatility() < Volatility::Volatile && !registers::reads(guard).contains(&register)
+/// The registers for which `wanted` is true, in the order in which the expressions first read them, each with its guard.
+/// None: it is always read, or it can't be told beforehand. `flag` gives registers for flags.
+pub(super) fn of<'e>(
+    exprs: impl IntoIterator<Item = &'e Expr>,
+    wanted: impl Fn(Reg) -> bool,
+    flag: impl FnMut() -> Reg,
+) -> Vec<(Reg, Option<Guard>)> {
+    let start = Step { before: START, condition: Condition::None };
+    let mut places = Places { wanted, steps: vec![start], ways: HashMap::new(), order: Vec::new() };
+    exprs.into_iter().for_each(|expr| places.collect(expr, START));
+    let Places { wanted, steps, ways, order } = places;
+    let told = HashMap::from([(START, Told { flag: None, whole: true })]);
+    let mut guards = Guards { wanted, flag, steps, told, computed: Registers::new() };
+    let guarded = |register| {
+        let guard = guards.guard(&ways[&register]);
+        guards.computed.insert(register);
+        (register, guard)
     };
-    let mut ways: Vec<Expr> = ways.into_iter().map(Expr::and).collect();
-    let guard = if ways.len() > 1 { Expr::Or(ways) } else { ways.pop()? };
-    usable(&guard).then_some(guard)
+    order.into_iter().map(guarded).collect()
 }
 
-/// Notes the conditions on the way to each place that reads the register; None when there are none on one of them.
-fn collect(expr: &Expr, register: Reg, way: &mut Vec<Expr>, ways: &mut Vec<Vec<Expr>>) -> Option<()> {
-    if !registers::reads(expr).contains(&register) {
-        return Some(());
+/// The step all ways begin with.
+const START: usize = 0;
+
+/// A condition that must hold on the way to a place, after those before it.
+#[derive(Clone, Copy)]
+struct Step<'e> {
+    before: usize,
+    condition: Condition<'e>,
+}
+
+/// What an expression must be.
+#[derive(Clone, Copy)]
+enum Condition<'e> {
+    None,
+    True(&'e Expr),
+    IsNot(&'e Expr, bool),
+    Null(&'e Expr),
+}
+
+impl<'e> Condition<'e> {
+    fn part(self) -> Option<&'e Expr> {
+        match self {
+            Condition::None => None,
+            Condition::True(part) | Condition::IsNot(part, _) | Condition::Null(part) => Some(part),
+        }
     }
-    let entered = way.len();
-    match expr {
-        Expr::Column { .. } => {
-            if way.is_empty() {
-                return None;
+
+    fn is_volatile(self) -> bool {
+        self.part().is_some_and(|part| part.volatility() == Volatility::Volatile)
+    }
+
+    /// The condition as an expression.
+    fn test(self) -> Option<Expr> {
+        let input = self.part()?.clone();
+        Some(match self {
+            Condition::None | Condition::True(_) => input,
+            Condition::IsNot(_, value) => {
+                Expr::BoolTest { input: Box::new(input), expected: Some(value), negated: true }
             }
-            ways.push(way.clone());
-        }
-        Expr::And(parts) => in_turn(parts, register, way, ways, |part| is_not(part, false))?,
-        Expr::Or(parts) => in_turn(parts, register, way, ways, |part| is_not(part, true))?,
-        Expr::Coalesce(parts, _) => in_turn(parts, register, way, ways, |part| Expr::NullTest {
-            input: Box::new(part.clone()),
-            negated: false,
-        })?,
-        Expr::Case(case) => {
-            for (condition, result) in &case.branches {
-                collect(condition, register, way, ways)?;
-                way.push(condition.clone());
-                collect(result, register, way, ways)?;
-                way.pop();
-                way.push(is_not(condition, true));
-            }
-            collect(&case.otherwise, register, way, ways)?;
-        }
-        _ => {
-            let mut told = Some(());
-            expr.for_each_child(&mut |child| {
-                if told.is_some() {
-                    told = collect(child, register, way, ways);
+            Condition::Null(_) => Expr::NullTest { input: Box::new(input), negated: false },
+        })
+    }
+}
+
+/// The places where wanted registers are read.
+struct Places<'e, W> {
+    wanted: W,
+    /// The tree of conditions. Each has a higher number than the one before it.
+    steps: Vec<Step<'e>>,
+    /// The last steps of the ways to each register; none of the ways begins with another one.
+    ways: HashMap<Reg, Vec<usize>>,
+    order: Vec<Reg>,
+}
+
+impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
+    fn collect(&mut self, expr: &'e Expr, mut way: usize) {
+        match expr {
+            Expr::Column { register, .. } if (self.wanted)(*register) => self.note(*register, way),
+            Expr::And(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, false)),
+            Expr::Or(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, true)),
+            Expr::Coalesce(parts, _) => self.in_turn(parts, way, Condition::Null),
+            Expr::Case(case) => {
+                for (condition, result) in &case.branches {
+                    self.collect(condition, way);
+                    let chosen = self.step(way, Condition::True(condition));
+                    self.collect(result, chosen);
+                    way = self.step(way, Condition::IsNot(condition, true));
                 }
-            });
-            told?;
+                self.collect(&case.otherwise, way);
+            }
+            _ => expr.for_each_child(&mut |child| self.collect(child, way)),
         }
     }
-    way.truncate(entered);
-    Some(())
-}
 
-/// Parts of which each is reached when those before it do not decide.
-fn in_turn(
-    parts: &[Expr],
-    register: Reg,
-    way: &mut Vec<Expr>,
-    ways: &mut Vec<Vec<Expr>>,
-    undecided: impl Fn(&Expr) -> Expr,
-) -> Option<()> {
-    for part in parts {
-        collect(part, register, way, ways)?;
-        way.push(undecided(part));
+    /// Parts of which each is reached when those before it do not decide.
+    fn in_turn(&mut self, parts: &'e [Expr], mut way: usize, undecided: impl Fn(&'e Expr) -> Condition<'e>) {
+        for part in parts {
+            self.collect(part, way);
+            way = self.step(way, undecided(part));
+        }
     }
-    Some(())
+
+    fn step(&mut self, before: usize, condition: Condition<'e>) -> usize {
+        self.steps.push(Step { before, condition });
+        self.steps.len() - 1
+    }
+
+    /// Notes a way to a register, unless one is known that it begins with: it adds nothing to that.
+    fn note(&mut self, register: Reg, way: usize) {
+        let steps = &self.steps;
+        let ways = self.ways.entry(register).or_insert_with(|| {
+            self.order.push(register);
+            Vec::new()
+        });
+        if !ways.iter().any(|known| begins_with(steps, way, *known)) {
+            ways.retain(|known| !begins_with(steps, *known, way));
+            ways.push(way);
+        }
+    }
 }
 
-fn is_not(part: &Expr, value: bool) -> Expr {
-    Expr::BoolTest { input: Box::new(part.clone()), expected: Some(value), negated: true }
+/// Whether a way leads through a step.
+fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
+    while way > step {
+        way = steps[way].before;
+    }
+    way == step
+}
+
+/// What is known before an expression is evaluated of the way up to a step.
+#[derive(Clone, Copy)]
+struct Told {
+    /// The flag that says whether it is open as far as it is told. None: it is.
+    flag: Option<Reg>,
+    /// It is told up to the step. A condition behind one that is not told must not be evaluated: it may fail.
+    whole: bool,
+}
+
+/// The guards found so far.
+struct Guards<'e, W, F> {
+    wanted: W,
+    flag: F,
+    steps: Vec<Step<'e>>,
+    /// What is known of the ways up to some steps.
+    told: HashMap<usize, Told>,
+    /// The subqueries whose results guards may read.
+    computed: Registers,
+}
+
+impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
+    /// The guard of a register that is read at the ends of these ways.
+    fn guard(&mut self, ways: &[usize]) -> Option<Guard> {
+        let mut flags = Vec::new();
+        let mut open = Vec::with_capacity(ways.len());
+        let mut always = false;
+        for end in ways {
+            let Step { before, condition } = self.steps[*end];
+            let way = self.way(before, &mut flags);
+            let mut conditions: Vec<Expr> = way.flag.map(flag_column).into_iter().collect();
+            if way.whole && self.readable(condition) && !condition.is_volatile() {
+                conditions.extend(condition.test());
+            }
+            always |= conditions.is_empty();
+            open.push(Expr::and(conditions));
+        }
+        let condition = if open.len() > 1 { Expr::Or(open) } else { open.pop()? };
+        (!always || !flags.is_empty()).then_some(Guard { flags, condition })
+    }
+
+    /// What is known of the way up to a step. Flags not computed so far go to `flags`.
+    fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Told {
+        let (mut step, mut further) = (end, Vec::new());
+        let mut told = loop {
+            if let Some(told) = self.told.get(&step) {
+                break *told;
+            }
+            further.push(self.steps[step].condition);
+            step = self.steps[step].before;
+        };
+        let mut conditions: Vec<Expr> = told.flag.map(flag_column).into_iter().collect();
+        let before = conditions.len();
+        let mut settled = true;
+        while let Some(condition) = further.pop().filter(|_| told.whole) {
+            settled = self.readable(condition);
+            told.whole = settled && !condition.is_volatile();
+            if told.whole {
+                conditions.extend(condition.test());
+            }
+        }
+        if conditions.len() > before {
+            let flag = (self.flag)();
+            flags.push((Expr::and(conditions), flag));
+            told.flag = Some(flag);
+        }
+        // Results that are computed later can tell more.
+        if settled {
+            self.told.insert(end, told);
+        }
+        told
+    }
+
+    /// Whether a condition reads no subquery's result but those that are computed.
+    fn readable(&self, condition: Condition<'_>) -> bool {
+        let reads = condition.part().map(registers::reads).unwrap_or_default();
+        reads.into_iter().all(|register| self.computed.contains(&register) || !(self.wanted)(register))
+    }
+}
+
+fn flag_column(flag: Reg) -> Expr {
+    Expr::column(flag, Type::BOOL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Case;
+
+    /// Registers from here on are flags.
+    const FLAGS: Reg = 100_000;
+
+    fn guards(exprs: &[Expr], wanted: impl Fn(Reg) -> bool) -> Vec<(Reg, Option<Guard>)> {
+        let mut flag = FLAGS;
+        of(exprs, wanted, || {
+            flag += 1;
+            flag - 1
+        })
+    }
+
+    fn int(register: Reg) -> Expr {
+        Expr::column(register, Type::INT4)
+    }
+
+    fn bool(register: Reg) -> Expr {
+        Expr::column(register, Type::BOOL)
+    }
+
+    fn parts(guard: &Guard) -> usize {
+        let mut parts = 0;
+        let flags = guard.flags.iter().map(|(expr, _)| expr);
+        flags.chain([&guard.condition]).for_each(|expr| expr.walk(&mut |_| parts += 1));
+        parts
+    }
+
+    /// Evaluates a guard over registers that are true, false or NULL.
+    fn holds(guard: Option<&Guard>, file: &mut HashMap<Reg, Option<bool>>) -> bool {
+        let Some(guard) = guard else { return true };
+        for (expr, flag) in &guard.flags {
+            let open = evaluate(expr, file, &mut Vec::new()) == Some(true);
+            file.insert(*flag, Some(open));
+        }
+        evaluate(&guard.condition, file, &mut Vec::new()) == Some(true)
+    }
+
+    #[test]
+    fn thousands_of_parts_have_guards_of_a_few_parts_each() {
+        const MANY: Reg = 5_000;
+        let coalesce = Expr::Coalesce((0..MANY).map(int).collect(), Type::INT4);
+        let branches = (0..MANY).map(|i| (bool(MANY + i), int(i))).collect();
+        let case = Expr::Case(Box::new(Case { branches, otherwise: int(2 * MANY), type_: Type::INT4 }));
+        let or = Expr::Or((0..MANY).map(bool).collect());
+        for expr in [coalesce, case, or] {
+            let guards = guards(&[expr], |register| register < MANY);
+            assert_eq!(guards.len(), MANY as usize);
+            assert!(guards.iter().flat_map(|(_, guard)| guard).all(|guard| parts(guard) <= 9));
+        }
+    }
+
+    #[test]
+    fn what_is_read_in_any_case_has_no_guard_and_shorter_ways_hold_longer_ones() {
+        let first = Expr::Coalesce(vec![int(0), int(1)], Type::INT4);
+        let guards = guards(&[first, int(1)], |_| true);
+        assert!(guards.iter().all(|(_, guard)| guard.is_none()));
+    }
+
+    #[test]
+    fn a_guard_reads_no_result_that_is_read_later() {
+        // Each reads the other's result on one of its ways.
+        let either = |a, b| Expr::Coalesce(vec![bool(a), bool(b)], Type::BOOL);
+        let case = |when, then| {
+            Expr::Case(Box::new(Case {
+                branches: vec![(bool(when), then)],
+                otherwise: Expr::boolean(true),
+                type_: Type::BOOL,
+            }))
+        };
+        let exprs = [case(8, either(0, 1)), case(9, either(1, 0))];
+        let guards = guards(&exprs, |register| register < 2);
+        let mut computed = Vec::new();
+        for (register, guard) in &guards {
+            if let Some(guard) = guard {
+                let flags = guard.flags.iter().map(|(expr, _)| expr);
+                for read in flags.chain([&guard.condition]).flat_map(registers::reads) {
+                    assert!(read >= 8 || computed.contains(&read));
+                }
+            }
+            computed.push(*register);
+        }
+    }
+
+    /// Every way the conditions can turn out: the guards say what evaluation reads.
+    #[test]
+    fn guards_are_true_where_evaluation_reads_the_register() {
+        let nested = Expr::Or(vec![
+            Expr::And(vec![bool(0), bool(1), Expr::Coalesce(vec![bool(2), bool(3)], Type::BOOL)]),
+            Expr::Case(Box::new(Case {
+                branches: vec![(bool(4), bool(5)), (Expr::Or(vec![bool(1), bool(6)]), bool(0))],
+                otherwise: Expr::And(vec![bool(3), bool(7)]),
+                type_: Type::BOOL,
+            })),
+        ]);
+        let guards = guards(std::slice::from_ref(&nested), |_| true);
+        assert_eq!(guards.len(), 8);
+        for case in 0..3_u32.pow(8) {
+            let turn =
+                |register: Reg| [None, Some(false), Some(true)][(case / 3_u32.pow(register) % 3) as usize];
+            let mut file: HashMap<Reg, Option<bool>> =
+                (0..8).map(|register| (register, turn(register))).collect();
+            let mut read = Vec::new();
+            evaluate(&nested, &file, &mut read);
+            for (register, guard) in &guards {
+                let wanted = holds(guard.as_ref(), &mut file);
+                assert!(wanted || !read.contains(register), "register {register} of case {case}");
+                // Those read at one place only run for no other row.
+                if ![0, 1, 3].contains(register) {
+                    assert_eq!(wanted, read.contains(register), "register {register} of case {case}");
+                }
+            }
+        }
+    }
+
+    /// Evaluates as [`crate::expr`] does, and notes what it reads.
+    fn evaluate(expr: &Expr, file: &HashMap<Reg, Option<bool>>, read: &mut Vec<Reg>) -> Option<bool> {
+        match expr {
+            Expr::Const(..) => Some(true),
+            Expr::Column { register, .. } => {
+                read.push(*register);
+                file[register]
+            }
+            Expr::And(parts) | Expr::Or(parts) => {
+                let decides = matches!(expr, Expr::Or(_));
+                let mut result = Some(!decides);
+                for part in parts {
+                    match evaluate(part, file, read) {
+                        Some(value) if value == decides => return Some(decides),
+                        Some(_) => {}
+                        None => result = None,
+                    }
+                }
+                result
+            }
+            Expr::Coalesce(parts, _) => parts.iter().find_map(|part| evaluate(part, file, read)),
+            Expr::Case(case) => {
+                for (condition, result) in &case.branches {
+                    if evaluate(condition, file, read) == Some(true) {
+                        return evaluate(result, file, read);
+                    }
+                }
+                evaluate(&case.otherwise, file, read)
+            }
+            Expr::NullTest { input, .. } => Some(evaluate(input, file, read).is_none()),
+            Expr::BoolTest { input, expected, .. } => Some(evaluate(input, file, read) != *expected),
+            other => panic!("{other:?}"),
+        }
+    }
 }

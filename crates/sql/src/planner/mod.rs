@@ -12,6 +12,7 @@ mod guard;
 mod join;
 mod lists;
 mod modify;
+mod pending;
 mod price;
 mod prune;
 mod pushdown;

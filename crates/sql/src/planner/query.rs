@@ -3,10 +3,12 @@
 //! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping, HAVING, windows,
 //! set-returning functions, computed columns, DISTINCT, ORDER BY, row locks, LIMIT.
 
+use std::collections::BTreeMap;
+
 use super::common;
 use super::cost;
-use super::guard;
 use super::join::{Leaf, Part, Wanted, nested_loop};
+use super::pending::Pending;
 use super::reads::{item_reads, query_reads};
 use super::registers::{self, Registers};
 use super::sets::Sets;
@@ -16,7 +18,7 @@ use crate::bind::{
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
-use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey, SubqueryKind};
+use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
 use crate::planner::Context;
 
 /// Rows expected of a query nothing is known of.
@@ -31,29 +33,18 @@ pub(super) struct Planned {
     pub(super) columns: Vec<OutputColumn>,
 }
 
-/// A subquery of the present query's expressions that no node computes yet.
-pub(super) struct Pending {
-    pub(super) output: Reg,
-    plan: Plan,
-    pub(super) kind: SubqueryKind,
-    /// Registers that must be there before it runs.
-    needs: Registers,
-    correlated: bool,
-    /// When it is wanted at all (see [`super::guard`]).
-    guard: Option<Expr>,
-}
-
 /// Plans one statement.
 pub(super) struct Planner<'b, 'a> {
     pub(super) binder: &'b mut Binder<'a>,
-    pub(super) pending: Vec<Pending>,
+    /// The subqueries of the present query's expressions that no node computes yet, by the register of the result.
+    pub(super) pending: BTreeMap<Reg, Pending>,
     /// The WITH queries planned so far.
     pub(super) common: common::Known,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
     pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
-        Planner { binder, pending: Vec::new(), common: common::Known::default() }
+        Planner { binder, pending: BTreeMap::new(), common: common::Known::default() }
     }
 
     pub(super) fn context(&self) -> &'a Context<'a> {
@@ -249,18 +240,6 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(Some(RowLocks { targets, again }))
     }
 
-    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression reads them.
-    pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
-        let mut read = Registers::new();
-        targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
-        let bare: Vec<Reg> =
-            self.pending.iter().map(|link| link.output).filter(|output| !read.contains(output)).collect();
-        for register in bare {
-            part = self.attach(part, register);
-        }
-        part
-    }
-
     pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
         let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr));
         part.plan = part.plan.project(targets);
@@ -319,100 +298,6 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(part)
     }
 
-    /// Plans the subqueries of a query's expressions; returns the outer query's, to be put back.
-    pub(super) fn with_sublinks(
-        &mut self,
-        sublinks: Vec<Sublink>,
-        around: &Registers,
-    ) -> Result<Vec<Pending>, SqlError> {
-        let outer = std::mem::take(&mut self.pending);
-        let mut planned = Vec::with_capacity(sublinks.len());
-        for link in sublinks {
-            let plan = self.query(link.query, around)?.plan;
-            let mut needs = registers::free(&plan);
-            let correlated = !needs.is_empty();
-            let own = registers::written(&plan);
-            let mut reads = Registers::new();
-            super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, &mut reads));
-            needs.extend(reads.difference(&own));
-            planned.push(Pending {
-                output: link.output,
-                plan,
-                kind: link.kind,
-                needs,
-                correlated,
-                guard: None,
-            });
-        }
-        self.pending = planned;
-        Ok(outer)
-    }
-
-    /// Everything that must be there before an expression can be evaluated, what its subqueries need included.
-    pub(super) fn required(&self, expr: &Expr) -> Registers {
-        let mut required = Registers::new();
-        let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
-        while let Some(register) = open.pop() {
-            match self.pending.iter().find(|pending| pending.output == register) {
-                Some(pending) => open.extend(pending.needs.iter().filter(|needed| **needed != register)),
-                None => {
-                    required.insert(register);
-                }
-            }
-        }
-        required
-    }
-
-    /// Whether an expression reads the result of a subquery that is not computed yet.
-    pub(super) fn reads_pending(&self, expr: &Expr) -> bool {
-        let reads = registers::reads(expr);
-        self.pending.iter().any(|pending| reads.contains(&pending.output))
-    }
-
-    /// Puts the subqueries that expressions read between them and a plan.
-    pub(super) fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
-        let mut wanted: Vec<Reg> = Vec::new();
-        let exprs: Vec<&Expr> = exprs.collect();
-        for expr in &exprs {
-            wanted.extend(registers::reads(expr));
-        }
-        wanted.sort_unstable();
-        for pending in &mut self.pending {
-            if wanted.binary_search(&pending.output).is_ok() {
-                pending.guard = guard::of(&exprs, pending.output);
-            }
-        }
-        for register in wanted {
-            part = self.attach(part, register);
-        }
-        part
-    }
-
-    pub(super) fn attach(&mut self, part: Part, register: Reg) -> Part {
-        let Some(index) = self.pending.iter().position(|pending| pending.output == register) else {
-            return part;
-        };
-        let pending = self.pending.remove(index);
-        let mut part = part;
-        let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
-        needs.extend(pending.guard.iter().flat_map(registers::reads));
-        needs.sort_unstable();
-        for needed in needs {
-            part = self.attach(part, needed);
-        }
-        part.plan = Plan::Subquery {
-            input: Box::new(part.plan),
-            subquery: Box::new(pending.plan),
-            kind: pending.kind,
-            output: pending.output,
-            correlated: pending.correlated,
-            keep: Vec::new(),
-            guard: pending.guard,
-        };
-        part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
-        part
-    }
-
     /// A part with conditions applied on top, subqueries first.
     pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         if conditions.is_empty() {
@@ -440,67 +325,6 @@ impl<'b, 'a> Planner<'b, 'a> {
             };
         }
         Ok(part)
-    }
-
-    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before the scans, so that
-    /// their values can lead into a key.
-    pub(super) fn early_sublinks(&mut self, conditions: &[Expr]) -> Option<Part> {
-        let mut early: Vec<Reg> = Vec::new();
-        for condition in conditions {
-            let Some((_, left, right)) = condition.as_comparison() else { continue };
-            for side in [left, right] {
-                for register in registers::reads(side) {
-                    let simple = self.pending.iter().any(|pending| {
-                        pending.output == register
-                            && !pending.correlated
-                            && matches!(pending.kind, SubqueryKind::Scalar { .. })
-                    });
-                    if simple && !early.contains(&register) {
-                        early.push(register);
-                    }
-                }
-            }
-        }
-        early.sort_unstable();
-        let mut part: Option<Part> = None;
-        for register in early {
-            let below =
-                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false });
-            part = Some(self.attach(below, register));
-        }
-        part
-    }
-
-    /// `x IN (subquery)` that depends on nothing becomes a join with the subquery's distinct rows.
-    pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
-        let mut index = 0;
-        while index < conditions.len() {
-            let Some(found) = self.semi_join(&conditions[index]) else {
-                index += 1;
-                continue;
-            };
-            let pending = self.pending.remove(found);
-            conditions.remove(index);
-            let SubqueryKind::Quantified { hash: Some(pairs), .. } = pending.kind else { continue };
-            let mut keys = Vec::with_capacity(pairs.len());
-            for (left, right) in pairs {
-                if let Ok(equal) = functions::operator("=", Some(left), right.clone()) {
-                    conditions.push(equal);
-                }
-                keys.push(right);
-            }
-            let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
-            leaves.push(Leaf::Planned(Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false }));
-        }
-    }
-
-    pub(super) fn semi_join(&self, condition: &Expr) -> Option<usize> {
-        let Expr::Column { register, .. } = condition else { return None };
-        self.pending.iter().position(|pending| {
-            pending.output == *register
-                && !pending.correlated
-                && matches!(&pending.kind, SubqueryKind::Quantified { all: false, hash: Some(_), .. })
-        })
     }
 
     /// The registers a leaf fills for others.

@@ -39,8 +39,9 @@ fn add(plan: &Plan, registers: &mut Registers) {
             add(left, registers);
             add(right, registers);
         }
-        Plan::Subquery { input, subquery, kind, output, .. } => {
+        Plan::Subquery { input, subquery, kind, output, guard, .. } => {
             add(input, registers);
+            registers.extend(guard.iter().flat_map(|guard| &guard.flags).map(|(_, flag)| flag));
             if let SubqueryKind::Quantified { .. } = kind {
                 add(subquery, registers);
             }
