@@ -124,24 +124,28 @@ impl Writer<'_> {
             self.out.push(quote);
             return Ok(());
         }
+        let escaped = |byte: u8| match byte {
+            0x08 => Some(b'b'),
+            0x0c => Some(b'f'),
+            b'\n' => Some(b'n'),
+            b'\r' => Some(b'r'),
+            b'\t' => Some(b't'),
+            0x0b => Some(b'v'),
+            b'\\' => Some(b'\\'),
+            byte if byte == delimiter => Some(byte),
+            _ => None,
+        };
         for piece in work::byte_pieces(&self.value, 1) {
-            for byte in piece? {
-                let escaped = match *byte {
-                    0x08 => b'b',
-                    0x0c => b'f',
-                    b'\n' => b'n',
-                    b'\r' => b'r',
-                    b'\t' => b't',
-                    0x0b => b'v',
-                    b'\\' => b'\\',
-                    byte if byte == delimiter => byte,
-                    byte => {
-                        self.out.push(byte);
-                        continue;
-                    }
-                };
-                self.out.extend_from_slice(&[b'\\', escaped]);
+            let mut rest = piece?;
+            // Few bytes are escaped: those between them are copied in one go.
+            while let Some((at, letter)) =
+                rest.iter().enumerate().find_map(|(at, byte)| Some((at, escaped(*byte)?)))
+            {
+                self.out.extend_from_slice(&rest[..at]);
+                self.out.extend_from_slice(&[b'\\', letter]);
+                rest = &rest[at + 1..];
             }
+            self.out.extend_from_slice(rest);
         }
         Ok(())
     }
