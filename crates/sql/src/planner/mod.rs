@@ -250,7 +250,7 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
     let planned = planner.statement(bound)?;
     let mut root = planned.root;
     fold::plan(&mut root);
-    registers::fill(&mut root, &planned.columns.iter().map(|column| column.register).collect());
+    registers::fill(&mut root, planned.columns.iter().map(|column| column.register).collect());
     let columns: Arc<[ColumnDesc]> = planned
         .columns
         .iter()

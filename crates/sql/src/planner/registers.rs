@@ -179,10 +179,10 @@ fn fill_again(again: Option<&mut Again>, need: &Registers) {
     for part in &mut again.matches {
         let mut inner = part_reads(part);
         inner.extend(need);
-        fill(&mut part.subquery, &inner);
-        part.plan.iter_mut().for_each(|plan| fill(plan, &inner));
+        part.plan.iter_mut().for_each(|plan| fill(plan, inner.clone()));
+        fill(&mut part.subquery, inner);
     }
-    again.plan.iter_mut().for_each(|plan| fill(plan, need));
+    again.plan.iter_mut().for_each(|plan| fill(plan, need.clone()));
 }
 
 /// The registers of the rows a plan takes as joined before.
@@ -197,42 +197,46 @@ fn keys_read(keys: &[SortKey], into: &mut Registers) {
     keys.iter().for_each(|key| of_expr(&key.expr, into));
 }
 
-/// Fills the lists of kept registers: what is written below a node and read by it or above it.
-pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
-    let mut need = needed.clone();
+/// Fills the lists of kept registers: what is written below a node and read by it or above it. `need` is what is read
+/// above the plan; chains of thousands of nodes hand the one set down.
+pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
+    match plan {
+        Plan::Distinct { input, keep, .. } => *keep = kept(input, &need),
+        Plan::Insert(insert) => insert.returned = columns_read(&insert.table, insert.new_row, &need),
+        Plan::Update(update) => {
+            update.returned = columns_read(&update.target.table, update.new_row, &need);
+        }
+        _ => {}
+    }
     node_reads(plan, &mut need);
     match plan {
         Plan::Sort { input, keep, .. } | Plan::Window { input, keep, .. } => {
-            fill(input, &need);
             *keep = kept(input, &need);
-        }
-        Plan::Distinct { input, keep, .. } => {
-            fill(input, &need);
-            *keep = kept(input, needed);
+            fill(input, need);
         }
         Plan::HashJoin { left, right, test, left_registers, right_registers, .. } => {
             if let Some(test) = test {
-                fill(test, &Registers::new());
+                fill(test, Registers::new());
                 need.extend(free(test));
             }
-            fill(left, &need);
-            fill(right, &need);
             *left_registers = kept(left, &need);
             *right_registers = kept(right, &need);
+            fill(right, need.clone());
+            fill(left, need);
         }
         Plan::NestedLoop { left, right, right_registers, .. } => {
-            fill(right, &need);
             *right_registers = kept(right, &need);
+            fill(right, need.clone());
             need.extend(free(right));
-            fill(left, &need);
+            fill(left, need);
         }
         Plan::Subquery { input, subquery, kind, keep, .. } => {
             let mut inner = Registers::new();
             kind_reads(kind, &mut inner);
-            fill(subquery, &inner);
             *keep = kept(subquery, &inner);
+            fill(subquery, inner);
             need.extend(free(subquery));
-            fill(input, &need);
+            fill(input, need);
         }
         Plan::Aggregate { input, groups, calls, keep } => {
             let mut inner = Registers::new();
@@ -242,45 +246,42 @@ pub(super) fn fill(plan: &mut Plan, needed: &Registers) {
                 keys_read(&call.order, &mut inner);
                 call.filter.iter().for_each(|expr| of_expr(expr, &mut inner));
             }
-            fill(input, &inner);
             *keep = kept(input, &inner);
+            fill(input, inner);
         }
         Plan::SetOperation { first, stages, .. } => {
             let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
             for (side, registers) in std::iter::once(&mut **first).chain(others) {
-                fill(side, &registers.iter().copied().collect());
+                fill(side, registers.iter().copied().collect());
             }
         }
         Plan::With { tables, body } => {
             for table in tables {
-                fill(&mut table.plan, &table.registers.iter().copied().collect());
+                fill(&mut table.plan, table.registers.iter().copied().collect());
                 if let Some(recursive) = &mut table.recursive {
-                    fill(&mut recursive.plan, &recursive.registers.iter().copied().collect());
+                    fill(&mut recursive.plan, recursive.registers.iter().copied().collect());
                 }
             }
-            fill(body, needed);
+            fill(body, need);
         }
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Limit { input, .. } => {
-            fill(input, &need)
-        }
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. } => fill(input, need),
         Plan::LockRows { input, again, .. } => {
             fill_again(again.as_deref_mut(), &need);
-            fill(input, &need);
+            fill(input, need);
         }
-        Plan::Insert(insert) => {
-            insert.returned = columns_read(&insert.table, insert.new_row, needed);
-            fill(&mut insert.input, &need);
-        }
+        Plan::Insert(insert) => fill(&mut insert.input, need),
         Plan::Update(update) => {
-            update.returned = columns_read(&update.target.table, update.new_row, needed);
             fill_again(update.again.as_deref_mut(), &need);
-            fill(&mut update.input, &need);
+            fill(&mut update.input, need);
         }
         Plan::Delete(delete) => {
             fill_again(delete.again.as_deref_mut(), &need);
-            fill(&mut delete.input, &need);
+            fill(&mut delete.input, need);
         }
-        Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, &need)),
+        Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, need.clone())),
         Plan::OneRow
         | Plan::Nothing
         | Plan::Values { .. }
