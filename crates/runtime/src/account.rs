@@ -197,14 +197,10 @@ fn lease(cells: &Cells) -> i64 {
 #[inline(never)]
 fn take(cells: &Cells) {
     let taken = lease(cells);
-    let sum = cells.sum.get();
-    cells.peak.set(cells.peak.get().max(sum));
+    cells.peak.set(cells.peak.get().max(cells.sum.get()));
     let short = taken > limit() && (!release::empty() || is_short());
-    // SAFETY: an entered account outlives the time it is entered for.
-    if let Some(account) = unsafe { cells.account.get().as_ref() } {
-        // Seen by the watch while the statement still runs.
-        account.note_held(account.held() + sum - cells.base.get());
-        cells.base.set(sum);
+    // Seen by the watch while the statement still runs.
+    if let Some(account) = note_in(cells) {
         let held = account.held_in_all();
         if held > account.memory_limit() || short && is_large(held) {
             account.overdraw();
@@ -222,6 +218,8 @@ fn take(cells: &Cells) {
 fn give_back(block: usize) {
     CELLS.with(|cells| {
         lease(cells);
+        // Nobody is refused or stopped for what a call or a statement that goes on has freed.
+        note_in(cells);
         if block >= MAPPED as usize {
             cells.peak.set(cells.peak.get() - block as i64);
         }
@@ -314,12 +312,17 @@ pub(crate) fn current() -> Option<Arc<Interrupt>> {
 /// Notes what the account that is entered holds now, for those who look at it from outside.
 pub(crate) fn note() {
     CELLS.with(|cells| {
-        // SAFETY: an entered account outlives the time it is entered for.
-        if let Some(account) = unsafe { cells.account.get().as_ref() } {
-            account.note_held(account.held() + cells.sum.get() - cells.base.get());
-            cells.base.set(cells.sum.get());
-        }
+        note_in(cells);
     });
+}
+
+/// As [`note`]; the account.
+fn note_in(cells: &Cells) -> Option<&Interrupt> {
+    // SAFETY: an entered account outlives the time it is entered for.
+    let account = unsafe { cells.account.get().as_ref() }?;
+    let sum = cells.sum.get();
+    account.note_held(account.held() + sum - cells.base.replace(sum));
+    Some(account)
 }
 
 /// Bytes the session that runs holds; 0 where none does.

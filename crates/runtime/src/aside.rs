@@ -199,7 +199,7 @@ where
 }
 
 /// Drops a value beside the core: dropping some hundred thousand pieces has no safe point. Its `bytes` are the running
-/// session's until then. On a thread that is no worker it is dropped here.
+/// session's until they are freed. On a thread that is no worker it is dropped here.
 pub fn discard(bytes: usize, value: impl Send + 'static) {
     let Some(worker) = worker::current() else { return drop(value) };
     let given = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -207,7 +207,10 @@ pub fn discard(bytes: usize, value: impl Send + 'static) {
     account::take_over(-given);
     interrupt.note_held(given);
     let work = move || {
+        account::enter(Arc::as_ptr(&interrupt));
         drop(value);
+        account::note();
+        account::leave();
         interrupt.note_held(0);
         account::rest();
     };

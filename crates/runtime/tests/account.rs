@@ -167,11 +167,65 @@ fn an_abandoned_call_is_seen_while_it_runs_and_leaves_its_session_charged_for_no
     runtime.shutdown();
 }
 
+/// Whoever drops it waits until it is told to go on.
+struct Waits(std::sync::mpsc::Receiver<()>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let _ = self.0.recv();
+    }
+}
+
+#[test]
+fn a_discarded_value_is_its_sessions_no_more_as_far_as_it_is_dropped() {
+    let runtime = start();
+    let own = Interrupt::new();
+    let (end, wait) = channel::<()>();
+    as_session(&runtime, &own, || {
+        let kept: Vec<_> = (0..48).map(|_| vec![1_u8; 1 << 20]).collect();
+        aside::discard(48 << 20, (kept, Waits(wait)));
+        assert_about(account::held(), 0);
+    });
+    let begun = Instant::now();
+    while own.held_in_all() > 4 * MIB {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", own.held_in_all());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(end);
+    until_nothing_is_held(&own);
+    runtime.shutdown();
+}
+
+#[test]
+fn what_a_call_beside_the_core_frees_is_its_sessions_no_more_while_the_call_goes_on() {
+    let runtime = start();
+    let own = Interrupt::new();
+    own.set_memory_limit(64 * MIB);
+    let seen = Arc::clone(&own);
+    let (end, wait) = channel::<()>();
+    as_session(&runtime, &own, move || {
+        let raised = Arc::clone(&seen);
+        let stopped = aside::run(move || {
+            drop((0..48).map(|_| vec![1_u8; 1 << 20]).collect::<Vec<_>>());
+            raised.raise(Reason::Cancel);
+            // As code that has no safe point.
+            let _ = wait.recv();
+        });
+        assert_eq!(stopped, Err(Stopped::Interrupted(Interrupted(Reason::Cancel))));
+        let held = seen.held_in_all();
+        assert!(held < 4 * MIB, "{held} bytes stay while the call goes on");
+        assert_eq!(account::ask(32 << 20), Ok(()));
+        drop(end);
+    });
+    until_nothing_is_held(&own);
+    runtime.shutdown();
+}
+
 /// Waits until what ran beside the core for a session has given its memory back.
 #[track_caller]
 fn until_nothing_is_held(own: &Interrupt) {
     let begun = Instant::now();
-    while own.held_in_all() > 2 * MIB {
+    while own.held_in_all() > MIB / 8 {
         assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", own.held_in_all());
         std::thread::sleep(Duration::from_millis(1));
     }
