@@ -25,6 +25,8 @@ use crate::planner::Context;
 pub(super) const SOME_ROWS: f64 = 100.0;
 /// The part of its input a grouping leaves.
 const GROUPS: f64 = 0.1;
+/// Work of planning one query beside that of the queries in it: some microseconds.
+const PLANNING: usize = 5000;
 
 /// A planned statement.
 pub(super) struct Planned {
@@ -69,6 +71,7 @@ impl<'b, 'a> Planner<'b, 'a> {
 
     /// Plans a query. `outside`: registers of the queries around it.
     pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
+        crate::work::tick(PLANNING)?;
         let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
         let tables = self.common_tables(tables, outside)?;
         let counts = match limit_sublinks.is_empty() {

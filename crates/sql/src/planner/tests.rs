@@ -402,6 +402,20 @@ fn clients_queries_compile() {
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n\n"));
 }
 
+#[test]
+fn planning_counts_its_work_as_binding_does() {
+    let subqueries: Vec<String> = (0..1000).map(|n| format!("(select {n})")).collect();
+    let text = format!("select {}", subqueries.join(", "));
+    let tree = crate::parse::parse(&text).expect("a tree");
+    let (catalog, path) = (super::sample::catalog(), ["public".to_owned()]);
+    let context = super::Context { catalog: &catalog, search_path: &path, rows: |_, _| None };
+    let request = Request::plain(&text);
+    let mut binder = crate::bind::Binder::new(&context, &request, &[]);
+    let bound = binder.bind(&tree.statements[0].node).expect("binds");
+    let planned = runtime::work::within(1 << 20, || super::plan_bound(&mut binder, bound));
+    assert_eq!(planned.expect_err("no budget is left").code, crate::SqlState::INSUFFICIENT_RESOURCES);
+}
+
 /// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {
