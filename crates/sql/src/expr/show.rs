@@ -11,6 +11,8 @@ use crate::types::{Type, Value, oid, registry, text};
 pub struct Show<'a> {
     /// What the registers hold.
     pub names: &'a HashMap<u32, String>,
+    /// Names that come before those.
+    pub own: &'a [(u32, String)],
     /// How values are written.
     pub session: &'a dyn Environment,
 }
@@ -74,7 +76,8 @@ impl Show<'_> {
 
     /// What a register holds.
     pub fn name(&self, register: u32) -> String {
-        self.names.get(&register).map_or_else(|| format!("?{register}"), String::clone)
+        let own = self.own.iter().find(|(own, _)| *own == register).map(|(_, name)| name);
+        own.or_else(|| self.names.get(&register)).map_or_else(|| format!("?{register}"), String::clone)
     }
 
     /// Several, with something in between.

@@ -275,7 +275,7 @@ impl crate::expr::Environment for NoSession {
 }
 
 fn explained(statement: &crate::plan::Statement) -> Vec<String> {
-    explain(statement, None, false, &NoSession(crate::types::Settings::default()))
+    explain(statement, None, false, &NoSession(crate::types::Settings::default())).expect("lines")
 }
 
 /// (statement, what EXPLAIN says of its nodes).
@@ -312,9 +312,27 @@ fn json_is_valid_whatever_a_literal_holds() {
     let compiled =
         compile(&Request::plain("select * from t where b = e'\"\\\\\\n\\u0001'")).expect("compiles");
     let session = NoSession(crate::types::Settings::default());
-    let given = explain(&compiled.statement, None, true, &session);
+    let given = explain(&compiled.statement, None, true, &session).expect("a document");
     let expected = r#"[{"Plan": {"Node Type": "Seq Scan on t", "Filter": "(b = '\"\\\n\u0001'::text)"}}]"#;
     assert_eq!(given, [expected]);
+}
+
+/// Each is a node above the one before, and reads a table with a filter.
+#[test]
+fn a_plan_of_many_subqueries_is_shown_in_lines_that_do_not_grow() {
+    const COUNT: usize = 600;
+    let one = |n| format!("(select b from t where c = {n})");
+    let text = format!("select {}", (0..COUNT).map(one).collect::<Vec<_>>().join(", "));
+    let compiled = compile(&Request::plain(&text)).expect("compiles");
+    let given = explained(&compiled.statement);
+    let mut expected = vec!["SubPlan".to_owned(), "  ->  Result".to_owned()];
+    for n in 0..COUNT {
+        expected.extend(["  ->  Seq Scan on t".to_owned(), format!("        Filter: (c = {n})")]);
+    }
+    assert_eq!(given, expected);
+    let session = NoSession(crate::types::Settings::default());
+    let counted = runtime::work::within(1 << 20, || explain(&compiled.statement, None, false, &session));
+    assert_eq!(counted.expect_err("no budget is left").code, crate::SqlState::INSUFFICIENT_RESOURCES);
 }
 
 /// The uses of a text's literals: the type of the parameter each became, None for a pinned one.

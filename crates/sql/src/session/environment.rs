@@ -198,6 +198,66 @@ fn no_sequence(catalog: &Catalog, oid: u32) -> SqlError {
         .with_detail(format!("This operation is not supported for {kind}."))
 }
 
+/// A relation's name as regclass output gives it.
+fn class_name(catalog: &Catalog, search_path: &[String], oid: u32) -> Option<String> {
+    let (schema, name) = catalog.relation_name(oid)?;
+    let found = catalog.relation(search_path, None, name);
+    Some(match found.is_some_and(|found| found.oid() == oid) {
+        true => identifier::quoted(name),
+        false => identifier::qualified(catalog.schema_name(schema), name),
+    })
+}
+
+/// A schema's name as regnamespace output gives it.
+fn schema_name(catalog: &Catalog, oid: u32) -> Option<String> {
+    catalog.schema_by_oid(oid).map(|schema| identifier::quoted(&schema.name))
+}
+
+/// A role's name as regrole output gives it.
+fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
+    catalog.roles.iter().find(|role| role.oid == oid).map(|role| identifier::quoted(&role.name))
+}
+
+/// What a thread beside the core needs of a session to write values.
+pub(super) struct Writing {
+    settings: Settings,
+    catalog: Arc<Catalog>,
+    search_path: Arc<[String]>,
+}
+
+impl SessionEnvironment {
+    /// How the session writes values now.
+    pub(super) fn writing(&self) -> Writing {
+        Writing {
+            settings: self.table.formats.clone(),
+            catalog: Arc::clone(&self.catalog),
+            search_path: Arc::clone(&self.table.search_path),
+        }
+    }
+}
+
+impl Environment for Writing {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+
+    fn class_name(&self, oid: u32) -> Option<String> {
+        class_name(&self.catalog, &self.search_path, oid)
+    }
+
+    fn schema_name(&self, oid: u32) -> Option<String> {
+        schema_name(&self.catalog, oid)
+    }
+
+    fn role_name(&self, oid: u32) -> Option<String> {
+        role_name(&self.catalog, oid)
+    }
+}
+
 impl Environment for SessionEnvironment {
     fn settings(&self) -> &Settings {
         &self.table.formats
@@ -279,12 +339,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn class_name(&self, oid: u32) -> Option<String> {
-        let (schema, name) = self.catalog.relation_name(oid)?;
-        let found = self.catalog.relation(&self.table.search_path, None, name);
-        Some(match found.is_some_and(|found| found.oid() == oid) {
-            true => identifier::quoted(name),
-            false => identifier::qualified(self.catalog.schema_name(schema), name),
-        })
+        class_name(&self.catalog, &self.table.search_path, oid)
     }
 
     fn schema_oid(&self, name: &str) -> Option<u32> {
@@ -292,7 +347,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn schema_name(&self, oid: u32) -> Option<String> {
-        self.catalog.schema_by_oid(oid).map(|schema| identifier::quoted(&schema.name))
+        schema_name(&self.catalog, oid)
     }
 
     fn role_oid(&self, name: &str) -> Option<u32> {
@@ -300,7 +355,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn role_name(&self, oid: u32) -> Option<String> {
-        self.catalog.roles.iter().find(|role| role.oid == oid).map(|role| identifier::quoted(&role.name))
+        role_name(&self.catalog, oid)
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {

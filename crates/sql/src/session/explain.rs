@@ -9,7 +9,7 @@ use crate::error::SqlError;
 use crate::exec::{self, from_txn};
 use crate::plan::{Body, Command, CreateTable, Explain, Statement};
 use crate::types::Datum;
-use runtime::fiber;
+use crate::work::{self, Pace};
 use std::sync::Arc;
 
 /// A query to be shown, and the table that EXPLAIN ANALYZE makes of it, with data or without.
@@ -80,10 +80,18 @@ impl Session {
             let rows = self.run_shown(&shown, client)?;
             actual = Some((rows, runtime::time::precise() - start));
         }
-        // A plan may be as deep as the statement that was compiled.
-        let (query, session) = (shown.query, &self.environment);
-        let lines = fiber::on_worker_stack(|| exec::explain(query, actual, explain.json, session));
+        // A plan may be as deep and as large as the statement that was compiled.
+        let (query, session, json) = (shown.query, &self.environment, explain.json);
+        let lines = work::here_or_beside(
+            || exec::explain(query, actual, json, session),
+            || {
+                let (query, writing) = (Arc::clone(query), session.writing());
+                Ok(move || exec::explain(&query, actual, json, &writing))
+            },
+        )?;
+        let mut pace = Pace::new();
         for line in lines {
+            pace.step()?;
             client.row(&[Datum::Text(&line)], &outer.columns, &self.environment)?;
         }
         Ok(())

@@ -3,9 +3,16 @@
 mod names;
 
 use crate::catalog::Table;
+use crate::error::SqlError;
 use crate::expr::{Environment, Expr, Show};
 use crate::identifier::quoted;
 use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
+use crate::work;
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+/// Work of showing a node, beside that of its text: a microsecond or two.
+const SHOWING: usize = 2000;
 
 /// A node as shown.
 struct Node {
@@ -31,20 +38,20 @@ impl Node {
     }
 }
 
-/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run.
+/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run. Recurses as deep as the plan.
 pub(crate) fn explain(
     statement: &Statement,
     actual: Option<(u64, u64)>,
     json: bool,
     session: &dyn Environment,
-) -> Vec<String> {
-    let Body::Query { root, .. } = &statement.body else { return vec!["Utility Statement".to_owned()] };
-    let names = names::names(root, session);
-    let node = Explainer { show: Show { names: &names, session } }.node(root);
+) -> Result<Vec<String>> {
+    let Body::Query { root, .. } = &statement.body else { return Ok(vec!["Utility Statement".to_owned()]) };
+    let names = names::names(root, session)?;
+    let node = Explainer { show: Show { names: &names, own: &[], session } }.node(root)?;
     let mut lines = Vec::new();
     if json {
         let mut text = String::from("[{\"Plan\": ");
-        write_json(&node, &mut text);
+        write_json(&node, &mut text)?;
         if let Some((rows, nanoseconds)) = actual {
             text.push_str(&format!(
                 ", \"Actual Rows\": {rows}, \"Execution Time\": {:.3}",
@@ -52,19 +59,21 @@ pub(crate) fn explain(
             ));
         }
         text.push_str("}]");
-        return vec![text];
+        return Ok(vec![text]);
     }
-    write_text(&node, 0, &mut lines);
+    write_text(&node, 0, &mut lines)?;
     if let Some((rows, nanoseconds)) = actual {
         if let Some(first) = lines.first_mut() {
             first.push_str(&format!(" (actual rows={rows})"));
         }
         lines.push(format!("Execution Time: {:.3} ms", nanoseconds as f64 / 1e6));
     }
-    lines
+    Ok(lines)
 }
 
-fn write_text(node: &Node, depth: usize, lines: &mut Vec<String>) {
+fn write_text(node: &Node, depth: usize, lines: &mut Vec<String>) -> Result<()> {
+    // Each line is as long as the node is deep.
+    work::tick(SHOWING + depth * (1 + node.details.len()))?;
     lines.push(match depth {
         0 => node.title.clone(),
         _ => format!("{:indent$}->  {}", "", node.title, indent = depth * 6 - 4),
@@ -73,11 +82,13 @@ fn write_text(node: &Node, depth: usize, lines: &mut Vec<String>) {
         lines.push(format!("{:indent$}{label}: {text}", "", indent = depth * 6 + 2));
     }
     for child in &node.children {
-        write_text(child, depth + 1, lines);
+        write_text(child, depth + 1, lines)?;
     }
+    Ok(())
 }
 
-fn write_json(node: &Node, text: &mut String) {
+fn write_json(node: &Node, text: &mut String) -> Result<()> {
+    work::tick(SHOWING)?;
     text.push_str(&format!("{{\"Node Type\": \"{}\"", escaped(&node.title)));
     for (label, shown) in &node.details {
         text.push_str(&format!(", \"{label}\": \"{}\"", escaped(shown)));
@@ -88,11 +99,12 @@ fn write_json(node: &Node, text: &mut String) {
             if at > 0 {
                 text.push_str(", ");
             }
-            write_json(child, text);
+            write_json(child, text)?;
         }
         text.push(']');
     }
     text.push('}');
+    Ok(())
 }
 
 /// A text as it stands between the quotes of JSON.
@@ -189,9 +201,9 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    fn over(&self, title: impl Into<String>, inputs: &[&Plan]) -> Node {
-        let children = inputs.iter().map(|plan| self.node(plan)).collect();
-        Node { children, ..leaf(title) }
+    fn over(&self, title: impl Into<String>, inputs: &[&Plan]) -> Result<Node> {
+        let children = inputs.iter().map(|plan| self.node(plan)).collect::<Result<_>>()?;
+        Ok(Node { children, ..leaf(title) })
     }
 
     fn shown(&self, expr: Option<&Expr>) -> Option<String> {
@@ -238,9 +250,8 @@ impl Explainer<'_> {
 
     /// A table's own columns need no qualification at its scan.
     fn scan_filter(&self, scan: &Scan, filter: &Expr) -> String {
-        let mut names = self.show.names.clone();
-        names.extend(names::own(scan));
-        Show { names: &names, session: self.show.session }.text(filter)
+        let own: Vec<_> = names::own(scan).collect();
+        Show { own: &own, ..self.show }.text(filter)
     }
 
     fn sort_keys(&self, keys: &[SortKey]) -> String {
@@ -256,8 +267,14 @@ impl Explainer<'_> {
         keys.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    fn node(&self, plan: &Plan) -> Node {
-        match plan {
+    fn node(&self, plan: &Plan) -> Result<Node> {
+        let shown = self.shown_node(plan)?;
+        work::tick(SHOWING + shown.details.iter().map(|(_, text)| text.len()).sum::<usize>())?;
+        Ok(shown)
+    }
+
+    fn shown_node(&self, plan: &Plan) -> Result<Node> {
+        Ok(match plan {
             Plan::OneRow | Plan::Nothing => leaf("Result"),
             Plan::Values { .. } => leaf("Values Scan"),
             Plan::Scan(scan) => leaf(scan_title(scan))
@@ -271,14 +288,14 @@ impl Explainer<'_> {
                 leaf(format!("Function Scan on {}", names.join(", ")))
             }
             // What a row passes on its way costs no node of its own, as in PostgreSQL.
-            Plan::Project { input, .. } => self.node(input),
+            Plan::Project { input, .. } => self.node(input)?,
             Plan::Filter { input, condition } => {
                 let condition = self.show.text(condition);
                 let tested = if tests_rows(input) { self.node(input) } else { self.over("Filter", &[input]) };
-                tested.filtered(condition)
+                tested?.filtered(condition)
             }
             Plan::NestedLoop { kind, left, right, condition, .. } => self
-                .over(join("Nested Loop", *kind), &[left, right])
+                .over(join("Nested Loop", *kind), &[left, right])?
                 .with("Join Filter", self.shown(condition.as_ref())),
             Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let title =
@@ -286,54 +303,69 @@ impl Explainer<'_> {
                 let equal =
                     |(a, b): &(Expr, Expr)| format!("({} = {})", self.show.text(a), self.show.text(b));
                 let mut shown = self
-                    .over(title, &[left])
+                    .over(title, &[left])?
                     .with("Hash Cond", all_of(keys.iter().map(equal).collect()))
                     .with("Join Filter", self.shown(condition.as_ref()));
-                shown.children.push(self.over("Hash", &[right]));
-                shown.children.extend(test.iter().map(|test| self.over("SubPlan", &[test])));
+                shown.children.push(self.over("Hash", &[right])?);
+                if let Some(test) = test {
+                    shown.children.push(self.over("SubPlan", &[test])?);
+                }
                 shown
             }
-            Plan::Subquery { input, subquery, .. } => self.over("SubPlan", &[input, subquery]),
+            // An expression of some thousand subqueries has a node over the other for each of them.
+            Plan::Subquery { .. } => {
+                let (mut below, mut inputs) = (plan, Vec::new());
+                while let Plan::Subquery { input, subquery, .. } = below {
+                    inputs.push(&**subquery);
+                    below = input;
+                }
+                inputs.push(below);
+                inputs.reverse();
+                self.over("SubPlan", &inputs)?
+            }
             Plan::Aggregate { input, groups, .. } => {
                 let keys: Vec<String> = groups.iter().map(|(expr, _)| self.show.text(expr)).collect();
                 let title = if groups.is_empty() { "Aggregate" } else { "HashAggregate" };
-                self.over(title, &[input]).with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
+                self.over(title, &[input])?.with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
             }
-            Plan::Window { input, .. } => self.over("WindowAgg", &[input]),
+            Plan::Window { input, .. } => self.over("WindowAgg", &[input])?,
             Plan::Sort { input, keys, .. } => {
-                self.over("Sort", &[input]).with("Sort Key", Some(self.sort_keys(keys)))
+                self.over("Sort", &[input])?.with("Sort Key", Some(self.sort_keys(keys)))
             }
-            Plan::Limit { input, .. } => self.over("Limit", &[input]),
-            Plan::Distinct { input, .. } => self.over("Unique", &[input]),
+            Plan::Limit { input, .. } => self.over("Limit", &[input])?,
+            Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
             Plan::SetOperation { first, stages, .. } => {
-                stages.iter().fold(self.node(&first.0), |left, stage| {
+                stages.iter().try_fold(self.node(&first.0)?, |left, stage| {
                     let title = match stage.kind {
                         SetKind::Union => "Append",
                         SetKind::Intersect => "SetOp Intersect",
                         SetKind::Except => "SetOp Except",
                     };
                     let right = stage.sides.iter().map(|(side, _)| self.node(side));
-                    Node { children: std::iter::once(left).chain(right).collect(), ..leaf(title) }
-                })
+                    let children = std::iter::once(Ok(left)).chain(right).collect::<Result<_>>()?;
+                    Ok::<_, SqlError>(Node { children, ..leaf(title) })
+                })?
             }
             Plan::With { tables, body } => {
-                let mut shown = self.node(body);
-                shown.children.extend(tables.iter().map(|table| self.over("CTE", &[&table.plan])));
+                let mut shown = self.node(body)?;
+                for table in tables {
+                    shown.children.push(self.over("CTE", &[&table.plan])?);
+                }
                 shown
             }
             Plan::CommonScan { .. } => leaf("CTE Scan"),
             Plan::Joined { .. } => leaf("Result"),
-            Plan::LockRows { input, .. } => self.over("LockRows", &[input]),
+            Plan::LockRows { input, .. } => self.over("LockRows", &[input])?,
             Plan::Insert(insert) => {
-                self.over(format!("Insert on {}", quoted(&insert.table.name)), &[&insert.input])
+                self.over(format!("Insert on {}", quoted(&insert.table.name)), &[&insert.input])?
             }
             Plan::Update(update) => {
-                self.over(format!("Update on {}", quoted(&update.target.table.name)), &[&update.input])
+                self.over(format!("Update on {}", quoted(&update.target.table.name)), &[&update.input])?
             }
             Plan::Delete(delete) => {
-                self.over(format!("Delete on {}", quoted(&delete.target.table.name)), &[&delete.input])
+                self.over(format!("Delete on {}", quoted(&delete.target.table.name)), &[&delete.input])?
             }
-            Plan::Append(inputs) => self.over("Append", &inputs.iter().collect::<Vec<_>>()),
-        }
+            Plan::Append(inputs) => self.over("Append", &inputs.iter().collect::<Vec<_>>())?,
+        })
     }
 }

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
+use super::{Result, SHOWING};
 use crate::expr::{Environment, Expr, Show};
 use crate::identifier::quoted;
 use crate::plan::{Plan, Reg, Scan, SubqueryKind};
 use crate::planner::registers::children;
+use crate::work;
 
 /// The names of all registers that a plan's nodes fill. Columns are qualified where there is more than one table.
-pub(super) fn names(root: &Plan, session: &dyn Environment) -> HashMap<u32, String> {
+pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
     let mut names = HashMap::new();
     let several = tables(root) > 1;
     let mut subqueries = 0;
-    collect(root, several, session, &mut subqueries, &mut names);
-    names
+    collect(root, several, session, &mut subqueries, &mut names)?;
+    Ok(names)
 }
 
 /// The columns that a scan reads, by register.
@@ -40,9 +42,10 @@ fn collect(
     session: &dyn Environment,
     subqueries: &mut u32,
     names: &mut HashMap<u32, String>,
-) {
+) -> Result<()> {
+    work::tick(SHOWING)?;
     for input in inputs(plan) {
-        collect(input, several, session, subqueries, names);
+        collect(input, several, session, subqueries, names)?;
     }
     match plan {
         Plan::Scan(scan) => {
@@ -51,13 +54,13 @@ fn collect(
                 (register, if several { format!("{table}.{column}") } else { column })
             }));
         }
-        Plan::Project { expressions, .. } => computed(expressions, session, names),
+        Plan::Project { expressions, .. } => computed(expressions, session, names)?,
         Plan::Aggregate { groups, calls, .. } => {
-            computed(groups, session, names);
+            computed(groups, session, names)?;
             for call in calls {
                 let arguments = match call.arguments.as_slice() {
                     [] => "*".to_owned(),
-                    arguments => Show { names, session }.list(arguments, ", "),
+                    arguments => Show { names, own: &[], session }.list(arguments, ", "),
                 };
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
                 names.insert(call.output, format!("{}({distinct}{arguments})", call.function.kind.name()));
@@ -70,7 +73,7 @@ fn collect(
         }
         Plan::SetOperation { first, output, .. } => {
             for (left, register) in first.1.iter().zip(output) {
-                let shown = Show { names, session }.name(*left);
+                let shown = Show { names, own: &[], session }.name(*left);
                 names.insert(*register, shown);
             }
         }
@@ -97,17 +100,24 @@ fn collect(
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// A longer text stays a number: expressions over expressions would double it again and again.
 const LONGEST: usize = 500;
 
 /// Names registers by what is computed into them.
-fn computed(expressions: &[(Expr, Reg)], session: &dyn Environment, names: &mut HashMap<u32, String>) {
+fn computed(
+    expressions: &[(Expr, Reg)],
+    session: &dyn Environment,
+    names: &mut HashMap<u32, String>,
+) -> Result<()> {
     for (expr, register) in expressions {
-        let shown = Show { names, session }.text(expr);
+        let shown = Show { names, own: &[], session }.text(expr);
+        work::tick(shown.len())?;
         if shown.len() <= LONGEST {
             names.insert(*register, shown);
         }
     }
+    Ok(())
 }
