@@ -434,6 +434,20 @@ fn planning_counts_its_work_as_binding_does() {
     assert_eq!(planned.expect_err("no budget is left").code, crate::SqlState::INSUFFICIENT_RESOURCES);
 }
 
+/// Nothing looks at the memory between two passes over a plan.
+#[test]
+fn planning_many_subqueries_takes_memory_by_their_number() {
+    let peak = |count| {
+        let subqueries: Vec<String> = (0..count).map(|n| format!("(select null::int + {n})")).collect();
+        let text = format!("select coalesce({})", subqueries.join(", "));
+        allocation_counter::measure(|| drop(compile(&Request::plain(&text)).expect("compiles"))).bytes_max
+    };
+    // Plans are as deep as they have subqueries.
+    let worker = std::thread::Builder::new().stack_size(16 << 20).spawn(move || (peak(1000), peak(4000)));
+    let (few, many) = worker.expect("a thread").join().expect("no failure");
+    assert!(many < 6 * few, "{few} and {many} bytes");
+}
+
 /// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {
