@@ -17,8 +17,9 @@ use crate::client::WireClient;
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode::{self, Severity};
 use crate::login::{Sasl, StartupRequest};
+use crate::places::Place;
 use crate::record::{self, Client};
-use crate::shared::{Place, Policy, Shared};
+use crate::shared::{Policy, Shared};
 use crate::tls::Tls;
 use crate::wire::Wire;
 use runtime::interrupt::{Interrupted, Reason};
@@ -122,8 +123,6 @@ enum Phase {
 }
 
 struct Live {
-    /// Keeps the session known to cancel requests; given back before the session, whose number another may then get.
-    _place: Place,
     session: Session,
     /// A whole message has come since the time to the next one was counted.
     heard: bool,
@@ -148,7 +147,7 @@ pub struct Connection {
     policy: Arc<Policy>,
     /// The policy's number, or that of one before it.
     policy_number: u64,
-    /// Its place among those on their way in.
+    /// Its place, until the runtime takes it over ([`Serve::remains`]).
     place: Option<Place>,
     /// The user and database it asked for.
     request: Option<Box<StartupRequest>>,
@@ -288,7 +287,9 @@ impl Connection {
             Phase::Live(live) => live.session.id(),
             _ => 0,
         };
-        io.linger();
+        if self.place.as_ref().is_some_and(Place::may_linger) {
+            io.linger();
+        }
         record::fatal(&Client { peer: io.peer(), request: self.request.as_deref(), session }, fault);
         if let Ok(mut wire) = Wire::new(io, self.tls.as_deref_mut()) {
             encode::error(wire.output(), Severity::Fatal, fault);
@@ -338,9 +339,18 @@ impl Serve for Connection {
         if let Some(limit) = self.limit.take() {
             runtime::timer::cancel(limit);
         }
-        // Dropping a live session rolls its transaction back and forgets its cancel key.
+        if let Some(place) = &mut self.place {
+            place.unname();
+        }
+        // Dropping a live session rolls its transaction back.
         self.phase = Phase::Over;
-        self.place = None;
+        if let Some(place) = &mut self.place {
+            place.end(&self.shared.limits());
+        }
+    }
+
+    fn remains(&mut self) -> Option<Box<dyn Send>> {
+        Some(Box::new(self.place.take()?))
     }
 }
 

@@ -10,6 +10,7 @@ mod connection;
 mod decode;
 mod encode;
 mod login;
+mod places;
 mod record;
 pub mod scram;
 mod secret;
@@ -53,12 +54,12 @@ impl Server {
         for place in places {
             let door = Arc::clone(&shared);
             let local = matches!(place.address(), Address::Unix { .. });
-            let most = shared.most_connections(local);
+            let most = shared.limits().connections(local);
             let accept = move |accepted: &Accepted| {
                 if accepted.sessions + 1 == most {
                     record::crowded(&accepted.peer, most);
                 }
-                let place = door.arrive(accepted);
+                let place = door.arrive(&accepted.peer);
                 Box::new(Connection::new(Arc::clone(&door), place)) as Box<dyn runtime::net::Serve>
             };
             listeners.push(runtime::net::listen_at(&runtime, place, most, Arc::new(accept))?);

@@ -155,8 +155,9 @@ fn unread_results_of_ended_sessions_leave_the_server_alive() {
             let mut socket = UnixStream::connect(&path).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             socket.write_all(&asked).unwrap();
-            // The first byte of the answer to the login; none where the connection waits for others to go.
-            if socket.read_exact(&mut [0]).is_err() {
+            // The answer to the login begins with R. It is another one where the connection is refused.
+            let mut first = [0];
+            if socket.read_exact(&mut first).is_err() || first != *b"R" {
                 break;
             }
             kept.push(socket);

@@ -10,7 +10,8 @@
 //! 1. A session is served by one fiber at a time, and stays on its core once it has entered one.
 //! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
 //! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its time gives way.
-//! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed.
+//! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed, then what
+//!    `remains` gave is dropped.
 
 mod batch;
 mod door;
@@ -72,6 +73,12 @@ pub trait Serve: Send + 'static {
     /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is held. Runs on a fiber;
     /// may park.
     fn closed(&mut self);
+
+    /// Called after `closed`: what stays until the socket is closed, which may wait for the client
+    /// to read. It is dropped behind the socket.
+    fn remains(&mut self) -> Option<Box<dyn Send>> {
+        None
+    }
 }
 
 /// Where a client comes from.
@@ -86,6 +93,14 @@ pub enum Peer {
         /// Process of the client, where known.
         process: Option<i32>,
     },
+}
+
+impl Peer {
+    /// Whether the kernel vouches that the client is root, or the user this process runs as.
+    pub fn is_administrator(&self) -> bool {
+        // SAFETY: a plain system call, which cannot fail.
+        matches!(self, Peer::Unix { user, .. } if *user == 0 || *user == unsafe { libc::geteuid() })
+    }
 }
 
 /// The sockets of one core.

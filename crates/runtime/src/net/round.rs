@@ -337,10 +337,13 @@ fn close(
     output.clear();
     let closed = catch_unwind(AssertUnwindSafe(|| {
         handler.closed();
+        let remains = handler.remains();
         drop(handler);
+        remains
     }));
     leave(fiber);
-    drop(closed); // a panic has been logged by the hook
+    // A panic has been logged by the hook.
+    session.remains.set(closed.unwrap_or_default());
     session.busy.set(false);
     session.is_closed.set(true);
     let waits = !session.unsent.borrow().is_empty();

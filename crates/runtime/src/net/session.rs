@@ -69,6 +69,8 @@ pub(super) struct Session {
     pub(super) is_closed: Cell<bool>,
     /// The fiber that serves it and waits for the socket.
     pub(super) waiter: Cell<Option<Arc<Fiber>>>,
+    /// What its handler left behind. Dropped behind the socket, since it comes behind it here.
+    pub(super) remains: Cell<Option<Box<dyn Send>>>,
 }
 
 /// A connection on its way to a worker.
@@ -125,6 +127,7 @@ impl Session {
             queue: Queue::default(),
             is_closed: Cell::new(false),
             waiter: Cell::new(None),
+            remains: Cell::new(None),
         }
     }
 

@@ -3,8 +3,9 @@
 use super::{Connection, Fault, Live, Phase};
 use crate::encode;
 use crate::login::{self, First, Proof, Sasl, StartupRequest, Step};
+use crate::places::Place;
 use crate::secret::Secret;
-use crate::shared::{Place, Policy};
+use crate::shared::{Policy, Shared};
 use crate::tls::{Opened, TLS_HANDSHAKE, Tls};
 use crate::wire::Wire;
 use runtime::net::{Peer, SessionIo};
@@ -168,12 +169,11 @@ impl Connection {
 
     /// Opens the session of a client that is who it says it is, on the worker that it stays on.
     fn enter(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
-        let (Some(request), Some(place)) = (&self.request, self.place.take()) else {
+        let (Some(request), Some(place)) = (&self.request, &mut self.place) else {
             return Err(Fault::Broken);
         };
         let mut wire = Wire::new(io, self.tls.as_deref_mut())?;
-        let live =
-            open(&self.shared.database, &self.policy, request, place, &mut wire).map_err(Fault::Fatal)?;
+        let live = open(&self.shared, &self.policy, request, place, &mut wire).map_err(Fault::Fatal)?;
         wire.finish()?;
         self.phase = Phase::Live(live);
         Ok(())
@@ -181,14 +181,14 @@ impl Connection {
 }
 
 fn open(
-    database: &sql::database::Database,
+    shared: &Shared,
     policy: &Policy,
     request: &StartupRequest,
-    mut place: Place,
+    place: &mut Place,
     wire: &mut Wire<'_, '_>,
 ) -> Result<Live, SqlError> {
-    place.enter(database.is_superuser(&request.user))?;
-    let mut session = database.connect(&request.database, &request.user, wire.interrupt())?;
+    place.enter(shared.database.is_superuser(&request.user), &shared.limits())?;
+    let mut session = shared.database.connect(&request.database, &request.user, wire.interrupt())?;
     for (settings, by_client) in [(&policy.settings, false), (&request.settings, true)] {
         for (name, value) in settings {
             session.startup_setting(name, value, by_client)?;
@@ -203,5 +203,5 @@ fn open(
     }
     encode::key_data(out, session.id(), secret.bytes());
     encode::ready(out, session.status());
-    Ok(Live { _place: place, session, heard: true, skipping: false, refused: None, text: String::new() })
+    Ok(Live { session, heard: true, skipping: false, refused: None, text: String::new() })
 }
