@@ -180,6 +180,38 @@ a: commit
 b => (2)
 ";
 
+/// Parameters of an index, and its new name, let readers and writers pass.
+const PARAMETERS_OF_AN_INDEX_LET_WRITERS_PASS: &str = "
+s: create table t (i int primary key, v int); create index k on t (v); insert into t values (1, 1)
+a: begin
+a: alter index k set (fillfactor = 80)
+b: insert into t values (2, 2)
+b: select count(*) from t where v > 0 => (2)
+b: drop index k => waits
+a: commit
+b => count 0
+s: create index k on t (v)
+a: begin
+a: alter index t_pkey rename to other
+b: insert into t values (1, 1) => error 23505
+b: update t set v = 3 where i = 2 => count 1
+b: alter index other rename to more => error 42P01
+b: alter index t_pkey rename to more => waits
+a: commit
+b => error 42P01
+a: insert into t values (1, 1) => error 23505
+a: begin
+a: alter index other rename to t_pkey
+b: alter index other rename to more => waits
+a: rollback
+b => count 0
+a: begin
+a: alter table t set (user_catalog_table = false)
+b: select count(*) from t => waits
+a: commit
+b => (2)
+";
+
 /// A foreign key that existing rows violate is neither added nor validated.
 const A_BROKEN_KEY: &str = "
 s: create table parent (i int primary key); create table child (p int)
@@ -406,6 +438,7 @@ fn definitions_let_pass_what_they_bear() {
         ("added", A_KEY_IS_ADDED),
         ("validated", A_KEY_IS_VALIDATED),
         ("parameters", PARAMETERS_LET_WRITERS_PASS),
+        ("index parameters", PARAMETERS_OF_AN_INDEX_LET_WRITERS_PASS),
         ("broken", A_BROKEN_KEY),
         ("index", AN_INDEX_IS_MADE),
     ]);

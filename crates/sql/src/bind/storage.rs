@@ -60,6 +60,20 @@ const OF_TABLES: &[(&str, Value, bool)] = &[
     ("vacuum_truncate", Value::Bool, true),
 ];
 
+/// Parameters for which PostgreSQL takes the strongest lock, on whatever relation they are named. RESET takes a name that
+/// the relation has no parameter of.
+const LOCKING: &[&str] = &[
+    "autosummarize",
+    "buffering",
+    "check_option",
+    "fastupdate",
+    "gin_pending_list_limit",
+    "pages_per_range",
+    "security_barrier",
+    "security_invoker",
+    "user_catalog_table",
+];
+
 impl Holder {
     fn parameter(self, name: &str) -> Option<&'static Value> {
         match (self, name) {
@@ -77,6 +91,15 @@ impl Holder {
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Whether others may write a relation while SET (...) or RESET (...) is said of it.
+pub(super) fn parameters_let_write(definition: Option<&Node>) -> bool {
+    let Some(NodeEnum::List(list)) = definition.and_then(|node| node.node.as_ref()) else { return true };
+    !list.items.iter().any(|node| match &node.node {
+        Some(NodeEnum::DefElem(option)) => LOCKING.contains(&option.defname.as_str()),
+        _ => false,
+    })
 }
 
 /// WITH (...) of a table.

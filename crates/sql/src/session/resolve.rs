@@ -120,18 +120,19 @@ impl Session {
         Ok(table)
     }
 
-    /// Locks a relation of any kind by name, for ALTER; a table in the mode `lock`, an index by its table.
+    /// Locks a relation of any kind by name, for ALTER; a table in the mode `lock`, an index by its table, in the mode
+    /// `of_index`.
     pub(super) fn locked_relation(
         &mut self,
         name: &QualifiedName,
-        lock: TableLock,
+        (lock, of_index): (TableLock, TableLock),
     ) -> Result<Option<Relation>, SqlError> {
         let found = self.lock_found_as(Wait::Block, |session| {
             let Some(found) = session.find_relation(name) else { return Ok(None) };
             let lock = match &found {
                 Relation::Table(table) => (refuse_catalog(table)?, lock),
                 Relation::Sequence(sequence) => (sequence.oid, TableLock::ShareRowExclusive),
-                Relation::Index(table, _) => (table.oid, TableLock::AccessExclusive),
+                Relation::Index(table, _) => (table.oid, of_index),
             };
             Ok(Some((lock, found)))
         })?;

@@ -13,6 +13,7 @@ use super::draft_column;
 use crate::bind::command::without_position;
 use crate::bind::modify::relation;
 use crate::bind::owner::named_role;
+use crate::bind::storage::parameters_let_write;
 use crate::bind::{Binder, inner};
 use crate::catalog::system_columns;
 use crate::catalog::{Relation, Table};
@@ -233,14 +234,15 @@ fn subquery_in(expression: &Node) -> Option<i32> {
 
 /// Whether others may write the table meanwhile, of the actions that are checked and have no effect.
 fn lets_write(command: &AlterTableCmd) -> bool {
-    matches!(
-        Kind::try_from(command.subtype),
-        Ok(Kind::AtSetStatistics
-            | Kind::AtSetRelOptions
-            | Kind::AtResetRelOptions
+    match Kind::try_from(command.subtype) {
+        Ok(Kind::AtSetRelOptions | Kind::AtResetRelOptions) => parameters_let_write(command.def.as_deref()),
+        Ok(
+            Kind::AtSetStatistics
             | Kind::AtSetOptions
             | Kind::AtResetOptions
             | Kind::AtClusterOn
-            | Kind::AtDropCluster)
-    )
+            | Kind::AtDropCluster,
+        ) => true,
+        _ => false,
+    }
 }

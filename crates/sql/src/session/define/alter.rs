@@ -16,16 +16,18 @@ use crate::identifier::{qualified, quoted};
 use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use crate::planner::{self, Request};
 
-/// ALTER TABLE.
+/// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too; `tag` is which of them is said.
 pub(super) fn table(
     session: &mut Session,
-    name: &QualifiedName,
-    if_exists: bool,
+    (name, if_exists, tag): (&QualifiedName, bool, &str),
     actions: &[AlterAction],
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
-    let lock = actions.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive);
-    let found = match session.locked_relation(name, lock)? {
+    let strongest = |lock: &dyn Fn(&AlterAction) -> TableLock| {
+        actions.iter().map(lock).max().unwrap_or(TableLock::AccessExclusive)
+    };
+    let locks = (strongest(&lock_of), strongest(&|action| lock_of_index(action, tag)));
+    let found = match session.locked_relation(name, locks)? {
         Some(Relation::Sequence(found)) => return alter_sequence(session, Sequence::clone(&found), actions),
         Some(Relation::Index(table, index)) => return rename_index(session, &table, index, actions),
         Some(Relation::Table(table)) => Some(table),
@@ -101,6 +103,15 @@ fn lock_of(action: &AlterAction) -> TableLock {
             TableLock::ShareRowExclusive
         }
         _ => TableLock::AccessExclusive,
+    }
+}
+
+/// As [`lock_of`], for an action on an index of the table. A new name lets others write where the statement says that it is
+/// an index's.
+fn lock_of_index(action: &AlterAction, tag: &str) -> TableLock {
+    match action {
+        AlterAction::Rename(_) if tag == "ALTER INDEX" => TableLock::ShareUpdateExclusive,
+        _ => lock_of(action),
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn run(
             drop::objects(session, *kind, names, (*if_exists, *cascade), client)?
         }
         Command::AlterTable { name, if_exists, actions, tag } => {
-            alter::table(session, name, *if_exists, actions, client)?;
+            alter::table(session, (name, *if_exists, tag), actions, client)?;
             tag
         }
         Command::Truncate { tables, restart_identity, cascade } => {
