@@ -32,6 +32,7 @@ mod rows;
 pub(crate) mod settings;
 mod sizes;
 mod statement;
+mod suspend;
 mod transaction;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::plans::Planned;
 use super::rows::KeptRows;
+use super::suspend::CommandRows;
 use crate::error::SqlError;
 use crate::expr::Environment;
 use crate::types::{Datum, Type, binary, text};
@@ -24,6 +25,8 @@ pub(super) struct Portal {
     pub formats: SmallVec<[i16; 4]>,
     /// The rows not given yet, once it was stopped at a row limit.
     pub kept: Option<KeptRows>,
+    /// What its first run left behind, where it is a command that gives rows.
+    pub command: Option<Box<CommandRows>>,
     /// It has run to its end.
     pub done: bool,
     /// Its run ended with an error: it is not run again.
@@ -72,6 +75,7 @@ impl Portal {
         }
         self.planned = None;
         self.kept = None;
+        self.command = None;
         self.done = false;
         self.failed = false;
         self.held = false;

@@ -20,7 +20,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
 use crate::memory;
 use crate::normalize::Normalized;
-use crate::plan::{Body, Command, Plan, QueryTag, Statement};
+use crate::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
 use crate::planner::{self, Context, Request};
 use crate::types::Datum;
 
@@ -172,7 +172,7 @@ impl Session {
             return Ok(Executed::Complete);
         };
         if portal.done || portal.kept.is_some() {
-            if portal.failed || self.shown_columns(&planned).is_none() {
+            if portal.failed || portal.command.is_none() && !first.statement.returns_rows() {
                 return Err(super::not_runnable(name));
             }
             let statement = Arc::clone(&first.statement);
@@ -191,13 +191,13 @@ impl Session {
             return Ok(());
         };
         match planned.compiled.as_ref().map(|compiled| &compiled.statement) {
-            Some(statement) if !statement.returns_rows() => {
-                Err(SqlError::new(SqlState::INTERNAL_ERROR, "unsupported portal strategy"))
+            Some(statement) if statement.returns_rows() => {
+                self.run_fresh(portal, &planned, 0, client).map(drop)
             }
-            Some(statement) if matches!(statement.body, Body::Command(_)) => {
-                Err(SqlError::unsupported("FETCH from a portal of a command"))
+            _ if self.shown_columns(&planned).is_some() => {
+                Err(SqlError::unsupported("FETCH from a portal of FETCH or EXECUTE"))
             }
-            _ => self.run_fresh(portal, &planned, 0, client).map(drop),
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "unsupported portal strategy")),
         }
     }
 
@@ -234,10 +234,18 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
         let arena = scratch::take_arena();
-        let (mut kept, mut live) = (None, None);
+        let (mut kept, mut live, mut command) = (None, None, None);
+        let gives = portal.planned.as_ref().is_some_and(|planned| self.shown_columns(planned).is_some());
         let run = match portal.values(&statement.parameters, &self.environment, &arena) {
             Err(error) => Err(error),
             Ok(values) => match &statement.body {
+                Body::Command(_) if gives => {
+                    let keep = limit != u64::MAX;
+                    self.run_for_rows(statement, values, keep, client).map(|(ran, rows)| {
+                        (command, kept) = (Some(Box::new(ran)), rows);
+                        None
+                    })
+                }
                 Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
                 Body::Query { .. } => {
                     let begun = if limit == u64::MAX { Ok(None) } else { self.begin_live(statement, values) };
@@ -254,17 +262,22 @@ impl Session {
         scratch::give_arena(arena);
         portal.done = true;
         portal.failed = run.is_err();
+        portal.command = command;
         let count = run?;
         if let Some(live) = live {
             let memory = memory::for_kept(self.environment.table.work_mem);
             portal.kept = Some(KeptRows::new(memory).with_live(live));
             return self.resume(portal, statement, limit, client);
         }
-        let Some(count) = count else { return Ok(Executed::Complete) };
         if let Some(kept) = kept {
             portal.kept = Some(kept);
-            return Ok(Executed::Suspended);
+            // A query has given its first rows, a command has not.
+            return match count {
+                Some(_) => Ok(Executed::Suspended),
+                None => self.resume(portal, statement, limit, client),
+            };
         }
+        let Some(count) = count else { return Ok(Executed::Complete) };
         self.complete(statement, count, client);
         Ok(Executed::Complete)
     }
@@ -279,7 +292,8 @@ impl Session {
     ) -> Result<Executed, SqlError> {
         let mut given = 0;
         if let Some(kept) = &mut portal.kept {
-            let gone = self.give_rows(kept, statement, limit, client);
+            let columns = portal.command.as_ref().map_or(&statement.columns, |command| &command.columns);
+            let gone = self.give_rows(kept, columns, limit, client);
             portal.failed |= gone.is_err();
             given = gone?;
             if given == limit {
@@ -289,15 +303,9 @@ impl Session {
         if portal.kept.as_ref().is_some_and(|kept| !kept.scrolls()) {
             portal.kept = None;
         }
-        match &statement.body {
-            // A command that gives rows gives them at once: there are no more.
-            Body::Command(command) => client.complete(match **command {
-                Command::Show(_) => "SHOW",
-                Command::Explain(_) => "EXPLAIN",
-                Command::Fetch { .. } => "FETCH 0",
-                _ => "SELECT 0",
-            }),
-            Body::Query { .. } => self.complete(statement, given, client),
+        match &portal.command {
+            Some(command) => client.complete(&command.tag(given)),
+            None => self.complete(statement, given, client),
         }
         Ok(Executed::Complete)
     }
@@ -306,14 +314,14 @@ impl Session {
     fn give_rows(
         &self,
         kept: &mut KeptRows,
-        statement: &Statement,
+        columns: &[ColumnDesc],
         limit: u64,
         client: &mut dyn Client,
     ) -> Result<u64, SqlError> {
         let mut given = 0;
         self.environment.before_showing()?;
         while given < limit {
-            let sent = kept.pop(|row| client.row(row, &statement.columns, &self.environment))?;
+            let sent = kept.pop(|row| client.row(row, columns, &self.environment))?;
             if sent.is_none() {
                 break;
             }

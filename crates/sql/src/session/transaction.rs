@@ -328,7 +328,7 @@ impl Session {
         self.block.savepoints.clear();
         self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
         if let Some(current) = &mut self.current {
-            current.kept = None;
+            current.close();
         }
         let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();

@@ -1,0 +1,122 @@
+//! Commands that give rows (SHOW, EXPLAIN, FETCH, EXECUTE) under the row limit of a portal.
+//!
+//! With a row limit, the command's first Execute makes all rows and keeps them with the portal, which gives them from
+//! there. Without one, the client gets the rows as they are made.
+
+use std::sync::Arc;
+
+use storage::Store;
+
+use super::Session;
+use super::client::{Client, Notice};
+use super::rows::KeptRows;
+use crate::error::SqlError;
+use crate::expr::Environment;
+use crate::memory;
+use crate::plan::{ColumnDesc, Statement};
+use crate::types::Datum;
+
+/// What later runs of a command's portal need to know.
+pub(super) struct CommandRows {
+    /// The columns of its rows.
+    pub columns: Arc<[ColumnDesc]>,
+    /// Its tag, with the number of the rows of its first run.
+    tag: String,
+}
+
+impl CommandRows {
+    /// The tag of a run that gave so many rows.
+    pub fn tag(&self, given: u64) -> String {
+        match self.tag.rsplit_once(' ') {
+            Some((word, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                format!("{word} {given}")
+            }
+            _ => self.tag.clone(),
+        }
+    }
+}
+
+/// Keeps the rows of a command, or passes them on, and keeps its tag.
+struct Keeper<'c> {
+    client: &'c mut dyn Client,
+    store: Arc<Store>,
+    kept: Option<KeptRows>,
+    columns: Option<Arc<[ColumnDesc]>>,
+    tag: String,
+}
+
+impl Session {
+    /// Runs a command that gives rows. With `keep` the rows are kept and the client hears nothing of them, nor that the
+    /// command is complete.
+    pub(super) fn run_for_rows(
+        &mut self,
+        statement: &Statement,
+        values: &[Datum<'_>],
+        keep: bool,
+        client: &mut dyn Client,
+    ) -> Result<(CommandRows, Option<KeptRows>), SqlError> {
+        let store = Arc::clone(self.shared.engine.store());
+        let kept = keep.then(|| KeptRows::new(memory::for_kept(self.environment.table.work_mem)));
+        let mut keeper = Keeper { client, store, kept, columns: None, tag: String::new() };
+        self.run_command(statement, values, &mut keeper)?;
+        let Keeper { kept, columns, tag, .. } = keeper;
+        let columns = columns.unwrap_or_else(|| Arc::clone(&statement.columns));
+        Ok((CommandRows { columns, tag }, kept))
+    }
+}
+
+impl Client for Keeper<'_> {
+    fn columns(&mut self, columns: &[ColumnDesc], formats: &[i16]) {
+        self.client.columns(columns, formats);
+    }
+
+    fn row(
+        &mut self,
+        row: &[Datum<'_>],
+        columns: &[ColumnDesc],
+        session: &dyn Environment,
+    ) -> Result<(), SqlError> {
+        if self.columns.is_none() {
+            self.columns = Some(columns.into());
+        }
+        match &mut self.kept {
+            Some(kept) => kept.push(&self.store, row),
+            None => self.client.row(row, columns, session),
+        }
+    }
+
+    fn complete(&mut self, tag: &str) {
+        tag.clone_into(&mut self.tag);
+        if self.kept.is_none() {
+            self.client.complete(tag);
+        }
+    }
+
+    fn empty(&mut self) {
+        self.client.empty();
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        self.client.notice(notice);
+    }
+
+    fn copy_out_begin(&mut self, columns: usize, binary: bool) {
+        self.client.copy_out_begin(columns, binary);
+    }
+
+    fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        self.client.copy_out(data)
+    }
+
+    fn copy_out_end(&mut self) {
+        self.client.copy_out_end();
+    }
+
+    fn copy_in_begin(&mut self, columns: usize, binary: bool) -> Result<(), SqlError> {
+        self.client.copy_in_begin(columns, binary)
+    }
+
+    fn copy_in(&mut self) -> Result<Option<&[u8]>, SqlError> {
+        self.client.copy_in()
+    }
+}
