@@ -4,6 +4,8 @@
 #[path = "interleaved/advisory.rs"]
 mod advisory;
 mod common;
+#[path = "interleaved/drops.rs"]
+mod drops;
 #[path = "interleaved/foreign_keys.rs"]
 mod foreign_keys;
 #[path = "interleaved/generated_names.rs"]

@@ -231,6 +231,7 @@ fn add_column(
 fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: bool) -> Result<(), SqlError> {
     let position = at as u32;
     let name = table.columns[at].name.clone();
+    super::drop::lock_parents(session, table, |key| key.columns.contains(&position))?;
     let catalog = Arc::clone(&session.environment.catalog);
     // A key goes with a column that it INCLUDEs; so does a reference to that key.
     let mut keys: Vec<Vec<u32>> = Vec::new();
@@ -321,6 +322,7 @@ fn drop_constraint(
         skipping(session, client, format!("{}, skipping", missing.message));
         return Ok(());
     }
+    super::drop::lock_parents(session, table, |key| key.name == name)?;
     table.checks.retain(|check| check.name != name);
     table.foreign_keys.retain(|key| key.name != name);
     let columns = match &table.primary_key {

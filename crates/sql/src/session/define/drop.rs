@@ -207,9 +207,19 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
             .with_hint(format!("You can drop {what} instead.")));
     }
-    let mut readers: Vec<_> =
-        catalog.tables().filter(|table| table.columns.iter().any(reading)).cloned().collect();
-    readers.sort_by_key(|table| table.oid);
+    let readers = |session: &Session| {
+        let catalog = &session.environment.catalog;
+        let mut readers: Vec<Arc<Table>> =
+            catalog.tables().filter(|table| table.columns.iter().any(reading)).cloned().collect();
+        readers.sort_by_key(|table| table.oid);
+        readers
+    };
+    // Another transaction may be about to drop one, or its default.
+    let lock = if cascade { TableLock::AccessExclusive } else { TableLock::AccessShare };
+    for reader in readers(session) {
+        session.lock_definition(reader.oid, lock)?;
+    }
+    let readers = readers(session);
     if !cascade && !readers.is_empty() {
         let detail = readers.iter().flat_map(|table| {
             table.columns.iter().filter(|column| reading(column)).map(|column| {
@@ -226,7 +236,6 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     for reader in readers {
-        session.lock_definition(reader.oid, TableLock::AccessExclusive)?;
         let mut table = session.definition(reader.oid)?;
         for column in table.columns.iter_mut().filter(|column| reading(column)) {
             column.default = None;
@@ -265,6 +274,7 @@ fn drop_table(
     cascade: bool,
     together: &HashSet<u32>,
 ) -> Result<(), SqlError> {
+    lock_parents(session, table, |_| true)?;
     let catalog = Arc::clone(&session.environment.catalog);
     let mut references =
         catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
@@ -296,6 +306,20 @@ fn drop_table(
     session.define(Change::DropTable(table.oid))
 }
 
+/// Locks the tables that a table's foreign keys reference before these keys go. Readers and writers pass; a statement that
+/// is refused where the key is still there waits until it is known whether it is.
+pub(super) fn lock_parents(
+    session: &mut Session,
+    table: &Table,
+    goes: impl Fn(&ForeignKey) -> bool,
+) -> Result<(), SqlError> {
+    let keys = table.foreign_keys.iter().filter(|key| key.parent != table.oid && goes(key));
+    let mut parents: Vec<u32> = keys.map(|key| key.parent).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    parents.into_iter().try_for_each(|parent| session.lock_definition(parent, TableLock::AccessShare))
+}
+
 /// Drops other tables' foreign keys to a table.
 pub(super) fn forget_references(
     session: &mut Session,
@@ -320,18 +344,29 @@ pub(super) fn forget_references(
 /// still be moved elsewhere, until it is locked too.
 fn schema(session: &mut Session, schema: u32, cascade: bool) -> Result<(), SqlError> {
     let name = session.environment.catalog.schema_name(schema).to_owned();
-    let catalog = Arc::clone(&session.environment.catalog);
-    let tables: Vec<u32> = catalog.tables().filter(|t| t.schema == schema).map(|t| t.oid).collect();
+    let tables = |session: &Session| -> Vec<u32> {
+        let tables = session.environment.catalog.tables();
+        tables.filter(|table| table.schema == schema).map(|table| table.oid).collect()
+    };
     let sequences = |session: &Session| -> Vec<_> {
         let catalog = &session.environment.catalog;
         catalog.sequences().filter(|sequence| sequence.schema == schema).cloned().collect()
     };
-    if !cascade && (!tables.is_empty() || !sequences(session).is_empty()) {
+    if !cascade {
+        // Another transaction may be about to drop them, or to move them elsewhere.
+        for table in tables(session) {
+            session.lock_definition(table, TableLock::AccessShare)?;
+        }
+        for left in sequences(session) {
+            session.lock_definition(left.oid, TableLock::RowExclusive)?;
+        }
+    }
+    if !cascade && (!tables(session).is_empty() || !sequences(session).is_empty()) {
         let message = format!("cannot drop schema {name} because other objects depend on it");
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
-    for table in tables {
+    for table in tables(session) {
         session.lock_definition(table, TableLock::AccessExclusive)?;
         let table = session.environment.catalog.table(table).filter(|table| table.schema == schema);
         let Some(table) = table.cloned() else { continue };
