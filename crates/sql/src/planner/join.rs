@@ -33,7 +33,7 @@ pub(super) enum Leaf {
     /// A table, whose path depends on the conditions.
     Table(SourceId, Arc<crate::catalog::Table>),
     /// Anything planned already.
-    Planned(Part),
+    Planned(Box<Part>),
     /// An outer join, planned with the conditions that can go into it.
     Outer(Box<(JoinKind, FromItem, FromItem, Vec<Expr>)>),
     /// A subquery, planned with the conditions that can go into it.
@@ -269,7 +269,7 @@ impl Planner<'_, '_> {
     ) -> Result<Part, SqlError> {
         match leaf {
             Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
-            Leaf::Planned(part) => self.filtered(part, conditions),
+            Leaf::Planned(part) => self.filtered(*part, conditions),
             Leaf::Query(query) => {
                 // What reads a subquery's result stays here, where that is computed.
                 let (late, conditions): (Vec<Expr>, Vec<Expr>) =
@@ -425,7 +425,7 @@ impl Planner<'_, '_> {
             }
             FromItem::Source(source, other) => {
                 let part = self.computed_source(source, other);
-                leaves.push(Leaf::Planned(part));
+                leaves.push(Leaf::Planned(Box::new(part)));
             }
         }
         Ok(())

@@ -28,7 +28,8 @@ impl Planner<'_, '_> {
             let plain = self.search(source, &table, conditions, &available, Wanted::default()).best();
             if access.used.contains(&index) && rows * access.cost < plain.cost {
                 conditions[index] = equal;
-                leaves.push(Leaf::Planned(Part { plan: values, rows, cost: rows, ordered: false }));
+                let part = Part { plan: values, rows, cost: rows, ordered: false };
+                leaves.push(Leaf::Planned(Box::new(part)));
                 return;
             }
         }

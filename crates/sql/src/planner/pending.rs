@@ -171,7 +171,8 @@ impl Planner<'_, '_> {
                 keys.push(right);
             }
             let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
-            leaves.push(Leaf::Planned(Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false }));
+            let part = Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false };
+            leaves.push(Leaf::Planned(Box::new(part)));
         }
     }
 
