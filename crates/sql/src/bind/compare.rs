@@ -6,7 +6,7 @@ use pg_query::protobuf::{AExprKind, Node};
 use super::expr::optional_location;
 use super::{Binder, inner, inner_of};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Case, Expr};
+use crate::expr::{Case, Expr, Sharing};
 use crate::functions;
 use crate::planner::registers::Registers;
 use crate::types::{Type, oid};
@@ -26,6 +26,13 @@ impl Binder<'_> {
         if let NodeEnum::RowExpr(row) = inner_of(left)? {
             let nodes = &row.args;
             let row = self.without_lifting(|binder| binder.expanded(nodes))?;
+            let mut sharing = Sharing::default();
+            // The further fields are not computed where the first one decides.
+            let share = |(at, field): (usize, Expr)| match at {
+                0 => self.copied_in(&mut sharing, field),
+                _ => field,
+            };
+            let row: Vec<Expr> = row.into_iter().enumerate().map(share).collect();
             let mut alternatives = Vec::with_capacity(list.items.len());
             for item in &list.items {
                 let NodeEnum::RowExpr(other) = inner(item)? else {
@@ -39,6 +46,7 @@ impl Binder<'_> {
             for (operand, node) in row.iter().zip(nodes) {
                 self.check_copied(operand, Some(node), &any)?;
             }
+            let any = sharing.around(any);
             return Ok(if negated { Expr::Not(Box::new(any)) } else { any });
         }
         let (node, left) = (left, self.copied_operand(left)?);
@@ -58,12 +66,19 @@ impl Binder<'_> {
         let compared = || parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item);
         let operand = compared().next().map(|_| &left);
         let is_set = self.returns_set(compared().chain(operand));
-        let list = self.built(functions::in_list(&left, parts, negated), location)?;
+        let mut sharing = Sharing::default();
+        let operand = self.copied_in(&mut sharing, left);
+        let list = self.built(functions::in_list(&operand, parts, negated), location)?;
         if is_set {
             return Err(self.refused_set("argument of IN", optional_location(node)));
         }
-        self.check_copied(&left, node, &list)?;
-        Ok(list)
+        self.check_copied(&operand, node, &list)?;
+        Ok(sharing.around(list))
+    }
+
+    /// What stands for an operand that PostgreSQL copies into several comparisons. Those refuse one that returns a set.
+    fn copied_in(&self, sharing: &mut Sharing, operand: Expr) -> Expr {
+        if self.returns_set([&operand]) { operand } else { sharing.copied_operand(operand) }
     }
 
     /// An operand that is copied into several comparisons. A literal stays a constant: each comparison gives its copy a type.
@@ -105,7 +120,12 @@ impl Binder<'_> {
         self.lift = lifting && !symmetric;
         let bounds = self.expr(low).and_then(|low| Ok((low, self.expr(high)?)));
         self.lift = lifting;
-        let (low, high) = bounds?;
+        let (mut low, mut high) = bounds?;
+        let mut sharing = Sharing::default();
+        let value = self.copied_in(&mut sharing, value);
+        if symmetric {
+            (low, high) = (self.copied_in(&mut sharing, low), self.copied_in(&mut sharing, high));
+        }
         // A parameter has the type that the first comparison gives it.
         let operand = |binder: &mut Self| match &value {
             Expr::Param { .. } => binder.expr_of(node),
@@ -129,6 +149,7 @@ impl Binder<'_> {
         } else {
             within(low, high)?
         };
+        let inside = sharing.around(inside);
         Ok(if negated { Expr::Not(Box::new(inside)) } else { inside })
     }
 
@@ -145,17 +166,18 @@ impl Binder<'_> {
             let message = "cannot compare rows of zero length";
             return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, location));
         }
-        let compare = |binder: &mut Self, name: &str, index: usize| {
-            let (left, right) = (left[index].copied()?, right[index].copied()?);
+        let compare = |binder: &mut Self, name: &str, left: Expr, right: Expr| {
             let compared = binder.built(functions::operator(name, Some(left), right), location)?;
             match binder.returns_set([&compared]) {
                 true => Err(binder.refused_set("row comparison operator", location)),
                 false => Ok(compared),
             }
         };
+        let mut pairs = left.into_iter().zip(right);
         match name {
             "=" | "<>" => {
-                let parts = (0..left.len()).map(|i| compare(self, name, i)).collect::<Result<Vec<_>, _>>()?;
+                let parts = pairs.map(|(left, right)| compare(self, name, left, right));
+                let parts = parts.collect::<Result<Vec<_>, _>>()?;
                 match (name, parts.len()) {
                     ("<>", 2..) => Ok(Expr::Or(parts)),
                     _ => Ok(Expr::and(parts)),
@@ -163,14 +185,21 @@ impl Binder<'_> {
             }
             "<" | "<=" | ">" | ">=" => {
                 let strict = &name[..1];
-                let last = left.len() - 1;
-                let mut result = compare(self, name, last)?;
-                for index in (0..last).rev() {
-                    let ahead = compare(self, strict, index)?;
-                    let equal = compare(self, "=", index)?;
+                let Some((left, right)) = pairs.next_back() else { return Ok(Expr::null(Type::BOOL)) };
+                let mut result = compare(self, name, left, right)?;
+                for (left, right) in pairs.rev() {
+                    let mut sharing = Sharing::default();
+                    let mut share = |field| match self.returns_set([&field]) {
+                        true => field,
+                        false => sharing.operand(field),
+                    };
+                    let (left, right) = (share(left), share(right));
+                    let otherwise = compare(self, strict, left.copied()?, right.copied()?)?;
+                    let equal = compare(self, "=", left, right)?;
                     // Fields behind a pair that decides, NULL included, are not computed.
                     let branches = vec![(equal, result)];
-                    result = Expr::Case(Box::new(Case { branches, otherwise: ahead, type_: Type::BOOL }));
+                    let case = Case { branches, otherwise, type_: Type::BOOL };
+                    result = sharing.around(Expr::Case(Box::new(case)));
                 }
                 Ok(result)
             }

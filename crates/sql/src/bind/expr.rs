@@ -9,7 +9,7 @@ use pg_query::protobuf::{
 use super::select::MAX_TARGETS;
 use super::{Binder, MAX_EXPRESSION_DEPTH, inner, strings};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Case, Expr, Extreme};
+use crate::expr::{Case, Expr, Extreme, Sharing};
 use crate::functions::{self, Bound, CastContext};
 use crate::types::{self, Type, oid};
 
@@ -335,6 +335,8 @@ impl Binder<'_> {
             }
             other => other,
         };
+        let mut sharing = Sharing::default();
+        let subject = subject.map(|subject| sharing.operand(subject));
         let mut conditions = Vec::with_capacity(case.args.len());
         let mut results = Vec::with_capacity(case.args.len() + 1);
         let mut places = vec![optional_location(case.defresult.as_deref())];
@@ -360,7 +362,7 @@ impl Binder<'_> {
         let (mut results, type_) = self.unified("CASE", results, &places)?;
         let otherwise = results.remove(0);
         let branches = conditions.into_iter().zip(results).collect();
-        Ok(Expr::Case(Box::new(Case { branches, otherwise, type_ })))
+        Ok(sharing.around(Expr::Case(Box::new(Case { branches, otherwise, type_ }))))
     }
 
     /// ARRAY[...], of a given array type if there is a cast around it.
@@ -448,6 +450,11 @@ impl Binder<'_> {
 pub(crate) fn flatten(condition: Expr, into: &mut Vec<Expr>) {
     match condition {
         Expr::And(parts) => parts.into_iter().for_each(|part| flatten(part, into)),
+        // Each part can lead into an index by itself.
+        Expr::Shared(shared) => match &shared.body {
+            Expr::And(parts) => parts.iter().for_each(|part| flatten(shared.closed(part), into)),
+            _ => into.push(Expr::Shared(shared)),
+        },
         other => into.push(other),
     }
 }

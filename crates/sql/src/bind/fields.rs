@@ -52,7 +52,7 @@ impl Binder<'_> {
         };
         let mut columns = Vec::with_capacity(names.len());
         for (place, (name, type_)) in names.into_iter().enumerate() {
-            columns.push((name, field_of(record.clone(), place, type_)?));
+            columns.push((name, field_of(record.copied()?, place, type_)?));
         }
         Ok(columns)
     }
@@ -72,6 +72,7 @@ impl Binder<'_> {
             }
             // A row that may be absent.
             Expr::Case(case) => self.field_names(&case.otherwise),
+            Expr::Shared(shared) => self.field_names(&shared.body),
             _ => None,
         }
     }

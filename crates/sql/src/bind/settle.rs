@@ -61,6 +61,7 @@ fn is_never(condition: &Expr, negated: bool) -> bool {
         Expr::Const(Value::Null, _) => true,
         Expr::Const(Value::Bool(value), _) => *value == negated,
         Expr::Not(input) => is_never(input, !negated),
+        Expr::Shared(shared) => is_never(&shared.body, negated),
         Expr::And(parts) if negated => parts.iter().all(|part| is_never(part, true)),
         Expr::And(parts) => parts.iter().any(|part| is_never(part, false)),
         Expr::Or(parts) if negated => parts.iter().any(|part| is_never(part, true)),

@@ -428,8 +428,7 @@ fn check_changed(
     let whole = wide::fetched(cx.txn, child, row, reads, &bump)?;
     let before = std::iter::repeat_n(Datum::Null, *first as usize);
     let registers: Vec<Datum<'_>> = before.chain(whole.iter().copied()).collect();
-    let mut context =
-        EvalContext { registers: &registers, params: &[], arena: &bump, session: cx.environment };
+    let mut context = EvalContext::new(&registers, &[], &bump, cx.environment);
     tick_parts(checks.len())?;
     for check in checks {
         if matches!(check.expr.eval(&mut context)?, Datum::Bool(false)) {
@@ -448,7 +447,7 @@ fn default_of<'b>(
 ) -> Result<Datum<'b>, SqlError> {
     let default = crate::planner::default_value(cx.catalog, table, column)?;
     let scratch = Bump::new();
-    let mut context = EvalContext { registers: &[], params: &[], arena: &scratch, session: cx.environment };
+    let mut context = EvalContext::new(&[], &[], &scratch, cx.environment);
     default.eval(&mut context)?.copy_in(bump)
 }
 

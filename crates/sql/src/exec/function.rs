@@ -229,12 +229,7 @@ impl<'s> Series<'s> {
     fn compute(&self, expr: &Expr, value: &Value, last: &Value) -> Result<Value, SqlError> {
         let arena = bumpalo::Bump::new();
         let registers = [value.datum(), last.datum(), self.step.datum()];
-        let mut context = EvalContext {
-            registers: &registers,
-            params: self.params,
-            arena: &arena,
-            session: self.environment,
-        };
+        let mut context = EvalContext::new(&registers, self.params, &arena, self.environment);
         expr.eval(&mut context)?.to_value()
     }
 

@@ -209,12 +209,7 @@ impl<'s> Executor<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<Datum<'x>, SqlError> {
-        expr.eval(&mut EvalContext {
-            registers: file,
-            params: self.params,
-            arena: &arena.bump,
-            session: self.environment,
-        })
+        expr.eval(&mut EvalContext::new(file, self.params, &arena.bump, self.environment))
     }
 
     /// Whether a condition is true. The first conjunct that is false or NULL ends it.

@@ -15,17 +15,20 @@ pub struct EvalContext<'a, 'r> {
     pub arena: &'a Bump,
     /// The session.
     pub session: &'r dyn Environment,
+    /// The values of the operands that parts of the expression share.
+    pub(super) operands: &'r [Datum<'a>],
 }
 
 impl<'a, 'r> EvalContext<'a, 'r> {
     /// A context.
+    #[inline]
     pub fn new(
         registers: &'r [Datum<'a>],
         params: &'r [Datum<'a>],
         arena: &'a Bump,
         session: &'r dyn Environment,
     ) -> EvalContext<'a, 'r> {
-        EvalContext { registers, params, arena, session }
+        EvalContext { registers, params, arena, session, operands: &[] }
     }
 }
 

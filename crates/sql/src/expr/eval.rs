@@ -33,6 +33,8 @@ impl Expr {
                 _ => Ok(Datum::Null),
             },
             Expr::Const(value, _) => Ok(value.datum()),
+            Expr::Operand { index, .. } => Ok(context.operands[*index as usize]),
+            Expr::Shared(shared) => shared.eval(context),
             Expr::Call(call) => call.eval(context),
             Expr::And(parts) => eval_all(parts, BoolOperand { decisive: false }, context),
             Expr::Or(parts) => eval_all(parts, BoolOperand { decisive: true }, context),

@@ -11,12 +11,14 @@ use crate::types::{Datum, Type, Value};
 
 mod context;
 mod eval;
+mod shared;
 mod show;
 mod walk;
 
 pub(crate) use context::NoSession;
 pub use context::{Environment, EvalContext};
 pub use eval::{call_function, convert, output};
+pub use shared::{Shared, Sharing};
 pub use show::Show;
 
 /// An expression.
@@ -38,6 +40,15 @@ pub enum Expr {
         /// Its type; UNKNOWN until [`crate::functions::cast`] gives it one.
         type_: Type,
     },
+    /// An operand of the nearest [`Shared`] around it.
+    Operand {
+        /// Its place among the operands.
+        index: u32,
+        /// Its type.
+        type_: Type,
+    },
+    /// Operands that several parts of an expression read.
+    Shared(Box<Shared>),
     /// A function or operator call.
     Call(Box<Call>),
     /// AND of two or more, three-valued.
@@ -46,7 +57,7 @@ pub enum Expr {
     Or(Vec<Expr>),
     /// NOT.
     Not(Box<Expr>),
-    /// CASE; the simple form is bound to comparisons.
+    /// CASE; the simple form is bound to comparisons with one operand.
     Case(Box<Case>),
     /// COALESCE.
     Coalesce(Vec<Expr>, Type),
@@ -247,10 +258,12 @@ impl Expr {
             Expr::Const(_, type_)
             | Expr::Column { type_, .. }
             | Expr::Param { type_, .. }
+            | Expr::Operand { type_, .. }
             | Expr::Coalesce(_, type_)
             | Expr::Array { type_, .. }
             | Expr::Subscript { type_, .. }
             | Expr::Field { type_, .. } => *type_,
+            Expr::Shared(shared) => shared.body.type_(),
             Expr::Call(call) => call.type_,
             Expr::Case(case) => case.type_,
             Expr::NullIf(call) => call.arguments[0].type_(),

@@ -1,5 +1,6 @@
 //! Expressions as SQL text, as EXPLAIN shows conditions: every operator in brackets, every cast written out.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use bumpalo::Bump;
@@ -15,15 +16,39 @@ pub struct Show<'a> {
     pub own: &'a [(u32, String)],
     /// How values are written.
     pub session: &'a dyn Environment,
+    /// The operands that the expression shares, and whether each was written.
+    operands: Vec<(String, Cell<bool>)>,
 }
 
-impl Show<'_> {
+/// The longest text, in bytes, of an operand that is written wherever it is read. A longer one is
+/// written once, so that the text does not double at each level of nesting.
+const REPEATED: usize = 64;
+
+impl<'a> Show<'a> {
+    /// Writes expressions that read these registers.
+    pub fn new(
+        names: &'a HashMap<u32, String>,
+        own: &'a [(u32, String)],
+        session: &'a dyn Environment,
+    ) -> Show<'a> {
+        Show { names, own, session, operands: Vec::new() }
+    }
+
     /// An expression.
     pub fn text(&self, expr: &Expr) -> String {
         match expr {
             Expr::Const(value, type_) => self.constant(value, *type_),
             Expr::Column { register, .. } => self.name(*register),
             Expr::Param { index, .. } => format!("${}", index + 1),
+            Expr::Operand { index, .. } => match self.operands.get(*index as usize) {
+                Some((text, written)) if text.len() <= REPEATED || !written.replace(true) => text.clone(),
+                _ => "(...)".to_owned(),
+            },
+            Expr::Shared(shared) => {
+                let texts = shared.operands.iter().map(|operand| self.text(operand));
+                let operands = texts.map(|text| (text, Cell::new(false))).collect();
+                Show { operands, ..*self }.text(&shared.body)
+            }
             Expr::Call(call) => self.call(call),
             Expr::And(parts) => format!("({})", self.list(parts, " AND ")),
             Expr::Or(parts) => format!("({})", self.list(parts, " OR ")),

@@ -14,7 +14,11 @@ const PART_BYTES: usize = 2 * size_of::<Expr>();
 macro_rules! children {
     ($self:expr, $visit:expr, $iter:ident $(, $mutable:tt)?) => {
         match $self {
-            Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } => {}
+            Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } | Expr::Operand { .. } => {}
+            Expr::Shared(shared) => {
+                shared.operands.$iter().for_each(&mut *$visit);
+                $visit(&$($mutable)? shared.body);
+            }
             Expr::Call(call) | Expr::NullIf(call) | Expr::Distinct { equal: call, .. } => call.arguments.$iter().for_each($visit),
             Expr::And(parts) | Expr::Or(parts) | Expr::Row { fields: parts, .. } | Expr::Coalesce(parts, _) | Expr::Array { elements: parts, .. } => {
                 parts.$iter().for_each($visit)
@@ -96,14 +100,14 @@ impl Expr {
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |part| constant &= !matches!(part, Expr::Column { .. } | Expr::Param { .. }));
-        constant && self.volatility() == Volatility::Immutable
+        constant && !self.reads_operand() && self.volatility() == Volatility::Immutable
     }
 
-    /// Whether it reads no register.
+    /// Whether it reads no register. An operand may read one.
     pub fn is_row_free(&self) -> bool {
         let mut free = true;
         self.walk(&mut |part| free &= !matches!(part, Expr::Column { .. }));
-        free
+        free && !self.reads_operand()
     }
 
     /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does that before any row

@@ -4,7 +4,7 @@ use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, uni
 use super::resolve::{Choice, choose, concrete};
 use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
-use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver};
+use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver, Sharing};
 use crate::types::{self, Type, Value, oid};
 use crate::work::tick_part;
 
@@ -281,9 +281,11 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
     let (type_, other) = (left.type_(), right.type_());
     if type_.oid != other.oid && [type_.oid, other.oid].iter().all(|oid| INSTANTS.contains(oid)) {
         // PostgreSQL compares them as they are: the result has the left one's type.
+        let mut sharing = Sharing::default();
+        let left = sharing.operand(left);
         let equal = Expr::Call(comparison_call("=", left.copied()?, right)?);
         let branches = vec![(equal, Expr::null(type_))];
-        return Ok(Expr::Case(Box::new(Case { branches, otherwise: left, type_ })));
+        return Ok(sharing.around(Expr::Case(Box::new(Case { branches, otherwise: left, type_ }))));
     }
     Ok(Expr::NullIf(comparison_call("=", left, right)?))
 }

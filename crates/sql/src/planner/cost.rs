@@ -59,6 +59,7 @@ pub(super) fn selectivity(condition: &Expr) -> f64 {
     match condition {
         Expr::And(parts) => parts.iter().map(selectivity).product(),
         Expr::Or(parts) => parts.iter().map(selectivity).sum::<f64>().min(1.0),
+        Expr::Shared(shared) => selectivity(&shared.body),
         Expr::Not(inner) => (1.0 - selectivity(inner)).max(EQUAL),
         Expr::NullTest { negated, .. } => {
             if *negated {

@@ -10,9 +10,10 @@
 //! 2. A guard reads results of subqueries that are read before its own one, and no others: it can be evaluated when they
 //!    are computed, and no two wait for each other.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::expr::Expr;
+use crate::expr::{Expr, Shared};
 use crate::functions::Volatility;
 use crate::plan::{Guard, Reg};
 use crate::planner::registers::{self, Registers};
@@ -26,9 +27,10 @@ pub(super) fn of<'e>(
     flag: impl FnMut() -> Reg,
 ) -> Vec<(Reg, Option<Guard>)> {
     let start = Step { before: START, condition: Condition::None };
-    let mut places = Places { wanted, steps: vec![start], ways: HashMap::new(), order: Vec::new() };
+    let (ways, order) = (HashMap::new(), Vec::new());
+    let mut places = Places { wanted, steps: vec![start], ways, order, around: None };
     exprs.into_iter().for_each(|expr| places.collect(expr, START));
-    let Places { wanted, steps, ways, order } = places;
+    let Places { wanted, steps, ways, order, .. } = places;
     let told = HashMap::from([(START, Told { flag: None, whole: true })]);
     let mut guards = Guards { wanted, flag, steps, told, computed: Registers::new() };
     let guarded = |register| {
@@ -49,20 +51,27 @@ struct Step<'e> {
     condition: Condition<'e>,
 }
 
+/// An expression, and what shares its operands with it.
+#[derive(Clone, Copy)]
+struct Within<'e>(&'e Expr, Option<&'e Shared>);
+
 /// What an expression must be.
 #[derive(Clone, Copy)]
 enum Condition<'e> {
     None,
-    True(&'e Expr),
-    IsNot(&'e Expr, bool),
-    Null(&'e Expr),
+    True(Within<'e>),
+    IsNot(Within<'e>, bool),
+    Null(Within<'e>),
 }
 
 impl<'e> Condition<'e> {
-    fn part(self) -> Option<&'e Expr> {
+    fn part(self) -> Option<Cow<'e, Expr>> {
         match self {
             Condition::None => None,
-            Condition::True(part) | Condition::IsNot(part, _) | Condition::Null(part) => Some(part),
+            Condition::True(part) | Condition::IsNot(part, _) | Condition::Null(part) => Some(match part {
+                Within(expr, None) => Cow::Borrowed(expr),
+                Within(expr, Some(shared)) => Cow::Owned(shared.closed(expr)),
+            }),
         }
     }
 
@@ -72,7 +81,7 @@ impl<'e> Condition<'e> {
 
     /// The condition as an expression.
     fn test(self) -> Option<Expr> {
-        let input = self.part()?.clone();
+        let input = self.part()?.into_owned();
         Some(match self {
             Condition::None | Condition::True(_) => input,
             Condition::IsNot(_, value) => {
@@ -91,6 +100,8 @@ struct Places<'e, W> {
     /// The last steps of the ways to each register; none of the ways begins with another one.
     ways: HashMap<Reg, Vec<usize>>,
     order: Vec<Reg>,
+    /// What shares its operands with the expression that is looked at.
+    around: Option<&'e Shared>,
 }
 
 impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
@@ -100,12 +111,20 @@ impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
             Expr::And(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, false)),
             Expr::Or(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, true)),
             Expr::Coalesce(parts, _) => self.in_turn(parts, way, Condition::Null),
+            // The operands are computed before the body.
+            Expr::Shared(shared) => {
+                shared.operands.iter().for_each(|operand| self.collect(operand, way));
+                let around = self.around.replace(shared);
+                self.collect(&shared.body, way);
+                self.around = around;
+            }
             Expr::Case(case) => {
                 for (condition, result) in &case.branches {
                     self.collect(condition, way);
-                    let chosen = self.step(way, Condition::True(condition));
+                    let within = Within(condition, self.around);
+                    let chosen = self.step(way, Condition::True(within));
                     self.collect(result, chosen);
-                    way = self.step(way, Condition::IsNot(condition, true));
+                    way = self.step(way, Condition::IsNot(within, true));
                 }
                 self.collect(&case.otherwise, way);
             }
@@ -114,10 +133,15 @@ impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
     }
 
     /// Parts of which each is reached when those before it do not decide.
-    fn in_turn(&mut self, parts: &'e [Expr], mut way: usize, undecided: impl Fn(&'e Expr) -> Condition<'e>) {
+    fn in_turn(
+        &mut self,
+        parts: &'e [Expr],
+        mut way: usize,
+        undecided: impl Fn(Within<'e>) -> Condition<'e>,
+    ) {
         for part in parts {
             self.collect(part, way);
-            way = self.step(way, undecided(part));
+            way = self.step(way, undecided(Within(part, self.around)));
         }
     }
 
@@ -222,7 +246,7 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
 
     /// Whether a condition reads no subquery's result but those that are computed.
     fn readable(&self, condition: Condition<'_>) -> bool {
-        let reads = condition.part().map(registers::reads).unwrap_or_default();
+        let reads = condition.part().map(|part| registers::reads(&part)).unwrap_or_default();
         reads.into_iter().all(|register| self.computed.contains(&register) || !(self.wanted)(register))
     }
 }

@@ -457,8 +457,25 @@ fn deep_expressions_fit_a_fiber() {
 }
 
 fn try_deep_expressions() {
-    let compiled =
-        compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(990)))).expect("deep");
+    try_deep_expression(&format!("select $1::int4 {}", "+ 1 ".repeat(990)), 991);
+    let (open, close) = ("case ".repeat(990), " when 1 then 2 when 2 then 1 end".repeat(990));
+    try_deep_expression(&format!("select {open}$1::int4{close}"), 1);
+    let (open, close) = ("case row(".repeat(490), ", 1) < row(2, 1) when true then 1 else 2 end".repeat(490));
+    try_deep_expression(&format!("select {open}$1::int4{close}"), 1);
+    let (open, close) = ("(".repeat(990), " between symmetric true and false)".repeat(990));
+    try_deep_expression(&format!("select ({open}($1::int4 = 1){close})::int4"), 1);
+    let deeper = compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(1500))));
+    assert_eq!(deeper.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
+    let chain = compile(&Request::plain(&format!("select 1 {}", "except select 1 ".repeat(200))));
+    chain.expect("a chain nests no deeper than its parts");
+    let nested = format!("{}select 1{}", "select 1 except (".repeat(200), ")".repeat(200));
+    let nested = compile(&Request::plain(&nested));
+    assert_eq!(nested.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
+}
+
+/// Evaluates the only target of a query, whose parameter is 1.
+fn try_deep_expression(text: &str, value: i32) {
+    let compiled = compile(&Request::plain(text)).expect("deep");
     let crate::plan::Body::Query { root: crate::plan::Plan::Project { expressions, .. }, .. } =
         &compiled.statement.body
     else {
@@ -470,21 +487,9 @@ fn try_deep_expressions() {
         let done = small.spawn_scoped(scope, || {
             let (arena, session) = (bumpalo::Bump::new(), NoSession(crate::types::Settings::default()));
             let params = [crate::types::Datum::Int4(1)];
-            let mut context = crate::expr::EvalContext {
-                registers: &[],
-                params: &params,
-                arena: &arena,
-                session: &session,
-            };
-            matches!(expr.eval(&mut context), Ok(crate::types::Datum::Int4(991)))
+            let mut context = crate::expr::EvalContext::new(&[], &params, &arena, &session);
+            matches!(expr.eval(&mut context), Ok(crate::types::Datum::Int4(found)) if found == value)
         });
         assert!(done.expect("a thread").join().expect("no overflow"));
     });
-    let deeper = compile(&Request::plain(&format!("select $1::int4 {}", "+ 1 ".repeat(1500))));
-    assert_eq!(deeper.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
-    let chain = compile(&Request::plain(&format!("select 1 {}", "except select 1 ".repeat(200))));
-    chain.expect("a chain nests no deeper than its parts");
-    let nested = format!("{}select 1{}", "select 1 except (".repeat(200), ")".repeat(200));
-    let nested = compile(&Request::plain(&nested));
-    assert_eq!(nested.expect_err("too deep").code, crate::SqlState::STATEMENT_TOO_COMPLEX);
 }

@@ -130,12 +130,7 @@ impl Session {
         let mut texts = Vec::with_capacity(arguments.len());
         for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
             let argument = self.as_parameter(planned, at, argument).map_err(|error| error.at(*place))?;
-            let value = argument.eval(&mut EvalContext {
-                registers: &[],
-                params: values,
-                arena: &arena,
-                session: &self.environment,
-            })?;
+            let value = argument.eval(&mut EvalContext::new(&[], values, &arena, &self.environment))?;
             let bytes = crate::types::text::to_bytes(value, argument.type_(), &self.environment)?;
             texts.push((!value.is_null()).then_some(bytes));
         }

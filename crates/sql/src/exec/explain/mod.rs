@@ -47,7 +47,7 @@ pub(crate) fn explain(
 ) -> Result<Vec<String>> {
     let Body::Query { root, .. } = &statement.body else { return Ok(vec!["Utility Statement".to_owned()]) };
     let names = names::names(root, session)?;
-    let node = Explainer { show: Show { names: &names, own: &[], session } }.node(root)?;
+    let node = Explainer { show: Show::new(&names, &[], session) }.node(root)?;
     let mut lines = Vec::new();
     if json {
         let mut text = String::from("[{\"Plan\": ");
@@ -251,7 +251,7 @@ impl Explainer<'_> {
     /// A table's own columns need no qualification at its scan.
     fn scan_filter(&self, scan: &Scan, filter: &Expr) -> String {
         let own: Vec<_> = names::own(scan).collect();
-        Show { own: &own, ..self.show }.text(filter)
+        Show::new(self.show.names, &own, self.show.session).text(filter)
     }
 
     fn sort_keys(&self, keys: &[SortKey]) -> String {

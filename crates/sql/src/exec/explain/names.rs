@@ -60,7 +60,7 @@ fn collect(
             for call in calls {
                 let arguments = match call.arguments.as_slice() {
                     [] => "*".to_owned(),
-                    arguments => Show { names, own: &[], session }.list(arguments, ", "),
+                    arguments => Show::new(names, &[], session).list(arguments, ", "),
                 };
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
                 names.insert(call.output, format!("{}({distinct}{arguments})", call.function.kind.name()));
@@ -73,7 +73,7 @@ fn collect(
         }
         Plan::SetOperation { first, output, .. } => {
             for (left, register) in first.1.iter().zip(output) {
-                let shown = Show { names, own: &[], session }.name(*left);
+                let shown = Show::new(names, &[], session).name(*left);
                 names.insert(*register, shown);
             }
         }
@@ -113,7 +113,7 @@ fn computed(
     names: &mut HashMap<u32, String>,
 ) -> Result<()> {
     for (expr, register) in expressions {
-        let shown = Show { names, own: &[], session }.text(expr);
+        let shown = Show::new(names, &[], session).text(expr);
         work::tick(shown.len())?;
         if shown.len() <= LONGEST {
             names.insert(*register, shown);
