@@ -311,6 +311,20 @@ impl Table {
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
     }
 
+    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to: the oldest of them.
+    #[must_use]
+    pub fn unique_key(&self, columns: &[u32]) -> Option<u32> {
+        let fits =
+            |key: &[u32]| key.len() == columns.len() && columns.iter().all(|column| key.contains(column));
+        let primary = self.primary_key.iter().filter(|key| fits(&key.columns)).map(|key| key.oid);
+        let unique = self.indexes.iter().filter(|index| index.unique);
+        let unique = unique.filter(|index| {
+            let key: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
+            fits(&key)
+        });
+        primary.chain(unique.map(|index| index.oid)).min()
+    }
+
     /// Whether a key of the table, or one of its references, reads the column.
     #[must_use]
     pub fn is_keyed(&self, column: usize) -> bool {

@@ -384,7 +384,7 @@ fn run_rest<'s, 'x>(
             output: *output,
             correlated: *correlated,
             keep,
-            guard: guard.as_ref(),
+            guard: guard.as_deref(),
         }
         .run(cx, file, arena, sink),
         Plan::Aggregate { input, groups, calls, keep } => {

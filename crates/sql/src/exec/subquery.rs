@@ -90,7 +90,12 @@ impl<'s> Subquery<'s> {
         for (condition, flag) in &guard.flags {
             file[*flag as usize] = Datum::Bool(cx.test(condition, file, arena)?);
         }
-        cx.test(&guard.condition, file, arena)
+        for condition in &guard.conditions {
+            if !cx.test(condition, file, arena)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The subquery's result for one outer row.

@@ -207,7 +207,7 @@ pub enum Plan {
         /// The subquery's registers that its kind reads: what a kept row holds.
         keep: Vec<Reg>,
         /// For which rows it runs; for others its result, which nothing reads, is NULL. None: for all.
-        guard: Option<Guard>,
+        guard: Option<Box<Guard>>,
     },
     /// Groups rows and computes aggregates.
     Aggregate {
@@ -321,8 +321,8 @@ pub struct Guard {
     /// Conditions and the registers that tell whether they are true, computed for every row, in order. A later one, and
     /// guards above, may read an earlier one.
     pub flags: Vec<(Expr, Reg)>,
-    /// Those for which this is true.
-    pub condition: Expr,
+    /// Those for which all of these are true.
+    pub conditions: Vec<Expr>,
 }
 
 /// The kinds of joins.

@@ -81,13 +81,13 @@ impl Stale {
             let before = self.links.len();
             for (link, read, guard) in &open {
                 let mut touched = !read.is_disjoint(&stale);
-                if let Some(Guard { flags, condition }) = guard {
+                if let Some(Guard { flags, conditions }) = guard {
                     for (expr, flag) in flags {
                         if !registers::reads(expr).is_disjoint(&stale) {
                             stale.insert(*flag);
                         }
                     }
-                    touched |= !registers::reads(condition).is_disjoint(&stale);
+                    touched |= conditions.iter().any(|part| !registers::reads(part).is_disjoint(&stale));
                 }
                 if touched && self.registers.insert(link.output) {
                     stale.insert(link.output);

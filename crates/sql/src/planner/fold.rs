@@ -7,7 +7,7 @@ use crate::bind::walk;
 use crate::expr::{EvalContext, Expr, NoSession, QuantifiedOver};
 use crate::functions::Volatility;
 use crate::plan::{
-    AccessPath, Again, AggregateCall, Assignment, Check, Guard, KeyRange, Plan, Scan, SortKey, SubqueryKind,
+    AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
 use crate::types::{Type, Value, oid};
 
@@ -243,12 +243,11 @@ macro_rules! node_exprs {
             Plan::Subquery { kind, guard, .. } => {
                 $kind(kind, $visit);
                 guard.$iter().for_each(|guard| {
-                    let Guard { flags, condition } = guard;
-                    flags.$iter().for_each(|pair| {
+                    guard.flags.$iter().for_each(|pair| {
                         let (expr, _) = pair;
                         $visit(expr)
                     });
-                    $visit(condition);
+                    guard.conditions.$iter().for_each(&mut *$visit);
                 });
             }
             Plan::Aggregate { groups, calls, .. } => {

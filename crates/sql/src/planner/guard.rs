@@ -206,10 +206,14 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
                 conditions.extend(condition.test());
             }
             always |= conditions.is_empty();
-            open.push(Expr::and(conditions));
+            open.push(conditions);
         }
-        let condition = if open.len() > 1 { Expr::Or(open) } else { open.pop()? };
-        (!always || !flags.is_empty()).then_some(Guard { flags, condition })
+        let conditions = match (always, open.len()) {
+            (true, _) => Vec::new(),
+            (false, 1) => open.remove(0),
+            _ => vec![Expr::Or(open.into_iter().map(Expr::and).collect())],
+        };
+        (!conditions.is_empty() || !flags.is_empty()).then_some(Guard { flags, conditions })
     }
 
     /// What is known of the way up to a step. Flags not computed so far go to `flags`.
@@ -282,7 +286,7 @@ mod tests {
     fn parts(guard: &Guard) -> usize {
         let mut parts = 0;
         let flags = guard.flags.iter().map(|(expr, _)| expr);
-        flags.chain([&guard.condition]).for_each(|expr| expr.walk(&mut |_| parts += 1));
+        flags.chain(&guard.conditions).for_each(|expr| expr.walk(&mut |_| parts += 1));
         parts
     }
 
@@ -293,7 +297,7 @@ mod tests {
             let open = evaluate(expr, file, &mut Vec::new()) == Some(true);
             file.insert(*flag, Some(open));
         }
-        evaluate(&guard.condition, file, &mut Vec::new()) == Some(true)
+        guard.conditions.iter().all(|condition| evaluate(condition, file, &mut Vec::new()) == Some(true))
     }
 
     #[test]
@@ -334,7 +338,7 @@ mod tests {
         for (register, guard) in &guards {
             if let Some(guard) = guard {
                 let flags = guard.flags.iter().map(|(expr, _)| expr);
-                for read in flags.chain([&guard.condition]).flat_map(registers::reads) {
+                for read in flags.chain(&guard.conditions).flat_map(registers::reads) {
                     assert!(read >= 8 || computed.contains(&read));
                 }
             }

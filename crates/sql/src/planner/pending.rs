@@ -95,7 +95,7 @@ impl Planner<'_, '_> {
         let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
         if let Some(guard) = &pending.guard {
             let flags = guard.flags.iter().map(|(expr, _)| expr);
-            needs.extend(flags.chain([&guard.condition]).flat_map(registers::reads));
+            needs.extend(flags.chain(&guard.conditions).flat_map(registers::reads));
         }
         needs.sort_unstable();
         for needed in needs {
@@ -108,7 +108,7 @@ impl Planner<'_, '_> {
             output: register,
             correlated: pending.correlated,
             keep: Vec::new(),
-            guard: pending.guard,
+            guard: pending.guard.map(Box::new),
         };
         part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
         part

@@ -232,39 +232,16 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
     let position = at as u32;
     let name = table.columns[at].name.clone();
     super::drop::lock_parents(session, table, |key| key.columns.contains(&position))?;
-    let catalog = Arc::clone(&session.environment.catalog);
     // A key goes with a column that it INCLUDEs; so does a reference to that key.
-    let mut keys: Vec<Vec<u32>> = Vec::new();
-    keys.extend(
-        table
-            .primary_key
-            .iter()
-            .filter(|key| key.included.contains(&position))
-            .map(|key| key.columns.clone()),
-    );
+    let keys = table.primary_key.iter().filter(|key| key.included.contains(&position)).map(|key| key.oid);
     let including = table.indexes.iter().filter(|index| index.included.contains(&position));
-    keys.extend(including.map(|index| index.columns.iter().map(|key| key.column).collect()));
-    let uses = |key: &crate::catalog::ForeignKey| {
-        key.parent_columns.contains(&position)
-            || keys.iter().any(|columns| same_columns(columns, &key.parent_columns))
-    };
+    let gone: Vec<u32> = keys.chain(including.map(|index| index.oid)).collect();
+    let needs_key = super::drop::needing(table, &gone);
     // A reference of the column itself goes with it.
     table.foreign_keys.retain(|key| !key.columns.contains(&position));
-    let referenced = table.foreign_keys.iter().any(|key| key.parent == table.oid && uses(key))
-        || catalog.references(table.oid).iter().any(|reference| {
-            let child = catalog.table(reference.child).filter(|child| child.oid != table.oid);
-            child.is_some_and(|child| uses(&child.foreign_keys[reference.key]))
-        });
-    if referenced && !cascade {
-        let message =
-            format!("cannot drop column {name} of table {} because other objects depend on it", table.name);
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
-    if referenced {
-        table.foreign_keys.retain(|key| key.parent != table.oid || !uses(key));
-        super::drop::forget_references(session, table.oid, uses)?;
-    }
+    let needs = |key: &crate::catalog::ForeignKey| key.parent_columns.contains(&position) || needs_key(key);
+    let what = format!("column {name} of table {}", table.name);
+    super::drop::release(session, table, needs, (&what, &what), cascade)?;
     let names = |columns: &[u32]| columns.contains(&position);
     if table.primary_key.as_ref().is_some_and(|key| names(&key.columns) || names(&key.included)) {
         let old = table.clone();
@@ -280,6 +257,7 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
         session.discard_tree(index.tree)?;
     }
     // A check that reads the column goes with it.
+    let catalog = Arc::clone(&session.environment.catalog);
     let (first, checks) = planner::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
         let bound = checks.iter().find(|bound| bound.name == check.name);
@@ -325,32 +303,17 @@ fn drop_constraint(
     super::drop::lock_parents(session, table, |key| key.name == name)?;
     table.checks.retain(|check| check.name != name);
     table.foreign_keys.retain(|key| key.name != name);
-    let columns = match &table.primary_key {
-        Some(key) if key.name == name => Some(key.columns.clone()),
-        _ => table
-            .indexes
-            .iter()
-            .find(|index| index.name == name && index.constraint != 0)
-            .map(|index| index.columns.iter().map(|key| key.column).collect()),
+    let key = match &table.primary_key {
+        Some(key) if key.name == name => Some(key.oid),
+        _ => {
+            let index = table.indexes.iter().find(|index| index.name == name && index.constraint != 0);
+            index.map(|index| index.oid)
+        }
     };
-    let Some(columns) = columns else { return Ok(()) };
-    let uses = |key: &crate::catalog::ForeignKey| same_columns(&columns, &key.parent_columns);
-    let catalog = Arc::clone(&session.environment.catalog);
-    let used = catalog.references(table.oid).iter().any(|reference| {
-        catalog.table(reference.child).is_some_and(|child| uses(&child.foreign_keys[reference.key]))
-    });
-    if used && !cascade {
-        let message = format!(
-            "cannot drop constraint {name} on table {} because other objects depend on it",
-            table.name
-        );
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
-    if used {
-        table.foreign_keys.retain(|key| key.parent != table.oid || !uses(key));
-        super::drop::forget_references(session, table.oid, uses)?;
-    }
+    let Some(key) = key else { return Ok(()) };
+    let what = format!("constraint {name} on table {}", table.name);
+    let needs = super::drop::needing(table, &[key]);
+    super::drop::release(session, table, needs, (&what, &format!("index {name}")), cascade)?;
     if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
         let old = table.clone();
         table.primary_key = None;
@@ -361,11 +324,6 @@ fn drop_constraint(
         session.discard_tree(index.tree)?;
     }
     Ok(())
-}
-
-/// Whether a foreign key over `parent_columns` may use a unique key over `columns`: their order does not matter.
-fn same_columns(columns: &[u32], parent_columns: &[u32]) -> bool {
-    parent_columns.len() == columns.len() && parent_columns.iter().all(|column| columns.contains(column))
 }
 
 fn set_not_null(

@@ -347,7 +347,7 @@ fn foreign_key(
             "number of referencing and referenced columns for foreign key disagree",
         ));
     }
-    if !has_unique_key(&referenced, &positions) {
+    if referenced.unique_key(&positions).is_none() {
         let message = format!(
             "there is no unique constraint matching given keys for referenced table \"{}\"",
             referenced.name
@@ -409,15 +409,6 @@ fn referenced(session: &mut Session, child: &Table, name: &QualifiedName) -> Res
         Some(None) => Ok(Arc::new(child.clone())),
         None => Err(session.missing(name)),
     }
-}
-
-fn has_unique_key(table: &Table, columns: &[u32]) -> bool {
-    let same = |key: &[u32]| key.len() == columns.len() && columns.iter().all(|column| key.contains(column));
-    table.primary_key.as_ref().is_some_and(|key| same(&key.columns))
-        || table.indexes.iter().any(|index| {
-            let key: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
-            index.unique && same(&key)
-        })
 }
 
 fn same_types(

@@ -124,7 +124,7 @@ pub(super) fn objects(
                     sequence::forget(session, &sequence)?;
                 }
             }
-            Object::Index(table, index) => drop_index(session, table, index)?,
+            Object::Index(table, index) => drop_index(session, table, index, cascade)?,
             Object::Schema(oid) => schema(session, oid, cascade)?,
         }
     }
@@ -245,8 +245,8 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
     Ok(())
 }
 
-/// Drops an index of a locked table.
-fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlError> {
+/// Drops an index of a locked table, and the foreign keys that need it where `cascade` says so.
+fn drop_index(session: &mut Session, table: u32, index: u32, cascade: bool) -> Result<(), SqlError> {
     let mut table = session.definition(table)?;
     if let Some(key) = table.primary_key.as_ref().filter(|key| key.oid == index) {
         return Err(needed(&key.name, &table.name));
@@ -255,9 +255,51 @@ fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlEr
     if table.indexes[at].constraint != 0 {
         return Err(needed(&table.indexes[at].name, &table.name));
     }
+    let what = format!("index {}", table.indexes[at].name);
+    let needs = needing(&table, &[index]);
+    release(session, &mut table, needs, (&what, &what), cascade)?;
     let index = table.indexes.remove(at);
     session.discard_tree(index.tree)?;
     session.define(Change::PutTable(Arc::new(table)))
+}
+
+/// Drops the foreign keys to a locked table that need something of it, or refuses to without `cascade`. `what`: what is
+/// dropped, and what of it they depend on, as messages name it.
+pub(super) fn release(
+    session: &mut Session,
+    table: &mut Table,
+    needs: impl Fn(&ForeignKey) -> bool,
+    (what, part): (&str, &str),
+    cascade: bool,
+) -> Result<(), SqlError> {
+    let (parent, catalog) = (table.oid, Arc::clone(&session.environment.catalog));
+    let own = table.foreign_keys.iter().filter(|key| key.parent == parent).map(|key| (key, &table.name));
+    let others = catalog.references(parent).iter().filter(|reference| reference.child != parent);
+    let others = others.filter_map(|reference| {
+        let child = catalog.table(reference.child)?;
+        Some((&child.foreign_keys[reference.key], &child.name))
+    });
+    let bound = own.chain(others).filter(|(key, _)| needs(key));
+    let details: Vec<String> = bound
+        .map(|(key, child)| format!("constraint {} on table {child} depends on {part}", key.name))
+        .collect();
+    if details.is_empty() {
+        return Ok(());
+    }
+    if !cascade {
+        let message = format!("cannot drop {what} because other objects depend on it");
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_detail(details.join("\n"))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    table.foreign_keys.retain(|key| key.parent != parent || !needs(key));
+    forget_references(session, parent, needs)
+}
+
+/// Tells whether a foreign key needs one of these unique keys of its parent.
+pub(super) fn needing(parent: &Table, gone: &[u32]) -> impl Fn(&ForeignKey) -> bool + use<> {
+    let (parent, gone) = (parent.clone(), gone.to_vec());
+    move |key| parent.unique_key(&key.parent_columns).is_some_and(|bound| gone.contains(&bound))
 }
 
 fn needed(name: &str, table: &str) -> SqlError {
