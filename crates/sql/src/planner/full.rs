@@ -1,6 +1,6 @@
 //! FULL JOIN.
 
-use super::join::{Part, Wanted, hash_keys, is_key};
+use super::join::{Part, Wanted};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::FromItem;
@@ -40,7 +40,7 @@ impl Planner<'_, '_> {
         }
         let (late, on): (Vec<Expr>, Vec<Expr>) =
             on.into_iter().partition(|condition| self.reads_pending(condition));
-        let keys = hash_keys(&on, &left_writes, &right_writes);
+        let keys = self.hash_keys(&on, &left_writes, &right_writes);
         let is_constant = |condition: &Expr| {
             condition.volatility() == Volatility::Immutable && registers::reads(condition).is_empty()
         };
@@ -50,7 +50,7 @@ impl Planner<'_, '_> {
                 "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
             ));
         }
-        let rest = on.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
+        let rest = on.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
         let mut part = self.hash_join(JoinKind::Full, left, right, keys, rest)?;
         if !late.is_empty()
             && let Plan::HashJoin { test, .. } = &mut part.plan

@@ -159,7 +159,7 @@ impl Planner<'_, '_> {
             available.extend(writes);
             return Ok(part);
         };
-        let keys = hash_keys(&joining, available, writes);
+        let keys = self.hash_keys(&joining, available, writes);
         // A loop that reads all of the right side again for each row has no bound where the left rows are guessed.
         let single = at_most_one(&left.plan);
         let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
@@ -170,7 +170,7 @@ impl Planner<'_, '_> {
             let outside: Registers = available.difference(&registers::written(&left.plan)).copied().collect();
             let right = self.leaf(leaf, own, &outside, Wanted::default())?;
             let rest: Vec<Expr> =
-                joining.into_iter().filter(|expr| !is_key(expr, available, writes)).collect();
+                joining.into_iter().filter(|expr| !self.is_key(expr, available, writes)).collect();
             self.hash_join(JoinKind::Inner, left, right, keys, rest)?
         } else {
             own.extend(joining);
@@ -237,6 +237,23 @@ impl Planner<'_, '_> {
             *condition = Some(Expr::and(rest));
         }
         Ok(part)
+    }
+
+    /// The pairs of keys among conditions, each over one side of a join. A condition that reads the result of a subquery
+    /// that is computed above the join is none.
+    pub(super) fn hash_keys(
+        &self,
+        conditions: &[Expr],
+        left: &Registers,
+        right: &Registers,
+    ) -> Vec<(Expr, Expr)> {
+        let computed = conditions.iter().filter(|condition| !self.reads_pending(condition));
+        computed.filter_map(|condition| key_pair(condition, left, right)).collect()
+    }
+
+    /// Whether a condition is among the keys.
+    pub(super) fn is_key(&self, condition: &Expr, left: &Registers, right: &Registers) -> bool {
+        !self.reads_pending(condition) && key_pair(condition, left, right).is_some()
     }
 
     pub(super) fn search<'s>(
@@ -357,7 +374,7 @@ impl Planner<'_, '_> {
             });
         }
         let left = self.join_tree(left, inside, available, Wanted::default())?;
-        let keys = hash_keys(&on, &left_writes, &right_writes);
+        let keys = self.hash_keys(&on, &left_writes, &right_writes);
         let hashable = !keys.is_empty() && !on.iter().any(|condition| self.reads_pending(condition));
         let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
         let mut with_left = available.clone();
@@ -367,7 +384,8 @@ impl Planner<'_, '_> {
                 self.required(condition).iter().all(|r| right_writes.contains(r) || !left_writes.contains(r))
             });
             let right = self.join_tree(right, own, available, Wanted::default())?;
-            let rest = rest.into_iter().filter(|expr| !is_key(expr, &left_writes, &right_writes)).collect();
+            let rest =
+                rest.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
             let part = self.hash_join(kind, left, right, keys, rest)?;
             return self.filtered(part, above);
         }
@@ -482,15 +500,6 @@ fn at_most_one(plan: &Plan) -> bool {
         Plan::NestedLoop { left, right, .. } => at_most_one(left) && at_most_one(right),
         _ => false,
     }
-}
-
-/// The equalities between two sides, as (left, right) of equal types.
-pub(super) fn hash_keys(conditions: &[Expr], left: &Registers, right: &Registers) -> Vec<(Expr, Expr)> {
-    conditions.iter().filter_map(|condition| key_pair(condition, left, right)).collect()
-}
-
-pub(super) fn is_key(condition: &Expr, left: &Registers, right: &Registers) -> bool {
-    key_pair(condition, left, right).is_some()
 }
 
 fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Expr, Expr)> {

@@ -1,7 +1,7 @@
 //! Which source of an inner join comes next: what each would cost.
 
 use super::cost;
-use super::join::{Candidate, Conditions, Leaf, Part, Wanted, hash_keys};
+use super::join::{Candidate, Conditions, Leaf, Part, Wanted};
 use super::query::Planner;
 use super::registers::Registers;
 use crate::bind::{FromItem, Source};
@@ -59,7 +59,7 @@ impl Planner<'_, '_> {
                     };
                     let (own_list, joining_list) = (of(&own), of(&joining));
                     let run = self.run_cost(leaf, &own_list, &joining_list, available);
-                    let hashed = !hash_keys(&joining_list, available, &candidate.writes).is_empty();
+                    let hashed = !self.hash_keys(&joining_list, available, &candidate.writes).is_empty();
                     let hashed = hashed.then(|| self.hash_cost(leaf, &own_list, available));
                     Known { own, joining, run, hashed }
                 }
