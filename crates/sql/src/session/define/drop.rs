@@ -236,6 +236,8 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     for reader in readers {
+        // It may have come to read the sequence while others were waited for.
+        session.lock_definition(reader.oid, TableLock::AccessExclusive)?;
         let mut table = session.definition(reader.oid)?;
         for column in table.columns.iter_mut().filter(|column| reading(column)) {
             column.default = None;
