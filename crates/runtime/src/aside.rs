@@ -208,9 +208,11 @@ pub fn discard(bytes: usize, value: impl Send + 'static) {
     interrupt.note_held(given);
     let work = move || {
         account::enter(Arc::as_ptr(&interrupt));
-        drop(value);
+        // The account is left whatever happens; a panic has been logged by the hook.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(value)));
         account::note();
         account::leave();
+        drop(dropped);
         interrupt.note_held(0);
         account::rest();
     };
