@@ -684,7 +684,12 @@ fn copies_of_copies_of_an_operand_are_refused() {
         nested("(random() < 2)", |inner| format!("{inner} in (b, true)")),
         nested("b", |inner| format!("(b, {inner}) in ((b, b), (b, b))")),
     ];
-    let texts = texts.map(|text| format!("select {text} from (values (true)) v (b)"));
+    let mut texts: Vec<String> =
+        texts.iter().map(|text| format!("select {text} from (values (true)) v (b)")).collect();
+    // Whether a subquery of a branch is wanted is told by copies of the operand.
+    let operand = vec!["i"; 8_000].join(", ");
+    let branches: String = (0..8_000).map(|i| format!("when {i} then (select {i}) ")).collect();
+    texts.push(format!("select case coalesce({operand}) {branches} end from (values (1)) v (i)"));
     let cases: Vec<(&str, _)> = texts.iter().map(|text| (text.as_str(), REFUSED)).collect();
     try_all(&cases);
 }

@@ -207,7 +207,7 @@ impl Binder<'_> {
             return Ok(Vec::new());
         }
         let mut conditions = Vec::new();
-        flatten(self.condition(node, what)?, &mut conditions);
+        flatten(self.condition(node, what)?, &mut conditions)?;
         Ok(conditions)
     }
 
@@ -447,14 +447,15 @@ impl Binder<'_> {
 }
 
 /// Takes an AND apart.
-pub(crate) fn flatten(condition: Expr, into: &mut Vec<Expr>) {
+pub(crate) fn flatten(condition: Expr, into: &mut Vec<Expr>) -> Result<(), SqlError> {
     match condition {
-        Expr::And(parts) => parts.into_iter().for_each(|part| flatten(part, into)),
+        Expr::And(parts) => parts.into_iter().try_for_each(|part| flatten(part, into))?,
         // Each part can lead into an index by itself.
         Expr::Shared(shared) => match &shared.body {
-            Expr::And(parts) => parts.iter().for_each(|part| flatten(shared.closed(part), into)),
+            Expr::And(parts) => parts.iter().try_for_each(|part| flatten(shared.closed(part)?, into))?,
             _ => into.push(Expr::Shared(shared)),
         },
         other => into.push(other),
     }
+    Ok(())
 }

@@ -82,10 +82,23 @@ impl Shared {
     }
 
     /// A copy of a part of the body, with copies of the operands in it.
-    pub fn closed(&self, part: &Expr) -> Expr {
-        let mut part = part.clone();
-        replace_operands(&mut part, &mut |index| self.operands[index as usize].clone());
-        part
+    ///
+    /// # Errors
+    /// The interrupt of a statement that was stopped, or may not have the memory.
+    pub fn closed(&self, part: &Expr) -> Result<Expr, SqlError> {
+        let mut result = Ok(());
+        let mut part = part.copied()?;
+        replace_operands(&mut part, &mut |index| {
+            let operand = &self.operands[index as usize];
+            match operand.copied() {
+                Ok(copy) => copy,
+                Err(error) => {
+                    result = Err(error);
+                    Expr::null(operand.type_())
+                }
+            }
+        });
+        result.map(|()| part)
     }
 
     pub(super) fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {

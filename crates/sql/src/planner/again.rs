@@ -57,7 +57,7 @@ impl Stale {
 
     /// Chooses the subqueries to run again: those that read a stale register, or for which one decides whether they
     /// are wanted at all.
-    fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) {
+    fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) -> Result<(), SqlError> {
         let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
         // Flags get numbers that no register of the statement has: this plan makes its own.
         let mut flag = Reg::MAX;
@@ -68,7 +68,7 @@ impl Stale {
                 flag -= 1;
                 flag
             },
-        );
+        )?;
         let mut guards: HashMap<Reg, Option<Guard>> = guards.into_iter().collect();
         let mut open = Vec::with_capacity(sublinks.len());
         for link in sublinks {
@@ -95,37 +95,36 @@ impl Stale {
                 }
             }
             if self.links.len() == before {
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Notes the computed columns of FROM's subqueries that depend on a locked row (LATERAL).
-    fn spread(&mut self, item: &FromItem) {
+    fn spread(&mut self, item: &FromItem) -> Result<(), SqlError> {
         match item {
             FromItem::Join { left, right, .. } => {
-                self.spread(left);
-                self.spread(right);
+                self.spread(left)?;
+                self.spread(right)
             }
             FromItem::Source(_, Source::Query(query)) => {
-                if let Some(select) = merged(query) {
-                    self.spread_select(select);
-                }
+                merged(query).map_or(Ok(()), |select| self.spread_select(select))
             }
-            FromItem::Source(..) => {}
+            FromItem::Source(..) => Ok(()),
         }
     }
 
-    fn spread_select(&mut self, select: &Select) {
-        select.from.iter().for_each(|from| self.spread(from));
+    fn spread_select(&mut self, select: &Select) -> Result<(), SqlError> {
+        select.from.iter().try_for_each(|from| self.spread(from))?;
         let targets = select.targets.iter().map(|(expr, _)| expr);
         let exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
-        self.choose(&select.sublinks, &exprs);
+        self.choose(&select.sublinks, &exprs)?;
         for (expr, register) in &select.targets {
             if self.touches(expr) {
                 self.registers.insert(*register);
             }
         }
+        Ok(())
     }
 }
 
@@ -192,13 +191,13 @@ impl Planner<'_, '_> {
         self.inner_writes(parts.from, &mut stale.around);
         let joined = self.matches(parts, &stale)?;
         stale.registers.extend(joined.matches.iter().map(|part| part.output));
-        stale.spread(parts.from);
+        stale.spread(parts.from)?;
         let values = parts.assigned.iter().map(|assignment| &assignment.value);
         let computed = parts.computed.iter().map(|(expr, _)| expr);
         let exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
         let others: Vec<Sublink> =
             parts.sublinks.iter().filter(|link| !joined.without.contains(&link.output)).cloned().collect();
-        stale.choose(&others, &exprs);
+        stale.choose(&others, &exprs)?;
         let before = self.with_sublinks(std::mem::take(&mut stale.links), &stale.around.clone())?;
         let planned = self.again_with_links(parts, &mut stale);
         self.pending = before;
@@ -266,7 +265,7 @@ impl Planner<'_, '_> {
             Some(_) => merged(&link.query),
         };
         if let Some(select) = select {
-            inner.spread_select(select);
+            inner.spread_select(select)?;
             select.from.iter().for_each(|from| self.inner_writes(from, &mut inner.around));
         }
         let before = self.with_sublinks(std::mem::take(&mut inner.links), &inner.around.clone())?;
@@ -288,7 +287,7 @@ impl Planner<'_, '_> {
         let plan = self.rejoined(Plan::OneRow, parts.from, &mut conditions, stale)?;
         conditions.extend(self.touched(parts.conditions, stale));
         let part = self.filtered(one(plan), conditions)?;
-        let part = self.attached(part, parts.assigned.iter().map(|assignment| &assignment.value));
+        let part = self.attached(part, parts.assigned.iter().map(|assignment| &assignment.value))?;
         let mut computed: Vec<(Expr, Reg)> = Vec::new();
         for (expr, register) in parts.computed {
             if stale.touches(expr) {
@@ -297,7 +296,7 @@ impl Planner<'_, '_> {
             }
         }
         let part = self.attach_bare(part, &computed);
-        Ok(self.projected(part, computed).plan)
+        Ok(self.projected(part, computed)?.plan)
     }
 
     /// FROM again, behind `left`. Its conditions go to `conditions`, except those of outer joins.
@@ -350,7 +349,7 @@ impl Planner<'_, '_> {
         own.extend(self.touched(&select.conditions, stale));
         let part = self.filtered(one(left), own)?;
         let computed = select.targets.iter().filter(|(expr, _)| stale.touches(expr)).cloned();
-        Ok(self.projected(part, computed.collect()).plan)
+        Ok(self.projected(part, computed.collect())?.plan)
     }
 
     /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join compares with the

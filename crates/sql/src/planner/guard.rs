@@ -10,9 +10,9 @@
 //! 2. A guard reads results of subqueries that are read before its own one, and no others: it can be evaluated when they
 //!    are computed, and no two wait for each other.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::error::SqlError;
 use crate::expr::{Expr, Shared};
 use crate::functions::Volatility;
 use crate::plan::{Guard, Reg};
@@ -21,11 +21,14 @@ use crate::types::Type;
 
 /// The registers for which `wanted` is true, in the order in which the expressions first read them, each with its guard.
 /// None: it is always read, or it can't be told beforehand. `flag` gives registers for flags.
+///
+/// # Errors
+/// The interrupt of a statement that was stopped, or may not have the memory for copies of conditions.
 pub(super) fn of<'e>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     wanted: impl Fn(Reg) -> bool,
     flag: impl FnMut() -> Reg,
-) -> Vec<(Reg, Option<Guard>)> {
+) -> Result<Vec<(Reg, Option<Guard>)>, SqlError> {
     let start = Step { before: START, condition: Condition::None };
     let (ways, order) = (HashMap::new(), Vec::new());
     let mut places = Places { wanted, steps: vec![start], ways, order, around: None };
@@ -34,15 +37,17 @@ pub(super) fn of<'e>(
     let told = HashMap::from([(START, Told { flag: None, whole: true })]);
     let mut guards = Guards { wanted, flag, steps, told, computed: Registers::new() };
     let guarded = |register| {
-        let guard = guards.guard(&ways[&register]);
+        let guard = guards.guard(&ways[&register])?;
         guards.computed.insert(register);
-        (register, guard)
+        Ok((register, guard))
     };
     order.into_iter().map(guarded).collect()
 }
 
 /// The step all ways begin with.
 const START: usize = 0;
+/// The most ways to a register that are told apart. Of more, what they have in common is taken.
+const MOST_WAYS: usize = 4;
 
 /// A condition that must hold on the way to a place, after those before it.
 #[derive(Clone, Copy)]
@@ -64,32 +69,33 @@ enum Condition<'e> {
     Null(Within<'e>),
 }
 
-impl<'e> Condition<'e> {
-    fn part(self) -> Option<Cow<'e, Expr>> {
-        match self {
-            Condition::None => None,
-            Condition::True(part) | Condition::IsNot(part, _) | Condition::Null(part) => Some(match part {
-                Within(expr, None) => Cow::Borrowed(expr),
-                Within(expr, Some(shared)) => Cow::Owned(shared.closed(expr)),
-            }),
-        }
+impl Condition<'_> {
+    /// The condition as an expression that is true or false, with copies of the operands that it shares. None: it holds.
+    fn test(self) -> Result<Option<Expr>, SqlError> {
+        let (Within(part, shared), expected, negated) = match self {
+            Condition::None => return Ok(None),
+            Condition::True(part) => (part, Some(true), false),
+            Condition::IsNot(part, value) => (part, Some(value), true),
+            Condition::Null(part) => (part, None, false),
+        };
+        let input = Box::new(match shared {
+            None => part.copied()?,
+            Some(shared) => shared.closed(part)?,
+        });
+        Ok(Some(match self {
+            Condition::Null(_) => Expr::NullTest { input, negated },
+            _ => Expr::BoolTest { input, expected, negated },
+        }))
     }
+}
 
-    fn is_volatile(self) -> bool {
-        self.part().is_some_and(|part| part.volatility() == Volatility::Volatile)
-    }
-
-    /// The condition as an expression.
-    fn test(self) -> Option<Expr> {
-        let input = self.part()?.into_owned();
-        Some(match self {
-            Condition::None | Condition::True(_) => input,
-            Condition::IsNot(_, value) => {
-                Expr::BoolTest { input: Box::new(input), expected: Some(value), negated: true }
-            }
-            Condition::Null(_) => Expr::NullTest { input: Box::new(input), negated: false },
-        })
-    }
+/// What a guard can say of a condition.
+enum Tested {
+    Known(Option<Expr>),
+    /// It may turn out otherwise where the expression is evaluated.
+    Volatile,
+    /// It reads a result that is computed later.
+    Later,
 }
 
 /// The places where wanted registers are read.
@@ -161,15 +167,29 @@ impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
             ways.retain(|known| !begins_with(steps, *known, way));
             ways.push(way);
         }
+        if ways.len() > MOST_WAYS {
+            let common = ways.iter().copied().reduce(|one, other| common(steps, one, other));
+            ways.clear();
+            ways.extend(common);
+        }
     }
+}
+
+/// The last step of what two ways have in common.
+fn common(steps: &[Step<'_>], mut one: usize, mut other: usize) -> usize {
+    while one != other {
+        let later = if one > other { &mut one } else { &mut other };
+        *later = steps[*later].before;
+    }
+    one
 }
 
 /// Whether a way leads through a step.
 fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
-    while way > step {
+    while way > step && step != START {
         way = steps[way].before;
     }
-    way == step
+    way == step || step == START
 }
 
 /// What is known before an expression is evaluated of the way up to a step.
@@ -194,16 +214,18 @@ struct Guards<'e, W, F> {
 
 impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
     /// The guard of a register that is read at the ends of these ways.
-    fn guard(&mut self, ways: &[usize]) -> Option<Guard> {
+    fn guard(&mut self, ways: &[usize]) -> Result<Option<Guard>, SqlError> {
         let mut flags = Vec::new();
         let mut open = Vec::with_capacity(ways.len());
         let mut always = false;
         for end in ways {
             let Step { before, condition } = self.steps[*end];
-            let way = self.way(before, &mut flags);
+            let way = self.way(before, &mut flags)?;
             let mut conditions: Vec<Expr> = way.flag.map(flag_column).into_iter().collect();
-            if way.whole && self.readable(condition) && !condition.is_volatile() {
-                conditions.extend(condition.test());
+            if way.whole
+                && let Tested::Known(test) = self.test(condition)?
+            {
+                conditions.extend(test);
             }
             always |= conditions.is_empty();
             open.push(conditions);
@@ -213,11 +235,11 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
             (false, 1) => open.remove(0),
             _ => vec![Expr::Or(open.into_iter().map(Expr::and).collect())],
         };
-        (!conditions.is_empty() || !flags.is_empty()).then_some(Guard { flags, conditions })
+        Ok((!conditions.is_empty() || !flags.is_empty()).then_some(Guard { flags, conditions }))
     }
 
     /// What is known of the way up to a step. Flags not computed so far go to `flags`.
-    fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Told {
+    fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Result<Told, SqlError> {
         let (mut step, mut further) = (end, Vec::new());
         let mut told = loop {
             if let Some(told) = self.told.get(&step) {
@@ -230,10 +252,10 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
         let before = conditions.len();
         let mut settled = true;
         while let Some(condition) = further.pop().filter(|_| told.whole) {
-            settled = self.readable(condition);
-            told.whole = settled && !condition.is_volatile();
-            if told.whole {
-                conditions.extend(condition.test());
+            match self.test(condition)? {
+                Tested::Known(test) => conditions.extend(test),
+                Tested::Volatile => told.whole = false,
+                Tested::Later => (told.whole, settled) = (false, false),
             }
         }
         if conditions.len() > before {
@@ -245,13 +267,20 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
         if settled {
             self.told.insert(end, told);
         }
-        told
+        Ok(told)
     }
 
-    /// Whether a condition reads no subquery's result but those that are computed.
-    fn readable(&self, condition: Condition<'_>) -> bool {
-        let reads = condition.part().map(|part| registers::reads(&part)).unwrap_or_default();
-        reads.into_iter().all(|register| self.computed.contains(&register) || !(self.wanted)(register))
+    /// A condition as guards can evaluate it.
+    fn test(&self, condition: Condition<'_>) -> Result<Tested, SqlError> {
+        let Some(test) = condition.test()? else { return Ok(Tested::Known(None)) };
+        let later = |register: Reg| (self.wanted)(register) && !self.computed.contains(&register);
+        if registers::reads(&test).into_iter().any(later) {
+            return Ok(Tested::Later);
+        }
+        Ok(match test.volatility() {
+            Volatility::Volatile => Tested::Volatile,
+            _ => Tested::Known(Some(test)),
+        })
     }
 }
 
@@ -269,10 +298,11 @@ mod tests {
 
     fn guards(exprs: &[Expr], wanted: impl Fn(Reg) -> bool) -> Vec<(Reg, Option<Guard>)> {
         let mut flag = FLAGS;
-        of(exprs, wanted, || {
+        let guards = of(exprs, wanted, || {
             flag += 1;
             flag - 1
-        })
+        });
+        guards.unwrap()
     }
 
     fn int(register: Reg) -> Expr {
@@ -310,8 +340,25 @@ mod tests {
         for expr in [coalesce, case, or] {
             let guards = guards(&[expr], |register| register < MANY);
             assert_eq!(guards.len(), MANY as usize);
-            assert!(guards.iter().flat_map(|(_, guard)| guard).all(|guard| parts(guard) <= 9));
+            assert!(guards.iter().flat_map(|(_, guard)| guard).all(|guard| parts(guard) <= 10));
         }
+    }
+
+    #[test]
+    fn of_many_places_the_common_way_is_taken() {
+        // (a, b) IN 5,000 pairs, behind a condition.
+        let equal = |register| Expr::BoolTest {
+            input: Box::new(bool(register)),
+            expected: Some(true),
+            negated: false,
+        };
+        let pairs = (0..5_000).map(|pair| Expr::And(vec![equal(10 + pair), equal(1)])).collect();
+        let case = Case { branches: vec![(bool(2), Expr::Or(pairs))], otherwise: bool(3), type_: Type::BOOL };
+        let guards = guards(&[Expr::Case(Box::new(case))], |register| register == 1);
+        let [(1, Some(guard))] = &guards[..] else { panic!("{guards:?}") };
+        assert!(guard.flags.is_empty());
+        let [condition] = &guard.conditions[..] else { panic!("{guard:?}") };
+        assert_eq!(registers::reads(condition), Registers::from([2]));
     }
 
     #[test]
@@ -368,6 +415,10 @@ mod tests {
             evaluate(&nested, &file, &mut read);
             for (register, guard) in &guards {
                 let wanted = holds(guard.as_ref(), &mut file);
+                // The executor writes NULL where a subquery does not run.
+                if !wanted {
+                    file.insert(*register, None);
+                }
                 assert!(wanted || !read.contains(register), "register {register} of case {case}");
                 // Those read at one place only run for no other row.
                 if ![0, 1, 3].contains(register) {

@@ -26,7 +26,7 @@ impl Planner<'_, '_> {
             }
             None => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false },
         };
-        let input = self.attached(input, insert.values.iter());
+        let input = self.attached(input, insert.values.iter())?;
         self.pending = before;
         let conflict =
             insert.conflict.map(|conflict| OnConflict { arbiter: conflict.arbiter, update: conflict.update });
@@ -60,7 +60,7 @@ impl Planner<'_, '_> {
         )?;
         let before = self.with_sublinks(change.select.sublinks, &around)?;
         let part = self.join_tree(from, change.select.conditions, &none, Wanted::default())?;
-        let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value));
+        let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value))?;
         self.pending = before;
         let target = self.row_target(change.target, change.table)?;
         let plan = if update {
@@ -91,7 +91,7 @@ impl Planner<'_, '_> {
         let before = self.with_sublinks(returning.sublinks, &written)?;
         let part = Part { plan, rows: 1.0, cost: 0.0, ordered: false };
         let part = self.attach_bare(part, &returning.targets);
-        let part = self.projected(part, returning.targets);
+        let part = self.projected(part, returning.targets)?;
         self.pending = before;
         Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
     }

@@ -71,9 +71,13 @@ impl Planner<'_, '_> {
     }
 
     /// Puts the subqueries that expressions read between them and a plan.
-    pub(super) fn attached<'e>(&mut self, mut part: Part, exprs: impl Iterator<Item = &'e Expr>) -> Part {
+    pub(super) fn attached<'e>(
+        &mut self,
+        mut part: Part,
+        exprs: impl Iterator<Item = &'e Expr>,
+    ) -> Result<Part, SqlError> {
         if self.pending.is_empty() {
-            return part;
+            return Ok(part);
         }
         // What another subquery's operands read, too, is wanted wherever that one is.
         let shared: Registers = self.pending.values().flat_map(|pending| &pending.needs).copied().collect();
@@ -81,13 +85,13 @@ impl Planner<'_, '_> {
         let exprs = exprs.inspect(|expr| read.extend(registers::reads(expr)));
         let (pending, binder) = (&self.pending, &mut *self.binder);
         let guardable = |register| pending.contains_key(&register) && !shared.contains(&register);
-        for (register, guard) in guard::of(exprs, guardable, || binder.register()) {
+        for (register, guard) in guard::of(exprs, guardable, || binder.register())? {
             if let Some(pending) = self.pending.get_mut(&register) {
                 pending.guard = guard;
             }
             part = self.attach(part, register);
         }
-        read.into_iter().fold(part, |part, register| self.attach(part, register))
+        Ok(read.into_iter().fold(part, |part, register| self.attach(part, register)))
     }
 
     pub(super) fn attach(&mut self, mut part: Part, register: Reg) -> Part {

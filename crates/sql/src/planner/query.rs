@@ -79,7 +79,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             false => {
                 let before = self.with_sublinks(limit_sublinks, outside)?;
                 let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
-                let part = self.attached(one, limit.iter().chain(&offset));
+                let part = self.attached(one, limit.iter().chain(&offset))?;
                 self.pending = before;
                 Some(part.plan)
             }
@@ -91,7 +91,7 @@ impl<'b, 'a> Planner<'b, 'a> {
                 let count = rows.len() as f64;
                 let before = self.with_sublinks(sublinks, outside)?;
                 let left = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
-                let left = self.attached(left, rows.iter().flatten());
+                let left = self.attached(left, rows.iter().flatten())?;
                 self.pending = before;
                 let plan =
                     nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
@@ -140,7 +140,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             }
         };
         part.ordered &= order_kept && !top.order.is_empty();
-        part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None });
+        part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None })?;
         if gate {
             part = self.filtered(part, select.having)?;
         } else if select.grouped {
@@ -148,7 +148,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             let arguments = select.aggregates.iter().flat_map(|call| {
                 call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
             });
-            part = self.attached(part, inputs.chain(arguments));
+            part = self.attached(part, inputs.chain(arguments))?;
             let rows = if select.groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
             let plan = Plan::Aggregate {
                 input: Box::new(part.plan),
@@ -172,10 +172,10 @@ impl<'b, 'a> Planner<'b, 'a> {
         keys.for_each(|expr| registers::of_expr(expr, &mut read));
         let early = |call: &SetCall| call.output.iter().any(|output| read.contains(output));
         let (windowed, calls) = select.sets.into_iter().partition(early);
-        part = self.with_sets(part, Sets { calls: windowed, ordinality: None });
+        part = self.with_sets(part, Sets { calls: windowed, ordinality: None })?;
         for window in windows {
             let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
-            part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)));
+            part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
             if !(window.partition.is_empty() && window.order.is_empty()) {
                 part.cost += cost::sort(part.rows);
             }
@@ -193,16 +193,16 @@ impl<'b, 'a> Planner<'b, 'a> {
         let part = if sets.are_late(&targets, &select.distinct, &top.order) {
             self.with_late_sets(part, (sets, targets), select.distinct, top)?
         } else {
-            part = self.with_sets(part, sets);
+            part = self.with_sets(part, sets)?;
             let mut late = Vec::new();
             if matches!(select.distinct, Distinct::No) {
                 let is_late = top.late();
                 (targets, late) = targets.into_iter().partition(|target| !is_late(target));
             }
-            part = self.projected(part, targets);
+            part = self.projected(part, targets)?;
             part = self.distinct(part, select.distinct, &top);
             part = self.topped(part, top, locks)?;
-            self.projected(part, late)
+            self.projected(part, late)?
         };
         self.pending = before;
         Ok(part)
@@ -243,10 +243,10 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(Some(RowLocks { targets, again }))
     }
 
-    pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Part {
-        let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr));
+    pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Result<Part, SqlError> {
+        let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr))?;
         part.plan = part.plan.project(targets);
-        part
+        Ok(part)
     }
 
     pub(super) fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
@@ -314,13 +314,13 @@ impl<'b, 'a> Planner<'b, 'a> {
             if conditions.is_empty() {
                 continue;
             }
-            part = self.attached(part, conditions.iter());
+            part = self.attached(part, conditions.iter())?;
             let kept: f64 = conditions.iter().map(cost::selectivity).product();
             part.rows = (part.rows * kept).max(1.0);
             part.plan = match part.plan {
                 Plan::Filter { input, condition } => {
                     let mut all = Vec::new();
-                    crate::bind::flatten_condition(condition, &mut all);
+                    crate::bind::flatten_condition(condition, &mut all)?;
                     all.extend(conditions);
                     Plan::Filter { input, condition: Expr::and(all) }
                 }

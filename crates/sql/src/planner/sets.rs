@@ -42,17 +42,17 @@ impl Sets {
 
 impl Planner<'_, '_> {
     /// Runs set-returning functions side by side for each row.
-    pub(super) fn with_sets(&mut self, mut part: Part, sets: Sets) -> Part {
+    pub(super) fn with_sets(&mut self, mut part: Part, sets: Sets) -> Result<Part, SqlError> {
         if sets.calls.is_empty() {
-            return part;
+            return Ok(part);
         }
-        part = self.attached(part, sets.calls.iter().flat_map(|call| &call.arguments));
+        part = self.attached(part, sets.calls.iter().flat_map(|call| &call.arguments))?;
         if sets.calls.iter().any(|call| call.function != SetFunction::Once) {
             part.rows *= SOME_ROWS;
         }
         let right = Plan::Function { calls: sets.calls, ordinality: sets.ordinality };
         part.plan = nested_loop(JoinKind::Inner, part.plan, right, None);
-        part
+        Ok(part)
     }
 
     /// Sorts first, then runs set-returning functions and computes the columns that read them, then limits.
@@ -68,13 +68,13 @@ impl Planner<'_, '_> {
         sets.calls.iter().for_each(|call| read.extend(&call.output));
         let reads_sets = |(expr, _): &(Expr, Reg)| !registers::reads(expr).is_disjoint(&read);
         let (after, before): (Vec<_>, Vec<_>) = targets.into_iter().partition(reads_sets);
-        part = self.projected(part, before);
+        part = self.projected(part, before)?;
         let sorting = Top { limit: None, offset: None, ..top };
         part = self.distinct(part, distinct, &sorting);
         let keys = if ties { sorting.order.iter().map(copy_key).collect() } else { Vec::new() };
         part = self.topped(part, sorting, None)?;
-        part = self.with_sets(part, sets);
-        part = self.projected(part, after);
+        part = self.with_sets(part, sets)?;
+        part = self.projected(part, after)?;
         part.ordered = true;
         self.topped(part, Top { order: keys, limit, offset, ties, locks: Vec::new() }, None)
     }
