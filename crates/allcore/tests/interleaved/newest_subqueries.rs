@@ -408,6 +408,41 @@ c: select n, length(v), left(v, 1) from t => (30000, 30000, y)
 ",
     ),
     (
+        "subqueries of a join's condition that the newest row wants",
+        "
+s: create table a (id int primary key, x int)
+s: create table b (id int primary key)
+s: create table u (v bool)
+s: insert into a values (1, 0)
+s: insert into b values (1)
+s: insert into u values (true)
+a: begin
+a: update a set x = 1 => count 1
+b: select a.x, b.id from a join b on case when a.x > 0 then (select v from u) else a.x = 0 end
+  for update of a => waits
+a: commit
+b => (1, 1)
+a: begin
+a: update a set x = 0 => count 1
+b: select a.x, b.id from a left join b on case when a.x = 0 then (select v from u) else true end
+  for update of a => waits
+a: commit
+b => (0, 1)
+a: begin
+a: update a set x = 2 => count 1
+b: update b set id = 5 from a join u on case when a.x = 2 then (select v from u) else a.x = 0 end
+  where a.id = b.id => count 1
+a: commit
+a: begin
+a: update b set id = 1 => count 1
+b: update b set id = b.id + 10 from a join u on case when a.x > 0 then (select v from u) end
+  where b.id < 5 or coalesce(b.id < 2, (select v from u)) => waits
+a: commit
+b => count 1
+c: select * from b => (11)
+",
+    ),
+    (
         "delete of a locked and changed row with returning of a joined one",
         "
 s: create table t (id int primary key, n int)

@@ -117,7 +117,8 @@ impl Stale {
     fn spread_select(&mut self, select: &Select) -> Result<(), SqlError> {
         select.from.iter().try_for_each(|from| self.spread(from))?;
         let targets = select.targets.iter().map(|(expr, _)| expr);
-        let exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
+        let mut exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
+        select.from.iter().for_each(|from| join_conditions(from, &mut exprs));
         self.choose(&select.sublinks, &exprs)?;
         for (expr, register) in &select.targets {
             if self.touches(expr) {
@@ -165,6 +166,15 @@ fn joinable(query: &Query) -> Option<&Select> {
     whole.then_some(&**select)
 }
 
+/// The conditions of all joins of FROM.
+fn join_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
+    if let FromItem::Join { left, right, condition, .. } = item {
+        into.extend(condition);
+        join_conditions(left, into);
+        join_conditions(right, into);
+    }
+}
+
 /// The conditions of FROM's inner joins.
 fn inner_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
     if let FromItem::Join { kind: JoinKind::Inner, left, right, condition } = item {
@@ -194,7 +204,8 @@ impl Planner<'_, '_> {
         stale.spread(parts.from)?;
         let values = parts.assigned.iter().map(|assignment| &assignment.value);
         let computed = parts.computed.iter().map(|(expr, _)| expr);
-        let exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
+        let mut exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
+        join_conditions(parts.from, &mut exprs);
         let others: Vec<Sublink> =
             parts.sublinks.iter().filter(|link| !joined.without.contains(&link.output)).cloned().collect();
         stale.choose(&others, &exprs)?;
