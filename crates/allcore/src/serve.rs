@@ -18,6 +18,9 @@ use std::sync::Arc;
 
 /// Descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
+/// Connections on their way in where few sessions are allowed: one holder gets half of them, and may open a pool of 64 at
+/// once.
+const DEFAULT_LOGINS: usize = 128;
 /// Connections on their way in that always find a descriptor among these.
 const LEAST_LOGINS: usize = 16;
 /// Memory of a connection that no session's account counts: its own and its stack.
@@ -334,7 +337,7 @@ fn room(settings: &ServeSettings, beside: u64) -> Result<Room, String> {
     let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);
     if granted >= needed {
         let spare = usize::try_from(granted - needed).unwrap_or(usize::MAX);
-        let logins = asked.1.unwrap_or(wanted.min(spare).max(LEAST_LOGINS));
+        let logins = asked.1.unwrap_or(wanted.max(DEFAULT_LOGINS).min(spare).max(LEAST_LOGINS));
         return Ok(Room { sessions: wanted, logins });
     }
     // Nobody asked for so many: fewer will do, as long as there are some.

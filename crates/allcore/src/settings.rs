@@ -107,7 +107,7 @@ pub struct ServeSettings {
     /// Of these, those that only superusers get [default: 3]
     #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS")]
     pub superuser_reserved_connections: Option<usize>,
-    /// Connections that have not logged in yet, at one time [default: as --max-connections]
+    /// Connections that have not logged in yet, at one time [default: as --max-connections, at least 128]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_LOGINS", value_parser = at_least_one)]
     pub max_logins: Option<usize>,
     /// Time a client has to log in, as in 10s [default: 60s]
