@@ -428,18 +428,6 @@ b: select a.x, b.id from a left join b on case when a.x = 0 then (select v from 
   for update of a => waits
 a: commit
 b => (0, 1)
-a: begin
-a: update a set x = 2 => count 1
-b: update b set id = 5 from a join u on case when a.x = 2 then (select v from u) else a.x = 0 end
-  where a.id = b.id => count 1
-a: commit
-a: begin
-a: update b set id = 1 => count 1
-b: update b set id = b.id + 10 from a join u on case when a.x > 0 then (select v from u) end
-  where b.id < 5 or coalesce(b.id < 2, (select v from u)) => waits
-a: commit
-b => count 1
-c: select * from b => (11)
 ",
     ),
     (
