@@ -458,7 +458,9 @@ mod tests {
                 evaluate(&case.otherwise, file, read)
             }
             Expr::NullTest { input, .. } => Some(evaluate(input, file, read).is_none()),
-            Expr::BoolTest { input, expected, .. } => Some(evaluate(input, file, read) != *expected),
+            Expr::BoolTest { input, expected, negated } => {
+                Some((evaluate(input, file, read) == *expected) != *negated)
+            }
             other => panic!("{other:?}"),
         }
     }
