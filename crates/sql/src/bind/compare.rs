@@ -114,38 +114,56 @@ impl Binder<'_> {
         let [low, high] = list.items.as_slice() else {
             return Err(SqlError::internal("BETWEEN without two bounds"));
         };
-        let (node, value) = (value, self.copied_operand(value)?);
+        let is_row = |node: Option<&Node>| Ok::<_, SqlError>(matches!(inner_of(node)?, NodeEnum::RowExpr(_)));
+        let node = value;
+        // Rows are compared field by field, as by an operator. Anything else is compared whole.
+        let (row, low_row, high_row) = (is_row(node)?, is_row(Some(low))?, is_row(Some(high))?);
+        let value = match row {
+            true => self.without_lifting(|binder| binder.expr_of(node))?,
+            false => self.copied_operand(node)?,
+        };
         let symmetric = matches!(kind, AExprKind::AexprBetweenSym | AExprKind::AexprNotBetweenSym);
         let lifting = self.lift;
         self.lift = lifting && !symmetric;
         let bounds = self.expr(low).and_then(|low| Ok((low, self.expr(high)?)));
         self.lift = lifting;
-        let (mut low, mut high) = bounds?;
+        let (low, high) = bounds?;
         let mut sharing = Sharing::default();
-        let value = self.copied_in(&mut sharing, value);
-        if symmetric {
-            (low, high) = (self.copied_in(&mut sharing, low), self.copied_in(&mut sharing, high));
-        }
+        let mut share = |binder: &Self, operand: Expr| match operand {
+            Expr::Row { .. } => operand,
+            operand => binder.copied_in(&mut sharing, operand),
+        };
+        let value = share(self, value);
+        let (low, high) = if symmetric { (share(self, low), share(self, high)) } else { (low, high) };
         // A parameter has the type that the first comparison gives it.
         let operand = |binder: &mut Self| match &value {
             Expr::Param { .. } => binder.expr_of(node),
+            Expr::Row { fields, .. } if fields.iter().any(|field| matches!(field, Expr::Param { .. })) => {
+                binder.without_lifting(|binder| binder.expr_of(node))
+            }
             value => value.copied(),
         };
         let negated = matches!(kind, AExprKind::AexprNotBetween | AExprKind::AexprNotBetweenSym);
         let set = if negated { "argument of OR" } else { "argument of AND" };
-        let mut compared = |name: &str, bound: Expr| -> Result<Expr, SqlError> {
-            let value = operand(self)?;
-            let compared = self.built(functions::operator(name, Some(value), bound), location)?;
+        let mut compared = |name: &str, (bound, bound_row): (Expr, bool)| -> Result<Expr, SqlError> {
+            let compared = match (operand(self)?, bound) {
+                (Expr::Row { fields: left, .. }, Expr::Row { fields: right, .. }) if row && bound_row => {
+                    self.row_comparison(name, left, right, location)?
+                }
+                (value, bound) => self.built(functions::operator(name, Some(value), bound), location)?,
+            };
             if self.returns_set([&compared]) {
                 return Err(self.refused_set(set, optional_location(node)));
             }
             Ok(compared)
         };
-        let mut within = |low: Expr, high: Expr| -> Result<Expr, SqlError> {
+        let mut within = |low: (Expr, bool), high: (Expr, bool)| -> Result<Expr, SqlError> {
             Ok(Expr::And(vec![compared(">=", low)?, compared("<=", high)?]))
         };
+        let (low, high) = ((low, low_row), (high, high_row));
         let inside = if symmetric {
-            Expr::Or(vec![within(low.copied()?, high.copied()?)?, within(high, low)?])
+            let copies = ((low.0.copied()?, low.1), (high.0.copied()?, high.1));
+            Expr::Or(vec![within(copies.0, copies.1)?, within(high, low)?])
         } else {
             within(low, high)?
         };
