@@ -143,3 +143,21 @@ fn fetch_reads_from_a_portal_of_a_command() {
     assert_eq!(at.query("fetch 1 from q"), "XX000");
     at.query("rollback");
 }
+
+#[test]
+fn a_held_cursor_goes_with_the_rollback_of_its_pipeline() {
+    let server = Server::start(&[]);
+    let mut client = Portals::open(&server);
+    assert_eq!(client.query("create table t (i int)"), "[CREATE TABLE]");
+    client.bind("", "insert into t values (42)").execute("", &[0]);
+    client.bind("", "declare h cursor with hold for select * from t").execute("", &[0]);
+    client.bind("", "select 1 / (i - 42) from t").execute("", &[0]);
+    assert_eq!(client.sync(), "[INSERT 0 1] [DECLARE CURSOR] 22012");
+    assert_eq!(client.query("fetch all from h"), "34000");
+    assert_eq!(client.query("select * from t"), "[SELECT 0]");
+    // One of an earlier transaction stays.
+    assert_eq!(client.query("declare k cursor with hold for select 7"), "[DECLARE CURSOR]");
+    client.bind("", "select 1 / 0").execute("", &[0]);
+    assert_eq!(client.sync(), "22012");
+    assert_eq!(client.query("fetch all from k"), "7 [FETCH 1]");
+}

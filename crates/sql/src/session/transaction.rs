@@ -441,6 +441,9 @@ impl Session {
     /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
+            // Of a cursor WITH HOLD, too, the rows are what was taken back.
+            let first = self.block.first_portal;
+            self.environment.portals.retain(|_, portal| portal.number < first);
             self.block.empty = self.take_back_all(self.block.overlay.is_some()).is_ok();
             self.forget_definitions();
             self.environment.table.end(false, 0);
