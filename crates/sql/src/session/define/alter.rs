@@ -263,7 +263,10 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
         let bound = checks.iter().find(|bound| bound.name == check.name);
         !bound.is_some_and(|bound| exec::wide::reads(&bound.expr, first + position))
     });
-    for sequence in owned_by(&catalog, table.oid, position) {
+    let own = table.oid;
+    let goes = |other, column| other == own && column == at;
+    for sequence in owned_by(&catalog, own, position) {
+        super::drop::forget_readers(session, &sequence, &what, goes, Some(&mut *table), cascade)?;
         sequence::forget(session, &sequence)?;
     }
     let column = &mut table.columns[at];

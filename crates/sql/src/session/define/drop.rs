@@ -120,7 +120,9 @@ pub(super) fn objects(
             }
             Object::Sequence(oid) => {
                 if let Some(sequence) = sequence::locked(session, oid)? {
-                    forget_defaults(session, &sequence, cascade)?;
+                    refuse_required(session, &sequence)?;
+                    let what = format!("sequence {}", sequence.name);
+                    forget_readers(session, &sequence, &what, |_, _| false, None, cascade)?;
                     sequence::forget(session, &sequence)?;
                 }
             }
@@ -193,24 +195,41 @@ pub(super) fn check_concurrent(
     Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// Takes a sequence out of the defaults that read it; an error without `cascade` when there are any.
-fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) -> Result<(), SqlError> {
-    let reads = format!("val('{}'::regclass", sequence.oid);
-    let reading = |column: &Column| column.default.as_ref().is_some_and(|default| default.contains(&reads));
-    let catalog = Arc::clone(&session.environment.catalog);
-    if let Some((table, column)) = sequence.owner
-        && let Some(table) = catalog.table(table)
-        && let Some(column) = table.columns.get(column as usize).filter(|column| column.identity.is_some())
-    {
-        let what = format!("column {} of table {}", column.name, table.name);
-        let message = format!("cannot drop sequence {} because {what} requires it", sequence.name);
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_hint(format!("You can drop {what} instead.")));
-    }
+/// Refuses to drop the sequence of an identity column.
+fn refuse_required(session: &Session, sequence: &Sequence) -> Result<(), SqlError> {
+    let catalog = &session.environment.catalog;
+    let Some((table, column)) = sequence.owner else { return Ok(()) };
+    let Some(table) = catalog.table(table) else { return Ok(()) };
+    let column = table.columns.get(column as usize).filter(|column| column.identity.is_some());
+    let Some(column) = column else { return Ok(()) };
+    let what = format!("column {} of table {}", column.name, table.name);
+    let message = format!("cannot drop sequence {} because {what} requires it", sequence.name);
+    Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_hint(format!("You can drop {what} instead.")))
+}
+
+/// Takes a sequence out of the defaults that read it; an error without `cascade` when there are any. The sequence goes
+/// with `what`, as do the columns, by table and place, for which `goes` is true. `own`: the locked table that is being
+/// changed, which is not defined yet.
+pub(super) fn forget_readers(
+    session: &mut Session,
+    sequence: &Sequence,
+    what: &str,
+    goes: impl Fn(u32, usize) -> bool,
+    own: Option<&mut Table>,
+    cascade: bool,
+) -> Result<(), SqlError> {
+    let text = format!("val('{}'::regclass", sequence.oid);
+    let reads = |column: &Column| column.default.as_ref().is_some_and(|default| default.contains(&text));
+    let reading = |table: &Table| -> Vec<usize> {
+        let columns = table.columns.iter().enumerate();
+        columns.filter(|(at, column)| reads(column) && !goes(table.oid, *at)).map(|(at, _)| at).collect()
+    };
+    let changed = own.as_ref().map(|own| own.oid);
     let readers = |session: &Session| {
-        let catalog = &session.environment.catalog;
-        let mut readers: Vec<Arc<Table>> =
-            catalog.tables().filter(|table| table.columns.iter().any(reading)).cloned().collect();
+        let tables = session.environment.catalog.tables();
+        let others = tables.filter(|table| Some(table.oid) != changed && !reading(table).is_empty());
+        let mut readers: Vec<Arc<Table>> = others.cloned().collect();
         readers.sort_by_key(|table| table.oid);
         readers
     };
@@ -220,27 +239,35 @@ fn forget_defaults(session: &mut Session, sequence: &Sequence, cascade: bool) ->
         session.lock_definition(reader.oid, lock)?;
     }
     let readers = readers(session);
-    if !cascade && !readers.is_empty() {
-        let detail = readers.iter().flat_map(|table| {
-            table.columns.iter().filter(|column| reading(column)).map(|column| {
+    let own = own.map(|own| (reading(own), own));
+    if !cascade {
+        let changed = own.iter().map(|(_, own)| &**own);
+        let detail = readers.iter().map(|reader| &**reader).chain(changed).flat_map(|table| {
+            reading(table).into_iter().map(|at| {
                 format!(
                     "default value for column {} of table {} depends on sequence {}",
-                    column.name, table.name, sequence.name
+                    table.columns[at].name, table.name, sequence.name
                 )
             })
         });
         let detail: Vec<String> = detail.collect();
-        let message = format!("cannot drop sequence {} because other objects depend on it", sequence.name);
+        if detail.is_empty() {
+            return Ok(());
+        }
+        let message = format!("cannot drop {what} because other objects depend on it");
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
             .with_detail(detail.join("\n"))
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    if let Some((columns, own)) = own {
+        columns.into_iter().for_each(|at| own.columns[at].default = None);
     }
     for reader in readers {
         // It may have come to read the sequence while others were waited for.
         session.lock_definition(reader.oid, TableLock::AccessExclusive)?;
         let mut table = session.definition(reader.oid)?;
-        for column in table.columns.iter_mut().filter(|column| reading(column)) {
-            column.default = None;
+        for at in reading(&table) {
+            table.columns[at].default = None;
         }
         session.define(Change::PutTable(Arc::new(table)))?;
     }
@@ -341,7 +368,9 @@ fn drop_table(
     for tree in table.trees() {
         session.discard_tree(tree)?;
     }
+    let goes = |other: u32, _| other == table.oid || together.contains(&other);
     for owned in catalog.owned_sequences(table.oid) {
+        forget_readers(session, owned, &format!("table {}", table.name), goes, None, cascade)?;
         sequence::forget(session, owned)?;
     }
     if catalog.statistics(table.oid).is_some() {
@@ -418,6 +447,7 @@ fn schema(session: &mut Session, schema: u32, cascade: bool) -> Result<(), SqlEr
     }
     for left in sequences(session) {
         if sequence::locked(session, left.oid)?.is_some_and(|locked| locked.schema == schema) {
+            forget_readers(session, &left, &format!("schema {name}"), |_, _| false, None, true)?;
             sequence::forget(session, &left)?;
         }
     }

@@ -80,6 +80,10 @@ pub(super) fn remove(
     }
     let catalog = Arc::clone(&session.environment.catalog);
     for owned in owned_by(&catalog, table.oid, at as u32) {
+        let what = format!("sequence {}", owned.name);
+        let own = table.oid;
+        let goes = |other, column| other == own && column == at;
+        super::drop::forget_readers(session, &owned, &what, goes, Some(&mut *table), false)?;
         sequence::forget(session, &owned)?;
     }
     table.columns[at].identity = None;
