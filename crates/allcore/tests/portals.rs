@@ -161,3 +161,19 @@ fn a_held_cursor_goes_with_the_rollback_of_its_pipeline() {
     assert_eq!(client.sync(), "22012");
     assert_eq!(client.query("fetch all from k"), "7 [FETCH 1]");
 }
+
+#[test]
+fn what_is_bound_and_not_executed_goes_at_sync() {
+    let server = Server::start(&[]);
+    let mut client = Portals::open(&server);
+    for statement in ["show work_mem", "explain select 1", "commit", "select 1", "discard plans"] {
+        assert_eq!(client.bind("p", statement).sync(), "");
+        assert_eq!(client.execute("p", &[0]).sync(), "34000", "{statement}");
+        assert_eq!(client.bind("", statement).sync(), "");
+        assert_eq!(client.execute("", &[0]).sync(), "34000", "{statement}");
+    }
+    client.query("begin");
+    assert_eq!(client.bind("p", "show work_mem").sync(), "");
+    assert_eq!(client.execute("p", &[0]).sync(), "4MB [SHOW]");
+    assert_eq!(client.query("rollback"), "[ROLLBACK]");
+}

@@ -311,7 +311,12 @@ impl Session {
     pub(super) fn end_implicit(&mut self, commit: bool) -> Result<(), SqlError> {
         match self.block.stage {
             Stage::Implicit => self.end_transaction(commit),
-            _ => Ok(()),
+            // None was opened: what was bound goes as it would have.
+            Stage::Idle => {
+                self.close_portals();
+                Ok(())
+            }
+            Stage::Explicit | Stage::Failed => Ok(()),
         }
     }
 
@@ -322,14 +327,19 @@ impl Session {
         if alone && done { self.end_implicit(true) } else { Ok(()) }
     }
 
-    /// Ends whatever transaction is open.
-    fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
-        self.block.stage = Stage::Idle;
-        self.block.savepoints.clear();
+    /// Closes the portals that do not outlast a transaction: all but cursors WITH HOLD.
+    fn close_portals(&mut self) {
         self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
         if let Some(current) = &mut self.current {
             current.close();
         }
+    }
+
+    /// Ends whatever transaction is open.
+    fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
+        self.block.stage = Stage::Idle;
+        self.block.savepoints.clear();
+        self.close_portals();
         let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
