@@ -22,6 +22,8 @@ mod newest_conditions;
 mod newest_joins;
 #[path = "interleaved/newest_keys.rs"]
 mod newest_keys;
+#[path = "interleaved/newest_outer_joins.rs"]
+mod newest_outer_joins;
 #[path = "interleaved/newest_rows.rs"]
 mod newest_rows;
 #[path = "interleaved/newest_subqueries.rs"]

@@ -5,7 +5,8 @@
 //! place of one that was joined. What must hold:
 //!
 //! 1. Only what depends on a locked row (what reads a *stale* register) is evaluated again. Everything else would give
-//!    what it gave: subqueries run under the statement's snapshot. Its registers stay.
+//!    what it gave: subqueries run under the statement's snapshot. Its registers stay. The registers of an outer join's
+//!    nullable side are stale where a locked row decides whether that side still has its row.
 //! 2. What the plan reads is kept by the nodes below the one that runs it: `registers::fill` counts it as that node's.
 //! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as well; the row of any
 //!    other one, of a function or of a WITH query stays as it was.
@@ -24,6 +25,7 @@ use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::{self, Volatility};
 use crate::plan::{Again, Assignment, Guard, JoinKind, Match, Plan, Reg, SubqueryKind};
+use crate::types::Type;
 
 /// The input of a node that changes or locks rows, and the expressions that the node computes from it.
 pub(super) struct Parts<'q> {
@@ -41,7 +43,9 @@ pub(super) struct Parts<'q> {
 }
 
 /// Facts that are found out before any of it is planned.
-struct Stale {
+struct Stale<'q> {
+    /// The sources whose rows are locked.
+    targets: &'q [SourceId],
     /// Registers whose values depend on a locked row.
     registers: Registers,
     /// Subqueries to run again.
@@ -50,7 +54,7 @@ struct Stale {
     around: Registers,
 }
 
-impl Stale {
+impl Stale<'_> {
     fn touches(&self, expr: &Expr) -> bool {
         !registers::reads(expr).is_disjoint(&self.registers)
     }
@@ -100,22 +104,41 @@ impl Stale {
         }
     }
 
-    /// Notes the computed columns of FROM's subqueries that depend on a locked row (LATERAL).
-    fn spread(&mut self, item: &FromItem) -> Result<(), SqlError> {
+    /// Repeats a pass until it notes nothing new: a subquery that runs again may decide whether an outer join still finds
+    /// its row.
+    fn settle(&mut self, mut pass: impl FnMut(&mut Self) -> Result<(), SqlError>) -> Result<(), SqlError> {
+        loop {
+            let before = self.registers.len();
+            pass(self)?;
+            if self.registers.len() == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Notes the columns of FROM that depend on a locked row: those that LATERAL subqueries compute, and those of the
+    /// nullable sides of outer joins.
+    fn spread(&mut self, planner: &Planner<'_, '_>, item: &FromItem) -> Result<(), SqlError> {
         match item {
-            FromItem::Join { left, right, .. } => {
-                self.spread(left)?;
-                self.spread(right)
+            FromItem::Join { kind, left, right, condition } => {
+                let (first, second) = self.sides(*kind, left, right);
+                self.spread(planner, first)?;
+                self.spread(planner, second)?;
+                let is_outer = *kind != JoinKind::Inner;
+                if is_outer && (self.touches_any(condition) || self.may_vanish(second)) {
+                    self.registers.extend(planner.item_writes(second));
+                }
+                Ok(())
             }
             FromItem::Source(_, Source::Query(query)) => {
-                merged(query).map_or(Ok(()), |select| self.spread_select(select))
+                merged(query).map_or(Ok(()), |select| self.spread_select(planner, select))
             }
             FromItem::Source(..) => Ok(()),
         }
     }
 
-    fn spread_select(&mut self, select: &Select) -> Result<(), SqlError> {
-        select.from.iter().try_for_each(|from| self.spread(from))?;
+    fn spread_select(&mut self, planner: &Planner<'_, '_>, select: &Select) -> Result<(), SqlError> {
+        select.from.iter().try_for_each(|from| self.spread(planner, from))?;
         let targets = select.targets.iter().map(|(expr, _)| expr);
         let mut exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
         select.from.iter().for_each(|from| join_conditions(from, &mut exprs));
@@ -127,6 +150,48 @@ impl Stale {
         }
         Ok(())
     }
+
+    fn touches_any(&self, conditions: &[Expr]) -> bool {
+        conditions.iter().any(|condition| self.touches(condition))
+    }
+
+    /// Whether a condition within an item of FROM may leave no row of it.
+    fn may_vanish(&self, item: &FromItem) -> bool {
+        match item {
+            FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
+                self.touches_any(condition) || self.may_vanish(left) || self.may_vanish(right)
+            }
+            FromItem::Join { kind, left, right, .. } => self.may_vanish(self.sides(*kind, left, right).0),
+            FromItem::Source(_, Source::Query(query)) => merged(query).is_some_and(|select| {
+                self.touches_any(&select.conditions)
+                    || select.from.as_ref().is_some_and(|from| self.may_vanish(from))
+            }),
+            FromItem::Source(..) => false,
+        }
+    }
+
+    /// The sides of a join. The second one of an outer join loses its row when the condition no longer holds; FULL JOIN
+    /// keeps the locked one.
+    fn sides<'f>(
+        &self,
+        kind: JoinKind,
+        left: &'f FromItem,
+        right: &'f FromItem,
+    ) -> (&'f FromItem, &'f FromItem) {
+        let locks = |item| self.targets.iter().any(|target| table_of(item, *target).is_some());
+        match kind {
+            JoinKind::Right => (right, left),
+            JoinKind::Full if locks(right) && !locks(left) => (right, left),
+            _ => (left, right),
+        }
+    }
+}
+
+/// A condition that is EXISTS, NOT EXISTS or ANY and that PostgreSQL makes a join of.
+struct Candidate<'q> {
+    link: &'q Sublink,
+    comparison: Option<&'q Expr>,
+    negated: bool,
 }
 
 /// Subqueries whose rows were joined.
@@ -192,20 +257,33 @@ impl Planner<'_, '_> {
         parts: &Parts<'_>,
         outside: &Registers,
     ) -> Result<Option<Box<Again>>, SqlError> {
-        let mut stale = Stale { registers: Registers::new(), links: Vec::new(), around: outside.clone() };
+        let mut stale = Stale {
+            targets: parts.targets,
+            registers: Registers::new(),
+            links: Vec::new(),
+            around: outside.clone(),
+        };
         for target in parts.targets {
             stale.registers.extend(self.source_writes(*target));
         }
         let mut fresh: Vec<Reg> = stale.registers.iter().copied().collect();
         fresh.sort_unstable();
         self.inner_writes(parts.from, &mut stale.around);
-        let joined = self.matches(parts, &stale)?;
-        stale.registers.extend(joined.matches.iter().map(|part| part.output));
-        stale.spread(parts.from)?;
         let values = parts.assigned.iter().map(|assignment| &assignment.value);
         let computed = parts.computed.iter().map(|(expr, _)| expr);
         let mut exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
         join_conditions(parts.from, &mut exprs);
+        // No join depends on a candidate: its result is a condition of all rows.
+        let candidates = candidates(parts);
+        let apart: Registers = candidates.iter().map(|candidate| candidate.link.output).collect();
+        let others: Vec<Sublink> =
+            parts.sublinks.iter().filter(|link| !apart.contains(&link.output)).cloned().collect();
+        stale.settle(|stale| {
+            stale.spread(self, parts.from)?;
+            stale.choose(&others, &exprs)
+        })?;
+        let joined = self.matches(parts.from, &candidates, &fresh, &stale)?;
+        stale.registers.extend(joined.matches.iter().map(|part| part.output));
         let others: Vec<Sublink> =
             parts.sublinks.iter().filter(|link| !joined.without.contains(&link.output)).cloned().collect();
         stale.choose(&others, &exprs)?;
@@ -218,36 +296,25 @@ impl Planner<'_, '_> {
         Ok((again.plan.is_some() || !again.matches.is_empty()).then(|| Box::new(again)))
     }
 
-    /// The conditions that are EXISTS or ANY and that PostgreSQL makes a join of: the row found stays the one. NOT EXISTS
-    /// found none, and none is sought. A subquery that is a join here too has its row in the registers.
-    fn matches(&mut self, parts: &Parts<'_>, stale: &Stale) -> Result<Joined, SqlError> {
+    /// The candidates whose row was found by the join: it stays the one. NOT EXISTS found none, and none is sought. A
+    /// subquery that is a join here too has its row in the registers.
+    fn matches(
+        &mut self,
+        from: &FromItem,
+        candidates: &[Candidate<'_>],
+        fresh: &[Reg],
+        stale: &Stale<'_>,
+    ) -> Result<Joined, SqlError> {
         let mut joined = Joined { matches: Vec::new(), without: Vec::new() };
-        let mut conditions: Vec<&Expr> = parts.conditions.iter().collect();
-        inner_conditions(parts.from, &mut conditions);
-        for condition in conditions {
-            let (negated, register) = match condition {
-                Expr::Column { register, .. } => (false, *register),
-                Expr::Not(input) => match &**input {
-                    Expr::Column { register, .. } => (true, *register),
-                    _ => continue,
-                },
-                _ => continue,
-            };
-            let Some(link) = parts.sublinks.iter().find(|link| link.output == register) else { continue };
+        for candidate in candidates {
+            let link = candidate.link;
             let mut read = Registers::new();
             reads::sublink_reads(link, &mut read);
-            let comparison = match &link.kind {
-                SubqueryKind::Exists if joinable(&link.query).is_some() => None,
-                SubqueryKind::Quantified { all: false, comparison, .. } if !negated => {
-                    Some(comparison.clone())
-                }
-                _ => continue,
-            };
             if read.is_disjoint(&stale.registers) {
                 continue;
             }
-            if negated {
-                joined.without.push(register);
+            if candidate.negated {
+                joined.without.push(link.output);
                 continue;
             }
             let subquery = self.query(link.query.clone(), &stale.around)?.plan;
@@ -255,37 +322,49 @@ impl Planner<'_, '_> {
             if hashed && registers::free(&subquery).is_empty() {
                 continue;
             }
-            joined.without.push(register);
-            let plan = self.matched(link, comparison.as_ref(), stale)?;
-            joined.matches.push(Match { output: register, subquery, comparison, plan });
+            joined.without.push(link.output);
+            // It reads what FROM gives anew, beside the locked rows themselves.
+            let derived =
+                read.intersection(&stale.registers).any(|register| fresh.binary_search(register).is_err());
+            let plan = self.matched(candidate, derived.then_some(from), stale)?;
+            let comparison = candidate.comparison.cloned();
+            joined.matches.push(Match { output: link.output, subquery, comparison, plan });
         }
         Ok(joined)
     }
 
-    /// The condition under which a subquery's row matches a newer version.
+    /// The condition under which a subquery's row matches a newer version. `from`: what is evaluated again before it.
     fn matched(
         &mut self,
-        link: &Sublink,
-        comparison: Option<&Expr>,
-        stale: &Stale,
+        candidate: &Candidate<'_>,
+        from: Option<&FromItem>,
+        stale: &Stale<'_>,
     ) -> Result<Option<Plan>, SqlError> {
-        let mut inner =
-            Stale { registers: stale.registers.clone(), links: Vec::new(), around: stale.around.clone() };
-        let select = match comparison {
-            None => joinable(&link.query),
-            Some(_) => merged(&link.query),
+        let mut inner = Stale {
+            targets: stale.targets,
+            registers: stale.registers.clone(),
+            links: if from.is_some() { stale.links.clone() } else { Vec::new() },
+            around: stale.around.clone(),
+        };
+        let select = match candidate.comparison {
+            None => joinable(&candidate.link.query),
+            Some(_) => merged(&candidate.link.query),
         };
         if let Some(select) = select {
-            inner.spread_select(select)?;
+            inner.settle(|inner| inner.spread_select(self, select))?;
             select.from.iter().for_each(|from| self.inner_writes(from, &mut inner.around));
         }
         let before = self.with_sublinks(std::mem::take(&mut inner.links), &inner.around.clone())?;
         let planned = (|| {
-            let plan = match select {
-                Some(select) => self.selected(Plan::OneRow, select, &inner)?,
-                None => Plan::OneRow,
-            };
-            let comparison = comparison.filter(|comparison| inner.touches(comparison));
+            let mut plan = Plan::OneRow;
+            if let Some(from) = from {
+                // The plan of all rows tests the conditions.
+                plan = self.rejoined(plan, from, &mut Vec::new(), &inner)?;
+            }
+            if let Some(select) = select {
+                plan = self.selected(plan, select, &inner)?;
+            }
+            let comparison = candidate.comparison.filter(|comparison| inner.touches(comparison));
             self.filtered(one(plan), comparison.into_iter().cloned().collect())
         })();
         self.pending = before;
@@ -293,7 +372,7 @@ impl Planner<'_, '_> {
         Ok((!matches!(plan, Plan::OneRow)).then_some(plan))
     }
 
-    fn again_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale) -> Result<Plan, SqlError> {
+    fn again_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale<'_>) -> Result<Plan, SqlError> {
         let mut conditions = Vec::new();
         let plan = self.rejoined(Plan::OneRow, parts.from, &mut conditions, stale)?;
         conditions.extend(self.touched(parts.conditions, stale));
@@ -316,7 +395,7 @@ impl Planner<'_, '_> {
         left: Plan,
         item: &FromItem,
         conditions: &mut Vec<Expr>,
-        stale: &Stale,
+        stale: &Stale<'_>,
     ) -> Result<Plan, SqlError> {
         match item {
             FromItem::Join { kind: JoinKind::Inner, left: first, right: second, condition } => {
@@ -325,12 +404,15 @@ impl Planner<'_, '_> {
                 conditions.extend(self.touched(condition, stale));
                 Ok(left)
             }
-            // Neither side is locked and neither reads the other: the row stays.
-            FromItem::Join { kind: JoinKind::Full, .. } => Ok(left),
             FromItem::Join { kind, left: first, right: second, condition } => {
-                let (kept, other) = if *kind == JoinKind::Right { (second, first) } else { (first, second) };
+                let (kept, other) = stale.sides(*kind, first, second);
                 let left = self.rejoined(left, kept, conditions, stale)?;
                 let mut on = self.touched(condition, stale);
+                if *kind == JoinKind::Full && !on.is_empty() {
+                    // The other side's row that was joined with none stays.
+                    let Some(absent) = self.absent(kept) else { return Ok(left) };
+                    on = vec![Expr::Or(vec![absent, Expr::And(on)])];
+                }
                 let mut registers: Vec<Reg> = self.item_writes(other).into_iter().collect();
                 registers.sort_unstable();
                 let joined = Plan::Joined { registers, present: None };
@@ -351,7 +433,7 @@ impl Planner<'_, '_> {
     }
 
     /// A merged subquery again.
-    fn selected(&mut self, left: Plan, select: &Select, stale: &Stale) -> Result<Plan, SqlError> {
+    fn selected(&mut self, left: Plan, select: &Select, stale: &Stale<'_>) -> Result<Plan, SqlError> {
         let mut own = Vec::new();
         let left = match &select.from {
             Some(from) => self.rejoined(left, from, &mut own, stale)?,
@@ -365,7 +447,7 @@ impl Planner<'_, '_> {
 
     /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join compares with the
     /// row that was joined: the subquery does not run again, and its registers are not this plan's own.
-    fn touched(&mut self, conditions: &[Expr], stale: &Stale) -> Vec<Expr> {
+    fn touched(&mut self, conditions: &[Expr], stale: &Stale<'_>) -> Vec<Expr> {
         let mut touched = Vec::new();
         for condition in conditions.iter().filter(|condition| stale.touches(condition)) {
             let Some(found) = self.semi_join(condition) else {
@@ -401,6 +483,15 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Whether an outer join found no row of an item of FROM. None: the registers can't tell.
+    fn absent(&mut self, item: &FromItem) -> Option<Expr> {
+        if let FromItem::Join { kind: JoinKind::Full, left, right, .. } = item {
+            return Some(Expr::And(vec![self.absent(left)?, self.absent(right)?]));
+        }
+        let key = self.binder.identify(first_table(item)?).key;
+        Some(Expr::NullTest { input: Box::new(Expr::column(key, Type::BYTEA)), negated: false })
+    }
+
     /// Every register that FROM and its merged subqueries fill.
     fn inner_writes(&self, item: &FromItem, into: &mut Registers) {
         into.extend(self.item_writes(item));
@@ -417,6 +508,33 @@ impl Planner<'_, '_> {
             FromItem::Source(..) => {}
         }
     }
+}
+
+/// The conditions of all rows that PostgreSQL makes joins of.
+fn candidates<'q>(parts: &Parts<'q>) -> Vec<Candidate<'q>> {
+    let mut conditions: Vec<&Expr> = parts.conditions.iter().collect();
+    inner_conditions(parts.from, &mut conditions);
+    let candidate = |condition: &Expr| {
+        let (negated, register) = match condition {
+            Expr::Column { register, .. } => (false, *register),
+            Expr::Not(input) => match &**input {
+                Expr::Column { register, .. } => (true, *register),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let link = parts.sublinks.iter().find(|link| link.output == register)?;
+        match &link.kind {
+            SubqueryKind::Exists if joinable(&link.query).is_some() => {
+                Some(Candidate { link, comparison: None, negated })
+            }
+            SubqueryKind::Quantified { all: false, comparison, .. } if !negated => {
+                Some(Candidate { link, comparison: Some(comparison), negated })
+            }
+            _ => None,
+        }
+    };
+    conditions.into_iter().filter_map(candidate).collect()
 }
 
 fn one(plan: Plan) -> Part {
