@@ -67,10 +67,17 @@ fn read_until(socket: &mut UnixStream, kind: u8) -> u8 {
 
 /// A session over the Unix socket; none where it is refused or has to wait.
 fn session(server: &Server) -> Option<UnixStream> {
+    let (socket, is_in) = attempt(server, "ada");
+    is_in.then_some(socket)
+}
+
+/// A connection over the Unix socket, and whether its session was opened.
+fn attempt(server: &Server, role: &str) -> (UnixStream, bool) {
     let mut socket = UnixStream::connect(path(server)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    socket.write_all(&startup("ada", "postgres")).unwrap();
-    (read_until(&mut socket, b'Z') == b'Z').then_some(socket)
+    socket.write_all(&startup(role, "postgres")).unwrap();
+    let is_in = read_until(&mut socket, b'Z') == b'Z';
+    (socket, is_in)
 }
 
 /// Ends a session with a result that nobody has read.
@@ -159,4 +166,71 @@ fn silent_connections_over_loopback_keep_no_user_of_the_machine_out() {
     assert_eq!(psql_as(&server, OTHER, "ada"), "in");
     assert_eq!(psql_as(&server, 0, "postgres"), "in");
     drop(silent);
+}
+
+/// Opens 25 sessions of a role, some of which are refused and stay open, and ends those that are in, unread.
+fn end_all_at_once(server: &Server, role: &str) -> (usize, Vec<UnixStream>) {
+    let attempts = as_user(GREEDY, || (0..25).map(|_| attempt(server, role)).collect::<Vec<_>>());
+    let mut count = 0;
+    let mut kept = Vec::new();
+    for (mut socket, is_in) in attempts {
+        if is_in {
+            count += 1;
+            let asked = [message(b'Q', b"select repeat('x', 20000)\0"), message(b'X', b"")].concat();
+            socket.write_all(&asked).unwrap();
+        }
+        kept.push(socket);
+    }
+    (count, kept)
+}
+
+#[test]
+fn sessions_that_end_all_at_once_unread_keep_no_other_user_out() {
+    for (role, count) in [("ada", 17), ("postgres", 20)] {
+        let Some(server) = open_to_all(&["--max-connections", "20", "--max-logins", "8"]) else { return };
+        let (entered, kept) = end_all_at_once(&server, role);
+        assert_eq!(entered, count, "{role}");
+        // The refused fill the share for the second that they linger.
+        let deadline = Instant::now() + LIMIT;
+        while psql_as(&server, OTHER, "ada") != "in" {
+            assert!(Instant::now() < deadline, "the places of {role} are not given back");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(psql_as(&server, OTHER, "postgres"), "in");
+        assert_eq!(psql_as(&server, 0, "postgres"), "in");
+        assert_eq!(server.psql("select 'in'"), "in");
+        assert!(psql_as(&server, GREEDY, role).contains("sorry, too many clients already"));
+        drop(kept);
+    }
+}
+
+#[test]
+fn sessions_that_end_while_the_share_is_filled_leave_others_places() {
+    for (role, count) in [("ada", 17), ("postgres", 20)] {
+        let Some(server) = open_to_all(&["--max-connections", "20", "--max-logins", "8"]) else { return };
+        let mut sessions: Vec<UnixStream> =
+            as_user(GREEDY, || (0..count).map(|_| attempt(&server, role).0).collect());
+        let silent: Vec<UnixStream> =
+            as_user(GREEDY, || (0..4).map(|_| UnixStream::connect(path(&server)).unwrap()).collect());
+        sessions.iter_mut().for_each(end_unread);
+        let deadline = Instant::now() + LIMIT / 2;
+        while psql_as(&server, OTHER, "ada") != "in" {
+            assert!(Instant::now() < deadline, "sessions of {role} keep places until the silent are gone");
+        }
+        assert_eq!(psql_as(&server, OTHER, "postgres"), "in");
+        assert_eq!(psql_as(&server, 0, "postgres"), "in");
+        drop(silent);
+    }
+}
+
+#[test]
+fn silent_connections_of_root_keep_nobody_out() {
+    let Some(server) = open_to_all(&["--max-connections", "20", "--max-logins", "8"]) else { return };
+    for count in [10, 200] {
+        let silent: Vec<UnixStream> =
+            (0..count).map(|_| UnixStream::connect(path(&server)).unwrap()).collect();
+        assert_eq!(server.psql("select 'in'"), "in");
+        assert_eq!(psql_as(&server, OTHER, "ada"), "in");
+        drop(silent);
+    }
 }

@@ -1,13 +1,21 @@
 //! Places: how many connections there may be, at which stage, and of whom.
 //!
-//! A connection takes a place when it comes and gives it back when its socket is closed. What must hold:
+//! A connection takes a place when it comes and gives it back when its socket is closed. It passes twice: on its way
+//! in, and when its session has ended and its socket is still there, because its client has not read or not closed.
+//! What must hold:
 //!
-//! 1. A connection on its way in takes a passing place. So does one whose session has ended and whose socket is still
-//!    there: its client has not read, or has not closed. One holder ([`Holder`]) gets half of the passing places.
-//! 2. A session takes a session's place. It keeps that when it ends and its holder has no share left, so that sockets
-//!    are no more than places. Ended sessions count towards their holder's share in either case.
-//! 3. The administrator of the machine is no holder, and has passing places of its own.
-//! 4. Of the refused, so many are waited for, and so many linger. The others are told at once and closed.
+//! 1. A connection comes in only to a free passing place of its holder's share: half of them for each [`Holder`].
+//! 2. The administrator of the machine fills passing places of its own first. Beyond them it is a holder like others.
+//! 3. Passing connections beyond the passing places are ended sessions. [`ENDED_MORE`] of them have further places, the
+//!    others keep places of sessions. [`Counts::kept`] computes their number, so a place that becomes free is theirs at
+//!    once.
+//! 4. Live sessions and kept places are at most as many as sessions may be. So sockets are no more than
+//!    [`Limits::connections`].
+//! 5. The refused whose start-up packets are awaited are bounded, and so are those that linger. The server answers the
+//!    others at once and closes them.
+//!
+//! So one holder that leaves all sessions it can have unread, and fills its share otherwise, still leaves others
+//! [`ENDED_MORE`] places of sessions. It gets no further connection in until it has fewer ended sessions than its share.
 
 use crate::secret::Secret;
 use crate::throttle::network;
@@ -24,8 +32,11 @@ const REFUSED_MOST: usize = 32;
 /// Places beyond those of sessions and logins: for the refused that wait, and as many that have had
 /// their last words.
 const REFUSED_PLACES: usize = 2 * REFUSED_MOST;
-/// Passing places beyond the limit for the machine's administrator.
-const ADMINISTRATOR_MORE: usize = 16;
+/// Passing places of the machine's administrator, beyond the limit.
+const ADMINISTRATOR_OWN: usize = 16;
+
+/// Places for ended sessions alone, once the passing places do not suffice.
+const ENDED_MORE: usize = 8;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy)]
@@ -43,15 +54,10 @@ impl Limits {
     /// ones wait in the kernel until some have gone.
     pub fn connections(&self, local: bool) -> usize {
         let all = self.sessions.saturating_add(self.logins);
-        all.saturating_add(REFUSED_PLACES + if local { ADMINISTRATOR_MORE } else { 0 })
+        all.saturating_add(ENDED_MORE + REFUSED_PLACES + if local { ADMINISTRATOR_OWN } else { 0 })
     }
 
-    /// Passing places, for a holder or for the administrator.
-    fn passing(&self, holder: Option<Holder>) -> usize {
-        self.logins.saturating_add(if holder.is_none() { ADMINISTRATOR_MORE } else { 0 })
-    }
-
-    /// Passing places that one holder gets.
+    /// Common passing places that one holder gets.
     fn share(&self) -> usize {
         self.logins.div_ceil(2)
     }
@@ -64,27 +70,35 @@ enum Holder {
     Network(IpAddr),
     /// A user of this machine, over a Unix socket.
     User(u32),
+    /// Root, or the user that the server runs as, over a Unix socket.
+    Administrator,
 }
 
 impl Holder {
-    /// None for the administrator of the machine.
-    fn of(peer: &Peer) -> Option<Holder> {
+    fn of(peer: &Peer) -> Holder {
         match peer {
-            _ if peer.is_administrator() => None,
-            Peer::Unix { user, .. } => Some(Holder::User(*user)),
+            _ if peer.is_administrator() => Holder::Administrator,
+            Peer::Unix { user, .. } => Holder::User(*user),
             Peer::Tcp(address) if address.ip().to_canonical().is_loopback() => {
-                Some(Holder::Network(Ipv4Addr::LOCALHOST.into()))
+                Holder::Network(Ipv4Addr::LOCALHOST.into())
             }
-            Peer::Tcp(address) => Some(Holder::Network(network(address.ip()))),
+            Peer::Tcp(address) => Holder::Network(network(address.ip())),
         }
+    }
+
+    /// Passing places that are this holder's alone.
+    fn own(self) -> usize {
+        if self == Holder::Administrator { ADMINISTRATOR_OWN } else { 0 }
     }
 }
 
 /// What a holder has.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Held {
     /// Connections on their way in, and ended sessions.
     passing: usize,
+    /// Those of them beyond its own places that its share covers.
+    shared: usize,
     sessions: usize,
     refused: usize,
 }
@@ -95,7 +109,10 @@ pub struct Places(SpinLock<Counts>);
 
 #[derive(Default)]
 struct Counts {
+    /// Passing connections beyond their holders' own places.
     passing: usize,
+    /// Those of them that their holders' shares cover.
+    shared: usize,
     sessions: usize,
     refused: usize,
     held: HashMap<Holder, Held>,
@@ -113,62 +130,78 @@ enum Stage {
     Passing,
     Refused,
     Session,
-    /// Its session has ended and keeps its place, since its holder has no other.
-    Ended,
 }
 
 impl Counts {
     /// Counts a connection at its stage.
-    fn add(&mut self, stage: Stage, holder: Option<Holder>) {
-        *self.places(stage) += 1;
-        if let Some(holder) = holder {
-            *self.held.entry(holder).or_default().at(stage) += 1;
-        }
-    }
-
-    /// Takes a connection back.
-    fn take(&mut self, stage: Stage, holder: Option<Holder>) {
-        *self.places(stage) -= 1;
-        if let Some(holder) = holder
-            && let Some(held) = self.held.get_mut(&holder)
-        {
-            *held.at(stage) -= 1;
-            if *held == Held::default() {
-                self.held.remove(&holder);
+    fn add(&mut self, stage: Stage, holder: Holder, limits: &Limits) {
+        let held = self.held.entry(holder).or_default();
+        match stage {
+            Stage::Passing => {
+                held.passing += 1;
+                if held.passing > holder.own() {
+                    self.passing += 1;
+                    if held.shared < limits.share() {
+                        held.shared += 1;
+                        self.shared += 1;
+                    }
+                }
+            }
+            Stage::Refused => {
+                held.refused += 1;
+                self.refused += 1;
+            }
+            Stage::Session => {
+                held.sessions += 1;
+                self.sessions += 1;
             }
         }
     }
 
+    /// Takes a connection back.
+    fn take(&mut self, stage: Stage, holder: Holder) {
+        let Some(held) = self.held.get_mut(&holder) else { return };
+        match stage {
+            Stage::Passing => {
+                held.passing -= 1;
+                if held.passing >= holder.own() {
+                    self.passing -= 1;
+                    if held.shared > held.passing - holder.own() {
+                        held.shared -= 1;
+                        self.shared -= 1;
+                    }
+                }
+            }
+            Stage::Refused => {
+                held.refused -= 1;
+                self.refused -= 1;
+            }
+            Stage::Session => {
+                held.sessions -= 1;
+                self.sessions -= 1;
+            }
+        }
+        if held.passing + held.sessions + held.refused == 0 {
+            self.held.remove(&holder);
+        }
+    }
+
     /// Counts a connection at another stage.
-    fn change(&mut self, stage: &mut Stage, to: Stage, holder: Option<Holder>) {
+    fn change(&mut self, stage: &mut Stage, to: Stage, holder: Holder, limits: &Limits) {
         self.take(*stage, holder);
-        self.add(to, holder);
+        self.add(to, holder, limits);
         *stage = to;
     }
 
-    fn places(&mut self, stage: Stage) -> &mut usize {
-        match stage {
-            Stage::Passing => &mut self.passing,
-            Stage::Refused => &mut self.refused,
-            Stage::Session | Stage::Ended => &mut self.sessions,
-        }
+    /// Whether one more connection of a holder may come in.
+    fn has_room(&self, holder: Holder, limits: &Limits) -> bool {
+        let passing = self.held.get(&holder).map_or(0, |held| held.passing);
+        passing < holder.own() || self.shared < limits.logins && passing - holder.own() < limits.share()
     }
 
-    /// Whether a holder may take one more passing place.
-    fn has_room(&self, holder: Option<Holder>, limits: &Limits) -> bool {
-        let held = holder.and_then(|holder| self.held.get(&holder)).map_or(0, |held| held.passing);
-        self.passing < limits.passing(holder) && (holder.is_none() || held < limits.share())
-    }
-}
-
-impl Held {
-    /// What a connection at this stage counts among.
-    fn at(&mut self, stage: Stage) -> &mut usize {
-        match stage {
-            Stage::Passing | Stage::Ended => &mut self.passing,
-            Stage::Session => &mut self.sessions,
-            Stage::Refused => &mut self.refused,
-        }
+    /// Places of sessions that ended ones keep, since they have no other.
+    fn kept(&self, limits: &Limits) -> usize {
+        (self.passing - self.shared.min(limits.logins)).saturating_sub(ENDED_MORE)
     }
 }
 
@@ -176,7 +209,7 @@ impl Held {
 pub struct Place {
     places: Arc<Places>,
     stage: Stage,
-    holder: Option<Holder>,
+    holder: Holder,
     /// The number by which cancel requests name its session.
     process: Option<u32>,
     /// Its entry among the refused that wait.
@@ -193,7 +226,7 @@ impl Places {
         let holder = Holder::of(peer);
         let mut counts = self.0.lock();
         let stage = if counts.has_room(holder, limits) { Stage::Passing } else { Stage::Refused };
-        counts.add(stage, holder);
+        counts.add(stage, holder, limits);
         drop(counts);
         Place { places: Arc::clone(self), stage, holder, process: None, waiting: None }
     }
@@ -216,7 +249,7 @@ impl Place {
             return true;
         }
         let counts = self.places.0.lock();
-        let held = self.holder.and_then(|holder| counts.held.get(&holder)).map_or(0, |held| held.refused);
+        let held = counts.held.get(&self.holder).map_or(0, |held| held.refused);
         held <= REFUSED_MOST && counts.refused <= REFUSED_PLACES
     }
 
@@ -241,7 +274,7 @@ impl Place {
     pub fn enter(&mut self, superuser: bool, limits: &Limits) -> Result<(), SqlError> {
         self.check()?;
         let mut counts = self.places.0.lock();
-        let free = limits.sessions.saturating_sub(counts.sessions);
+        let free = limits.sessions.saturating_sub(counts.sessions + counts.kept(limits));
         if free == 0 {
             drop(counts);
             return Err(too_many());
@@ -251,7 +284,7 @@ impl Place {
             let message = "remaining connection slots are reserved for roles with the SUPERUSER attribute";
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
-        counts.change(&mut self.stage, Stage::Session, self.holder);
+        counts.change(&mut self.stage, Stage::Session, self.holder, limits);
         Ok(())
     }
 
@@ -269,13 +302,11 @@ impl Place {
         }
     }
 
-    /// Its session has ended. Others get the session's place, if its socket has another.
+    /// Its session has ended: the connection passes again, until its socket is closed.
     pub fn end(&mut self, limits: &Limits) {
         if self.stage == Stage::Session {
             let mut counts = self.places.0.lock();
-            let has_room = counts.has_room(self.holder, limits);
-            let stage = if has_room { Stage::Passing } else { Stage::Ended };
-            counts.change(&mut self.stage, stage, self.holder);
+            counts.change(&mut self.stage, Stage::Passing, self.holder, limits);
         }
     }
 }
@@ -295,7 +326,7 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { sessions: 10, reserved: 2, logins: 6 };
+    const LIMITS: Limits = Limits { sessions: 20, reserved: 2, logins: 6 };
 
     /// A user of the machine that runs no test.
     fn user(number: u32) -> Peer {
@@ -312,6 +343,36 @@ mod tests {
         arrivals.take_while(|place| place.check().is_ok()).take(100).collect()
     }
 
+    fn root() -> Peer {
+        Peer::Unix { user: 0, process: None }
+    }
+
+    /// Sessions of `peer`, as many as get in.
+    fn sessions_of(places: &Arc<Places>, peer: &Peer, superuser: bool) -> Vec<Place> {
+        let arrivals = std::iter::repeat_with(|| places.arrive(peer, &LIMITS));
+        let entered =
+            arrivals.map_while(|mut place| place.enter(superuser, &LIMITS).is_ok().then_some(place));
+        entered.take(100).collect()
+    }
+
+    fn end_all(sessions: &mut [Place]) {
+        sessions.iter_mut().for_each(|place| place.end(&LIMITS));
+    }
+
+    /// Passing connections, those that shares cover, places that ended sessions keep, and live sessions.
+    fn counted(places: &Arc<Places>) -> [usize; 4] {
+        let counts = places.0.lock();
+        let kept = counts.kept(&LIMITS);
+        assert!(counts.sessions + kept <= LIMITS.sessions);
+        [counts.passing, counts.shared, kept, counts.sessions]
+    }
+
+    fn assert_empty(places: &Arc<Places>) {
+        assert_eq!(counted(places), [0; 4]);
+        let counts = places.0.lock();
+        assert_eq!((counts.refused, counts.held.len()), (0, 0));
+    }
+
     #[test]
     fn a_holder_gets_half_of_the_ways_in() {
         for (one, same, other) in [
@@ -325,38 +386,104 @@ mod tests {
             assert!(all_of(&places, &same).is_empty());
             let of_other = all_of(&places, &other);
             assert_eq!(of_other.len(), 3);
-            let root = all_of(&places, &Peer::Unix { user: 0, process: None });
-            assert_eq!(root.len(), ADMINISTRATOR_MORE);
-            drop((of_one, of_other, root));
-            let counts = places.0.lock();
-            assert_eq!((counts.passing, counts.refused, counts.held.len()), (0, 0, 0));
+            let of_root = all_of(&places, &root());
+            assert_eq!(of_root.len(), ADMINISTRATOR_OWN);
+            drop((of_one, of_other, of_root));
+            assert_empty(&places);
         }
     }
 
     #[test]
-    fn ended_sessions_count_and_leave_the_reserved_places() {
+    fn the_administrator_fills_its_own_places_first() {
         let places = Arc::<Places>::default();
-        let mut kept = Vec::new();
-        while kept.len() < 8 {
-            let mut place = places.arrive(&user(1), &LIMITS);
-            place.enter(false, &LIMITS).unwrap();
-            kept.push(place);
-        }
-        assert!(places.arrive(&user(1), &LIMITS).enter(false, &LIMITS).is_err());
-        assert!(places.arrive(&user(1), &LIMITS).enter(true, &LIMITS).is_ok());
-        kept.iter_mut().for_each(|place| place.end(&LIMITS));
-        // Three are among the passing, five keep their sessions' places; all eight are the user's.
+        let mut of_root = all_of(&places, &root());
+        assert_eq!(of_root.len(), ADMINISTRATOR_OWN + 3);
+        assert_eq!(counted(&places), [3, 3, 0, 0]);
+        assert_eq!(all_of(&places, &user(1)).len(), 3);
+        of_root.truncate(ADMINISTRATOR_OWN);
+        assert_eq!(counted(&places), [0; 4]);
+        let of_users = [all_of(&places, &user(1)), all_of(&places, &user(2))];
+        assert_eq!(of_users.map(|of_user| of_user.len()), [3, 3]);
+        drop(of_root);
+        assert_empty(&places);
+    }
+
+    #[test]
+    fn ended_sessions_beyond_the_share_keep_places_until_others_of_the_holder_go() {
+        let places = Arc::<Places>::default();
+        let mut ended = sessions_of(&places, &user(1), false);
+        assert_eq!(ended.len(), 18);
+        // They end while the holder's share is filled.
+        let mut silent = all_of(&places, &user(1));
+        end_all(&mut ended);
+        assert_eq!(counted(&places), [21, 3, 10, 0]);
+        assert_eq!(sessions_of(&places, &user(2), false).len(), ENDED_MORE);
+        // Each that goes leaves its passing place to an ended session, which gives back another.
+        silent.pop();
+        assert_eq!(counted(&places), [20, 3, 9, 0]);
+        drop(silent);
+        assert_eq!(counted(&places), [18, 3, 7, 0]);
         assert!(all_of(&places, &user(1)).is_empty());
-        {
-            let counts = places.0.lock();
-            assert_eq!((counts.passing, counts.sessions), (3, 5));
-        }
-        let mut other = places.arrive(&user(2), &LIMITS);
-        assert!(other.enter(false, &LIMITS).is_ok());
-        kept.truncate(2);
+        assert_eq!(sessions_of(&places, &user(2), false).len(), ENDED_MORE + 3);
+        ended.truncate(2);
         assert_eq!(all_of(&places, &user(1)).len(), 1);
-        drop((kept, other));
-        let counts = places.0.lock();
-        assert_eq!((counts.passing, counts.sessions, counts.held.len()), (0, 0, 0));
+        drop(ended);
+        assert_empty(&places);
+    }
+
+    #[test]
+    fn an_ended_session_takes_the_place_that_another_holder_leaves() {
+        let places = Arc::<Places>::default();
+        let mut ended = sessions_of(&places, &user(1), false);
+        let silent = [all_of(&places, &user(2)), all_of(&places, &user(3))];
+        end_all(&mut ended);
+        assert_eq!(counted(&places), [24, 9, 10, 0]);
+        drop(silent);
+        assert_eq!(counted(&places), [18, 3, 7, 0]);
+    }
+
+    #[test]
+    fn ended_sessions_of_a_superuser_leave_others_and_superusers_places() {
+        let places = Arc::<Places>::default();
+        let mut ended = sessions_of(&places, &user(1), true);
+        assert_eq!(ended.len(), 20);
+        let silent = all_of(&places, &user(1));
+        end_all(&mut ended);
+        assert_eq!(counted(&places), [23, 3, 12, 0]);
+        let ordinary = sessions_of(&places, &user(2), false);
+        assert_eq!(ordinary.len(), ENDED_MORE - LIMITS.reserved);
+        assert_eq!(sessions_of(&places, &root(), true).len(), LIMITS.reserved);
+        drop((silent, ordinary));
+        assert_eq!(counted(&places), [20, 3, 9, 0]);
+        drop(ended);
+        assert_empty(&places);
+    }
+
+    #[test]
+    fn ended_sessions_of_many_holders_are_no_more_than_places() {
+        let places = Arc::<Places>::default();
+        let mut ended = Vec::new();
+        for number in 0..10 {
+            let mut sessions = sessions_of(&places, &user(number), true);
+            end_all(&mut sessions);
+            ended.append(&mut sessions);
+            counted(&places);
+        }
+        assert!(ended.len() <= LIMITS.sessions + LIMITS.logins + ENDED_MORE, "{}", ended.len());
+        drop(ended);
+        assert_empty(&places);
+    }
+
+    #[test]
+    fn an_ended_session_within_the_share_keeps_no_place() {
+        let places = Arc::<Places>::default();
+        let mut ended = Vec::new();
+        while let Some(mut place) = all_of(&places, &user(1)).pop() {
+            place.enter(false, &LIMITS).unwrap();
+            place.end(&LIMITS);
+            ended.push(place);
+        }
+        assert_eq!(counted(&places), [3, 3, 0, 0]);
+        assert_eq!(sessions_of(&places, &user(2), false).len(), 18);
     }
 }
