@@ -101,6 +101,27 @@ c => (1, null, 0) (2, 20, 20) (3, null, 0)
 ",
     ),
     (
+        "full join of a full join",
+        "
+s: create table t (id int primary key, g int)
+s: create table u (id int primary key, g int)
+s: create table v (id int primary key, g int)
+s: insert into t values (1, 1), (2, 2), (3, 9)
+s: insert into u values (10, 1), (20, 2)
+s: insert into v values (100, 1), (200, 2)
+a: begin
+a: update t set g = 77 where id = 1 => count 1
+a: update t set g = g where id > 1 => count 2
+b: select t.id, u.id, v.id from t full join u on u.g = t.g full join v on v.g = t.g where t.id > 0
+  order by 1 for share of t => waits
+c: select t.id, s.n, v.id from t full join (select g, count(*) n from u group by g) s on s.g = t.g
+  full join v on v.g = t.g where t.id > 0 order by 1 for share of t => waits
+a: commit
+b => (1, null, null) (2, 20, 200) (3, null, null)
+c => (1, null, null) (2, 1, 200) (3, null, null)
+",
+    ),
+    (
         "left join in a left join",
         "
 s: create table t (id int primary key, g int)
@@ -281,6 +302,26 @@ d => (2, 20)
 e => (2, 20)
 f => (1, null) (2, 20)
 g => (2, 20)
+",
+    ),
+    (
+        "exists and not exists beneath an outer join",
+        "
+s: create table t (id int primary key, n int)
+s: create table u (id int primary key)
+s: create table v (id int primary key)
+s: insert into t values (1, null), (2, null)
+s: insert into u values (1), (2)
+s: insert into v values (1)
+a: begin
+a: update t set n = 1 => count 2
+b: select t.id, u.id, v.id from t join u on u.id = t.id and not exists (select from v where v.id =
+  t.n) left join v on v.id = t.n or v.id = t.id order by 1 for share of t => waits
+c: select t.id, u.id, v.id from v right join (t join u on u.id = t.id and exists (select from v
+  where v.id = coalesce(t.n, 1))) on v.id = t.id order by 1 for share of t => waits
+a: commit
+b => (1, 1, 1) (2, 2, null)
+c => (1, 1, 1) (2, 2, null)
 ",
     ),
     (

@@ -170,6 +170,17 @@ impl Stale<'_> {
         }
     }
 
+    /// The conditions of inner joins that all rows of FROM meet.
+    fn inner_conditions<'f>(&self, item: &'f FromItem, into: &mut Vec<&'f Expr>) {
+        let FromItem::Join { kind, left, right, condition } = item else { return };
+        let (first, second) = self.sides(*kind, left, right);
+        self.inner_conditions(first, into);
+        if *kind == JoinKind::Inner {
+            into.extend(condition);
+            self.inner_conditions(second, into);
+        }
+    }
+
     /// The sides of a join. The second one of an outer join loses its row when the condition no longer holds; FULL JOIN
     /// keeps the locked one.
     fn sides<'f>(
@@ -240,15 +251,6 @@ fn join_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
     }
 }
 
-/// The conditions of FROM's inner joins.
-fn inner_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
-    if let FromItem::Join { kind: JoinKind::Inner, left, right, condition } = item {
-        into.extend(condition);
-        inner_conditions(left, into);
-        inner_conditions(right, into);
-    }
-}
-
 impl Planner<'_, '_> {
     /// The plan that is evaluated again over the newest versions of the locked rows. None: nothing is. `outside`:
     /// registers of the queries around this one.
@@ -274,7 +276,7 @@ impl Planner<'_, '_> {
         let mut exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
         join_conditions(parts.from, &mut exprs);
         // No join depends on a candidate: its result is a condition of all rows.
-        let candidates = candidates(parts);
+        let candidates = candidates(parts, &stale);
         let apart: Registers = candidates.iter().map(|candidate| candidate.link.output).collect();
         let others: Vec<Sublink> =
             parts.sublinks.iter().filter(|link| !apart.contains(&link.output)).cloned().collect();
@@ -485,11 +487,21 @@ impl Planner<'_, '_> {
 
     /// Whether an outer join found no row of an item of FROM. None: the registers can't tell.
     fn absent(&mut self, item: &FromItem) -> Option<Expr> {
-        if let FromItem::Join { kind: JoinKind::Full, left, right, .. } = item {
-            return Some(Expr::And(vec![self.absent(left)?, self.absent(right)?]));
+        match item {
+            FromItem::Join { kind: JoinKind::Full, left, right, .. } => {
+                let sides: Vec<Expr> =
+                    [left, right].into_iter().filter_map(|side| self.absent(side)).collect();
+                (!sides.is_empty()).then_some(Expr::And(sides))
+            }
+            FromItem::Join { kind: JoinKind::Right, right, .. } => self.absent(right),
+            FromItem::Join { kind: JoinKind::Left, left, .. } => self.absent(left),
+            FromItem::Join { left, right, .. } => self.absent(left).or_else(|| self.absent(right)),
+            FromItem::Source(_, Source::Query(query)) => self.absent(merged(query)?.from.as_ref()?),
+            FromItem::Source(..) => {
+                let key = self.binder.identify(first_table(item)?).key;
+                Some(Expr::NullTest { input: Box::new(Expr::column(key, Type::BYTEA)), negated: false })
+            }
         }
-        let key = self.binder.identify(first_table(item)?).key;
-        Some(Expr::NullTest { input: Box::new(Expr::column(key, Type::BYTEA)), negated: false })
     }
 
     /// Every register that FROM and its merged subqueries fill.
@@ -511,9 +523,9 @@ impl Planner<'_, '_> {
 }
 
 /// The conditions of all rows that PostgreSQL makes joins of.
-fn candidates<'q>(parts: &Parts<'q>) -> Vec<Candidate<'q>> {
+fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
     let mut conditions: Vec<&Expr> = parts.conditions.iter().collect();
-    inner_conditions(parts.from, &mut conditions);
+    stale.inner_conditions(parts.from, &mut conditions);
     let candidate = |condition: &Expr| {
         let (negated, register) = match condition {
             Expr::Column { register, .. } => (false, *register),
