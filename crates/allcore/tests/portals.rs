@@ -114,7 +114,7 @@ fn fetch_and_execute_stop_at_the_row_limit() {
     at.query("prepare silent as update t set i = i + 100");
     assert_eq!(at.bind("s", "execute silent").execute("s", &[2]).sync(), "[UPDATE 8]");
     assert_eq!(at.execute("s", &[2]).sync(), "55000");
-    // What a portal has to give stays, whatever becomes of what it came from.
+    // The rows of a portal stay when their source has gone.
     at.query("rollback; begin; declare c cursor for select i from t order by i");
     at.bind("f", "fetch 4 from c").execute("f", &[2]).sync();
     at.bind("e", "execute q").execute("e", &[2]).sync();

@@ -167,7 +167,7 @@ fn an_abandoned_call_is_seen_while_it_runs_and_leaves_its_session_charged_for_no
     runtime.shutdown();
 }
 
-/// Whoever drops it waits until it is told to go on.
+/// A value whose drop waits until the test lets it go on.
 struct Waits(std::sync::mpsc::Receiver<()>);
 
 impl Drop for Waits {

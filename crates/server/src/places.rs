@@ -92,7 +92,7 @@ impl Holder {
     }
 }
 
-/// What a holder has.
+/// The connections of a holder.
 #[derive(Debug, Default)]
 struct Held {
     /// Connections on their way in, and ended sessions.

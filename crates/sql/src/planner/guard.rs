@@ -60,7 +60,7 @@ struct Step<'e> {
 #[derive(Clone, Copy)]
 struct Within<'e>(&'e Expr, Option<&'e Shared>);
 
-/// What an expression must be.
+/// A test of an expression.
 #[derive(Clone, Copy)]
 enum Condition<'e> {
     None,
@@ -89,7 +89,7 @@ impl Condition<'_> {
     }
 }
 
-/// What a guard can say of a condition.
+/// A condition as a guard can evaluate it, or why it can't.
 enum Tested {
     Known(Option<Expr>),
     /// It may turn out otherwise where the expression is evaluated.
@@ -192,7 +192,7 @@ fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
     way == step || step == START
 }
 
-/// What is known before an expression is evaluated of the way up to a step.
+/// The knowledge of the way up to a step before an expression is evaluated.
 #[derive(Clone, Copy)]
 struct Told {
     /// The flag that says whether it is open as far as it is told. None: it is.
@@ -206,7 +206,7 @@ struct Guards<'e, W, F> {
     wanted: W,
     flag: F,
     steps: Vec<Step<'e>>,
-    /// What is known of the ways up to some steps.
+    /// The ways up to some steps, as far as they are told.
     told: HashMap<usize, Told>,
     /// The subqueries whose results guards may read.
     computed: Registers,
@@ -238,7 +238,7 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
         Ok((!conditions.is_empty() || !flags.is_empty()).then_some(Guard { flags, conditions }))
     }
 
-    /// What is known of the way up to a step. Flags not computed so far go to `flags`.
+    /// Tells the way up to a step. Flags not computed so far go to `flags`.
     fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Result<Told, SqlError> {
         let (mut step, mut further) = (end, Vec::new());
         let mut told = loop {

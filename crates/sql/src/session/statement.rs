@@ -235,7 +235,8 @@ impl Session {
     ) -> Result<Executed, SqlError> {
         let arena = scratch::take_arena();
         let (mut kept, mut live, mut command) = (None, None, None);
-        let gives = portal.planned.as_ref().is_some_and(|planned| self.shown_columns(planned).is_some());
+        let gives = matches!(statement.body, Body::Command(_))
+            && portal.planned.as_ref().is_some_and(|planned| self.shown_columns(planned).is_some());
         let run = match portal.values(&statement.parameters, &self.environment, &arena) {
             Err(error) => Err(error),
             Ok(values) => match &statement.body {

@@ -254,10 +254,7 @@ pub(super) fn forget_readers(
         if detail.is_empty() {
             return Ok(());
         }
-        let message = format!("cannot drop {what} because other objects depend on it");
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_detail(detail.join("\n"))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        return Err(still_needed(what, &detail));
     }
     if let Some((columns, own)) = own {
         columns.into_iter().for_each(|at| own.columns[at].default = None);
@@ -272,6 +269,14 @@ pub(super) fn forget_readers(
         session.define(Change::PutTable(Arc::new(table)))?;
     }
     Ok(())
+}
+
+/// Refuses to drop an object. `details`: a line for each one that depends on it.
+fn still_needed(what: &str, details: &[String]) -> SqlError {
+    let message = format!("cannot drop {what} because other objects depend on it");
+    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_detail(details.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
 /// Drops an index of a locked table, and the foreign keys that need it where `cascade` says so.
@@ -316,10 +321,7 @@ pub(super) fn release(
         return Ok(());
     }
     if !cascade {
-        let message = format!("cannot drop {what} because other objects depend on it");
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_detail(details.join("\n"))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        return Err(still_needed(what, &details));
     }
     table.foreign_keys.retain(|key| key.parent != parent || !needs(key));
     forget_references(session, parent, needs)
@@ -358,10 +360,7 @@ fn drop_table(
                 let key = &child.foreign_keys[reference.key];
                 format!("constraint {} on table {} depends on table {}", key.name, child.name, table.name)
             });
-            let message = format!("cannot drop table {} because other objects depend on it", table.name);
-            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .with_detail(detail)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(still_needed(&format!("table {}", table.name), &[detail]));
         }
         forget_references(session, table.oid, |_| true)?;
     }
