@@ -18,7 +18,8 @@ fn until(what: &str, condition: &mut dyn FnMut() -> bool) {
 
 #[test]
 fn a_vacuum_goes_on_where_it_was() {
-    const POINT: &str = "sql.vacuum.step";
+    const STEPPED: &str = "sql.vacuum.stepped";
+    const LOCKED: &str = "sql.vacuum.locked";
     let folder = Folder::new("vacuum-goes-on");
     let options = Options { autovacuum_pause: Duration::from_millis(5), ..Options::default() };
     let database = folder.open_with(options);
@@ -34,25 +35,29 @@ fn a_vacuum_goes_on_where_it_was() {
     until_used(&database, whole + 20);
     run(&mut s, "CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (1)");
     let full = used(&database);
-    // Nothing is deleted in its front half, which takes ten steps. None begins before the deletion is committed.
-    stop::arm(POINT, Action::Park, Some(10)).expect("a point");
+    // Nothing is deleted in its front half, which takes ten steps. None is taken before the deletion is committed.
+    stop::arm(STEPPED, Action::Park, Some(10)).expect("a point");
+    stop::arm(LOCKED, Action::Yield, None).expect("a point");
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME TO t");
-    run(&mut s, "DELETE FROM t WHERE id > 40000; COMMIT");
-    until("the vacuum comes half way", &mut || stop::hits(POINT) == 10);
+    run(&mut s, "DELETE FROM t WHERE id > 40000");
+    until("the vacuum comes to the locked table", &mut || stop::hits(LOCKED) > 0);
+    run(&mut s, "COMMIT");
+    until("the vacuum comes half way", &mut || stop::hits(STEPPED) == 10);
     // What was deleted before this is seen by nobody once this is gone.
     run(&mut s, "DELETE FROM d");
     until("nobody sees what is deleted", &mut || {
         let told = run(&mut s, "VACUUM VERBOSE d").notices;
         told.iter().any(|notice| notice.message.ends_with(": 1 dead entries removed"))
     });
-    // Others have the table until the vacuum has found it locked: another round has come to it by then.
+    // Others have the table until the vacuum has found it locked and another round has, too.
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u");
-    stop::release(POINT);
-    until("another round begins", &mut || stop::hits(POINT) > 11);
+    let before = stop::hits(LOCKED);
+    stop::release(STEPPED);
+    until("another round comes to the locked table", &mut || stop::hits(LOCKED) > before + 1);
+    assert_eq!(stop::hits(STEPPED), 10);
     run(&mut s, "ROLLBACK");
-    let before = stop::hits(POINT);
     until_used(&database, full - full / 4);
-    let steps = stop::hits(POINT) - before;
+    let steps = stop::hits(STEPPED) - 10;
     assert!(steps <= 14, "{steps} steps for the half that was left");
     assert_eq!(rows(&mut s, "SELECT count(*) FROM t"), ["40000"]);
     stop::clear();

@@ -280,15 +280,21 @@ impl Shared {
                 return Ok(Outcome::Early(size.entries));
             }
         }
+        let mut has_moved = begun.is_some();
         let mut begun = begun.unwrap_or_else(|| Begun { vacuum: Vacuum::new(&due.tree), deleted });
         loop {
-            stop::point("sql.vacuum.step");
             let step = || begun.vacuum.step(&self.engine, ENTRIES_UNDER_LOCK).map_err(from_txn);
             match self.under_lock(&txn, due, step)? {
-                Some(true) if !self.autovacuum.must_end() => {}
+                Some(true) if !self.autovacuum.must_end() => has_moved = true,
                 Some(false) => return Ok(Outcome::Vacuumed(begun)),
-                Some(true) | None => return Ok(Outcome::Left(Some(begun))),
+                Some(true) => return Ok(Outcome::Left(Some(begun))),
+                None => {
+                    stop::point("sql.vacuum.locked");
+                    // A vacuum that has not moved begins anew: what is deleted until then, it does not pass by.
+                    return Ok(Outcome::Left(has_moved.then_some(begun)));
+                }
             }
+            stop::point("sql.vacuum.stepped");
         }
     }
 
