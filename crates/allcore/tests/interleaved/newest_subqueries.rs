@@ -32,6 +32,23 @@ c: select * from t => (1, new)
 ",
     ),
     (
+        "a subquery in the operand of one that is wanted now",
+        "
+s: create table t (id int primary key, n int, m int)
+s: create table u (id int primary key, n int)
+s: insert into t values (1, 0, 0), (2, 0, 0)
+s: insert into u values (5, 1), (6, 0)
+a: begin
+a: update t set n = 1 where id = 1 => count 1
+a: update t set n = 0 where id = 2 => count 1
+b: update t set m = case when n > 0 then case when (select u.n from u where u.id = t.n + 4) in
+  (select x.n from u x) then 100 else 200 end else 300 end => waits
+a: commit
+b => count 2
+c: select id, m from t order by id => (1, 100) (2, 300)
+",
+    ),
+    (
         "correlated subquery in where",
         "
 s: create table t (id int primary key, n int)

@@ -65,9 +65,14 @@ impl Stale<'_> {
         let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
         // Flags get numbers that no register of the statement has: this plan makes its own.
         let mut flag = Reg::MAX;
+        let mut operands: HashMap<Reg, Registers> = HashMap::new();
+        for link in sublinks {
+            registers::kind_reads(&link.kind, operands.entry(link.output).or_default());
+        }
         let guards = guard::of(
             exprs.iter().copied(),
             |register| outputs.contains(&register),
+            |register| operands.get(&register),
             || {
                 flag -= 1;
                 flag

@@ -20,18 +20,20 @@ use crate::planner::registers::{self, Registers};
 use crate::types::Type;
 
 /// The registers for which `wanted` is true, in the order in which the expressions first read them, each with its guard.
-/// None: it is always read, or it can't be told beforehand. `flag` gives registers for flags.
+/// None: it is always read, or it can't be told beforehand. `operands`: what is read wherever a wanted register is, before
+/// it. `flag` gives registers for flags.
 ///
 /// # Errors
 /// The interrupt of a statement that was stopped, or may not have the memory for copies of conditions.
-pub(super) fn of<'e>(
+pub(super) fn of<'e, 'o>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     wanted: impl Fn(Reg) -> bool,
+    operands: impl Fn(Reg) -> Option<&'o Registers>,
     flag: impl FnMut() -> Reg,
 ) -> Result<Vec<(Reg, Option<Guard>)>, SqlError> {
     let start = Step { before: START, condition: Condition::None };
     let (ways, order) = (HashMap::new(), Vec::new());
-    let mut places = Places { wanted, steps: vec![start], ways, order, around: None };
+    let mut places = Places { wanted, operands, steps: vec![start], ways, order, around: None };
     exprs.into_iter().for_each(|expr| places.collect(expr, START));
     let Places { wanted, steps, ways, order, .. } = places;
     let told = HashMap::from([(START, Told { flag: None, whole: true })]);
@@ -99,8 +101,9 @@ enum Tested {
 }
 
 /// The places where wanted registers are read.
-struct Places<'e, W> {
+struct Places<'e, W, O> {
     wanted: W,
+    operands: O,
     /// The tree of conditions. Each has a higher number than the one before it.
     steps: Vec<Step<'e>>,
     /// The last steps of the ways to each register; none of the ways begins with another one.
@@ -110,10 +113,10 @@ struct Places<'e, W> {
     around: Option<&'e Shared>,
 }
 
-impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
+impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e, W, O> {
     fn collect(&mut self, expr: &'e Expr, mut way: usize) {
         match expr {
-            Expr::Column { register, .. } if (self.wanted)(*register) => self.note(*register, way),
+            Expr::Column { register, .. } => self.read(*register, way),
             Expr::And(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, false)),
             Expr::Or(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, true)),
             Expr::Coalesce(parts, _) => self.in_turn(parts, way, Condition::Null),
@@ -154,6 +157,18 @@ impl<'e, W: Fn(Reg) -> bool> Places<'e, W> {
     fn step(&mut self, before: usize, condition: Condition<'e>) -> usize {
         self.steps.push(Step { before, condition });
         self.steps.len() - 1
+    }
+
+    /// A place where a register is read.
+    fn read(&mut self, register: Reg, way: usize) {
+        if let Some(operands) = (self.operands)(register) {
+            let mut operands: Vec<Reg> = operands.iter().copied().collect();
+            operands.sort_unstable();
+            operands.into_iter().for_each(|operand| self.read(operand, way));
+        }
+        if (self.wanted)(register) {
+            self.note(register, way);
+        }
     }
 
     /// Notes a way to a register, unless one is known that it begins with: it adds nothing to that.
@@ -298,10 +313,15 @@ mod tests {
 
     fn guards(exprs: &[Expr], wanted: impl Fn(Reg) -> bool) -> Vec<(Reg, Option<Guard>)> {
         let mut flag = FLAGS;
-        let guards = of(exprs, wanted, || {
-            flag += 1;
-            flag - 1
-        });
+        let guards = of(
+            exprs,
+            wanted,
+            |_| None,
+            || {
+                flag += 1;
+                flag - 1
+            },
+        );
         guards.unwrap()
     }
 
@@ -366,6 +386,30 @@ mod tests {
         let first = Expr::Coalesce(vec![int(0), int(1)], Type::INT4);
         let guards = guards(&[first, int(1)], |_| true);
         assert!(guards.iter().all(|(_, guard)| guard.is_none()));
+    }
+
+    #[test]
+    fn an_operand_is_wanted_where_what_reads_it_is_and_before_it() {
+        // The results 1 and 2 are read beside that of 0, and 3 beside that of 2.
+        let operands = HashMap::from([(0, Registers::from([1, 2])), (2, Registers::from([3]))]);
+        let case = Case { branches: vec![(bool(9), bool(0))], otherwise: bool(3), type_: Type::BOOL };
+        let exprs = [Expr::Case(Box::new(case))];
+        let found =
+            of(&exprs, |register| register < 9, |register| operands.get(&register), || FLAGS).unwrap();
+        let order: Vec<Reg> = found.iter().map(|(register, _)| *register).collect();
+        assert_eq!(order, [1, 3, 2, 0]);
+        for (register, guard) in &found {
+            // The other branch reads 3, too.
+            let parts: Vec<usize> = guard
+                .iter()
+                .flat_map(|guard| &guard.conditions)
+                .map(|part| registers::reads(part).len())
+                .collect();
+            assert_eq!(parts, [1], "register {register}");
+            let is_either =
+                guard.iter().flat_map(|guard| &guard.conditions).any(|part| matches!(part, Expr::Or(_)));
+            assert_eq!(is_either, *register == 3);
+        }
     }
 
     #[test]

@@ -20,11 +20,23 @@ use crate::plan::{Guard, Plan, Reg, SubqueryKind};
 pub(super) struct Pending {
     plan: Plan,
     pub(super) kind: SubqueryKind,
-    /// Registers that must be there before it runs.
-    needs: Registers,
-    correlated: bool,
+    /// Registers of the queries around it that its plan reads.
+    outer: Registers,
+    /// Registers that what is done with its rows reads beside them: the operand of IN.
+    operands: Registers,
     /// When it is wanted at all (see [`super::guard`]).
     guard: Option<Guard>,
+}
+
+impl Pending {
+    /// Registers that must be there before it runs.
+    fn needs(&self) -> impl Iterator<Item = Reg> {
+        self.outer.union(&self.operands).copied()
+    }
+
+    fn is_correlated(&self) -> bool {
+        !self.outer.is_empty()
+    }
 }
 
 impl Planner<'_, '_> {
@@ -38,13 +50,11 @@ impl Planner<'_, '_> {
         let mut planned = BTreeMap::new();
         for link in sublinks {
             let plan = self.query(link.query, around)?.plan;
-            let mut needs = registers::free(&plan);
-            let correlated = !needs.is_empty();
-            let own = registers::written(&plan);
-            let mut reads = Registers::new();
-            super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, &mut reads));
-            needs.extend(reads.difference(&own));
-            planned.insert(link.output, Pending { plan, kind: link.kind, needs, correlated, guard: None });
+            let (outer, own) = (registers::free(&plan), registers::written(&plan));
+            let mut operands = Registers::new();
+            registers::kind_reads(&link.kind, &mut operands);
+            operands.retain(|register| !own.contains(register));
+            planned.insert(link.output, Pending { plan, kind: link.kind, outer, operands, guard: None });
         }
         self.pending = planned;
         Ok(outer)
@@ -56,7 +66,7 @@ impl Planner<'_, '_> {
         let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
         while let Some(register) = open.pop() {
             match self.pending.get(&register) {
-                Some(pending) => open.extend(pending.needs.iter().filter(|needed| **needed != register)),
+                Some(pending) => open.extend(pending.needs().filter(|needed| *needed != register)),
                 None => {
                     required.insert(register);
                 }
@@ -79,13 +89,14 @@ impl Planner<'_, '_> {
         if self.pending.is_empty() {
             return Ok(part);
         }
-        // What another subquery's operands read, too, is wanted wherever that one is.
-        let shared: Registers = self.pending.values().flat_map(|pending| &pending.needs).copied().collect();
+        // What another subquery reads within, is wanted wherever that one is.
+        let shared: Registers = self.pending.values().flat_map(|pending| &pending.outer).copied().collect();
         let mut read = BTreeSet::new();
         let exprs = exprs.inspect(|expr| read.extend(registers::reads(expr)));
         let (pending, binder) = (&self.pending, &mut *self.binder);
         let guardable = |register| pending.contains_key(&register) && !shared.contains(&register);
-        for (register, guard) in guard::of(exprs, guardable, || binder.register())? {
+        let operands = |register| pending.get(&register).map(|pending| &pending.operands);
+        for (register, guard) in guard::of(exprs, guardable, operands, || binder.register())? {
             if let Some(pending) = self.pending.get_mut(&register) {
                 pending.guard = guard;
             }
@@ -96,7 +107,7 @@ impl Planner<'_, '_> {
 
     pub(super) fn attach(&mut self, mut part: Part, register: Reg) -> Part {
         let Some(pending) = self.pending.remove(&register) else { return part };
-        let mut needs: Vec<Reg> = pending.needs.iter().copied().collect();
+        let mut needs: Vec<Reg> = pending.needs().collect();
         if let Some(guard) = &pending.guard {
             let flags = guard.flags.iter().map(|(expr, _)| expr);
             needs.extend(flags.chain(&guard.conditions).flat_map(registers::reads));
@@ -105,23 +116,26 @@ impl Planner<'_, '_> {
         for needed in needs {
             part = self.attach(part, needed);
         }
+        let correlated = pending.is_correlated();
         part.plan = Plan::Subquery {
             input: Box::new(part.plan),
             subquery: Box::new(pending.plan),
             kind: pending.kind,
             output: register,
-            correlated: pending.correlated,
+            correlated,
             keep: Vec::new(),
             guard: pending.guard.map(Box::new),
         };
-        part.cost += if pending.correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
+        part.cost += if correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
         part
     }
 
-    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression reads them.
+    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression and no other
+    /// subquery reads them.
     pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
         let mut read = Registers::new();
         targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
+        read.extend(self.pending.values().flat_map(Pending::needs));
         let bare: Vec<Reg> = self.pending.keys().copied().filter(|output| !read.contains(output)).collect();
         for register in bare {
             part = self.attach(part, register);
@@ -138,7 +152,7 @@ impl Planner<'_, '_> {
             for side in [left, right] {
                 for register in registers::reads(side) {
                     let simple = self.pending.get(&register).is_some_and(|pending| {
-                        !pending.correlated && matches!(pending.kind, SubqueryKind::Scalar { .. })
+                        !pending.is_correlated() && matches!(pending.kind, SubqueryKind::Scalar { .. })
                     });
                     if simple && !early.contains(&register) {
                         early.push(register);
@@ -184,7 +198,7 @@ impl Planner<'_, '_> {
     pub(super) fn semi_join(&self, condition: &Expr) -> Option<Reg> {
         let Expr::Column { register, .. } = condition else { return None };
         let pending = self.pending.get(register)?;
-        let joinable = !pending.correlated
+        let joinable = !pending.is_correlated()
             && matches!(&pending.kind, SubqueryKind::Quantified { all: false, hash: Some(_), .. });
         joinable.then_some(*register)
     }

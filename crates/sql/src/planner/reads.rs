@@ -45,7 +45,7 @@ pub(super) fn query_reads(query: &Query, into: &mut Registers) {
 /// Everything a subquery of an expression reads, its own registers included.
 pub(super) fn sublink_reads(link: &Sublink, into: &mut Registers) {
     query_reads(&link.query, into);
-    super::fold::kind_exprs(&link.kind, &mut |expr| registers::of_expr(expr, into));
+    registers::kind_reads(&link.kind, into);
 }
 
 pub(super) fn item_reads(item: &FromItem, into: &mut Registers) {
