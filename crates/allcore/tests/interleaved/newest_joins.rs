@@ -177,6 +177,33 @@ b => (3, 2, 5, 2, 20, 25)
 ",
     ),
     (
+        "lateral subquery with an outer join by the query around",
+        "
+s: create table t (id int primary key, g int)
+s: create table u (id int primary key, g int)
+s: create table v (id int primary key, g int)
+s: insert into t values (1, 1), (2, 2)
+s: insert into u values (1, 1), (2, 2)
+s: insert into v values (10, 1), (20, 2)
+a: begin
+a: update t set g = 77 where id = 1 => count 1
+a: update t set g = g where id = 2 => count 1
+b: select t.id, s.* from t, lateral (select u.id u, v.id v from u left join v on v.g = t.g where
+  u.id = t.id) s order by 1 for share of t => waits
+c: select t.id, s.* from t, lateral (select u.id u, v.id v from u left join (v join u x on x.g =
+  t.g) on v.g = u.g where u.id = t.id) s order by 1 for share of t => waits
+d: select t.id, s.* from t, lateral (select u.id u, v.id v from u left join v on v.g = u.g where
+  u.g = t.g) s order by 1 for share of t => waits
+e: select t.id, s.* from t, lateral (select u.id u, v.id v, t.g + 0 m from u left join v on v.g =
+  u.g where u.id = t.id) s order by 1 for share of t => waits
+a: commit
+b => (1, 1, 10) (2, 2, 20)
+c => (1, 1, 10) (2, 2, 20)
+d => (2, 2, 20)
+e => (1, 1, 10, 77) (2, 2, 20, 2)
+",
+    ),
+    (
         "lateral subquery that is not merged",
         "
 s: create table t (id int primary key, g int, n int)

@@ -130,13 +130,13 @@ impl Stale<'_> {
                 self.spread(planner, first)?;
                 self.spread(planner, second)?;
                 let is_outer = *kind != JoinKind::Inner;
-                if is_outer && (self.touches_any(condition) || self.may_vanish(second)) {
+                if is_outer && (self.touches_any(condition) || self.may_vanish(planner, second)) {
                     self.registers.extend(planner.item_writes(second));
                 }
                 Ok(())
             }
             FromItem::Source(_, Source::Query(query)) => {
-                merged(query).map_or(Ok(()), |select| self.spread_select(planner, select))
+                planner.merged(query).map_or(Ok(()), |select| self.spread_select(planner, select))
             }
             FromItem::Source(..) => Ok(()),
         }
@@ -161,15 +161,19 @@ impl Stale<'_> {
     }
 
     /// Whether a condition within an item of FROM may leave no row of it.
-    fn may_vanish(&self, item: &FromItem) -> bool {
+    fn may_vanish(&self, planner: &Planner<'_, '_>, item: &FromItem) -> bool {
         match item {
             FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
-                self.touches_any(condition) || self.may_vanish(left) || self.may_vanish(right)
+                self.touches_any(condition)
+                    || self.may_vanish(planner, left)
+                    || self.may_vanish(planner, right)
             }
-            FromItem::Join { kind, left, right, .. } => self.may_vanish(self.sides(*kind, left, right).0),
-            FromItem::Source(_, Source::Query(query)) => merged(query).is_some_and(|select| {
+            FromItem::Join { kind, left, right, .. } => {
+                self.may_vanish(planner, self.sides(*kind, left, right).0)
+            }
+            FromItem::Source(_, Source::Query(query)) => planner.merged(query).is_some_and(|select| {
                 self.touches_any(&select.conditions)
-                    || select.from.as_ref().is_some_and(|from| self.may_vanish(from))
+                    || select.from.as_ref().is_some_and(|from| self.may_vanish(planner, from))
             }),
             FromItem::Source(..) => false,
         }
@@ -217,22 +221,6 @@ struct Joined {
     without: Vec<Reg>,
 }
 
-/// The SELECT of a subquery in FROM, if PostgreSQL merges it into the query around it.
-fn merged(query: &Query) -> Option<&Select> {
-    let QueryBody::Select(select) = &query.body else { return None };
-    let whole = query.tables.is_empty()
-        && query.order.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && query.locks.is_empty()
-        && !select.grouped
-        && select.windows.is_empty()
-        && select.sets.is_empty()
-        && matches!(select.distinct, Distinct::No)
-        && select.targets.iter().all(|(expr, _)| expr.volatility() < Volatility::Volatile);
-    whole.then_some(&**select)
-}
-
 /// The SELECT of an EXISTS that PostgreSQL makes a join of.
 fn joinable(query: &Query) -> Option<&Select> {
     let QueryBody::Select(select) = &query.body else { return None };
@@ -253,6 +241,18 @@ fn join_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
         into.extend(condition);
         join_conditions(left, into);
         join_conditions(right, into);
+    }
+}
+
+/// The conditions of the outer joins of FROM and of the joins below them.
+fn outer_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
+    match item {
+        FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
+            outer_conditions(left, into);
+            outer_conditions(right, into);
+        }
+        FromItem::Join { .. } => join_conditions(item, into),
+        FromItem::Source(..) => {}
     }
 }
 
@@ -355,7 +355,7 @@ impl Planner<'_, '_> {
         };
         let select = match candidate.comparison {
             None => joinable(&candidate.link.query),
-            Some(_) => merged(&candidate.link.query),
+            Some(_) => self.merged(&candidate.link.query),
         };
         if let Some(select) = select {
             inner.settle(|inner| inner.spread_select(self, select))?;
@@ -431,7 +431,7 @@ impl Planner<'_, '_> {
                 let right = self.filtered(one(right), on)?;
                 Ok(nested_loop(JoinKind::Left, left, right.plan, None))
             }
-            FromItem::Source(_, Source::Query(query)) => match merged(query) {
+            FromItem::Source(_, Source::Query(query)) => match self.merged(query) {
                 Some(select) => self.selected(left, select, stale),
                 None => Ok(left),
             },
@@ -482,7 +482,7 @@ impl Planner<'_, '_> {
                 }
                 Plan::NestedLoop { left, .. } => node = left,
                 Plan::Joined { present, .. } if computes => {
-                    *present = first_table(item).map(|source| self.binder.identify(source).key);
+                    *present = self.first_table(item).map(|source| self.binder.identify(source).key);
                     return;
                 }
                 _ => return,
@@ -501,11 +501,53 @@ impl Planner<'_, '_> {
             FromItem::Join { kind: JoinKind::Right, right, .. } => self.absent(right),
             FromItem::Join { kind: JoinKind::Left, left, .. } => self.absent(left),
             FromItem::Join { left, right, .. } => self.absent(left).or_else(|| self.absent(right)),
-            FromItem::Source(_, Source::Query(query)) => self.absent(merged(query)?.from.as_ref()?),
+            FromItem::Source(_, Source::Query(query)) => self.absent(self.merged(query)?.from.as_ref()?),
             FromItem::Source(..) => {
-                let key = self.binder.identify(first_table(item)?).key;
+                let key = self.binder.identify(self.first_table(item)?).key;
                 Some(Expr::NullTest { input: Box::new(Expr::column(key, Type::BYTEA)), negated: false })
             }
+        }
+    }
+
+    /// The SELECT of a subquery in FROM, if PostgreSQL merges it into the query around it.
+    fn merged<'q>(&self, query: &'q Query) -> Option<&'q Select> {
+        let QueryBody::Select(select) = &query.body else { return None };
+        let whole = query.tables.is_empty()
+            && query.order.is_empty()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && query.locks.is_empty()
+            && !select.grouped
+            && select.windows.is_empty()
+            && select.sets.is_empty()
+            && matches!(select.distinct, Distinct::No)
+            && select.targets.iter().all(|(expr, _)| expr.volatility() < Volatility::Volatile)
+            && !self.joins_by_outside(select);
+        whole.then_some(&**select)
+    }
+
+    /// Whether the condition of an outer join, or of a join below one, reads the queries around the SELECT.
+    fn joins_by_outside(&self, select: &Select) -> bool {
+        let Some(from) = &select.from else { return false };
+        let mut own: Registers = select.sublinks.iter().map(|link| link.output).collect();
+        self.inner_writes(from, &mut own);
+        let mut outer = Vec::new();
+        outer_conditions(from, &mut outer);
+        outer.into_iter().any(|condition| !registers::reads(condition).is_subset(&own))
+    }
+
+    /// A stored table that has a row whenever the item has one.
+    fn first_table(&self, item: &FromItem) -> Option<SourceId> {
+        match item {
+            FromItem::Source(source, Source::Table(table)) => (!table.is_virtual()).then_some(*source),
+            FromItem::Source(_, Source::Query(query)) => self.first_table(self.merged(query)?.from.as_ref()?),
+            FromItem::Source(..) => None,
+            FromItem::Join { kind: JoinKind::Full, .. } => None,
+            FromItem::Join { kind: JoinKind::Right, right, .. } => self.first_table(right),
+            FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
+                self.first_table(left).or_else(|| self.first_table(right))
+            }
+            FromItem::Join { left, .. } => self.first_table(left),
         }
     }
 
@@ -518,7 +560,7 @@ impl Planner<'_, '_> {
                 self.inner_writes(right, into);
             }
             FromItem::Source(_, Source::Query(query)) => {
-                if let Some(from) = merged(query).and_then(|select| select.from.as_ref()) {
+                if let Some(from) = self.merged(query).and_then(|select| select.from.as_ref()) {
                     self.inner_writes(from, into);
                 }
             }
@@ -556,21 +598,6 @@ fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
 
 fn one(plan: Plan) -> Part {
     Part { plan, rows: 1.0, cost: 0.0, ordered: false }
-}
-
-/// A stored table that has a row whenever the item has one.
-fn first_table(item: &FromItem) -> Option<SourceId> {
-    match item {
-        FromItem::Source(source, Source::Table(table)) => (!table.is_virtual()).then_some(*source),
-        FromItem::Source(_, Source::Query(query)) => first_table(merged(query)?.from.as_ref()?),
-        FromItem::Source(..) => None,
-        FromItem::Join { kind: JoinKind::Full, .. } => None,
-        FromItem::Join { kind: JoinKind::Right, right, .. } => first_table(right),
-        FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
-            first_table(left).or_else(|| first_table(right))
-        }
-        FromItem::Join { left, .. } => first_table(left),
-    }
 }
 
 /// The stored table that a source of FROM is.
