@@ -11,20 +11,17 @@
 //! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as well; the row of any
 //!    other one, of a function or of a WITH query stays as it was.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use super::guard;
+use super::from::join_conditions;
 use super::join::{Part, nested_loop};
 use super::query::Planner;
 use super::reads;
 use super::registers::{self, Registers};
-use crate::bind::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::catalog::Table;
+use super::stale::Stale;
+use crate::bind::{FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::functions::{self, Volatility};
-use crate::plan::{Again, Assignment, Guard, JoinKind, Match, Plan, Reg, SubqueryKind};
+use crate::functions;
+use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
 use crate::types::Type;
 
 /// The input of a node that changes or locks rows, and the expressions that the node computes from it.
@@ -40,171 +37,6 @@ pub(super) struct Parts<'q> {
     pub(super) computed: &'q [(Expr, Reg)],
     /// The subqueries of all these.
     pub(super) sublinks: &'q [Sublink],
-}
-
-/// Facts that are found out before any of it is planned.
-struct Stale<'q> {
-    /// The sources whose rows are locked.
-    targets: &'q [SourceId],
-    /// Registers whose values depend on a locked row.
-    registers: Registers,
-    /// Subqueries to run again.
-    links: Vec<Sublink>,
-    /// Registers that are filled when they run.
-    around: Registers,
-}
-
-impl Stale<'_> {
-    fn touches(&self, expr: &Expr) -> bool {
-        !registers::reads(expr).is_disjoint(&self.registers)
-    }
-
-    /// Chooses the subqueries to run again: those that read a stale register, or for which one decides whether they
-    /// are wanted at all.
-    fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) -> Result<(), SqlError> {
-        let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
-        // Flags get numbers that no register of the statement has: this plan makes its own.
-        let mut flag = Reg::MAX;
-        let mut operands: HashMap<Reg, Registers> = HashMap::new();
-        for link in sublinks {
-            registers::kind_reads(&link.kind, operands.entry(link.output).or_default());
-        }
-        let guards = guard::of(
-            exprs.iter().copied(),
-            |register| outputs.contains(&register),
-            |register| operands.get(&register),
-            || {
-                flag -= 1;
-                flag
-            },
-        )?;
-        let mut guards: HashMap<Reg, Option<Guard>> = guards.into_iter().collect();
-        let mut open = Vec::with_capacity(sublinks.len());
-        for link in sublinks {
-            let mut read = Registers::new();
-            reads::sublink_reads(link, &mut read);
-            open.push((link, read, guards.remove(&link.output).flatten()));
-        }
-        let mut stale = self.registers.clone();
-        loop {
-            let before = self.links.len();
-            for (link, read, guard) in &open {
-                let mut touched = !read.is_disjoint(&stale);
-                if let Some(Guard { flags, conditions }) = guard {
-                    for (expr, flag) in flags {
-                        if !registers::reads(expr).is_disjoint(&stale) {
-                            stale.insert(*flag);
-                        }
-                    }
-                    touched |= conditions.iter().any(|part| !registers::reads(part).is_disjoint(&stale));
-                }
-                if touched && self.registers.insert(link.output) {
-                    stale.insert(link.output);
-                    self.links.push((*link).clone());
-                }
-            }
-            if self.links.len() == before {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Repeats a pass until it notes nothing new: a subquery that runs again may decide whether an outer join still finds
-    /// its row.
-    fn settle(&mut self, mut pass: impl FnMut(&mut Self) -> Result<(), SqlError>) -> Result<(), SqlError> {
-        loop {
-            let before = self.registers.len();
-            pass(self)?;
-            if self.registers.len() == before {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Notes the columns of FROM that depend on a locked row: those that LATERAL subqueries compute, and those of the
-    /// nullable sides of outer joins.
-    fn spread(&mut self, planner: &Planner<'_, '_>, item: &FromItem) -> Result<(), SqlError> {
-        match item {
-            FromItem::Join { kind, left, right, condition } => {
-                let (first, second) = self.sides(*kind, left, right);
-                self.spread(planner, first)?;
-                self.spread(planner, second)?;
-                let is_outer = *kind != JoinKind::Inner;
-                if is_outer && (self.touches_any(condition) || self.may_vanish(planner, second)) {
-                    self.registers.extend(planner.item_writes(second));
-                }
-                Ok(())
-            }
-            FromItem::Source(_, Source::Query(query)) => {
-                planner.merged(query).map_or(Ok(()), |select| self.spread_select(planner, select))
-            }
-            FromItem::Source(..) => Ok(()),
-        }
-    }
-
-    fn spread_select(&mut self, planner: &Planner<'_, '_>, select: &Select) -> Result<(), SqlError> {
-        select.from.iter().try_for_each(|from| self.spread(planner, from))?;
-        let targets = select.targets.iter().map(|(expr, _)| expr);
-        let mut exprs: Vec<&Expr> = select.conditions.iter().chain(targets).collect();
-        select.from.iter().for_each(|from| join_conditions(from, &mut exprs));
-        self.choose(&select.sublinks, &exprs)?;
-        for (expr, register) in &select.targets {
-            if self.touches(expr) {
-                self.registers.insert(*register);
-            }
-        }
-        Ok(())
-    }
-
-    fn touches_any(&self, conditions: &[Expr]) -> bool {
-        conditions.iter().any(|condition| self.touches(condition))
-    }
-
-    /// Whether a condition within an item of FROM may leave no row of it.
-    fn may_vanish(&self, planner: &Planner<'_, '_>, item: &FromItem) -> bool {
-        match item {
-            FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
-                self.touches_any(condition)
-                    || self.may_vanish(planner, left)
-                    || self.may_vanish(planner, right)
-            }
-            FromItem::Join { kind, left, right, .. } => {
-                self.may_vanish(planner, self.sides(*kind, left, right).0)
-            }
-            FromItem::Source(_, Source::Query(query)) => planner.merged(query).is_some_and(|select| {
-                self.touches_any(&select.conditions)
-                    || select.from.as_ref().is_some_and(|from| self.may_vanish(planner, from))
-            }),
-            FromItem::Source(..) => false,
-        }
-    }
-
-    /// The conditions of inner joins that all rows of FROM meet.
-    fn inner_conditions<'f>(&self, item: &'f FromItem, into: &mut Vec<&'f Expr>) {
-        let FromItem::Join { kind, left, right, condition } = item else { return };
-        let (first, second) = self.sides(*kind, left, right);
-        self.inner_conditions(first, into);
-        if *kind == JoinKind::Inner {
-            into.extend(condition);
-            self.inner_conditions(second, into);
-        }
-    }
-
-    /// The sides of a join. The second one of an outer join loses its row when the condition no longer holds; FULL JOIN
-    /// keeps the locked one.
-    fn sides<'f>(
-        &self,
-        kind: JoinKind,
-        left: &'f FromItem,
-        right: &'f FromItem,
-    ) -> (&'f FromItem, &'f FromItem) {
-        let locks = |item| self.targets.iter().any(|target| table_of(item, *target).is_some());
-        match kind {
-            JoinKind::Right => (right, left),
-            JoinKind::Full if locks(right) && !locks(left) => (right, left),
-            _ => (left, right),
-        }
-    }
 }
 
 /// A condition that is EXISTS, NOT EXISTS or ANY and that PostgreSQL makes a join of.
@@ -233,27 +65,6 @@ fn joinable(query: &Query) -> Option<&Select> {
         && select.windows.is_empty()
         && select.sets.is_empty();
     whole.then_some(&**select)
-}
-
-/// The conditions of all joins of FROM.
-fn join_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
-    if let FromItem::Join { left, right, condition, .. } = item {
-        into.extend(condition);
-        join_conditions(left, into);
-        join_conditions(right, into);
-    }
-}
-
-/// The conditions of the outer joins of FROM and of the joins below them.
-fn outer_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
-    match item {
-        FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
-            outer_conditions(left, into);
-            outer_conditions(right, into);
-        }
-        FromItem::Join { .. } => join_conditions(item, into),
-        FromItem::Source(..) => {}
-    }
 }
 
 impl Planner<'_, '_> {
@@ -508,65 +319,6 @@ impl Planner<'_, '_> {
             }
         }
     }
-
-    /// The SELECT of a subquery in FROM, if PostgreSQL merges it into the query around it.
-    fn merged<'q>(&self, query: &'q Query) -> Option<&'q Select> {
-        let QueryBody::Select(select) = &query.body else { return None };
-        let whole = query.tables.is_empty()
-            && query.order.is_empty()
-            && query.limit.is_none()
-            && query.offset.is_none()
-            && query.locks.is_empty()
-            && !select.grouped
-            && select.windows.is_empty()
-            && select.sets.is_empty()
-            && matches!(select.distinct, Distinct::No)
-            && select.targets.iter().all(|(expr, _)| expr.volatility() < Volatility::Volatile)
-            && !self.joins_by_outside(select);
-        whole.then_some(&**select)
-    }
-
-    /// Whether the condition of an outer join, or of a join below one, reads the queries around the SELECT.
-    fn joins_by_outside(&self, select: &Select) -> bool {
-        let Some(from) = &select.from else { return false };
-        let mut own: Registers = select.sublinks.iter().map(|link| link.output).collect();
-        self.inner_writes(from, &mut own);
-        let mut outer = Vec::new();
-        outer_conditions(from, &mut outer);
-        outer.into_iter().any(|condition| !registers::reads(condition).is_subset(&own))
-    }
-
-    /// A stored table that has a row whenever the item has one.
-    fn first_table(&self, item: &FromItem) -> Option<SourceId> {
-        match item {
-            FromItem::Source(source, Source::Table(table)) => (!table.is_virtual()).then_some(*source),
-            FromItem::Source(_, Source::Query(query)) => self.first_table(self.merged(query)?.from.as_ref()?),
-            FromItem::Source(..) => None,
-            FromItem::Join { kind: JoinKind::Full, .. } => None,
-            FromItem::Join { kind: JoinKind::Right, right, .. } => self.first_table(right),
-            FromItem::Join { kind: JoinKind::Inner, left, right, .. } => {
-                self.first_table(left).or_else(|| self.first_table(right))
-            }
-            FromItem::Join { left, .. } => self.first_table(left),
-        }
-    }
-
-    /// Every register that FROM and its merged subqueries fill.
-    fn inner_writes(&self, item: &FromItem, into: &mut Registers) {
-        into.extend(self.item_writes(item));
-        match item {
-            FromItem::Join { left, right, .. } => {
-                self.inner_writes(left, into);
-                self.inner_writes(right, into);
-            }
-            FromItem::Source(_, Source::Query(query)) => {
-                if let Some(from) = self.merged(query).and_then(|select| select.from.as_ref()) {
-                    self.inner_writes(from, into);
-                }
-            }
-            FromItem::Source(..) => {}
-        }
-    }
 }
 
 /// The conditions of all rows that PostgreSQL makes joins of.
@@ -598,13 +350,4 @@ fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
 
 fn one(plan: Plan) -> Part {
     Part { plan, rows: 1.0, cost: 0.0, ordered: false }
-}
-
-/// The stored table that a source of FROM is.
-pub(super) fn table_of(item: &FromItem, wanted: SourceId) -> Option<Arc<Table>> {
-    match item {
-        FromItem::Source(source, Source::Table(table)) => (*source == wanted).then(|| Arc::clone(table)),
-        FromItem::Source(..) => None,
-        FromItem::Join { left, right, .. } => table_of(left, wanted).or_else(|| table_of(right, wanted)),
-    }
 }

@@ -7,6 +7,7 @@ mod chain;
 mod common;
 mod cost;
 pub(crate) mod fold;
+mod from;
 mod full;
 mod guard;
 mod join;
@@ -22,6 +23,7 @@ pub(crate) mod registers;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sets;
+mod stale;
 #[cfg(test)]
 mod tests;
 mod written;

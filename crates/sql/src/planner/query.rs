@@ -218,7 +218,7 @@ impl<'b, 'a> Planner<'b, 'a> {
         let (Some(from), false) = (&select.from, top.locks.is_empty()) else { return Ok(None) };
         let mut targets = Vec::with_capacity(top.locks.len());
         for (source, lock, wait) in &top.locks {
-            let table = super::again::table_of(from, *source)
+            let table = super::from::table_of(from, *source)
                 .ok_or_else(|| SqlError::internal("a locked row without a table"))?;
             targets.push(LockTarget { target: self.row_target(*source, table)?, lock: *lock, wait: *wait });
         }
