@@ -24,6 +24,8 @@ pub(super) struct Pending {
     outer: Registers,
     /// Registers that what is done with its rows reads beside them: the operand of IN.
     operands: Registers,
+    /// The plan of another one reads it: it is wanted wherever that one is.
+    shared: bool,
     /// When it is wanted at all (see [`super::guard`]).
     guard: Option<Guard>,
 }
@@ -54,7 +56,12 @@ impl Planner<'_, '_> {
             let mut operands = Registers::new();
             registers::kind_reads(&link.kind, &mut operands);
             operands.retain(|register| !own.contains(register));
-            planned.insert(link.output, Pending { plan, kind: link.kind, outer, operands, guard: None });
+            let pending = Pending { plan, kind: link.kind, outer, operands, shared: false, guard: None };
+            planned.insert(link.output, pending);
+        }
+        let within: Registers = planned.values().flat_map(|pending| &pending.outer).copied().collect();
+        for (output, pending) in &mut planned {
+            pending.shared = within.contains(output);
         }
         self.pending = planned;
         Ok(outer)
@@ -89,12 +96,10 @@ impl Planner<'_, '_> {
         if self.pending.is_empty() {
             return Ok(part);
         }
-        // What another subquery reads within, is wanted wherever that one is.
-        let shared: Registers = self.pending.values().flat_map(|pending| &pending.outer).copied().collect();
         let mut read = BTreeSet::new();
         let exprs = exprs.inspect(|expr| read.extend(registers::reads(expr)));
         let (pending, binder) = (&self.pending, &mut *self.binder);
-        let guardable = |register| pending.contains_key(&register) && !shared.contains(&register);
+        let guardable = |register| pending.get(&register).is_some_and(|pending| !pending.shared);
         let operands = |register| pending.get(&register).map(|pending| &pending.operands);
         for (register, guard) in guard::of(exprs, guardable, operands, || binder.register())? {
             if let Some(pending) = self.pending.get_mut(&register) {

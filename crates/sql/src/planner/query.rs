@@ -301,32 +301,35 @@ impl<'b, 'a> Planner<'b, 'a> {
         Ok(part)
     }
 
-    /// A part with conditions applied on top, subqueries first.
+    /// A part with conditions applied on top. What needs no subquery goes first. A subquery runs for the rows that meet the
+    /// conditions before its own one: it may fail for others.
     pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
+        let (late, early): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| self.reads_pending(condition));
+        let mut part = self.filtered_at_once(part, early)?;
+        for condition in late {
+            part = self.attached(part, std::iter::once(&condition))?;
+            part = self.filtered_at_once(part, vec![condition])?;
+        }
+        Ok(part)
+    }
+
+    /// A part with conditions applied on top that read nothing which is not there.
+    fn filtered_at_once(&mut self, mut part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         if conditions.is_empty() {
             return Ok(part);
         }
-        // What needs no subquery goes first: it saves running them.
-        let (late, early): (Vec<Expr>, Vec<Expr>) =
-            conditions.into_iter().partition(|condition| self.reads_pending(condition));
-        let mut part = part;
-        for conditions in [early, late] {
-            if conditions.is_empty() {
-                continue;
+        let kept: f64 = conditions.iter().map(cost::selectivity).product();
+        part.rows = (part.rows * kept).max(1.0);
+        part.plan = match part.plan {
+            Plan::Filter { input, condition } => {
+                let mut all = Vec::new();
+                crate::bind::flatten_condition(condition, &mut all)?;
+                all.extend(conditions);
+                Plan::Filter { input, condition: Expr::and(all) }
             }
-            part = self.attached(part, conditions.iter())?;
-            let kept: f64 = conditions.iter().map(cost::selectivity).product();
-            part.rows = (part.rows * kept).max(1.0);
-            part.plan = match part.plan {
-                Plan::Filter { input, condition } => {
-                    let mut all = Vec::new();
-                    crate::bind::flatten_condition(condition, &mut all)?;
-                    all.extend(conditions);
-                    Plan::Filter { input, condition: Expr::and(all) }
-                }
-                plan => plan.filter(Some(Expr::and(conditions))),
-            };
-        }
+            plan => plan.filter(Some(Expr::and(conditions))),
+        };
         Ok(part)
     }
 
