@@ -54,3 +54,22 @@ alter table t drop column i;
 alter table t drop column up;
 drop index t_i;
 drop table t;
+
+-- A unique index that is older than the primary key.
+create table p (a int not null);
+create unique index p_old on p (a);
+alter table p add constraint p_new primary key (a);
+create table c (a int constraint c_a references p);
+select conindid::regclass from pg_constraint where conname = 'c_a';
+alter table p drop constraint p_new;
+drop index p_old cascade;
+insert into c values (77);
+alter table p drop constraint p_new cascade;
+insert into c values (77);
+drop table c, p;
+
+-- Columns named in another order than the key's.
+create table p (a int, b int, primary key (a, b));
+create table c (a int, b int, constraint c_ba foreign key (b, a) references p (b, a));
+select conindid::regclass from pg_constraint where conname = 'c_ba';
+drop table c, p;

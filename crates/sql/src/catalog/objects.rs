@@ -311,18 +311,21 @@ impl Table {
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
     }
 
-    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to: the oldest of them.
+    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to: the primary key, or the
+    /// oldest of the others.
     #[must_use]
     pub fn unique_key(&self, columns: &[u32]) -> Option<u32> {
         let fits =
             |key: &[u32]| key.len() == columns.len() && columns.iter().all(|column| key.contains(column));
-        let primary = self.primary_key.iter().filter(|key| fits(&key.columns)).map(|key| key.oid);
+        if let Some(key) = self.primary_key.as_ref().filter(|key| fits(&key.columns)) {
+            return Some(key.oid);
+        }
         let unique = self.indexes.iter().filter(|index| index.unique);
         let unique = unique.filter(|index| {
             let key: Vec<u32> = index.columns.iter().map(|key| key.column).collect();
             fits(&key)
         });
-        primary.chain(unique.map(|index| index.oid)).min()
+        unique.map(|index| index.oid).min()
     }
 
     /// Whether a key of the table, or one of its references, reads the column.

@@ -405,12 +405,7 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Vec<(&'sta
             ReferentialAction::SetDefault => b'd',
         })
     };
-    let index = catalog.table(key.parent).and_then(|parent| {
-        indexes_of(parent)
-            .into_iter()
-            .find(|index| index.unique && index.columns == key.parent_columns)
-            .map(|i| i.oid)
-    });
+    let index = catalog.table(key.parent).and_then(|parent| parent.unique_key(&key.parent_columns));
     let mut row = constraint(table, key.oid, &key.name, (b'f', key.valid), &key.columns);
     row.push(("conindid", oid(index.unwrap_or(0))));
     row.push(("confrelid", oid(key.parent)));
