@@ -4,6 +4,8 @@
 #[path = "interleaved/advisory.rs"]
 mod advisory;
 mod common;
+#[path = "interleaved/dangling.rs"]
+mod dangling;
 #[path = "interleaved/drops.rs"]
 mod drops;
 #[path = "interleaved/foreign_keys.rs"]

@@ -2,6 +2,7 @@
 
 mod alter;
 mod attributes;
+mod kept;
 
 use std::sync::Arc;
 
@@ -19,7 +20,6 @@ use super::{Binder, inner, storage, strings};
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::catalog::{Column, Relation, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
-use crate::identifier;
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
     IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
@@ -267,34 +267,6 @@ impl Binder<'_> {
         Ok(column)
     }
 
-    /// DEFAULT's text, after binding it to the column once.
-    fn default_text(
-        &mut self,
-        constraint: &Constraint,
-        column: &ColumnDefinition,
-    ) -> Result<Option<String>, SqlError> {
-        let Some(expression) = constraint.raw_expr.as_deref() else { return Ok(None) };
-        self.default_expression(expression, &column.name, column.type_).map(Some)
-    }
-
-    fn default_expression(&mut self, expression: &Node, name: &str, type_: Type) -> Result<String, SqlError> {
-        let draft = draft_column(name, type_, false);
-        self.scoped(|binder| {
-            binder.in_clause(super::Clause::Default, |binder| {
-                let value = binder.expr(expression)?;
-                binder.assigned(value, &draft, -1)
-            })
-        })?;
-        let sequence = |name: &str| {
-            let names = identifier::split(name, '.')?;
-            match self.catalog().relation_of(self.context.search_path, &names) {
-                Some(Relation::Sequence(sequence)) => Some(sequence.oid),
-                _ => None,
-            }
-        };
-        crate::parse::stored::numbered_sequences(&crate::parse::expression_text(expression)?, &sequence)
-    }
-
     fn constraint(
         &mut self,
         constraint: &Constraint,
@@ -327,10 +299,7 @@ impl Binder<'_> {
                     .raw_expr
                     .as_deref()
                     .ok_or_else(|| SqlError::internal("CHECK without expression"))?;
-                ConstraintKind::Check {
-                    text: crate::parse::expression_text(expression)?,
-                    columns: Vec::new(),
-                }
+                ConstraintKind::Check { text: self.kept_text(expression)?, columns: Vec::new() }
             }
             Ok(ConstrType::ConstrForeign) => {
                 let parent = relation(constraint.pktable.as_ref())?;

@@ -87,7 +87,7 @@ pub struct Column {
     pub type_: Type,
     /// NOT NULL, by its own declaration or as part of the primary key.
     pub not_null: bool,
-    /// DEFAULT as SQL text. Sequences go by their OID, `nextval('20001'::regclass)`: they may be renamed.
+    /// DEFAULT as SQL text. Relations go by their OID, `nextval('20001'::regclass)`: they may be renamed.
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY.
     #[serde(with = "IdentityOption")]
@@ -151,7 +151,7 @@ pub struct CheckConstraint {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// The condition as SQL text.
+    /// The condition as SQL text, with relations by their OIDs.
     pub text: String,
     /// Whether all rows meet it: not those from before it was added NOT VALID.
     pub valid: bool,
@@ -366,13 +366,32 @@ impl Table {
         self.constraint_names().any(|other| other == name)
     }
 
+    /// The name of the constraint with this OID.
+    #[must_use]
+    pub fn constraint_name(&self, oid: u32) -> Option<&str> {
+        self.constraints().find(|(other, _)| *other == oid).map(|(_, name)| name)
+    }
+
+    /// The OID of the constraint with this name.
+    #[must_use]
+    pub fn constraint_oid(&self, name: &str) -> Option<u32> {
+        self.constraints().find(|(_, other)| *other == name).map(|(oid, _)| oid)
+    }
+
+    /// Its constraints, by OID and name.
+    fn constraints(&self) -> impl Iterator<Item = (u32, &str)> {
+        let unique = self.indexes.iter().filter(|index| index.constraint != 0);
+        let unique = unique.map(|index| (index.constraint, &index.name));
+        let checks = self.checks.iter().map(|check| (check.oid, &check.name));
+        let foreign_keys = self.foreign_keys.iter().map(|key| (key.oid, &key.name));
+        let primary_key = self.primary_key.iter().map(|key| (key.constraint, &key.name));
+        let all = primary_key.chain(unique).chain(checks).chain(foreign_keys);
+        all.map(|(oid, name)| (oid, name.as_str()))
+    }
+
     /// The names of its constraints.
     pub fn constraint_names(&self) -> impl Iterator<Item = &str> {
-        let indexes = self.indexes.iter().filter(|index| index.constraint != 0).map(|index| &index.name);
-        let checks = self.checks.iter().map(|check| &check.name);
-        let foreign_keys = self.foreign_keys.iter().map(|key| &key.name);
-        let primary_key = self.primary_key.iter().map(|key| &key.name);
-        primary_key.chain(indexes).chain(checks).chain(foreign_keys).map(String::as_str)
+        self.constraints().map(|(_, name)| name)
     }
 }
 

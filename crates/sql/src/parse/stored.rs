@@ -42,51 +42,95 @@ pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String,
     )
 }
 
-/// The text with the sequences that nextval, currval and setval name by constants given by their OIDs, as `found` gives
-/// them: so it holds whatever the sequences are called, and whatever the search path is.
+/// Functions whose first argument is a relation, where it is a plain constant.
+const OF_RELATIONS: [&str; 8] = [
+    "nextval",
+    "currval",
+    "setval",
+    "regclass",
+    "pg_relation_size",
+    "pg_table_size",
+    "pg_indexes_size",
+    "pg_total_relation_size",
+];
+
+/// The constants of an expression that name relations, with their places in the statement.
+pub fn relation_constants(expression: &Node) -> Vec<(String, i32)> {
+    let mut constants = Vec::new();
+    if let Some(node) = expression.node.as_ref() {
+        walk(node, &mut |node| {
+            constants.extend(relation_constant(node).map(|(name, at, _)| (name.to_owned(), at)));
+        });
+    }
+    constants
+}
+
+/// The text with the relations that constants name given by their OIDs, as `found` gives them: so it holds whatever the
+/// relations are called, and whatever the search path is.
 ///
 /// # Errors
 /// When the text cannot be parsed.
-pub fn numbered_sequences(text: &str, found: &dyn Fn(&str) -> Option<u32>) -> Result<String, SqlError> {
+pub fn numbered_relations(text: &str, found: &dyn Fn(&str) -> Option<u32>) -> Result<String, SqlError> {
     edited(text, &mut |node, text| {
-        let NodeRef::FuncCall(call) = node else { return None };
-        let function = strings(&call.funcname).last().copied()?;
-        if !matches!(function, "nextval" | "currval" | "setval") {
-            return None;
-        }
-        let (constant, cast) = match call.args.first()?.node.as_ref()? {
-            NodeEnum::AConst(constant) => (constant, "::regclass"),
-            NodeEnum::TypeCast(cast) => {
-                let type_ = strings(&cast.type_name.as_ref()?.names).last().copied()?;
-                match cast.arg.as_deref()?.node.as_ref()? {
-                    NodeEnum::AConst(constant) if type_ == "regclass" => (constant, ""),
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        };
-        let AConst { val: Some(Val::Sval(name)), location, .. } = constant else { return None };
-        let oid = found(&name.sval)?;
-        let start = usize::try_from(*location).ok()?;
+        let (name, location, cast) = relation_constant(node)?;
+        let oid = found(name)?;
+        let start = usize::try_from(location).ok()?;
         Some((start..end_of_literal(text, start)?, format!("'{oid}'{cast}")))
     })
 }
 
-/// The text with each `nextval('OID'::regclass)` showing the name that `named` gives.
-pub fn named_sequences(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
+/// A constant that names a relation: its contents, its place and the cast that it needs.
+fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
+    let (constant, cast) = match node {
+        NodeRef::FuncCall(call) => {
+            let function = strings(&call.funcname).last().copied()?;
+            match call.args.first()?.node.as_ref()? {
+                NodeEnum::AConst(constant) if OF_RELATIONS.contains(&function) => (constant, "::regclass"),
+                _ => return None,
+            }
+        }
+        NodeRef::TypeCast(cast) => {
+            let type_ = cast.type_name.as_ref().filter(|type_| type_.array_bounds.is_empty())?;
+            match cast.arg.as_deref()?.node.as_ref()? {
+                NodeEnum::AConst(constant) if strings(&type_.names).last() == Some(&"regclass") => {
+                    (constant, "")
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let AConst { val: Some(Val::Sval(name)), location, .. } = constant else { return None };
+    Some((&name.sval, *location, cast))
+}
+
+/// The relations that a stored text reads, by their OIDs.
+pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
+    text.match_indices(OF_RELATION).filter_map(|(end, _)| {
+        let before = text[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+        before.ends_with('\'').then(|| text[before.len()..end].parse().ok())?
+    })
+}
+
+/// What follows a relation's OID in a stored text.
+const OF_RELATION: &str = "'::regclass";
+
+/// The text with each `'OID'::regclass` showing the name that `named` gives.
+pub fn named_relations(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("val('") {
-        let (before, after) = rest.split_at(at + "val('".len());
-        shown.push_str(before);
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        rest = after;
-        if after[digits..].starts_with("'::regclass")
-            && let Some(name) = after[..digits].parse().ok().and_then(named)
-        {
-            shown.push_str(&name.replace('\'', "''"));
-            rest = &after[digits..];
+    while let Some(end) = rest.find(OF_RELATION) {
+        let before = rest[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = before.ends_with('\'').then(|| rest[before.len()..end].parse().ok()).flatten();
+        match number.and_then(named) {
+            Some(name) => {
+                shown.push_str(before);
+                shown.push_str(&name.replace('\'', "''"));
+            }
+            None => shown.push_str(&rest[..end]),
         }
+        shown.push_str(OF_RELATION);
+        rest = &rest[end + OF_RELATION.len()..];
     }
     shown + rest
 }
@@ -191,21 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn sequences_go_by_number_and_come_back_by_name() {
+    fn relations_go_by_number_and_come_back_by_name() {
         let found = |name: &str| (name == "it's" || name == "q").then_some(7);
-        let stored = |text: &str| numbered_sequences(text, &found).unwrap();
+        let stored = |text: &str| numbered_relations(text, &found).unwrap();
         assert_eq!(stored("nextval('q')"), "nextval('7'::regclass)");
         assert_eq!(stored("nextval('it''s'::regclass) + 1"), "nextval('7'::regclass) + 1");
         assert_eq!(stored("setval('q', nextval('q'))"), "setval('7'::regclass, nextval('7'::regclass))");
+        assert_eq!(stored("a <> 'q'::regclass OR b"), "a <> '7'::regclass OR b");
         for text in ["nextval('other')", "upper('q')", "nextval('q'::text::regclass)", "'nextval(''q'')'"] {
             assert_eq!(stored(text), text);
         }
         let named = |oid| (oid == 7).then(|| "s.\"it's\"".to_owned());
         assert_eq!(
-            named_sequences("nextval('7'::regclass) + 1", &named),
+            named_relations("nextval('7'::regclass) + 1", &named),
             "nextval('s.\"it''s\"'::regclass) + 1"
         );
-        assert_eq!(named_sequences("nextval('8'::regclass)", &named), "nextval('8'::regclass)");
-        assert_eq!(named_sequences("upper('7') || 'val('''", &named), "upper('7') || 'val('''");
+        assert_eq!(named_relations("nextval('8'::regclass)", &named), "nextval('8'::regclass)");
+        assert_eq!(named_relations("upper('7') || 'val('''", &named), "upper('7') || 'val('''");
+        let read = numbers("nextval('7'::regclass) + f('x8'::regclass, '9'::regclass)");
+        assert_eq!(read.collect::<Vec<_>>(), [7, 9]);
     }
 }

@@ -120,18 +120,20 @@ impl Session {
         Ok(table)
     }
 
-    /// Locks a relation of any kind by name, for ALTER; a table in the mode `lock`, an index by its table, in the mode
-    /// `of_index`.
+    /// Locks a relation of any kind by name, for ALTER; a table or a sequence in the mode `lock`, an index by its table, in
+    /// the mode `of_index`. What `check` refuses is not locked.
     pub(super) fn locked_relation(
         &mut self,
         name: &QualifiedName,
         (lock, of_index): (TableLock, TableLock),
+        check: impl Fn(&Relation) -> Result<(), SqlError>,
     ) -> Result<Option<Relation>, SqlError> {
         let found = self.lock_found_as(Wait::Block, |session| {
             let Some(found) = session.find_relation(name) else { return Ok(None) };
+            check(&found)?;
             let lock = match &found {
                 Relation::Table(table) => (refuse_catalog(table)?, lock),
-                Relation::Sequence(sequence) => (sequence.oid, TableLock::ShareRowExclusive),
+                Relation::Sequence(sequence) => (sequence.oid, lock),
                 Relation::Index(table, _) => (table.oid, of_index),
             };
             Ok(Some((lock, found)))
@@ -203,7 +205,10 @@ impl Session {
             // A definition is refused in a read-only transaction before it waits.
             Body::Command(command)
                 if self.environment.characteristics.read_only
-                    && matches!(**command, Command::AlterTable { .. } | Command::CreateIndex(_)) =>
+                    && matches!(
+                        **command,
+                        Command::AlterTable { .. } | Command::CreateIndex(_) | Command::CreateTable(_)
+                    ) =>
             {
                 Ok(true)
             }

@@ -481,6 +481,7 @@ impl Session {
                     | Command::DeclareCursor(_)
                     | Command::AlterTable { .. }
                     | Command::CreateIndex(_)
+                    | Command::CreateTable(_)
             ),
             Body::Query { .. } => true,
         }

@@ -60,7 +60,7 @@ impl Binder<'_> {
         actions.push(match (Kind::try_from(command.subtype), definition) {
             (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
                 let mut constraints = Vec::new();
-                let column = self.column(column, &range.relname, &mut constraints)?;
+                let column = self.column(column, &range.relname, &mut constraints).map_err(of_kept_text)?;
                 if let Some(Relation::Table(table)) = self.find_relation(range)?
                     && table.column(&column.name).is_none()
                 {
@@ -71,7 +71,7 @@ impl Binder<'_> {
             }
             (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
             (Ok(Kind::AtAddConstraint), Some(NodeEnum::Constraint(constraint))) => {
-                let mut constraint = self.constraint(constraint, None)?;
+                let mut constraint = self.constraint(constraint, None).map_err(of_kept_text)?;
                 if let ConstraintKind::Check { text, columns } = &mut constraint.kind
                     && let Some(Relation::Table(table)) = self.find_relation(range)?
                 {
@@ -192,6 +192,11 @@ impl Binder<'_> {
         let tag = alter_tag(rename.rename_type);
         Ok(Command::AlterTable { name, if_exists: rename.missing_ok, actions: vec![action], tag })
     }
+}
+
+/// An error without its place where it is a relation's that a DEFAULT or CHECK names.
+fn of_kept_text(error: SqlError) -> SqlError {
+    if error.code == SqlState::UNDEFINED_TABLE { without_position(error) } else { error }
 }
 
 /// The lock on the table while its actions are bound: the weakest one that any of them needs.

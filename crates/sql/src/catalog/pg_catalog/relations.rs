@@ -385,7 +385,7 @@ fn constraints(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
             let mut row = constraint(table, check.oid, &check.name, (b'c', check.valid), &[]);
             row.push(("conindid", oid(0)));
             row.push(("confrelid", oid(0)));
-            row.push(("conbin", text(&check.text)));
+            row.push(("conbin", text(shown_relations(catalog, &check.text))));
             rows.add(row)?;
         }
         for key in &table.foreign_keys {
@@ -583,12 +583,17 @@ pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
     match default {
         "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
         | "session_user" => default.to_ascii_uppercase(),
-        other => crate::parse::stored::named_sequences(other, &|oid| {
-            let (schema, name) = catalog.relation_name(oid)?;
-            Some(match catalog.schema_name(schema) {
-                "public" => quoted(name),
-                schema => qualified(schema, name),
-            })
-        }),
+        other => shown_relations(catalog, other),
     }
+}
+
+/// A stored text with its relations by name, those of public by their bare name.
+pub(super) fn shown_relations(catalog: &Catalog, text: &str) -> String {
+    crate::parse::stored::named_relations(text, &|oid| {
+        let (schema, name) = catalog.relation_name(oid)?;
+        Some(match catalog.schema_name(schema) {
+            "public" | "pg_catalog" => quoted(name),
+            schema => qualified(schema, name),
+        })
+    })
 }

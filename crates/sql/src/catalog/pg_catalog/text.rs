@@ -95,9 +95,10 @@ pub(super) fn constraint(
         return Some(format!("UNIQUE {nulls}({}){included}", columns(table, &positions)));
     }
     if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
+        let condition = super::relations::shown_relations(catalog, &check.text);
         let text = match pretty {
-            true => format!("CHECK ({})", check.text),
-            false => format!("CHECK (({}))", check.text),
+            true => format!("CHECK ({condition})"),
+            false => format!("CHECK (({condition}))"),
         };
         return Some(text + not_valid(check.valid));
     }

@@ -7,6 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
+use super::dependents::{self, Object};
 use super::{constraint, exists, identity, owner, retype, sequence, skipping};
 use crate::catalog::system_columns;
 use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
@@ -27,7 +28,8 @@ pub(super) fn table(
         actions.iter().map(lock).max().unwrap_or(TableLock::AccessExclusive)
     };
     let locks = (strongest(&lock_of), strongest(&|action| lock_of_index(action, tag)));
-    let found = match session.locked_relation(name, locks)? {
+    let fits = |found: &Relation| check_kind(found, &name.name, actions, tag);
+    let found = match session.locked_relation(name, locks, fits)? {
         Some(Relation::Sequence(found)) => return alter_sequence(session, Sequence::clone(&found), actions),
         Some(Relation::Index(table, index)) => return rename_index(session, &table, index, actions),
         Some(Relation::Table(table)) => Some(table),
@@ -59,6 +61,19 @@ pub(super) fn table(
     Ok(())
 }
 
+/// 42809 for a kind of relation that the statement does not say. ALTER TABLE says any kind; ALTER INDEX renames any.
+fn check_kind(found: &Relation, name: &str, actions: &[AlterAction], tag: &str) -> Result<(), SqlError> {
+    let renames = matches!(actions, [AlterAction::Rename(_)]);
+    let is_catalog = matches!(found, Relation::Table(table) if table.is_virtual());
+    let said = match (tag, found) {
+        _ if is_catalog => return Ok(()),
+        ("ALTER SEQUENCE", Relation::Table(_) | Relation::Index(..)) => "a sequence",
+        ("ALTER INDEX", Relation::Table(_) | Relation::Sequence(_)) if !renames => "an index",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {said}")))
+}
+
 /// An action as PostgreSQL names it in errors; None where it does not.
 fn name_of(action: &AlterAction) -> Option<&'static str> {
     Some(match action {
@@ -80,6 +95,13 @@ fn name_of(action: &AlterAction) -> Option<&'static str> {
 
 /// The error for an action that the kind of relation has not.
 fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
+    if let AlterAction::RenameColumn { .. } | AlterAction::RenameConstraint { .. } = action
+        && kind == "sequences"
+    {
+        let message = format!("cannot rename columns of relation \"{name}\"");
+        return SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_detail(format!("This operation is not supported for {kind}."));
+    }
     match name_of(action) {
         Some(action) => {
             let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
@@ -149,7 +171,7 @@ fn act(
                 skipping(session, client, format!("{message}, skipping"));
                 return Ok(());
             };
-            drop_column(session, table, at, *cascade)
+            drop_column(session, table, at, *cascade, client)
         }
         AlterAction::AddConstraint(definition) => constraint::add(session, table, definition, false),
         AlterAction::DropConstraint { name, if_exists, cascade } => {
@@ -215,7 +237,8 @@ fn add_column(
     create::at_most_columns(at + 1)?;
     table.columns.push(create::column(definition));
     if let Some(owned) = &definition.sequence {
-        sequence::own(session, table, at, owned)?;
+        let oid = session.shared.new_oid();
+        sequence::own(session, table, at, (oid, owned))?;
         // The rows' numbers come from the new sequence, which statements must be able to see.
         session.refresh_catalog();
     }
@@ -228,21 +251,21 @@ fn add_column(
     rewrite(session, &old, table, Some((at, value)))
 }
 
-fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: bool) -> Result<(), SqlError> {
+fn drop_column(
+    session: &mut Session,
+    table: &mut Table,
+    at: usize,
+    cascade: bool,
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
     let position = at as u32;
-    let name = table.columns[at].name.clone();
+    dependents::settle(session, &[Object::Column(table.oid, position)], cascade, client)?;
+    *table = session.definition(table.oid)?;
     super::drop::lock_parents(session, table, |key| key.columns.contains(&position))?;
-    // A key goes with a column that it INCLUDEs; so does a reference to that key.
-    let keys = table.primary_key.iter().filter(|key| key.included.contains(&position)).map(|key| key.oid);
-    let including = table.indexes.iter().filter(|index| index.included.contains(&position));
-    let gone: Vec<u32> = keys.chain(including.map(|index| index.oid)).collect();
-    let needs_key = super::drop::needing(table, &gone);
     // A reference of the column itself goes with it.
     table.foreign_keys.retain(|key| !key.columns.contains(&position));
-    let needs = |key: &crate::catalog::ForeignKey| key.parent_columns.contains(&position) || needs_key(key);
-    let what = format!("column {name} of table {}", table.name);
-    super::drop::release(session, table, needs, (&what, &what), cascade)?;
     let names = |columns: &[u32]| columns.contains(&position);
+    // A key goes with a column that it INCLUDEs.
     if table.primary_key.as_ref().is_some_and(|key| names(&key.columns) || names(&key.included)) {
         let old = table.clone();
         table.primary_key = None;
@@ -263,11 +286,8 @@ fn drop_column(session: &mut Session, table: &mut Table, at: usize, cascade: boo
         let bound = checks.iter().find(|bound| bound.name == check.name);
         !bound.is_some_and(|bound| exec::wide::reads(&bound.expr, first + position))
     });
-    let own = table.oid;
-    let goes = |other, column| other == own && column == at;
-    for sequence in owned_by(&catalog, own, position) {
-        super::drop::forget_readers(session, &sequence, &what, goes, Some(&mut *table), cascade)?;
-        sequence::forget(session, &sequence)?;
+    for sequence in owned_by(&catalog, table.oid, position) {
+        sequence::forget(session, sequence.oid)?;
     }
     let column = &mut table.columns[at];
     column.dropped = true;
@@ -303,26 +323,19 @@ fn drop_constraint(
         skipping(session, client, format!("{}, skipping", missing.message));
         return Ok(());
     }
+    let named = table.constraint_oid(name).map(|constraint| Object::Constraint(table.oid, constraint));
+    dependents::settle(session, named.as_slice(), cascade, client)?;
+    *table = session.definition(table.oid)?;
     super::drop::lock_parents(session, table, |key| key.name == name)?;
     table.checks.retain(|check| check.name != name);
     table.foreign_keys.retain(|key| key.name != name);
-    let key = match &table.primary_key {
-        Some(key) if key.name == name => Some(key.oid),
-        _ => {
-            let index = table.indexes.iter().find(|index| index.name == name && index.constraint != 0);
-            index.map(|index| index.oid)
-        }
-    };
-    let Some(key) = key else { return Ok(()) };
-    let what = format!("constraint {name} on table {}", table.name);
-    let needs = super::drop::needing(table, &[key]);
-    super::drop::release(session, table, needs, (&what, &format!("index {name}")), cascade)?;
     if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
         let old = table.clone();
         table.primary_key = None;
         return rewrite(session, &old, table, None);
     }
-    if let Some(at) = table.indexes.iter().position(|index| index.name == name) {
+    let keys = |index: &crate::catalog::Index| index.name == name && index.constraint != 0;
+    if let Some(at) = table.indexes.iter().position(keys) {
         let index = table.indexes.remove(at);
         session.discard_tree(index.tree)?;
     }
@@ -439,8 +452,13 @@ fn rename_index(
                 continue;
             }
             other => {
-                let named = table.index_names().find(|(_, oid)| *oid == index);
-                return Err(not_for(other, named.map_or("", |(name, _)| name), "indexes"));
+                let named = table.index_names().find(|(_, oid)| *oid == index).map_or("", |(name, _)| name);
+                if let AlterAction::SetSchema(_) = other {
+                    let message = format!("cannot change schema of index \"{named}\"");
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .with_hint("Change the schema of the table instead."));
+                }
+                return Err(not_for(other, named, "indexes"));
             }
         };
         free_name(session, table.schema, name)?;

@@ -163,6 +163,10 @@ fn make_table(
     if schema == PG_CATALOG {
         return Err(not_in_the_catalog(name));
     }
+    // As PostgreSQL makes its sequences before the table.
+    let owned = create.columns.iter().enumerate();
+    let owned = owned.filter_map(|(at, column)| Some((at, column.sequence.as_ref()?)));
+    let owned: Vec<_> = owned.map(|(at, owned)| (at, (session.shared.new_oid(), owned))).collect();
     let oid = session.shared.new_oid();
     session.lock_definition(oid, TableLock::AccessExclusive)?;
     let columns = create.columns.iter().map(column).collect();
@@ -180,12 +184,10 @@ fn make_table(
         layout: Default::default(),
     };
     session.make_wide(&mut table)?;
-    for (at, column) in create.columns.iter().enumerate() {
-        if let Some(owned) = &column.sequence {
-            sequence::own(session, &mut table, at, owned)?;
-        }
+    for (at, owned) in owned {
+        sequence::own(session, &mut table, at, owned)?;
     }
-    // Sequences have got their names by now, as PostgreSQL makes them first.
+    // Its sequences have got their names by now.
     session.claim_relation(schema, name)?;
     for constraint in &constraint::ordered(&create.constraints) {
         constraint::add(session, &mut table, constraint, true)?;

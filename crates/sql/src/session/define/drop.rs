@@ -7,8 +7,9 @@ use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::super::client::Client;
+use super::dependents::{self, Object};
 use super::{alter, sequence, skipping};
-use crate::catalog::{Change, Column, ForeignKey, Sequence, Table};
+use crate::catalog::{Change, ForeignKey, Relation, Table};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
@@ -95,55 +96,58 @@ pub(super) fn objects(
     let mut found = Vec::with_capacity(names.len());
     let mut known = HashSet::with_capacity(names.len());
     for name in names {
-        match locked(session, kind, name)? {
+        match locked(session, kind, name).map_err(|error| hinted(session, name, error))? {
             Some(object) if !known.insert(object) => {}
             Some(object) => found.push(object),
             None => {
-                let message = format!("{word} \"{}\" does not exist", name.name);
+                let catalog = &session.environment.catalog;
+                let schema = name.schema.as_deref().filter(|schema| catalog.schema(schema).is_none());
+                let (code, message) = match schema {
+                    Some(schema) => {
+                        (SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist"))
+                    }
+                    None => (missing, format!("{word} \"{}\" does not exist", name.name)),
+                };
                 if !if_exists {
-                    return Err(SqlError::new(missing, message));
+                    return Err(SqlError::new(code, message));
                 }
                 skipping(session, client, format!("{message}, skipping"));
             }
         }
     }
-    // What depends on one of them and goes with the statement too is no obstacle, whatever the order of the names.
-    let together: HashSet<u32> = found
-        .iter()
-        .filter_map(|object| if let Object::Table(oid) = object { Some(*oid) } else { None })
-        .collect();
+    for object in &found {
+        match *object {
+            Object::Sequence(oid) => refuse_required(session, oid)?,
+            Object::Index(table, index) => refuse_constraints(session, table, index)?,
+            _ => {}
+        }
+    }
+    dependents::settle(session, &found, cascade, client)?;
     for object in found {
         match object {
             Object::Table(oid) => {
                 let table = session.definition(oid)?;
-                drop_table(session, &table, cascade, &together)?;
+                drop_table(session, &table)?;
             }
-            Object::Sequence(oid) => {
-                if let Some(sequence) = sequence::locked(session, oid)? {
-                    refuse_required(session, &sequence)?;
-                    let what = format!("sequence {}", sequence.name);
-                    forget_readers(session, &sequence, &what, |_, _| false, None, cascade)?;
-                    sequence::forget(session, &sequence)?;
-                }
-            }
-            Object::Index(table, index) => drop_index(session, table, index, cascade)?,
-            Object::Schema(oid) => schema(session, oid, cascade)?,
+            Object::Sequence(oid) => sequence::forget(session, oid)?,
+            Object::Index(table, index) => drop_index(session, table, index)?,
+            Object::Schema(oid) => schema(session, oid)?,
+            // No name of DROP stands for such a part of a table.
+            Object::Column(..) | Object::Default(..) | Object::Constraint(..) => {}
         }
     }
     Ok(tag)
 }
 
-/// An object that is to be dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Object {
-    /// A table's OID.
-    Table(u32),
-    /// A sequence's OID.
-    Sequence(u32),
-    /// The OIDs of an index's table and of the index.
-    Index(u32, u32),
-    /// A schema's OID.
-    Schema(u32),
+/// A refusal of the wrong kind of object says which DROP is the right one.
+fn hinted(session: &Session, name: &QualifiedName, error: SqlError) -> SqlError {
+    let found = session.find_relation(name).filter(|_| error.code == SqlState::WRONG_OBJECT_TYPE);
+    match found {
+        None => error,
+        Some(Relation::Table(_)) => error.with_hint("Use DROP TABLE to remove a table."),
+        Some(Relation::Sequence(_)) => error.with_hint("Use DROP SEQUENCE to remove a sequence."),
+        Some(Relation::Index(..)) => error.with_hint("Use DROP INDEX to remove an index."),
+    }
 }
 
 /// Resolves a name of DROP and locks the object; None when there is none.
@@ -152,7 +156,7 @@ fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Resu
     Ok(match kind {
         ObjectKind::Table => session.locked_table(name, lock)?.map(|table| Object::Table(table.oid)),
         ObjectKind::Sequence => {
-            sequence::locked_named(session, name)?.map(|sequence| Object::Sequence(sequence.oid))
+            sequence::locked_named(session, name, lock)?.map(|sequence| Object::Sequence(sequence.oid))
         }
         ObjectKind::Index => {
             session.locked_index(name, lock)?.map(|(table, index)| Object::Index(table, index))
@@ -196,8 +200,9 @@ pub(super) fn check_concurrent(
 }
 
 /// Refuses to drop the sequence of an identity column.
-fn refuse_required(session: &Session, sequence: &Sequence) -> Result<(), SqlError> {
+fn refuse_required(session: &Session, sequence: u32) -> Result<(), SqlError> {
     let catalog = &session.environment.catalog;
+    let Some(sequence) = catalog.sequence(sequence) else { return Ok(()) };
     let Some((table, column)) = sequence.owner else { return Ok(()) };
     let Some(table) = catalog.table(table) else { return Ok(()) };
     let column = table.columns.get(column as usize).filter(|column| column.identity.is_some());
@@ -208,169 +213,37 @@ fn refuse_required(session: &Session, sequence: &Sequence) -> Result<(), SqlErro
         .with_hint(format!("You can drop {what} instead.")))
 }
 
-/// Takes a sequence out of the defaults that read it; an error without `cascade` when there are any. The sequence goes
-/// with `what`, as do the columns, by table and place, for which `goes` is true. `own`: the locked table that is being
-/// changed, which is not defined yet.
-pub(super) fn forget_readers(
-    session: &mut Session,
-    sequence: &Sequence,
-    what: &str,
-    goes: impl Fn(u32, usize) -> bool,
-    own: Option<&mut Table>,
-    cascade: bool,
-) -> Result<(), SqlError> {
-    let text = format!("val('{}'::regclass", sequence.oid);
-    let reads = |column: &Column| column.default.as_ref().is_some_and(|default| default.contains(&text));
-    let reading = |table: &Table| -> Vec<usize> {
-        let columns = table.columns.iter().enumerate();
-        columns.filter(|(at, column)| reads(column) && !goes(table.oid, *at)).map(|(at, _)| at).collect()
-    };
-    let changed = own.as_ref().map(|own| own.oid);
-    let readers = |session: &Session| {
-        let tables = session.environment.catalog.tables();
-        let others = tables.filter(|table| Some(table.oid) != changed && !reading(table).is_empty());
-        let mut readers: Vec<Arc<Table>> = others.cloned().collect();
-        readers.sort_by_key(|table| table.oid);
-        readers
-    };
-    // Another transaction may be about to drop one, or its default.
-    let lock = if cascade { TableLock::AccessExclusive } else { TableLock::AccessShare };
-    for reader in readers(session) {
-        session.lock_definition(reader.oid, lock)?;
-    }
-    let readers = readers(session);
-    let own = own.map(|own| (reading(own), own));
-    if !cascade {
-        let changed = own.iter().map(|(_, own)| &**own);
-        let detail = readers.iter().map(|reader| &**reader).chain(changed).flat_map(|table| {
-            reading(table).into_iter().map(|at| {
-                format!(
-                    "default value for column {} of table {} depends on sequence {}",
-                    table.columns[at].name, table.name, sequence.name
-                )
-            })
-        });
-        let detail: Vec<String> = detail.collect();
-        if detail.is_empty() {
-            return Ok(());
-        }
-        return Err(still_needed(what, &detail));
-    }
-    if let Some((columns, own)) = own {
-        columns.into_iter().for_each(|at| own.columns[at].default = None);
-    }
-    for reader in readers {
-        // It may have come to read the sequence while others were waited for.
-        session.lock_definition(reader.oid, TableLock::AccessExclusive)?;
-        let mut table = session.definition(reader.oid)?;
-        for at in reading(&table) {
-            table.columns[at].default = None;
-        }
-        session.define(Change::PutTable(Arc::new(table)))?;
-    }
-    Ok(())
+/// 2BP01 for the index of a constraint.
+fn refuse_constraints(session: &Session, table: u32, index: u32) -> Result<(), SqlError> {
+    let Some(table) = session.environment.catalog.table(table) else { return Ok(()) };
+    let primary = table.primary_key.iter().map(|key| (key.oid, &key.name));
+    let unique = table.indexes.iter().filter(|index| index.constraint != 0);
+    let mut of_constraints = primary.chain(unique.map(|index| (index.oid, &index.name)));
+    let Some((_, name)) = of_constraints.find(|(oid, _)| *oid == index) else { return Ok(()) };
+    let table = &table.name;
+    let message = format!("cannot drop index {name} because constraint {name} on table {table} requires it");
+    Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_hint(format!("You can drop constraint {name} on table {table} instead.")))
 }
 
-/// Refuses to drop an object. `details`: a line for each one that depends on it.
-fn still_needed(what: &str, details: &[String]) -> SqlError {
-    let message = format!("cannot drop {what} because other objects depend on it");
-    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        .with_detail(details.join("\n"))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-}
-
-/// Drops an index of a locked table, and the foreign keys that need it where `cascade` says so.
-fn drop_index(session: &mut Session, table: u32, index: u32, cascade: bool) -> Result<(), SqlError> {
+/// Drops an index of a locked table, on which nothing depends any more.
+fn drop_index(session: &mut Session, table: u32, index: u32) -> Result<(), SqlError> {
     let mut table = session.definition(table)?;
-    if let Some(key) = table.primary_key.as_ref().filter(|key| key.oid == index) {
-        return Err(needed(&key.name, &table.name));
-    }
     let Some(at) = table.indexes.iter().position(|other| other.oid == index) else { return Ok(()) };
-    if table.indexes[at].constraint != 0 {
-        return Err(needed(&table.indexes[at].name, &table.name));
-    }
-    let what = format!("index {}", table.indexes[at].name);
-    let needs = needing(&table, &[index]);
-    release(session, &mut table, needs, (&what, &what), cascade)?;
     let index = table.indexes.remove(at);
     session.discard_tree(index.tree)?;
     session.define(Change::PutTable(Arc::new(table)))
 }
 
-/// Drops the foreign keys to a locked table that need something of it, or refuses to without `cascade`. `what`: what is
-/// dropped, and what of it they depend on, as messages name it.
-pub(super) fn release(
-    session: &mut Session,
-    table: &mut Table,
-    needs: impl Fn(&ForeignKey) -> bool,
-    (what, part): (&str, &str),
-    cascade: bool,
-) -> Result<(), SqlError> {
-    let (parent, catalog) = (table.oid, Arc::clone(&session.environment.catalog));
-    let own = table.foreign_keys.iter().filter(|key| key.parent == parent).map(|key| (key, &table.name));
-    let others = catalog.references(parent).iter().filter(|reference| reference.child != parent);
-    let others = others.filter_map(|reference| {
-        let child = catalog.table(reference.child)?;
-        Some((&child.foreign_keys[reference.key], &child.name))
-    });
-    let bound = own.chain(others).filter(|(key, _)| needs(key));
-    let details: Vec<String> = bound
-        .map(|(key, child)| format!("constraint {} on table {child} depends on {part}", key.name))
-        .collect();
-    if details.is_empty() {
-        return Ok(());
-    }
-    if !cascade {
-        return Err(still_needed(what, &details));
-    }
-    table.foreign_keys.retain(|key| key.parent != parent || !needs(key));
-    forget_references(session, parent, needs)
-}
-
-/// Tells whether a foreign key needs one of these unique keys of its parent.
-pub(super) fn needing(parent: &Table, gone: &[u32]) -> impl Fn(&ForeignKey) -> bool + use<> {
-    let (parent, gone) = (parent.clone(), gone.to_vec());
-    move |key| parent.unique_key(&key.parent_columns).is_some_and(|bound| gone.contains(&bound))
-}
-
-fn needed(name: &str, table: &str) -> SqlError {
-    let message = format!("cannot drop index {name} because constraint {name} on table {table} requires it");
-    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        .with_hint(format!("You can drop constraint {name} on table {table} instead."))
-}
-
-/// Drops a table that is locked, and the foreign keys that reference it where `cascade` says so or their tables go
-/// with it.
-fn drop_table(
-    session: &mut Session,
-    table: &Table,
-    cascade: bool,
-    together: &HashSet<u32>,
-) -> Result<(), SqlError> {
+/// Drops a table that is locked, on which nothing depends any more.
+fn drop_table(session: &mut Session, table: &Table) -> Result<(), SqlError> {
     lock_parents(session, table, |_| true)?;
-    let catalog = Arc::clone(&session.environment.catalog);
-    let mut references =
-        catalog.references(table.oid).iter().filter(|reference| reference.child != table.oid);
-    if let Some(first) = references.next() {
-        let obstacle =
-            std::iter::once(first).chain(references).find(|other| !together.contains(&other.child));
-        if let Some(reference) = obstacle.filter(|_| !cascade) {
-            let child = catalog.table(reference.child);
-            let detail = child.map_or_else(String::new, |child| {
-                let key = &child.foreign_keys[reference.key];
-                format!("constraint {} on table {} depends on table {}", key.name, child.name, table.name)
-            });
-            return Err(still_needed(&format!("table {}", table.name), &[detail]));
-        }
-        forget_references(session, table.oid, |_| true)?;
-    }
     for tree in table.trees() {
         session.discard_tree(tree)?;
     }
-    let goes = |other: u32, _| other == table.oid || together.contains(&other);
+    let catalog = Arc::clone(&session.environment.catalog);
     for owned in catalog.owned_sequences(table.oid) {
-        forget_readers(session, owned, &format!("table {}", table.name), goes, None, cascade)?;
-        sequence::forget(session, owned)?;
+        sequence::forget(session, owned.oid)?;
     }
     if catalog.statistics(table.oid).is_some() {
         session.define(Change::DropStatistics(table.oid))?;
@@ -392,63 +265,17 @@ pub(super) fn lock_parents(
     parents.into_iter().try_for_each(|parent| session.lock_definition(parent, TableLock::AccessShare))
 }
 
-/// Drops other tables' foreign keys to a table.
-pub(super) fn forget_references(
-    session: &mut Session,
-    parent: u32,
-    which: impl Fn(&ForeignKey) -> bool,
-) -> Result<(), SqlError> {
+/// Drops a locked schema with all that is in it, which is locked too.
+fn schema(session: &mut Session, schema: u32) -> Result<(), SqlError> {
     let catalog = Arc::clone(&session.environment.catalog);
-    let mut children: Vec<u32> = catalog.references(parent).iter().map(|reference| reference.child).collect();
-    children.sort_unstable();
-    children.dedup();
-    for child in children.into_iter().filter(|child| *child != parent) {
-        session.lock_definition(child, TableLock::AccessExclusive)?;
-        let Some(child) = session.environment.catalog.table(child) else { continue };
-        let mut child = Table::clone(child);
-        child.foreign_keys.retain(|key| key.parent != parent || !which(key));
-        session.define(Change::PutTable(Arc::new(child)))?;
+    let mut tables: Vec<&Arc<Table>> = catalog.tables().filter(|table| table.schema == schema).collect();
+    tables.sort_by_key(|table| table.oid);
+    // One may reference another.
+    for table in tables {
+        drop_table(session, table)?;
     }
-    Ok(())
-}
-
-/// Drops a locked schema. Nothing is put into it any more, and what others have put there is committed; what is in it may
-/// still be moved elsewhere, until it is locked too.
-fn schema(session: &mut Session, schema: u32, cascade: bool) -> Result<(), SqlError> {
-    let name = session.environment.catalog.schema_name(schema).to_owned();
-    let tables = |session: &Session| -> Vec<u32> {
-        let tables = session.environment.catalog.tables();
-        tables.filter(|table| table.schema == schema).map(|table| table.oid).collect()
-    };
-    let sequences = |session: &Session| -> Vec<_> {
-        let catalog = &session.environment.catalog;
-        catalog.sequences().filter(|sequence| sequence.schema == schema).cloned().collect()
-    };
-    if !cascade {
-        // Another transaction may be about to drop them, or to move them elsewhere.
-        for table in tables(session) {
-            session.lock_definition(table, TableLock::AccessShare)?;
-        }
-        for left in sequences(session) {
-            session.lock_definition(left.oid, TableLock::RowExclusive)?;
-        }
-    }
-    if !cascade && (!tables(session).is_empty() || !sequences(session).is_empty()) {
-        let message = format!("cannot drop schema {name} because other objects depend on it");
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
-    for table in tables(session) {
-        session.lock_definition(table, TableLock::AccessExclusive)?;
-        let table = session.environment.catalog.table(table).filter(|table| table.schema == schema);
-        let Some(table) = table.cloned() else { continue };
-        drop_table(session, &table, true, &HashSet::new())?;
-    }
-    for left in sequences(session) {
-        if sequence::locked(session, left.oid)?.is_some_and(|locked| locked.schema == schema) {
-            forget_readers(session, &left, &format!("schema {name}"), |_, _| false, None, true)?;
-            sequence::forget(session, &left)?;
-        }
+    for sequence in catalog.sequences().filter(|sequence| sequence.schema == schema) {
+        sequence::forget(session, sequence.oid)?;
     }
     session.define(Change::DropSchema(schema))
 }

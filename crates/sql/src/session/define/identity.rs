@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::Session;
 use super::super::client::Client;
 use super::alter::owned_by;
+use super::dependents::{self, Object};
 use super::{sequence, skipping};
 use crate::catalog::Table;
 use crate::catalog::system_columns;
@@ -35,7 +36,8 @@ pub(super) fn add(
     if found.default.is_some() {
         return Err(state(table, column, "already has a default value"));
     }
-    sequence::own(session, table, at, owned)?;
+    let oid = session.shared.new_oid();
+    sequence::own(session, table, at, (oid, owned))?;
     table.columns[at].identity = owned.identity;
     Ok(())
 }
@@ -80,11 +82,8 @@ pub(super) fn remove(
     }
     let catalog = Arc::clone(&session.environment.catalog);
     for owned in owned_by(&catalog, table.oid, at as u32) {
-        let what = format!("sequence {}", owned.name);
-        let own = table.oid;
-        let goes = |other, column| other == own && column == at;
-        super::drop::forget_readers(session, &owned, &what, goes, Some(&mut *table), false)?;
-        sequence::forget(session, &owned)?;
+        dependents::settle(session, &[Object::Sequence(owned.oid)], false, client)?;
+        sequence::forget(session, owned.oid)?;
     }
     table.columns[at].identity = None;
     table.columns[at].default = None;

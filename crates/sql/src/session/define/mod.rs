@@ -7,6 +7,7 @@
 mod alter;
 mod constraint;
 mod create;
+mod dependents;
 mod drop;
 mod identity;
 mod names;

@@ -32,18 +32,19 @@ pub(super) fn create(
     if schema == crate::catalog::PG_CATALOG {
         return Err(super::create::not_in_the_catalog(&name.name));
     }
-    let mut sequence = defined(session, schema, name.name.clone(), options)?;
+    let oid = session.shared.new_oid();
+    let mut sequence = defined(session, oid, (schema, name.name.clone()), options)?;
     own_by(session, &mut sequence, options)?;
     session.define(Change::PutSequence(Arc::new(sequence)))?;
     Ok("CREATE SEQUENCE")
 }
 
-/// The sequence of a SERIAL or identity column of a table that is being defined.
+/// The sequence of a SERIAL or identity column of a table that is being defined, with this OID.
 pub(super) fn own(
     session: &mut Session,
     table: &mut Table,
     column: usize,
-    owned: &OwnedSequence,
+    (oid, owned): (u32, &OwnedSequence),
 ) -> Result<(), SqlError> {
     let name = match &owned.name {
         Some(name) => own_name(session, table, name)?,
@@ -55,7 +56,7 @@ pub(super) fn own(
     let mut options = owned.options.clone();
     options.type_ = options.type_.or(Some(Type::new(table.columns[column].type_.oid)));
     options.owned_by = None;
-    let mut sequence = defined(session, table.schema, name, &options)?;
+    let mut sequence = defined(session, oid, (table.schema, name), &options)?;
     sequence.owner = Some((table.oid, column as u32));
     table.columns[column].default = Some(format!("nextval('{}'::regclass)", sequence.oid));
     table.columns[column].not_null = true;
@@ -79,12 +80,11 @@ fn own_name(session: &Session, table: &Table, name: &QualifiedName) -> Result<St
 /// A new sequence by its options.
 fn defined(
     session: &Session,
-    schema: u32,
-    name: String,
+    oid: u32,
+    (schema, name): (u32, String),
     options: &SequenceOptions,
 ) -> Result<Sequence, SqlError> {
     let type_ = options.type_.unwrap_or(Type::INT8);
-    let oid = session.shared.new_oid();
     session.environment.txn.lock_table(oid, TableLock::AccessExclusive, Wait::Block).map_err(from_txn)?;
     let mut sequence = Sequence {
         oid,
@@ -232,7 +232,8 @@ pub(super) fn alter(
     options: &SequenceOptions,
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
-    let Some(sequence) = locked_named(session, name)? else {
+    let locked = locked_named(session, name, TableLock::ShareRowExclusive);
+    let Some(sequence) = locked.map_err(|error| not_opened(session, name, error))? else {
         if if_exists {
             skipping(session, client, format!("relation \"{}\" does not exist, skipping", name.name));
             return Ok("ALTER SEQUENCE");
@@ -241,6 +242,17 @@ pub(super) fn alter(
     };
     change(session, sequence, options)?;
     Ok("ALTER SEQUENCE")
+}
+
+/// PostgreSQL opens the relation as a sequence before it looks at its kind.
+fn not_opened(session: &Session, name: &QualifiedName, error: SqlError) -> SqlError {
+    let kind = match session.find_relation(name) {
+        Some(Relation::Table(_)) => "tables",
+        Some(Relation::Index(..)) => "indexes",
+        _ => return error,
+    };
+    SqlError::new(error.code, format!("cannot open relation \"{}\"", name.name))
+        .with_detail(format!("This operation is not supported for {kind}."))
 }
 
 /// Gives a locked sequence new options.
@@ -296,12 +308,12 @@ pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>
     Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))
 }
 
-/// [`locked`] by name; None when the name stands for nothing.
+/// Locks a sequence by name and gives its definition as of then; None when the name stands for nothing.
 pub(super) fn locked_named(
     session: &mut Session,
     name: &QualifiedName,
+    lock: TableLock,
 ) -> Result<Option<Sequence>, SqlError> {
-    let lock = TableLock::ShareRowExclusive;
     let found = session.lock_found(lock, Wait::Block, |session| match session.find_relation(name) {
         None => Ok(None),
         Some(Relation::Sequence(found)) => Ok(Some((found.oid, found))),
@@ -331,9 +343,11 @@ pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) ->
     change(session, sequence, &SequenceOptions { type_: Some(type_), ..SequenceOptions::default() })
 }
 
-/// Drops a sequence; false when somebody else has. Its counter goes when that is committed.
-pub(super) fn forget(session: &mut Session, sequence: &Sequence) -> Result<bool, SqlError> {
-    let Some(sequence) = locked(session, sequence.oid)? else { return Ok(false) };
-    session.define(Change::DropSequence(sequence.oid))?;
-    Ok(true)
+/// Drops a sequence, unless somebody else has. Its counter goes when that is committed.
+pub(super) fn forget(session: &mut Session, oid: u32) -> Result<(), SqlError> {
+    session.lock_definition(oid, TableLock::AccessExclusive)?;
+    match session.environment.catalog.sequence(oid) {
+        Some(_) => session.define(Change::DropSequence(oid)),
+        None => Ok(()),
+    }
 }

@@ -1,0 +1,94 @@
+//! Expressions that the catalog keeps as text: DEFAULT and CHECK.
+//!
+//! A relation that such a text names by a constant is found when it is written, and is kept by its OID. The statement
+//! locks the relation as it locks its tables: a relation that another session drops meanwhile is looked up anew, and
+//! nobody drops it before the definition is committed.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{Constraint, Node, TypeCast, TypeName};
+use txn::TableLock;
+
+use super::draft_column;
+use crate::bind::{Binder, Clause};
+use crate::catalog::Relation;
+use crate::error::{SqlError, SqlState};
+use crate::identifier;
+use crate::parse::{expression_text, stored};
+use crate::plan::ColumnDefinition;
+use crate::types::{Type, oid};
+
+impl Binder<'_> {
+    /// DEFAULT's text, after binding it to the column once.
+    pub(super) fn default_text(
+        &mut self,
+        constraint: &Constraint,
+        column: &ColumnDefinition,
+    ) -> Result<Option<String>, SqlError> {
+        let Some(expression) = constraint.raw_expr.as_deref() else { return Ok(None) };
+        self.default_expression(expression, &column.name, column.type_).map(Some)
+    }
+
+    pub(super) fn default_expression(
+        &mut self,
+        expression: &Node,
+        name: &str,
+        type_: Type,
+    ) -> Result<String, SqlError> {
+        let draft = draft_column(name, type_, false);
+        self.scoped(|binder| {
+            binder.in_clause(Clause::Default, |binder| {
+                let value = binder.expr(expression)?;
+                binder.assigned(value, &draft, -1)
+            })
+        })?;
+        // A bare constant is of the column's type.
+        let is_constant = matches!(expression.node, Some(NodeEnum::AConst(_)));
+        match type_.oid == oid::REGCLASS && is_constant {
+            true => self.kept_text(&cast_to_regclass(expression)),
+            false => self.kept_text(expression),
+        }
+    }
+
+    /// The text of an expression, with the relations that its constants name by their OIDs. They are locked.
+    ///
+    /// # Errors
+    /// 42P01 for a relation that is not there.
+    pub(super) fn kept_text(&mut self, expression: &Node) -> Result<String, SqlError> {
+        for (name, at) in stored::relation_constants(expression) {
+            let locked = match self.named_by_constant(&name) {
+                Some(Relation::Table(table) | Relation::Index(table, _)) if table.is_virtual() => continue,
+                Some(Relation::Table(table) | Relation::Index(table, _)) => table.oid,
+                Some(Relation::Sequence(sequence)) => sequence.oid,
+                None if is_number(&name) => continue,
+                None => {
+                    let shown = identifier::split(&name, '.').map_or(name, |names| names.join("."));
+                    let message = format!("relation \"{shown}\" does not exist");
+                    return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
+                }
+            };
+            self.lock(locked, TableLock::AccessShare);
+        }
+        let found = |name: &str| self.named_by_constant(name).map(|relation| relation.oid());
+        stored::numbered_relations(&expression_text(expression)?, &found)
+    }
+
+    fn named_by_constant(&self, name: &str) -> Option<Relation> {
+        if is_number(name) {
+            return None;
+        }
+        self.catalog().relation_of(self.context.search_path, &identifier::split(name, '.')?)
+    }
+}
+
+fn cast_to_regclass(constant: &Node) -> Node {
+    let name = pg_query::protobuf::String { sval: "regclass".to_owned() };
+    let names = vec![Node { node: Some(NodeEnum::String(name)) }];
+    let type_name = Some(TypeName { names, typemod: -1, location: -1, ..TypeName::default() });
+    let cast = TypeCast { arg: Some(Box::new(constant.clone())), type_name, location: -1 };
+    Node { node: Some(NodeEnum::TypeCast(Box::new(cast))) }
+}
+
+/// Whether the constant is an OID itself; `-` is 0.
+fn is_number(name: &str) -> bool {
+    name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
