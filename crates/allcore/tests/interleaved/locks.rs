@@ -295,6 +295,62 @@ b: select pg_advisory_unlock(51)
 a => (1, 7, 8)
 ";
 
+/// In repeatable read, a query that waits for a table's lock has its snapshot from before the wait.
+const A_SNAPSHOT_IS_OLDER_THAN_A_WAIT: &str = "
+s: create table u (id int primary key, v int); insert into u values (1, 1)
+b: begin
+b: lock table u in access exclusive mode
+b: update u set v = 2
+a: begin isolation level repeatable read
+a: select * from u => waits
+b: commit
+a => (1, 1)
+a: select * from u => (1, 1)
+a: commit
+b: begin
+b: lock table u in access exclusive mode
+b: update u set v = 3
+a: begin isolation level repeatable read
+a: update u set v = v + 10 => waits
+b: commit
+a => error 40001
+a: rollback
+b: begin
+b: lock table u in access exclusive mode
+b: insert into u values (2, 2)
+a: begin isolation level repeatable read
+a: prepare p as select count(*) from u => waits
+b: commit
+a => count 0
+a: execute p => (1)
+a: commit
+b: begin
+b: lock table u in access exclusive mode
+b: insert into u values (3, 3)
+a: begin isolation level repeatable read
+a: lock table u in share mode => waits
+b: commit
+a => count 0
+a: select count(*) from u => (3)
+a: commit
+b: begin
+b: alter table u add column w int
+b: insert into u values (4, 4, 4)
+a: begin isolation level repeatable read
+a: select * from u where id > 2 => waits
+b: commit
+a => (3, 3, null)
+a: commit
+b: begin
+b: lock table u in access exclusive mode
+b: insert into u values (5, 5, 5)
+a: begin
+a: select count(*) from u => waits
+b: commit
+a => (5)
+a: commit
+";
+
 /// A row that was deleted and inserted again is another row, for who waited.
 const A_ROW_COMES_AGAIN: &str = "
 s: create table t (id int primary key, v int); insert into t values (1, 1)
@@ -412,6 +468,7 @@ a: select id, n from t where id in (9, 9, 1, 5) => (1, 2) (5, 3) (9, 3)
 fn keys_are_locked_as_postgresql_does() {
     Stage::open().play(&[
         ("keys", KEYS_ARE_LOCKED),
+        ("snapshot", A_SNAPSHOT_IS_OLDER_THAN_A_WAIT),
         ("again", A_ROW_COMES_AGAIN),
         ("claims", CLAIMS_ARE_PASSED),
         ("read", KEYS_ARE_READ_ANEW),

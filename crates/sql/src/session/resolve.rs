@@ -231,6 +231,13 @@ impl Session {
         if self.status() == b'I' {
             self.ensure_transaction();
         }
+        let is_query = match &statement.body {
+            Body::Query { .. } => true,
+            Body::Command(command) => matches!(**command, Command::Copy(_)) || statement.analyzes_query(),
+        };
+        if is_query {
+            self.take_first_snapshot(statement)?;
+        }
         if !taken.locks.is_empty() {
             taken.keep(self, &statement.locks);
         }
@@ -252,11 +259,7 @@ impl Session {
                 Some(before) => Arc::ptr_eq(before, &self.environment.catalog),
                 None => self.environment.catalog.generation == statement.generation,
             };
-            let is_query = || match &statement.body {
-                Body::Query { .. } => true,
-                Body::Command(command) => matches!(**command, Command::Copy(_)) || statement.analyzes_query(),
-            };
-            if !(fits || held && is_query()) {
+            if !(fits || held && is_query) {
                 let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
                 let locks = statement.locks.iter().enumerate();
                 taken.locks.extend(locks.filter(|(at, _)| is_new(*at)).map(|(_, lock)| *lock));

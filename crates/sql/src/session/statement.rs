@@ -398,6 +398,20 @@ impl Session {
         if statement.writes && self.environment.characteristics.read_only {
             return Err(read_only_error(written_name(statement)));
         }
+        self.take_snapshot(statement)
+    }
+
+    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock.
+    pub(super) fn take_first_snapshot(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        if !self.is_before_snapshot() {
+            return Ok(());
+        }
+        self.refresh_catalog();
+        self.take_snapshot(statement)
+    }
+
+    /// Takes the statement's snapshot, once the definitions it is run with are committed for it.
+    fn take_snapshot(&mut self, statement: &Statement) -> Result<(), SqlError> {
         self.note_query();
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
         while !self.environment.definitions.is_settled(generation) {

@@ -202,6 +202,11 @@ impl Session {
         }
     }
 
+    /// Whether it is in a transaction of one snapshot that is not taken yet.
+    pub(super) fn is_before_snapshot(&self) -> bool {
+        self.environment.characteristics.isolation == Isolation::RepeatableRead && self.block.seen.is_none()
+    }
+
     /// Opens the transaction a statement needs.
     pub(super) fn ensure_transaction(&mut self) {
         // An implicit one that failed was rolled back at once.
