@@ -177,3 +177,51 @@ fn what_is_bound_and_not_executed_goes_at_sync() {
     assert_eq!(client.execute("p", &[0]).sync(), "4MB [SHOW]");
     assert_eq!(client.query("rollback"), "[ROLLBACK]");
 }
+
+#[test]
+fn a_portal_is_refused_where_postgresql_refuses_it() {
+    let server = Server::start(&[]);
+    server.psql("create table t (i int primary key); insert into t select generate_series(1, 5)");
+    let mut at = Portals::open(&server);
+    // The portal that runs the statement.
+    for (statement, code) in [("fetch 1 from p", "55000"), ("move 1 from p", "55000"), ("close p", "24000")] {
+        at.query("begin");
+        assert_eq!(at.bind("p", statement).execute("p", &[0]).sync(), code, "{statement}");
+        assert_eq!(at.execute("p", &[0]).sync(), "25P02", "{statement}");
+        at.query("rollback");
+    }
+    at.query("begin");
+    assert_eq!(at.bind("p", "close all").execute("p", &[0]).sync(), "[CLOSE CURSOR ALL]");
+    assert_eq!(at.execute("p", &[0]).sync(), "55000");
+    at.query("rollback");
+    // Portals that have run.
+    for statement in
+        ["delete from t where i = 1", "copy t to stdout", "savepoint s", "create table u (i int)"]
+    {
+        for fetch in ["fetch 1 from p", "move 1 from p", "move all from p", "fetch backward 1 from p"] {
+            at.query("begin");
+            at.bind("p", statement).execute("p", &[0]).sync();
+            assert_eq!(at.query(fetch), "55000", "{statement}: {fetch}");
+            at.query("rollback");
+            at.query("begin");
+            at.bind("p", statement).sync();
+            assert_eq!(at.query(fetch), "XX000", "{statement}: {fetch}");
+            at.query("rollback");
+        }
+    }
+    for statement in ["delete from t where i = 1 returning i", "select 1", "show work_mem"] {
+        at.query("begin");
+        at.bind("p", statement).execute("p", &[0]).sync();
+        assert_eq!(at.query("fetch 1 from p"), "[FETCH 0]", "{statement}");
+        assert_eq!(at.query("fetch backward 1 from p"), "55000", "{statement}");
+        at.query("rollback");
+    }
+    // A failed block knows the portals there were.
+    at.query("begin; declare k cursor for select 1");
+    at.query("select 1 / 0");
+    assert_eq!(at.execute("k", &[0]).sync(), "25P02");
+    assert_eq!(at.execute("nosuch", &[0]).sync(), "34000");
+    at.query("rollback; begin");
+    assert_eq!(at.execute("k", &[0]).sync(), "34000");
+    at.query("rollback");
+}

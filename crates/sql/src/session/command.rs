@@ -140,13 +140,9 @@ impl Session {
             Command::Fetch { name, way, skip } => self.fetch(name, *way, *skip, client)?,
             Command::CloseCursor(name) => {
                 match name {
-                    None => self.environment.portals.clear(),
-                    Some(name) => {
-                        self.environment
-                            .portals
-                            .remove(name)
-                            .ok_or_else(|| super::cursor::no_cursor(name))?;
-                    }
+                    // All but the one that runs this statement.
+                    None => self.environment.portals.retain(|_, portal| portal.is_running()),
+                    Some(name) => self.close_cursor(name)?,
                 }
                 client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
             }

@@ -70,15 +70,33 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
         // A portal of the extended protocol may be one that was not executed yet.
-        let mut portal =
-            std::mem::take(self.environment.portals.get_mut(name).ok_or_else(|| no_cursor(name))?);
-        let filled = match portal.failed {
+        let place = self.environment.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        if place.is_running() {
+            return Err(super::not_runnable(name));
+        }
+        let mut portal = std::mem::take(place);
+        let gives = portal.planned.as_ref().is_some_and(|planned| self.shown_columns(planned).is_some());
+        let filled = match portal.failed || portal.done && !gives {
             true => Err(super::not_runnable(name)),
             false => self.fill_portal(&mut portal, client),
         };
         let done = filled.and_then(|()| self.fetch_from(&mut portal, way, skip, client));
         self.environment.portals.insert(name.to_owned(), portal);
         done
+    }
+
+    /// CLOSE.
+    ///
+    /// # Errors
+    /// 34000 for a cursor that is not there, 24000 for the portal that runs the statement.
+    pub(super) fn close_cursor(&mut self, name: &str) -> Result<(), SqlError> {
+        let portal = self.environment.portals.get(name).ok_or_else(|| no_cursor(name))?;
+        if portal.is_running() {
+            let message = format!("cannot drop active portal \"{name}\"");
+            return Err(SqlError::new(SqlState::INVALID_CURSOR_STATE, message));
+        }
+        self.environment.portals.remove(name);
+        Ok(())
     }
 
     /// [`Session::fetch`] from a portal whose rows are there.
@@ -100,7 +118,9 @@ impl Session {
                 let mut show = |row: &[Datum<'_>]| client.row(row, &columns, &self.environment);
                 go(kept, way, Some(&mut show))
             }
-            None => Ok(0),
+            // It stands behind the last row.
+            None => go(&mut KeptRows::new(memory::for_kept(self.environment.table.work_mem)), way, None)
+                .map(|_| 0),
         };
         // A cursor that failed stays so, even when the transaction goes back to a savepoint.
         portal.failed |= gone.is_err();

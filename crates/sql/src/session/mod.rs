@@ -279,10 +279,11 @@ impl Session {
         self.seat.state(State::Active);
         let begun = self.begin_duration();
         let mut taken = match portal {
-            "" => self.current.take().ok_or_else(|| no_portal(portal))?,
-            _ => Box::new(std::mem::take(
-                self.environment.portals.get_mut(portal).ok_or_else(|| no_portal(portal))?,
-            )),
+            "" => self.current.take().ok_or_else(|| self.no_portal(portal))?,
+            _ => match self.environment.portals.get_mut(portal) {
+                Some(place) => Box::new(std::mem::take(place)),
+                None => return Err(self.no_portal(portal)),
+            },
         };
         let done = match &taken.planned {
             Some(planned) => {
@@ -296,7 +297,7 @@ impl Session {
                 }
                 done
             }
-            None => Err(no_portal(portal)),
+            None => Err(self.no_portal(portal)),
         };
         if let (Some(begun), Some(planned)) = (begun, &taken.planned) {
             self.end_duration(begun, &planned.text);
@@ -330,6 +331,7 @@ impl Session {
 
     /// Forgets a portal; no error when there is none.
     pub fn close_portal(&mut self, name: &str) {
+        self.forget_lost(name);
         match name {
             "" => {
                 if let Some(current) = &mut self.current {
@@ -455,7 +457,7 @@ impl Session {
     fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {
         let portal =
             if name.is_empty() { self.current.as_deref() } else { self.environment.portals.get(name) };
-        portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| no_portal(name))
+        portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| self.no_portal(name))
     }
 
     /// Tells the client something that is no error, where `client_min_messages` lets it through.
@@ -527,10 +529,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-fn no_portal(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
 /// The error for a portal whose run has failed.

@@ -47,6 +47,11 @@ pub(super) struct Portal {
 }
 
 impl Portal {
+    /// Whether its statement is being run: it has been taken from its place meanwhile.
+    pub fn is_running(&self) -> bool {
+        self.planned.is_none()
+    }
+
     /// Makes it a new portal, in the buffers of the last one.
     pub fn open(
         &mut self,

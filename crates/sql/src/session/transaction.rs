@@ -69,6 +69,8 @@ pub(super) struct Block {
     next_portal: u64,
     first_portal: u64,
     savepoints: Vec<Savepoint>,
+    /// The portals there were when the block failed: a client may still name them until it ends.
+    lost: Vec<String>,
     /// Uncommitted definitions, and the catalog they are laid over.
     overlay: Option<(Arc<Catalog>, Overlay)>,
     /// In repeatable read: the definitions there were when the snapshot was taken.
@@ -332,6 +334,19 @@ impl Session {
         if alone && done { self.end_implicit(true) } else { Ok(()) }
     }
 
+    /// The error for a portal that is not there: 25P02 where the failure of the block took it.
+    pub(super) fn no_portal(&self, name: &str) -> SqlError {
+        if self.block.stage == Stage::Failed && self.block.lost.iter().any(|lost| lost == name) {
+            return aborted();
+        }
+        SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+    }
+
+    /// Forgets that a portal was there when the block failed.
+    pub(super) fn forget_lost(&mut self, name: &str) {
+        self.block.lost.retain(|lost| lost != name);
+    }
+
     /// Closes the portals that do not outlast a transaction: all but cursors WITH HOLD.
     fn close_portals(&mut self) {
         self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
@@ -344,6 +359,7 @@ impl Session {
     fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
+        self.block.lost.clear();
         self.close_portals();
         let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();
@@ -433,7 +449,13 @@ impl Session {
             Stage::Explicit => self.block.stage = Stage::Failed,
             Stage::Idle | Stage::Implicit | Stage::Failed => return self.take_back_implicit(),
         }
-        self.close_portal("");
+        self.block.lost = self.environment.portals.keys().cloned().collect();
+        if self.current.as_ref().is_some_and(|current| current.planned.is_some()) {
+            self.block.lost.push(String::new());
+        }
+        if let Some(current) = &mut self.current {
+            current.close();
+        }
         // What cannot be taken back now is when the block ends; an error then is told.
         let _ = match self.block.savepoints.len() {
             0 => {
