@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::query::Planner;
-use super::registers::{Registers, children, free, written};
+use super::registers::{Registers, children, free};
 use crate::bind::CommonQuery;
 use crate::error::SqlError;
 use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
@@ -107,7 +107,7 @@ impl Known {
 
 /// Adds what a plan writes anywhere in it.
 fn all_written(plan: &Plan, own: &mut Registers) {
-    own.extend(written(plan));
+    super::written::add_own(plan, own);
     children(plan, &mut |child| all_written(child, own));
 }
 

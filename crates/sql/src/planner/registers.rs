@@ -49,7 +49,7 @@ pub(super) fn free(plan: &Plan) -> Registers {
 /// Everything read and written anywhere in a plan.
 fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
     node_reads(plan, read);
-    own.extend(written(plan));
+    super::written::add_own(plan, own);
     children(plan, &mut |child| deep(child, read, own));
 }
 

@@ -448,6 +448,26 @@ fn planning_many_subqueries_takes_memory_by_their_number() {
     assert!(many < 6 * few, "{few} and {many} bytes");
 }
 
+/// What is allocated and given back tells of passes that go over a plan once for each of its nodes.
+#[test]
+fn planning_many_subqueries_allocates_by_their_number() {
+    let total = |before: &str, after: &str, count| {
+        let subqueries: Vec<String> = (0..count).map(|n| format!("(select {n} - t.c) = 1")).collect();
+        let text = format!("{before} where {}{after}", subqueries.join(" or "));
+        allocation_counter::measure(|| drop(compile(&Request::plain(&text)).expect("compiles"))).bytes_total
+    };
+    let all = move || {
+        for (before, after) in
+            [("select 1 from t", ""), ("select 1 from t", " for update"), ("update t set c = 1", "")]
+        {
+            let (few, many) = (total(before, after, 500), total(before, after, 2000));
+            assert!(many < 6 * few, "{before}{after}: {few} and {many} bytes");
+        }
+    };
+    let worker = std::thread::Builder::new().stack_size(16 << 20).spawn(all);
+    worker.expect("a thread").join().expect("no failure");
+}
+
 /// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {

@@ -12,8 +12,58 @@ pub(super) fn written(plan: &Plan) -> Registers {
 }
 
 fn add(plan: &Plan, registers: &mut Registers) {
+    add_own(plan, registers);
     match plan {
-        Plan::OneRow | Plan::Nothing => {}
+        Plan::Filter { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::LockRows { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Window { input, .. } => add(input, registers),
+        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
+            add(left, registers);
+            add(right, registers);
+        }
+        Plan::Subquery { input, subquery, kind, .. } => {
+            add(input, registers);
+            if let SubqueryKind::Quantified { .. } = kind {
+                add(subquery, registers);
+            }
+        }
+        Plan::With { body, .. } => add(body, registers),
+        Plan::Insert(insert) => add(&insert.input, registers),
+        Plan::Update(update) => add(&update.input, registers),
+        Plan::Delete(delete) => add(&delete.input, registers),
+        Plan::Append(inputs) => inputs.iter().for_each(|input| add(input, registers)),
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::Aggregate { .. }
+        | Plan::SetOperation { .. }
+        | Plan::Joined { .. }
+        | Plan::CommonScan { .. } => {}
+    }
+}
+
+/// Adds the registers that a node itself writes, without those that nodes below it do.
+pub(super) fn add_own(plan: &Plan, registers: &mut Registers) {
+    match plan {
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Filter { .. }
+        | Plan::Limit { .. }
+        | Plan::Distinct { .. }
+        | Plan::Sort { .. }
+        | Plan::LockRows { .. }
+        | Plan::NestedLoop { .. }
+        | Plan::HashJoin { .. }
+        | Plan::With { .. }
+        | Plan::Delete(_)
+        | Plan::Append(_) => {}
         Plan::Values { output, .. } => registers.extend(output),
         Plan::Scan(scan) => {
             registers.extend(scan.columns.iter().map(|column| column.register));
@@ -26,52 +76,26 @@ fn add(plan: &Plan, registers: &mut Registers) {
             registers.extend(calls.iter().flat_map(|call| &call.output));
             registers.extend(ordinality);
         }
-        Plan::Filter { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::LockRows { input, .. } => add(input, registers),
-        Plan::Project { input, expressions } => {
-            add(input, registers);
+        Plan::Project { expressions, .. } => {
             registers.extend(expressions.iter().map(|(_, register)| register));
         }
-        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
-            add(left, registers);
-            add(right, registers);
-        }
-        Plan::Subquery { input, subquery, kind, output, guard, .. } => {
-            add(input, registers);
+        Plan::Subquery { output, guard, .. } => {
             registers.extend(guard.iter().flat_map(|guard| &guard.flags).map(|(_, flag)| flag));
-            if let SubqueryKind::Quantified { .. } = kind {
-                add(subquery, registers);
-            }
             registers.insert(*output);
         }
         Plan::Aggregate { groups, calls, .. } => {
             registers.extend(groups.iter().map(|(_, register)| register));
             registers.extend(calls.iter().map(|call| call.output));
         }
-        Plan::Window { input, calls, .. } => {
-            add(input, registers);
-            registers.extend(calls.iter().map(|call| call.output));
-        }
+        Plan::Window { calls, .. } => registers.extend(calls.iter().map(|call| call.output)),
         Plan::SetOperation { output, .. } => registers.extend(output),
-        Plan::With { body, .. } => add(body, registers),
         Plan::Joined { registers: joined, .. } => registers.extend(joined),
         Plan::CommonScan { output, .. } => registers.extend(output.iter().flatten()),
         Plan::Insert(insert) => {
-            add(&insert.input, registers);
             registers.extend(row_registers(insert.new_row, insert.table.columns.len()));
         }
         Plan::Update(update) => {
-            add(&update.input, registers);
             registers.extend(row_registers(update.new_row, update.target.table.columns.len()));
-        }
-        Plan::Delete(delete) => add(&delete.input, registers),
-        Plan::Append(inputs) => {
-            for input in inputs {
-                add(input, registers);
-            }
         }
     }
 }
