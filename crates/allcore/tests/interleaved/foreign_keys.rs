@@ -206,3 +206,44 @@ fn a_child_that_is_locked_holds_off_actions_and_no_checks() {
     let shared = [("locked", KEY_SHARED)];
     play(&stage, &scripts(&shared, &ON_DELETE[2..3], DELETE, "select 1"));
 }
+
+/// A table that no key makes a statement look into is not waited for.
+const PASSED_BY: &str = "
+s: create table p (id int primary key, k int unique, n int)
+s: create table c (id int primary key, p int references p on delete cascade, k int references p (k)
+  on update set null, n int)
+s: create table d (c int references c on delete restrict)
+s: insert into p values (1, 10, 0), (2, 20, 0), (3, 30, 0)
+s: insert into c values (1, 1, 10, 0), (2, 2, null, 0)
+a: begin
+a: lock table c in access exclusive mode
+b: update p set n = n + 1 where id = 1 => count 1
+b: insert into p values (1, 10, 5) on conflict (id) do update set n = 5 => count 1
+b: insert into p values (1, 10, 5) on conflict do nothing => count 0
+b: insert into p values (4, 40, 0) => count 1
+b: delete from p where id = 4 => waits
+a: commit
+b => count 1
+a: begin
+a: lock table p in access exclusive mode
+b: update c set n = 1 where id = 1 => count 1
+b: update d set c = 1 where false => count 0
+b: delete from c where id = 2 => count 1
+b: update c set p = 3 where id = 1 => waits
+a: commit
+b => count 1
+a: begin
+a: lock table d in access exclusive mode
+b: update p set k = 11 where id = 1 => count 1
+b: update c set p = 3 where id = 1 => count 1
+b: delete from p where id = 3 => waits
+a: commit
+b => count 1
+s: select id, p, k from c => no rows
+";
+
+#[test]
+fn changes_that_no_key_reads_wait_for_no_other_table() {
+    let stage = Stage::open();
+    stage.play(&[("passed by", PASSED_BY)]);
+}

@@ -7,6 +7,7 @@ use pg_query::protobuf::{CopyStmt, DefElem, Node};
 
 use super::command::option_text;
 use super::modify::relation;
+use super::references::Rows;
 use super::{Binder, Bound, Insert, Query, QueryBody, Returning, Select, inner, strings};
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
@@ -43,7 +44,8 @@ impl Binder<'_> {
         };
         if copy.is_from {
             self.writes = true;
-            self.lock_written(&table, false);
+            self.lock(table.oid, txn::TableLock::RowExclusive);
+            self.lock_references(&table, Rows::New);
         } else if !table.is_virtual() {
             self.lock(table.oid, txn::TableLock::AccessShare);
         }

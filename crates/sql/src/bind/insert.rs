@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{InsertStmt, Node, OverridingKind, SelectStmt};
+use txn::TableLock;
 
 use super::expr::location;
 use super::modify::relation;
+use super::references::Rows;
 use super::{Binder, Bound, Clause, Insert, OutputColumn, Query, QueryBody, inner};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
@@ -25,8 +27,8 @@ impl Binder<'_> {
         let tables = self.with_clause(insert.with_clause.as_ref())?;
         let table = self.stored_table(range)?;
         self.writes = true;
-        // A conflict may be answered by a change.
-        self.lock_written(&table, insert.on_conflict_clause.is_some());
+        self.lock(table.oid, TableLock::RowExclusive);
+        self.lock_references(&table, Rows::New);
         let columns = self.insert_columns(&insert.cols, &table)?;
         let overriding =
             OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
@@ -85,6 +87,9 @@ impl Binder<'_> {
             Some(clause) => Some(self.on_conflict(clause, &table, &name, new_row)?),
             None => None,
         };
+        if let Some(update) = conflict.iter().find_map(|conflict| conflict.update.as_ref()) {
+            self.lock_references(&table, Rows::assigned(&update.assignments));
+        }
         self.level().entries = vec![self.row_entry(&name, &table, new_row)];
         let returning = self.returning(insert.returning_clause.as_ref())?;
         Ok(Bound::Insert(Box::new(Insert {

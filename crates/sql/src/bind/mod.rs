@@ -29,6 +29,7 @@ mod order;
 mod owner;
 mod query;
 mod recursion;
+mod references;
 mod select;
 mod sequence;
 mod set;

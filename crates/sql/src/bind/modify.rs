@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{DeleteStmt, Node, RangeVar, ResTarget, ReturningClause, UpdateStmt};
+use txn::TableLock;
 
 use super::expr::location;
+use super::references::Rows;
 use super::{
     Barred, Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Level, Returning,
     Select, Source, inner,
@@ -194,6 +196,7 @@ impl Binder<'_> {
             let from = binder.joined_with(target, &table, entry, &update.from_clause)?;
             let assignments =
                 binder.in_clause(Clause::Set, |b| b.assignments(&update.target_list, &table))?;
+            binder.lock_references(&table, Rows::assigned(&assignments));
             let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
             binder.settle(&mut conditions);
@@ -227,6 +230,7 @@ impl Binder<'_> {
             let range = relation(delete.relation.as_ref())?;
             let (table, target, entry) = binder.changed_table(range)?;
             let from = binder.joined_with(target, &table, entry, &delete.using_clause)?;
+            binder.lock_references(&table, Rows::Gone);
             let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
             binder.settle(&mut conditions);
@@ -251,7 +255,7 @@ impl Binder<'_> {
     fn changed_table(&mut self, range: &RangeVar) -> Result<(Arc<Table>, super::SourceId, Entry), SqlError> {
         let table = self.stored_table(range)?;
         self.writes = true;
-        self.lock_written(&table, true);
+        self.lock(table.oid, TableLock::RowExclusive);
         let target = self.source();
         let entry = self.table_entry(target, &table, range)?;
         Ok((table, target, entry))

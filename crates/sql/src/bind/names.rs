@@ -8,7 +8,7 @@ use txn::TableLock;
 use super::Binder;
 use crate::catalog::{Relation, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{QualifiedName, ReferentialAction};
+use crate::plan::QualifiedName;
 
 impl Binder<'_> {
     /// The name as written.
@@ -74,35 +74,6 @@ impl Binder<'_> {
                 range.location,
             )),
             None => Err(self.no_relation(range)),
-        }
-    }
-
-    /// Notes that rows of a table are put in, and with `replaced` also changed or deleted. Its foreign keys and those that
-    /// refer to it touch further tables, whose trees must stay as they are, too.
-    pub(crate) fn lock_written(&mut self, table: &Table, replaced: bool) {
-        self.lock(table.oid, TableLock::RowExclusive);
-        for key in &table.foreign_keys {
-            self.lock(key.parent, TableLock::RowShare);
-        }
-        if !replaced {
-            return;
-        }
-        let catalog = self.context.catalog;
-        let (mut acted_on, mut at) = (vec![table.oid], 0);
-        while at < acted_on.len() {
-            for reference in catalog.references(acted_on[at]) {
-                let Some(child) = catalog.table(reference.child) else { continue };
-                let key = &child.foreign_keys[reference.key];
-                let checked =
-                    |action| matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict);
-                if checked(key.on_delete) && checked(key.on_update) {
-                    self.lock(child.oid, TableLock::RowShare);
-                } else if !acted_on.contains(&child.oid) {
-                    self.lock_written(child, false);
-                    acted_on.push(child.oid);
-                }
-            }
-            at += 1;
         }
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 
 use storage::btree::Tree;
-use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, Wait};
+use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, TableLock, Wait};
 
 use super::constraint::{check_violation, in_table, null_violation, shown_key};
 use super::keys::{
@@ -180,6 +180,7 @@ fn settle_children(
     new: Option<&[Value]>,
 ) -> Result<(), SqlError> {
     let (txn, definition) = (cx.txn, &child.foreign_keys[key]);
+    debug_assert!(txn.holds_table(child.oid, TableLock::RowShare), "the binder locks what keys lead to");
     let action = if new.is_some() { definition.on_update } else { definition.on_delete };
     if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
         act(cx, (child, key), action, old, new)?;

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 
 use storage::btree::Tree;
-use txn::{LockOutcome, RowLock, TxnSession, Wait};
+use txn::{LockOutcome, RowLock, TableLock, TxnSession, Wait};
 
 use super::{as_type, same_set};
 use crate::catalog::{ForeignKey, Index, Table};
@@ -91,6 +91,7 @@ pub(super) fn require_parent(
     let Some(parent) = catalog.table(key.parent) else {
         return Err(SqlError::internal("a foreign key to no table"));
     };
+    debug_assert!(cx.txn.holds_table(parent.oid, TableLock::RowShare), "the binder locks what keys lead to");
     let value_of = |column: u32| key.parent_columns.iter().position(|c| *c == column).map(|at| &values[at]);
     let primary =
         parent.primary_key.as_ref().filter(|primary| same_set(&primary.columns, &key.parent_columns));
