@@ -152,6 +152,31 @@ b: insert into u values (5, 5, 1), (5, 6, 2) on conflict (id) do update set n = 
 c: select * from u => (1, 1, 1)
 ",
     ),
+    (
+        "the lock is that of the columns that are set",
+        "
+s: create table u (id int primary key, k int, j int, n int, unique (k, j))
+s: insert into u values (1, 1, 1, 1)
+a: begin
+a: insert into u values (1, 5, 5, 3) on conflict (id) do update set k = excluded.k where false => count 0
+b: select n from u for key share nowait => error 55P03
+a: rollback
+a: begin
+a: insert into u values (1, 5, 5, 3) on conflict (id) do update set id = u.id => count 1
+b: select n from u for key share nowait => error 55P03
+a: rollback
+a: begin
+a: insert into u values (1, 5, 5, 3) on conflict (id) do update set n = excluded.n => count 1
+b: select n from u for key share nowait => (1)
+a: rollback
+b: begin
+b: select n from u for key share => (1)
+a: insert into u values (1, 5, 5, 3) on conflict (id) do update set n = 7 => count 1
+a: insert into u values (1, 5, 5, 3) on conflict (id) do update set j = u.j => waits
+b: commit
+a => count 1
+",
+    ),
 ];
 
 #[test]

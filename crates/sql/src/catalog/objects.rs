@@ -328,6 +328,16 @@ impl Table {
         unique.map(|index| index.oid).min()
     }
 
+    /// Whether the primary key or a unique index has the column.
+    #[must_use]
+    pub fn is_unique(&self, column: u32) -> bool {
+        self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column))
+            || self
+                .indexes
+                .iter()
+                .any(|index| index.unique && index.columns.iter().any(|key| key.column == column))
+    }
+
     /// Whether a key of the table, or one of its references, reads the column.
     #[must_use]
     pub fn is_keyed(&self, column: usize) -> bool {

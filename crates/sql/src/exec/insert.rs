@@ -188,8 +188,13 @@ fn update_existing<'s, 'x>(
 ) -> Result<Resolved, SqlError> {
     let table = &*insert.table;
     let (key, columns) = (&found.key[..], table.columns.len());
+    // The lock is taken by the columns that are set, be they set to what they have.
+    let lock = match update.assignments.iter().any(|assignment| table.is_unique(assignment.column)) {
+        true => RowLock::Update,
+        false => RowLock::NoKeyUpdate,
+    };
     let mut buffer = cx.take_bytes();
-    let outcome = cx.txn.lock_row(&table_tree(table), key, RowLock::NoKeyUpdate, Wait::Block, &mut buffer);
+    let outcome = cx.txn.lock_row(&table_tree(table), key, lock, Wait::Block, &mut buffer);
     let bytes: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
     cx.give_bytes(buffer);
     let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Again) };
