@@ -1,4 +1,5 @@
-//! Shares: no user of the machine keeps others out, whatever it leaves open or unread.
+//! Shares: no holder keeps others out, whatever it leaves open or unread: a user of the machine over the Unix socket, or all
+//! of loopback.
 #![allow(missing_docs)]
 
 mod common;

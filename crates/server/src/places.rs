@@ -15,7 +15,8 @@
 //!    others at once and closes them.
 //!
 //! So one holder that leaves all sessions it can have unread, and fills its share otherwise, still leaves others
-//! [`ENDED_MORE`] places of sessions. It gets no further connection in until it has fewer ended sessions than its share.
+//! [`ENDED_MORE`] places of sessions. It gets no further connection in until it has fewer ended sessions than its share. Two
+//! holders can fill all passing places but the administrator's: loopback is a holder, so a user of the machine can be two.
 
 use crate::secret::Secret;
 use crate::throttle::network;
