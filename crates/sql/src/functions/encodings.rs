@@ -2,7 +2,7 @@
 
 use super::arguments::invalid;
 use crate::error::SqlError;
-use crate::types::bytes::{parse_bytea, parse_hex, write_bytea};
+use crate::types::bytes::{parse_escape, parse_hex, write_bytea};
 use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -33,25 +33,26 @@ fn decode_base64(input: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(input.len() / 4 * 3);
     // Four characters make three bytes, or fewer with the padding that ends the text.
     let (mut word, mut place, mut kept) = (0u32, 0, None);
-    for c in input.bytes() {
+    for c in input.chars() {
         work::tick(8)?;
-        if c.is_ascii_whitespace() {
-            continue;
-        }
-        let value = match BASE64.iter().position(|x| *x == c) {
-            Some(value) => value as u32,
-            None if c != b'=' => {
-                let message =
-                    format!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(c));
-                return Err(invalid(message));
-            }
-            None if kept.is_none() && place < 2 => {
+        let value = match (c, kept) {
+            (' ' | '\n' | '\t' | '\r', _) => continue,
+            // The first padding tells how much is kept from there on.
+            ('=', None) if place < 2 => {
                 return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
             }
-            None => {
-                kept = kept.or(Some(place - 1));
+            ('=', None) => {
+                kept = Some(place - 1);
                 0
             }
+            ('=', Some(_)) => 0,
+            _ => match BASE64.iter().position(|x| char::from(*x) == c) {
+                Some(value) => value as u32,
+                None => {
+                    let message = format!("invalid symbol \"{c}\" found while decoding base64 sequence");
+                    return Err(invalid(message));
+                }
+            },
         };
         word = word << 6 | value;
         place += 1;
@@ -104,7 +105,7 @@ fn encode_escape(input: &[u8]) -> Result<String> {
 pub(super) fn decode(input: &str, format: &str) -> Result<Vec<u8>> {
     match format.to_ascii_lowercase().as_str() {
         "hex" => parse_hex(input),
-        "escape" => parse_bytea(input),
+        "escape" => parse_escape(input),
         "base64" => decode_base64(input),
         _ => Err(invalid(format!("unrecognized encoding: \"{format}\""))),
     }

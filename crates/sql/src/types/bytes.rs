@@ -60,6 +60,11 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>, SqlError> {
     if let Some(hex) = text.strip_prefix("\\x") {
         return parse_hex(hex);
     }
+    parse_escape(text)
+}
+
+/// Reads a bytea in escape format.
+pub fn parse_escape(text: &str) -> Result<Vec<u8>, SqlError> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -74,7 +79,10 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>, SqlError> {
                 out.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 at += 4;
             }
-            [b'\\', ..] => return Err(invalid_syntax("bytea", text)),
+            [b'\\', ..] => {
+                let message = "invalid input syntax for type bytea";
+                return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message));
+            }
             _ => {
                 out.push(bytes[at]);
                 at += 1;
@@ -134,7 +142,7 @@ pub fn write_char(value: u8, out: &mut Vec<u8>) {
 /// Reads a "char": the first byte, or `\ooo`.
 pub fn parse_char(text: &str) -> u8 {
     match text.as_bytes() {
-        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+        [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
             (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')
         }
         [first, ..] => *first,
