@@ -9,7 +9,7 @@ use txn::TableLock;
 use super::expr::location;
 use super::modify::relation;
 use super::references::Rows;
-use super::{Binder, Bound, Clause, Insert, OutputColumn, Query, QueryBody, inner};
+use super::{Binder, Bound, Clause, Entry, Insert, OutputColumn, Query, QueryBody, inner};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -41,8 +41,9 @@ impl Binder<'_> {
                     let row = list_items(row)?;
                     self.check_width(row, &columns, insert)?;
                     for (node, &column) in row.iter().zip(&columns) {
-                        given[column] =
+                        let value =
                             self.inserted_value(node, &table, column, (Clause::InsertedRow, overriding))?;
+                        given[column] = value.filter(|_| !overridden(&table.columns[column], overriding));
                     }
                     input = self.inserted_sets(&mut given);
                 } else {
@@ -72,7 +73,8 @@ impl Binder<'_> {
                     let output = &query.output[index];
                     let value = Expr::column(output.register, output.type_);
                     let start = select.target_list.get(index).map_or(-1, location);
-                    given[column] = Some(self.assigned(value, definition, start)?);
+                    let value = self.assigned(value, definition, start)?;
+                    given[column] = (!overridden(definition, overriding)).then_some(value);
                 }
                 input = Some(query);
             }
@@ -83,14 +85,15 @@ impl Binder<'_> {
         let new_row = self.register_block(table.columns.len());
         let checks = self.checks(&table, new_row)?;
         let name = range.alias.as_ref().map_or(&table.name, |alias| &alias.aliasname).clone();
+        let schema = range.alias.is_none().then(|| self.catalog().schema_name(table.schema).to_owned());
         let conflict = match &insert.on_conflict_clause {
-            Some(clause) => Some(self.on_conflict(clause, &table, &name, new_row)?),
+            Some(clause) => Some(self.on_conflict(clause, &table, (&name, schema.as_deref()), new_row)?),
             None => None,
         };
         if let Some(update) = conflict.iter().find_map(|conflict| conflict.update.as_ref()) {
             self.lock_references(&table, Rows::assigned(&update.assignments));
         }
-        self.level().entries = vec![self.row_entry(&name, &table, new_row)];
+        self.level().entries = vec![Entry { schema, ..self.row_entry(&name, &table, new_row) }];
         let returning = self.returning(insert.returning_clause.as_ref())?;
         Ok(Bound::Insert(Box::new(Insert {
             tables,
@@ -169,9 +172,6 @@ impl Binder<'_> {
         let definition = &table.columns[column];
         self.check_identity(definition, overriding)?;
         let expr = self.in_clause(clause, |binder| binder.expr(node))?;
-        if overriding == OverridingKind::OverridingUserValue && definition.identity.is_some() {
-            return Ok(None);
-        }
         self.assigned(expr, definition, location(node)).map(Some)
     }
 
@@ -199,8 +199,10 @@ impl Binder<'_> {
             self.check_width(items, columns, insert)?;
             let mut row = Vec::with_capacity(width);
             for (node, &column) in items.iter().zip(columns) {
+                let definition = &table.columns[column];
                 row.push(match self.inserted_value(node, table, column, (Clause::Values, overriding))? {
                     Some(value) => value,
+                    None if overridden(definition, overriding) => Expr::null(definition.type_),
                     None => self.default_value(table, column)?,
                 });
             }
@@ -211,7 +213,9 @@ impl Binder<'_> {
         for &column in columns.iter().take(width) {
             let register = self.register();
             let definition = &table.columns[column];
-            given[column] = Some(Expr::column(register, definition.type_));
+            // An overridden value is computed all the same.
+            given[column] =
+                (!overridden(definition, overriding)).then(|| Expr::column(register, definition.type_));
             registers.push(register);
             output.push(OutputColumn {
                 name: definition.name.clone(),
@@ -240,6 +244,11 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether OVERRIDING USER VALUE puts the sequence's next number in the place of what is given for the column.
+fn overridden(column: &Column, overriding: OverridingKind) -> bool {
+    overriding == OverridingKind::OverridingUserValue && column.identity.is_some()
 }
 
 /// VALUES without ORDER BY, LIMIT or WITH.

@@ -292,18 +292,24 @@ impl Binder<'_> {
         nodes: &[Node],
         table: &Arc<Table>,
     ) -> Result<Vec<Assignment>, SqlError> {
+        let called = self.level().entries.first().and_then(|entry| entry.name.clone()).unwrap_or_default();
         let mut assignments: Vec<Assignment> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let NodeEnum::ResTarget(target) = inner(node)? else {
                 return Err(SqlError::internal("SET without a target"));
             };
-            if !target.indirection.is_empty() {
-                return Err(self.unsupported("assigning to a part of a column", target.location));
-            }
             if let Some(refused) = system_columns::unchangeable("assign to", &target.name) {
                 return Err(refused.at(self.position(target.location)));
             }
-            let position = self.named_column(table, &target.name, target.location)?;
+            let position = self.named_column(table, &target.name, target.location).map_err(|error| {
+                match !target.indirection.is_empty() && target.name == called {
+                    true => error.with_hint("SET target columns cannot be qualified with the relation name."),
+                    false => error,
+                }
+            })?;
+            if !target.indirection.is_empty() {
+                return Err(self.unsupported("assigning to a part of a column", target.location));
+            }
             if assignments.iter().any(|other| other.column as usize == position) {
                 return Err(self.error(
                     SqlState::SYNTAX_ERROR,

@@ -12,12 +12,12 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ColumnRead, ConflictUpdate, Reg};
 
 impl Binder<'_> {
-    /// ON CONFLICT. `name`: what the statement calls the table.
+    /// ON CONFLICT. `name` and `schema`: what the statement calls the table.
     pub(crate) fn on_conflict(
         &mut self,
         clause: &OnConflictClause,
         table: &Arc<Table>,
-        name: &str,
+        (name, schema): (&str, Option<&str>),
         new_row: Reg,
     ) -> Result<Conflict, SqlError> {
         let arbiter = clause.infer.as_ref().map(|infer| self.arbiter(infer, table)).transpose()?;
@@ -38,12 +38,12 @@ impl Binder<'_> {
             let source = binder.source();
             let existing = super::Entry {
                 name: Some(name.to_owned()),
+                schema: schema.map(str::to_owned),
                 source: Some(source),
                 ..binder.source_entry(source, table)
             };
-            let mut excluded = binder.row_entry("excluded", table, new_row);
-            // `excluded` is only found by its name: the plain names are the existing row's.
-            excluded.columns.iter_mut().for_each(|column| column.hidden = true);
+            // The plain names are both rows', so they are ambiguous.
+            let excluded = binder.row_entry("excluded", table, new_row);
             binder.level().entries = vec![existing, excluded];
             let assignments =
                 binder.in_clause(Clause::Set, |binder| binder.assignments(&clause.target_list, table))?;
