@@ -61,3 +61,38 @@ select pg_typeof('a'::char(4)), pg_typeof(array['a'::char(4)]), format_type(1042
 select 'a'::char(3) + 1;
 select chr(1114112);
 select chr(55296);
+
+-- LIKE with another escape character.
+select '\' like '#\' escape '#', '\' ilike '#\' escape '#', '\' not like '#\' escape '#', '\' not ilike '#\' escape '#';
+select 'a\' like 'a#\' escape '#', '\\' like '#\\' escape '#', '\' like '%\' escape '%', '\' like '_\' escape '_';
+select '#\' like '#\' escape '#', '\a' like '\a' escape '#', '\' like '\' escape '#', 'a' like '#a' escape '#', '##' like '####' escape '#', '#' like '##' escape '#';
+select '\' like '\' escape '', '\\' like '\\' escape '', '\%' like '\%' escape '', '\abc' like '\%' escape '';
+select '\' like '\\' escape '\', '\\' like '\\' escape '\', '\\' like '\\\\' escape '\';
+select 'a%' like 'a#%' escape '#', 'a_' like 'a#_' escape '#', 'ab' like 'a#_' escape '#', 'a\_' like 'a\#_' escape '#', 'a\b' like 'a\_' escape '#';
+select 'a#' like 'a#' escape '#';
+select 'a' like 'a#' escape '#';
+select '#\a' like '###\a' escape '#', '#\a' like '##\a' escape '#', '#\' like '###\' escape '#';
+select like_escape('#\','#'), like_escape('\','#'), like_escape('##','#'), like_escape('\\','\'), like_escape('a#','#'), like_escape('\#\','#'), like_escape('#\\','#'), like_escape('\a','');
+select 'xé' like 'xéé' escape 'é', '\' like 'é\' escape 'é', '\' ilike 'E\' escape 'E';
+select '\' like '#\' escape '##';
+select '\' similar to '#\' escape '#', 'a' similar to '#a' escape '#', '\' similar to '\' escape '#', '\\' similar to '#\\' escape '#', 'a\' similar to 'a#\' escape '#';
+select similar_to_escape('#\','#'), similar_to_escape('\','#'), similar_to_escape('#\\','#');
+
+-- overlay() up to the greatest integer.
+select overlay('abc' placing 'x' from 2147483647);
+select overlay('abc' placing 'x' from 2147483647 for 1);
+select overlay('abc' placing 'x' from 2 for 2147483647);
+select overlay('abc' placing 'x' from 2147483647 for 0);
+select overlay('abc' placing 'x' from 2147483646);
+select overlay('abc' placing 'x' from 2147483645 for 1);
+select overlay('abc' placing '' from 2147483647);
+select overlay('abc' placing 'x' from 1 for 2147483647);
+select overlay('abc' placing 'x' from 1 for 2147483646);
+select overlay('abc' placing 'x' from 2 for 2147483646);
+select overlay('abc' placing 'x' from 2 for 2147483645);
+select overlay('abc' placing 'x' from 2 for -1);
+select overlay('abc' placing 'x' from 2 for -2147483648);
+select overlay('abc' placing 'x' from 1 for -2147483648);
+select overlay('abc' placing 'x' from 0);
+select overlay('abc' placing 'x' from 0 for 2147483647);
+select overlay('abc' placing 'x' from -1 for 2147483647);

@@ -172,7 +172,7 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
             out.push('\\');
             after_escape = true;
         } else {
-            if c == '\\' && !(after_escape && escape == Some('\\')) {
+            if c == '\\' && !after_escape {
                 out.push('\\');
             }
             out.push(c);

@@ -124,7 +124,8 @@ fn overlay<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
         Some(length) => int(*length)?,
         None => work::count_characters(new)? as i64,
     };
-    let parts = [slice(input, 1, Some(start - 1))?, new, slice(input, start + length, None)?];
+    let Ok(end) = i32::try_from(start + length) else { return Err(out_of_range("integer")) };
+    let parts = [slice(input, 1, Some(start - 1))?, new, slice(input, i64::from(end), None)?];
     work::texts_in(&parts, arena).map(Datum::Text)
 }
 
