@@ -270,7 +270,7 @@ mod tests {
             &text,
             &[Some("a long field without any escape"), Some("b")],
         );
-        is("tab\\there\tand \\\\ and \\.", &text, &[Some("tab\there"), Some("and \\ and .")]);
+        is("tab\\there\tand \\\\ and \\,", &text, &[Some("tab\there"), Some("and \\ and ,")]);
         is("\\x41\\x4gh\\101\\1018\\7\t\\q", &text, &[Some("A\u{4}ghAA8\u{7}"), Some("q")]);
         is("at the end \\", &text, &[Some("at the end \\")]);
         is("\\ta\\", &text, &[Some("\ta\\")]);

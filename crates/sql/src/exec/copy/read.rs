@@ -105,11 +105,13 @@ impl Ending {
     }
 }
 
-/// How far a line was searched for its end, and whether that is within CSV quotes.
+/// How far a line was searched for its end, whether that is within CSV quotes, and where the text format's end marker,
+/// `\.`, first stands.
 #[derive(Default)]
 struct Seen {
     at: usize,
     quoted: bool,
+    marker: Option<usize>,
 }
 
 struct Reader<'r, 's> {
@@ -171,8 +173,14 @@ impl<'s> Reader<'_, 's> {
             }
             work::tick(length)?;
             let whole = &input.rest()[..length];
-            seen = Seen::default();
+            let marker = std::mem::take(&mut seen).marker;
             self.line += 1;
+            if let Some(at) = marker {
+                self.check_ending(&whole[..at], false, ending)?;
+                self.check_marker(at, &input.rest()[at + 2..], ending)?;
+                input.start += length + usize::from(found.is_some());
+                break;
+            }
             let (line, plain) = match whole.strip_suffix(b"\r") {
                 Some(line) if ending == Ending::ReturnFeed && found.is_some() => {
                     (line, !line.ends_with(b"\\"))
@@ -182,10 +190,6 @@ impl<'s> Reader<'_, 's> {
             let plain = plain && !has_either_paced(line, 0, ending.stray())?;
             if !plain {
                 self.check_ending(whole, found.is_some(), ending)?;
-            }
-            if line == b"\\." {
-                input.start += length + usize::from(found.is_some());
-                break;
             }
             if self.line > 1 || !self.format.header {
                 fields.cut(line, self.format, self.fields.len())?;
@@ -241,6 +245,26 @@ impl<'s> Reader<'_, 's> {
         Err(self.with_line(error.with_hint(format!("Use {instead} to represent {name}.")), None))
     }
 
+    /// An error when the end marker, which begins `at` bytes into its line, is not all of the line, or the line does not
+    /// end as the first one did.
+    fn check_marker(&self, at: usize, behind: &[u8], ending: Ending) -> Result<(), SqlError> {
+        let error = |what| Err(self.with_line(bad_format(format!("end-of-copy marker {what}")), None));
+        let (alone, style) = ("is not alone on its line", "does not match previous newline style");
+        // The line that ends the first is the one that decides.
+        let ending = if self.line == 1 { Ending::Unknown } else { ending };
+        let next = match (ending, behind) {
+            (Ending::ReturnFeed, [b'\n', ..]) => return error(style),
+            (Ending::ReturnFeed, [b'\r', behind @ ..]) => behind.first(),
+            (Ending::ReturnFeed, _) => None,
+            _ => behind.first(),
+        };
+        match next {
+            Some(b'\r' | b'\n') if ending != Ending::Unknown && next != Some(&ending.last()) => error(style),
+            Some(b'\r' | b'\n') if at == 0 => Ok(()),
+            _ => error(alone),
+        }
+    }
+
     /// Where the line ends. Such bytes within CSV quotes, and those behind a backslash of the text format, belong to it.
     fn line_end(&self, bytes: &[u8], seen: &mut Seen, end: u8) -> Result<Option<usize>, SqlError> {
         let CopyFormat { kind, quote, escape, .. } = *self.format;
@@ -260,6 +284,9 @@ impl<'s> Reader<'_, 's> {
             work::tick(4)?;
             if Some(byte) == escape && (seen.quoted || kind != CopyKind::Csv) {
                 let Some(&next) = bytes.get(seen.at + 1) else { return Ok(None) };
+                if kind != CopyKind::Csv && next == b'.' {
+                    seen.marker.get_or_insert(seen.at);
+                }
                 let takes = kind != CopyKind::Csv || next == quote || Some(next) == escape;
                 seen.at += if takes { 2 } else { 1 };
                 continue;
