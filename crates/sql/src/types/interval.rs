@@ -128,24 +128,23 @@ impl Interval {
         }
         let months = scale(f64::from(self.months));
         let days = scale(f64::from(self.days));
-        if !(months.abs() < 2_147_483_647.5 && days.abs() < 2_147_483_647.5) {
-            return Err(interval_out_of_range());
-        }
+        let whole = |field: f64| {
+            let in_i32 = (-2_147_483_648.0..2_147_483_648.0).contains(&field);
+            in_i32.then_some(field as i32).ok_or_else(interval_out_of_range)
+        };
+        let (whole_months, whole_days) = (whole(months)?, whole(days)?);
         let month_days = round_to_micros((months - months.trunc()) * 30.0);
         let mut seconds = round_to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
-        let mut day_carry = 0.0;
+        let mut day_carry = 0;
         // Rounding may have made a whole day of the rest.
         if seconds.abs() >= 86_400.0 {
-            day_carry = (seconds / 86_400.0).trunc();
-            seconds -= day_carry * 86_400.0;
+            day_carry = (seconds / 86_400.0) as i32;
+            seconds -= f64::from(day_carry) * 86_400.0;
         }
-        let total_days = days.trunc() + month_days.trunc() + day_carry;
+        let days = whole_days.checked_add(day_carry).and_then(|days| days.checked_add(month_days as i32));
         let micros = (scale(self.micros as f64) + seconds * 1e6).round_ties_even();
         let in_i64 = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros);
-        if total_days.abs() > 2_147_483_647.0 || !in_i64 {
-            return Err(interval_out_of_range());
-        }
-        Ok(Interval { months: months.trunc() as i32, days: total_days as i32, micros: micros as i64 })
+        Interval::checked(Some(whole_months), days, in_i64.then_some(micros as i64))
     }
 
     /// 24 hours to a day, 30 days to a month, signs alike: justify_interval.
