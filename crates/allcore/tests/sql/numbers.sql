@@ -56,3 +56,9 @@ select degrees(0.1::float8), degrees('3.4028235e38'::float4), radians(180::float
 select degrees('1.7976931348623157e308'::float8);
 select radians('5e-324'::float8);
 select asinh('1.7976931348623157e308'::float8), asinh('-1e200'::float8), asinh('Infinity'::float8);
+
+-- Logarithms of huge and tiny numbers, and of those near 1.
+select ln(1e131071), log(1e131071), log(2, 1e131071), ln('9.99e100000');
+select log(1.0000000001, 1e131071), log(1e131071, 1.0000000001), ln(1e131071 + 1), ln(repeat('9', 131072)::numeric);
+select log(1e-1000, 1e1000), log(1e1000, 1e-1000), log(0.5, 1e-500), ln(1e-100), log(1e-16383);
+select ln(0.99999999999999999999), ln(1.00000000000000000001), ln(3), ln(3.0000000001), ln(2.9999999999), ln(10), ln(0.1), ln(31), ln(0.31);

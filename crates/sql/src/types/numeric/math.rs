@@ -87,11 +87,25 @@ fn tick(number: &BigInt) -> Result<(), SqlError> {
 }
 
 impl Decimal {
+    /// ln(self) at a scale: that of a number near 1, and so many times that of 10.
     fn ln_at(&self, scale: u32) -> Result<Decimal, SqlError> {
-        // Small values need more digits than the scale of the result shows.
-        let working = scale + GUARD + self.scale + self.exponent().unsigned_abs() as u32 / 3;
-        let value = ln_fixed(&self.at_scale(working.max(self.scale)), working.max(self.scale))?;
-        Ok(Decimal { mantissa: value, scale: working.max(self.scale) }.round(scale as i32))
+        // The power of ten has at most six digits.
+        let working = scale + GUARD + 6;
+        let mut exponent = self.exponent();
+        let near = |exponent: i64| Decimal {
+            mantissa: self.mantissa.clone(),
+            scale: (i64::from(self.scale) + exponent) as u32,
+        };
+        let mut rest = near(exponent).round(working as i32).mantissa;
+        if rest > pow10(working) * 3 {
+            exponent += 1;
+            rest = near(exponent).round(working as i32).mantissa;
+        }
+        let mut value = ln_fixed(&rest, working)?;
+        if exponent != 0 {
+            value += ln_fixed(&pow10(working + 1), working)? * exponent;
+        }
+        Ok(Decimal { mantissa: value, scale: working }.round(scale as i32))
     }
 
     fn exp_at(&self, scale: u32) -> Result<Decimal, SqlError> {
@@ -264,14 +278,15 @@ impl Numeric {
             });
         };
         let (base_weight, weight) = (base.ln_weight(), decimal.ln_weight());
-        let scale =
-            result_scale(SIGNIFICANT_DIGITS_MIN - (weight - base_weight), base.scale.max(decimal.scale));
-        let working = scale + GUARD + base_weight.unsigned_abs() as u32;
-        let ln_base = base.ln_at(working)?;
+        let digits = weight - base_weight;
+        let scale = result_scale(SIGNIFICANT_DIGITS_MIN - digits, base.scale.max(decimal.scale));
+        // Both have the result's significant digits and more.
+        let working = |weight: i64| (i64::from(scale) + digits - weight).max(0) as u32 + GUARD;
+        let ln_base = base.ln_at(working(base_weight))?;
         if ln_base.mantissa.is_zero() {
             return Err(division_by_zero());
         }
-        Ok(Numeric::Finite(decimal.ln_at(working)?.divide_at(&ln_base, scale)))
+        Ok(Numeric::Finite(decimal.ln_at(working(weight))?.divide_at(&ln_base, scale)))
     }
 
     /// self to the power of `exponent`.
