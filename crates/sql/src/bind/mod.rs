@@ -38,6 +38,7 @@ mod settle;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod type_text;
 mod types;
 mod upsert;
 pub(crate) mod walk;
@@ -53,6 +54,7 @@ pub use command::bind_command;
 pub(crate) use expr::flatten as flatten_condition;
 use expr::location;
 pub use query::*;
+pub(crate) use type_text::named_type;
 
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlState};

@@ -85,6 +85,10 @@ pub trait Environment {
     fn class_oid(&self, _names: &[String]) -> Option<u32> {
         None
     }
+    /// The OID of the type that a text names as the grammar has it, without what its modifiers say.
+    fn type_oid(&self, _name: &str) -> Result<u32, SqlError> {
+        Err(SqlError::unsupported("a type's name here"))
+    }
     /// A relation's name (qualified when it is not in the search path), quoted as regclass output gives it.
     fn class_name(&self, _oid: u32) -> Option<String> {
         None

@@ -58,7 +58,7 @@ fn oid_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
         (_, oid::INT4 | oid::INT8) if from_reg || from == oid::OID => {
             function(convert::to_number(to)?, Assignment)
         }
-        (oid::TEXT | oid::VARCHAR, oid::REGCLASS) => Some((CastPath::Input, Implicit)),
+        (oid::TEXT | oid::VARCHAR, oid::REGCLASS) => function(convert::text_to_class(), Implicit),
         _ => None,
     }
 }
@@ -242,7 +242,7 @@ fn input_is_stable(ty: u32, literal: &str) -> bool {
             let first = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
             literal.trim_start_matches(|c| !first(c)).starts_with('-')
         }
-        _ => REG_TYPES.contains(&base) && base != oid::REGTYPE,
+        _ => REG_TYPES.contains(&base),
     }
 }
 

@@ -264,6 +264,11 @@ static FROM_BYTEA: [Function; 3] = [
 ];
 static COMPARABLE_INSTANT: Function =
     conversion("timestamptz", oid::TIMESTAMPTZ, to_comparable_instant).stable();
+static TEXT_TO_CLASS: Function = conversion("regclass", oid::REGCLASS, |cx, a| {
+    let name = super::arguments::name(a[0])?;
+    crate::types::text::named_class(name, cx.session).map(Datum::Oid)
+})
+.stable();
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);
 static UNPAD: Function = conversion("text", oid::TEXT, code_unpad);
 static TO_NAME: Function = conversion("name", oid::NAME, code_to_name);
@@ -309,6 +314,11 @@ pub(super) fn from_bytea(to: u32) -> Option<&'static Function> {
 /// The function from dates and timestamps to timestamptz for the sake of a comparison.
 pub(super) fn comparable_instant() -> &'static Function {
     &COMPARABLE_INSTANT
+}
+
+/// The function from text to regclass.
+pub(super) fn text_to_class() -> &'static Function {
+    &TEXT_TO_CLASS
 }
 
 /// The function from integers to oid.

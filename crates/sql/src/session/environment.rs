@@ -338,6 +338,10 @@ impl Environment for SessionEnvironment {
         self.catalog.relation_of(&self.table.search_path, names).map(|relation| relation.oid())
     }
 
+    fn type_oid(&self, name: &str) -> Result<u32, SqlError> {
+        crate::bind::named_type(name).map(|type_| type_.oid)
+    }
+
     fn class_name(&self, oid: u32) -> Option<String> {
         class_name(&self.catalog, &self.table.search_path, oid)
     }

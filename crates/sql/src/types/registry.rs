@@ -160,27 +160,8 @@ pub fn info(oid: u32) -> Option<&'static TypeInfo> {
     TYPES.binary_search_by_key(&oid, |info| info.oid).ok().map(|index| &TYPES[index])
 }
 
-/// The type of this name: the names of `pg_type` and SQL's own ("integer", "double precision", "int4[]"), lower case.
+/// The type of this name in `pg_type`. SQL's own names ("integer") are the grammar's to translate.
 pub fn by_name(name: &str) -> Option<&'static TypeInfo> {
-    if let Some(element) = name.strip_suffix("[]") {
-        return info(by_name(element.trim_end())?.array);
-    }
-    let name = match name {
-        "boolean" => "bool",
-        "smallint" => "int2",
-        "integer" | "int" => "int4",
-        "bigint" => "int8",
-        "real" => "float4",
-        "double precision" | "float" => "float8",
-        "decimal" | "dec" => "numeric",
-        "character varying" => "varchar",
-        "character" => "bpchar",
-        "\"char\"" => "char",
-        "timestamp without time zone" => "timestamp",
-        "timestamp with time zone" => "timestamptz",
-        "time without time zone" => "time",
-        other => other,
-    };
     TYPES.iter().find(|info| info.name == name)
 }
 

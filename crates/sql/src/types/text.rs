@@ -320,12 +320,7 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
     let absent =
         |what: &str, code, name: &str| SqlError::new(code, format!("{what} \"{name}\" does not exist"));
     match type_oid {
-        oid::REGCLASS => {
-            let names = qualified_name(name, session)?;
-            session
-                .class_oid(&names)
-                .ok_or_else(|| absent("relation", SqlState::UNDEFINED_TABLE, &names.join(".")))
-        }
+        oid::REGCLASS => named_class(name, session),
         oid::REGNAMESPACE => {
             let name = bare_name(name)?;
             session.schema_oid(&name).ok_or_else(|| absent("schema", SqlState::INVALID_SCHEMA_NAME, &name))
@@ -339,13 +334,17 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
             crate::functions::oid_by_name(&plain)
                 .ok_or_else(|| absent("function", SqlState::UNDEFINED_FUNCTION, name))
         }
-        _ => {
-            let name = name.trim();
-            let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
-            let found = registry::by_name(&plain).map(|info| info.oid);
-            found.ok_or_else(|| absent("type", SqlState::UNDEFINED_OBJECT, name))
-        }
+        _ => session.type_oid(name),
     }
+}
+
+/// The relation that a text names, never by a number.
+pub(crate) fn named_class(text: &str, session: &dyn Environment) -> Result<u32, SqlError> {
+    let names = qualified_name(text, session)?;
+    session.class_oid(&names).ok_or_else(|| {
+        let message = format!("relation \"{}\" does not exist", names.join("."));
+        SqlError::new(SqlState::UNDEFINED_TABLE, message)
+    })
 }
 
 /// The parts of a relation's name.

@@ -7,7 +7,7 @@ use super::text;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Environment;
 use crate::identifier;
-use crate::types::Datum;
+use crate::types::{Datum, Type};
 
 /// A function of the registry that asks the catalog, by name.
 ///
@@ -71,16 +71,14 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "to_regclass" => {
-            match crate::types::text::parse(given_text(0), crate::types::Type::REGCLASS, environment, arena) {
-                Err(error) if is_absence(&error) => Datum::Null,
-                found => found?,
-            }
-        }
-        "to_regtype" => {
-            crate::types::text::parse(given_text(0), crate::types::Type::REGTYPE, environment, arena)
-                .unwrap_or(Datum::Null)
-        }
+        "to_regclass" => match crate::types::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
+            Err(error) if is_absence(&error) => Datum::Null,
+            found => found?,
+        },
+        "to_regtype" => match crate::types::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
+            Err(error) if is_absence(&error) || is_no_type(&error) => Datum::Null,
+            found => found?,
+        },
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
         "pg_get_viewdef" if matches!(arguments.first(), Some(Datum::Text(_))) => {
@@ -110,6 +108,11 @@ fn is_absence(error: &SqlError) -> bool {
             | SqlState::INVALID_TEXT_REPRESENTATION
             | SqlState::NUMERIC_VALUE_OUT_OF_RANGE
     )
+}
+
+/// Whether an error says that a text names no type, but not that it is none of the grammar's.
+fn is_no_type(error: &SqlError) -> bool {
+    error.code == SqlState::UNDEFINED_OBJECT || error.message.starts_with("invalid type name")
 }
 
 fn index_table(catalog: &Catalog, index: u32) -> Option<std::sync::Arc<super::Table>> {
