@@ -1,4 +1,4 @@
-//! PostgreSQL's "advanced" regular expressions in the syntax of the library that runs them.
+//! PostgreSQL's regular expressions, "advanced" ones or POSIX's two kinds, in the syntax of the library that runs them.
 //!
 //! What both write alike but mean differently is written out: classes of characters (`\d` is ASCII, `[[:alpha:]]` is
 //! not), `\b` (a backspace), `\B` (a backslash), `\<` (a character), `{` without a number. What PostgreSQL refuses is
@@ -20,9 +20,21 @@ pub(super) struct Translated {
     pub shortest: bool,
 }
 
+/// The kinds of regular expressions.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Syntax {
+    #[default]
+    Advanced,
+    /// POSIX's extended ones: a backslash takes the next character for itself, and nothing prefers the shortest.
+    Extended,
+    /// POSIX's basic ones: see [`Reader::basic`].
+    Basic,
+}
+
 /// How a pattern is read.
 #[derive(Clone, Copy, Default)]
 struct Mode {
+    syntax: Syntax,
     insensitive: bool,
     /// `.` and brackets with `^` do not match a newline.
     lines: bool,
@@ -33,7 +45,8 @@ struct Mode {
 }
 
 impl Mode {
-    fn take(&mut self, flag: char) -> Result<(), SqlError> {
+    /// A flag of a function's argument, or one at the pattern's beginning.
+    fn take(&mut self, flag: char, embedded: bool) -> Result<(), SqlError> {
         match flag {
             'i' => self.insensitive = true,
             'c' => self.insensitive = false,
@@ -44,8 +57,9 @@ impl Mode {
             'x' => self.expanded = true,
             't' => self.expanded = false,
             'q' => self.literal = true,
-            'e' => {}
-            'b' => return Err(SqlError::unsupported("basic regular expressions")),
+            'e' if embedded => (self.syntax, self.literal) = (Syntax::Extended, false),
+            // As an argument PostgreSQL takes this for basic ones too, whatever its documentation says.
+            'e' | 'b' => (self.syntax, self.literal) = (Syntax::Basic, false),
             other => {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
@@ -61,27 +75,41 @@ pub(super) fn invalid(what: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
 }
 
+fn back_references() -> SqlError {
+    SqlError::unsupported("back references in a regular expression")
+}
+
 /// Translates a pattern with its flags.
 pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlError> {
     let mut mode = Mode::default();
     for flag in flags.chars() {
-        mode.take(flag)?;
+        mode.take(flag, false)?;
+    }
+    if mode.literal && (mode.expanded || mode.lines || mode.anchors) {
+        return Err(invalid("invalid argument to regex function"));
     }
     let mut rest = pattern;
-    if let Some(literal) = pattern.strip_prefix("***=") {
-        (rest, mode.literal) = (literal, true);
-    } else if let Some(directed) = pattern.strip_prefix("***:") {
-        rest = directed;
-    } else if pattern.starts_with("***") {
-        return Err(invalid("quantifier operand invalid"));
+    if let Some(directed) = pattern.strip_prefix("***").filter(|_| !mode.literal) {
+        rest = match directed.chars().next() {
+            Some('=') => {
+                mode.literal = true;
+                &directed[1..]
+            }
+            Some(':') => {
+                mode.syntax = Syntax::Advanced;
+                &directed[1..]
+            }
+            _ => return Err(invalid("quantifier operand invalid")),
+        };
     }
     if let Some((options, after)) = rest.strip_prefix("(?").and_then(|rest| rest.split_once(')'))
         && !mode.literal
+        && mode.syntax == Syntax::Advanced
         && !options.is_empty()
         && options.chars().all(|c| c.is_ascii_alphabetic())
     {
         for flag in options.chars() {
-            mode.take(flag).map_err(|_| invalid("invalid embedded option"))?;
+            mode.take(flag, true).map_err(|_| invalid("invalid embedded option"))?;
         }
         rest = after;
     }
@@ -96,7 +124,8 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlErr
         out.push_str(&regex_syntax::escape(rest));
     } else {
         let mut reader = Reader { rest: rest.chars().peekable(), mode, out };
-        shortest = reader.branches(0)? == Some(Length::Shortest);
+        let prefers = if mode.syntax == Syntax::Basic { reader.basic(0)? } else { reader.branches(0)? };
+        shortest = prefers == Some(Length::Shortest);
         out = reader.out;
     }
     Ok(Translated { pattern: out, shortest })
@@ -127,7 +156,7 @@ impl Reader<'_> {
                     self.out.push(')');
                     return Ok(if several { Some(Length::Longest) } else { prefers });
                 }
-                ')' => return Err(invalid("parentheses () not balanced")),
+                ')' if self.is_advanced() => return Err(invalid("parentheses () not balanced")),
                 '|' => {
                     self.out.push('|');
                     several = true;
@@ -140,7 +169,7 @@ impl Reader<'_> {
                 }
                 c if self.mode.expanded && c.is_whitespace() => {}
                 '#' if self.mode.expanded => while self.rest.next_if(|c| *c != '\n').is_some() {},
-                '(' if self.comment()? => {}
+                '(' if self.is_advanced() && self.comment()? => {}
                 _ => {
                     let (own, quantifiable) = self.atom(c, depth)?;
                     let own = if quantifiable { self.quantifier(own)? } else { own };
@@ -174,7 +203,7 @@ impl Reader<'_> {
                     return Err(invalid("regular expression is too complex"));
                 }
                 self.out.push('(');
-                if self.rest.next_if_eq(&'?').is_some() {
+                if self.is_advanced() && self.rest.next_if_eq(&'?').is_some() {
                     match self.rest.next() {
                         Some(':') => self.out.push_str("?:"),
                         Some('=' | '!' | '<') => {
@@ -189,10 +218,90 @@ impl Reader<'_> {
             }
             '[' => return Ok((None, self.bracket()?)),
             '.' => self.out.push('.'),
-            '\\' => return Ok((None, self.escape(false)?)),
+            '\\' if self.is_advanced() => return Ok((None, self.escape(false)?)),
+            '\\' => {
+                let escaped = self.escaped()?;
+                self.literal(escaped);
+            }
             other => self.literal(other),
         }
         Ok((None, true))
+    }
+
+    /// A basic expression up to the closing parenthesis, or the end where `depth` is 0: its parentheses and braces stand
+    /// behind backslashes, it has no alternatives, no `+` and no `?`, and `*`, `^` and `$` are characters where they can
+    /// be nothing else.
+    fn basic(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
+        let (mut prefers, mut first, mut anchored) = (None, true, false);
+        loop {
+            self.skip_space();
+            let Some(c) = self.rest.next() else { break };
+            let (starts, behind_anchor) =
+                (std::mem::replace(&mut first, false), std::mem::replace(&mut anchored, false));
+            let (mut own, mut quantifiable) = (None, true);
+            match c {
+                '^' if starts => {
+                    self.out.push('^');
+                    anchored = true;
+                    continue;
+                }
+                '$' if self.ends_basic() => {
+                    self.out.push('$');
+                    continue;
+                }
+                '*' if !starts && !behind_anchor => return Err(invalid("quantifier operand invalid")),
+                '.' => self.out.push('.'),
+                '[' => quantifiable = self.bracket()?,
+                '\\' => match self.escaped()? {
+                    '(' if depth >= 200 => return Err(invalid("regular expression is too complex")),
+                    '(' => {
+                        self.out.push('(');
+                        own = self.basic(depth + 1)?;
+                    }
+                    ')' if depth > 0 => {
+                        self.out.push(')');
+                        return Ok(prefers);
+                    }
+                    ')' => return Err(invalid("parentheses () not balanced")),
+                    '{' => return Err(invalid("quantifier operand invalid")),
+                    boundary @ ('<' | '>') => {
+                        self.out.push_str(if boundary == '<' { "\\b{start}" } else { "\\b{end}" });
+                        quantifiable = false;
+                    }
+                    '1'..='9' => return Err(back_references()),
+                    other => self.literal(other),
+                },
+                other => self.literal(other),
+            }
+            let own = if quantifiable { self.quantifier(own)? } else { own };
+            prefers = prefers.or(own);
+        }
+        if depth > 0 { Err(invalid("parentheses () not balanced")) } else { Ok(prefers) }
+    }
+
+    /// Whether a basic expression ends here, or a group of it.
+    fn ends_basic(&mut self) -> bool {
+        self.skip_space();
+        let mut ahead = self.rest.clone();
+        matches!((ahead.next(), ahead.next()), (None, _) | (Some('\\'), Some(')')))
+    }
+
+    fn is_advanced(&self) -> bool {
+        self.mode.syntax == Syntax::Advanced
+    }
+
+    /// Passes over white space and comments of the expanded syntax.
+    fn skip_space(&mut self) {
+        while self.mode.expanded
+            && let Some(c) = self.rest.next_if(|c| c.is_whitespace() || *c == '#')
+        {
+            while c == '#' && self.rest.next_if(|c| *c != '\n').is_some() {}
+        }
+    }
+
+    /// The character behind a backslash.
+    fn escaped(&mut self) -> Result<char, SqlError> {
+        self.rest.next().ok_or_else(|| invalid("invalid escape \\ sequence"))
     }
 
     fn literal(&mut self, c: char) {
@@ -201,28 +310,29 @@ impl Reader<'_> {
 
     /// The quantifier behind an atom, if there is one; what the two prefer together.
     fn quantifier(&mut self, own: Option<Length>) -> Result<Option<Length>, SqlError> {
-        while self.mode.expanded && self.rest.next_if(|c| c.is_whitespace()).is_some() {}
-        let fixed = match self.rest.peek() {
-            Some('*' | '+' | '?') => {
+        self.skip_space();
+        let mut ahead = self.rest.clone();
+        let fixed = match (self.mode.syntax, ahead.next(), ahead.peek()) {
+            (_, Some('*'), _) | (Syntax::Advanced | Syntax::Extended, Some('+' | '?'), _) => {
                 self.out.extend(self.rest.next());
                 false
             }
-            Some('{') => {
-                let mut ahead = self.rest.clone();
+            (Syntax::Advanced | Syntax::Extended, Some('{'), Some('0'..='9')) => {
+                self.rest = ahead;
+                self.bounds()?
+            }
+            (Syntax::Basic, Some('\\'), Some('{')) => {
                 ahead.next();
-                if !ahead.peek().is_some_and(char::is_ascii_digit) {
-                    return Ok(own);
-                }
                 self.rest = ahead;
                 self.bounds()?
             }
             _ => return Ok(own),
         };
-        let shortest = self.rest.next_if_eq(&'?').is_some();
+        let shortest = self.is_advanced() && self.rest.next_if_eq(&'?').is_some();
         if shortest {
             self.out.push('?');
         }
-        if matches!(self.rest.peek(), Some('*' | '+' | '?')) {
+        if self.mode.syntax != Syntax::Basic && matches!(self.rest.peek(), Some('*' | '+' | '?')) {
             return Err(invalid("quantifier operand invalid"));
         }
         Ok(match (fixed, shortest) {
@@ -232,16 +342,22 @@ impl Reader<'_> {
         })
     }
 
-    /// `m}`, `m,}` or `m,n}`; whether the number is fixed.
+    /// `m}`, `m,}` or `m,n}`, with a backslash before the brace in a basic expression, which may leave `m` out; whether the
+    /// number is fixed.
     fn bounds(&mut self) -> Result<bool, SqlError> {
         let wrong = || invalid("invalid repetition count(s)");
-        let least = self.number().ok_or_else(wrong)?;
+        let is_digit = |c: Option<&char>| c.is_some_and(char::is_ascii_digit);
+        let least = if is_digit(self.rest.peek()) { self.number().ok_or_else(wrong)? } else { 0 };
         let (mut most, mut fixed) = (Some(least), true);
         if self.rest.next_if_eq(&',').is_some() {
             fixed = false;
-            most = if self.rest.peek() == Some(&'}') { None } else { Some(self.number().ok_or_else(wrong)?) };
+            most = if is_digit(self.rest.peek()) { Some(self.number().ok_or_else(wrong)?) } else { None };
         }
-        if self.rest.next() != Some('}') || most.is_some_and(|most| most < least) {
+        let mut end = self.rest.next().ok_or_else(|| invalid("braces {} not balanced"))?;
+        if self.mode.syntax == Syntax::Basic {
+            end = if end == '\\' { self.rest.next().ok_or_else(wrong)? } else { return Err(wrong()) };
+        }
+        if end != '}' || most.is_some_and(|most| most < least) {
             return Err(wrong());
         }
         self.out.push_str(&match most {
@@ -263,7 +379,7 @@ impl Reader<'_> {
 
     /// What follows a backslash, within brackets or not; whether it may be quantified.
     fn escape(&mut self, in_bracket: bool) -> Result<bool, SqlError> {
-        let Some(c) = self.rest.next() else { return Err(invalid("invalid escape \\ sequence")) };
+        let c = self.escaped()?;
         let constraint = match c {
             'A' => Some("\\A"),
             'Z' => Some("\\z"),
@@ -313,7 +429,7 @@ impl Reader<'_> {
                 self.code(code)?;
             }
             '1'..='9' if !in_bracket => {
-                return Err(SqlError::unsupported("back references in a regular expression"));
+                return Err(back_references());
             }
             c if c.is_ascii_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
             other => self.literal(other),
@@ -359,7 +475,7 @@ impl Reader<'_> {
             let c = self.rest.next().ok_or_else(unbalanced)?;
             match c {
                 ']' if !first => break,
-                '\\' => {
+                '\\' if self.is_advanced() => {
                     self.escape(true)?;
                 }
                 '[' if self.rest.next_if_eq(&':').is_some() => self.class()?,
