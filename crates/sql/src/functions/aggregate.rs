@@ -143,12 +143,12 @@ fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
         Kind::BoolAnd | Kind::BoolOr => (oid::BOOL, oid::BOOL),
         Kind::StringAgg if given == oid::BYTEA => (oid::BYTEA, oid::BYTEA),
         Kind::StringAgg => (oid::TEXT, oid::TEXT),
-        Kind::ArrayAgg => {
-            let element = if given == oid::UNKNOWN { oid::TEXT } else { given };
-            (element, registry::array_of(element).or(registry::is_array(element).then_some(element))?)
-        }
+        // It could be an array or an element.
+        Kind::ArrayAgg if given == oid::UNKNOWN => return None,
+        Kind::ArrayAgg => (given, registry::array_of(given).or(registry::is_array(given).then_some(given))?),
         Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop => match given {
             oid::FLOAT4 | oid::FLOAT8 => (given, oid::FLOAT8),
+            oid::UNKNOWN => (oid::FLOAT8, oid::FLOAT8),
             _ if number(given) => (given, oid::NUMERIC),
             _ => return None,
         },

@@ -1,7 +1,7 @@
 //! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing fits.
 
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
-use super::resolve::{Choice, choose, concrete};
+use super::resolve::{Choice, choose, concrete, polymorphic};
 use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver, Sharing};
@@ -52,7 +52,12 @@ pub fn record_field(record: Expr, place: usize, type_: Type) -> Result<Expr, Sql
 
 /// A call of the chosen function, its arguments cast.
 fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
-    let (wanted, result) = concrete(function, &types_of(&arguments));
+    let types = types_of(&arguments);
+    let polymorphic: Vec<Type> = polymorphic(function, &types).collect();
+    if !polymorphic.is_empty() {
+        sets::settled(&polymorphic)?;
+    }
+    let (wanted, result) = concrete(function, &types);
     if matches!(function.name, "textanycat" | "anytextcat") {
         // The other side is cast to text, whatever it is.
         let arguments = arguments
@@ -85,6 +90,9 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
     if name == "pg_typeof" && arguments.len() == 1 {
         // The type is known now, whatever the value will be.
         return Ok(Bound::Scalar(Expr::constant(Value::Oid(types[0].oid), Type::REGTYPE)));
+    }
+    if name == "to_json" && types.len() == 1 {
+        sets::settled(&types)?;
     }
     if name == "json_build_object" {
         return json::build_object(arguments).map(Bound::Scalar);

@@ -223,6 +223,13 @@ fn narrow_unknown(fits: &mut Vec<&'static Function>, given: &[u32]) {
     }
 }
 
+/// The types given for the arguments that must tell one element type.
+pub(super) fn polymorphic(function: &Function, types: &[Type]) -> impl Iterator<Item = Type> {
+    types.iter().enumerate().filter_map(|(at, type_)| {
+        matches!(declared(function, at), oid::ANYARRAY | oid::ANYELEMENT | oid::ANYNONARRAY).then_some(*type_)
+    })
+}
+
 /// The concrete types of a chosen function's arguments and result.
 pub(super) fn concrete(function: &Function, types: &[Type]) -> (Vec<Type>, Type) {
     let mut element = None;

@@ -1,6 +1,6 @@
 //! Set-returning and window functions: which plan node a call becomes.
 
-use super::build::call_named;
+use super::build::{call_named, several_functions};
 use super::casts::{cast, common_type, implicit_ok};
 use super::{Bound, CastContext};
 use crate::error::{SqlError, SqlState};
@@ -54,7 +54,7 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
 }
 
 /// A literal whose type is open tells no result type.
-fn settled(types: &[Type]) -> Result<(), SqlError> {
+pub(super) fn settled(types: &[Type]) -> Result<(), SqlError> {
     if types.iter().any(|type_| type_.oid != oid::UNKNOWN) {
         return Ok(());
     }
@@ -89,7 +89,11 @@ fn offset_function(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlE
 fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let elements = arguments.iter().map(|argument| registry::element_of(argument.type_().oid));
     let Some(elements) = elements.collect::<Option<Vec<u32>>>() else {
-        return Err(super::build::no_such_function("unnest", arguments));
+        return Err(match arguments {
+            // PostgreSQL has one for text search and one for ranges too.
+            [argument] if argument.type_().oid == oid::UNKNOWN => several_functions("unnest", arguments),
+            _ => super::build::no_such_function("unnest", arguments),
+        });
     };
     let columns = elements.into_iter().map(|element| ("unnest", Type::new(element))).collect();
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: arguments.to_vec(), columns })
@@ -124,6 +128,9 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
         return Ok(None);
     }
     let given: Vec<u32> = arguments.iter().map(|argument| argument.type_().oid).collect();
+    if given.iter().all(|ty| *ty == oid::UNKNOWN) {
+        return Err(several_functions("generate_series", arguments));
+    }
     let fits = |wanted: u32| {
         given.iter().take(2).all(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted))
             && given.iter().take(2).any(|ty| *ty != oid::UNKNOWN)
