@@ -12,7 +12,15 @@ pub(super) fn statement(bound: &mut Bound) {
     let (tables, sublinks, returning) = match bound {
         Bound::Query(query) => return prune(query),
         Bound::Insert(insert) => {
-            insert.input.iter_mut().for_each(prune);
+            if let Some(input) = &mut insert.input {
+                let mut read = Registers::new();
+                insert.values.iter().for_each(|value| super::registers::of_expr(value, &mut read));
+                insert.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
+                query_reads(input, &mut read);
+                // Of what OVERRIDING USER VALUE puts another value for.
+                drop_columns(input, &read);
+                prune(input);
+            }
             (&mut insert.tables, &mut insert.sublinks, &mut insert.returning)
         }
         Bound::Update(change) | Bound::Delete(change) => {
