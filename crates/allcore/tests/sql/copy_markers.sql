@@ -51,3 +51,31 @@ copy c1 from stdin csv;
 k\.
 \.
 select * from c1;
+
+-- A backslash at the very end, and the lines within CSV's quotes in what errors tell.
+create table cb1(a text); create table cb2(a text, b text);
+\copy cb1 from program 'printf "abc\\\\"'
+\copy cb1 from program 'printf "\\\\"'
+\copy cb1 from program 'printf "\\\\N\\\\"'
+\copy cb2 from program 'printf "a\tb\\\\"'
+\copy cb2 from program 'printf "a\t\\\\"'
+\copy cb1 from program 'printf "x\r\nabc\\\\\r\n"'
+\copy cb1 from program 'printf "x\nabc\\\\\r"'
+\copy cb1 from program 'printf "\\\\tabc\\\\"'
+select a, length(a), a is null from cb1;
+select a, b, length(b), b is null from cb2;
+\copy cb1 from program 'printf "a\n\\"x\ny"' csv
+\copy cb1 from program 'printf "a\n\\"x\ny\n"' csv
+create table cn(a int, b text);
+\copy cn from program 'printf "1,\"x\ny\"\nz,2\n"' csv
+\copy cn from program 'printf "1,\"x\ny\nz\"\n2,\"a\nb\"\nz,2\n"' csv
+\copy cn from program 'printf "1,\"x\r\ny\r\nz\"\r\nz,2\r\n"' csv
+\copy cn from program 'printf "1,\"x\n\ny\nz\"\r\nz,2\r\n"' csv
+\copy cn from program 'printf "1,\"x\ny\nz,3\n"' csv
+\copy cn from program 'printf "1,a\n1,\"x\ny\nz,3\n"' csv
+\copy cn from program 'printf "1,a\n1,\"x\ny\nz,3"' csv
+\copy cn from program 'printf "1,\"x\ny\nz\"\n2,\"a\nb\"\nz,2\n"' (format csv, escape e'\\')
+\copy cn from program 'printf "1,\"x\n\"y,3\n"' csv
+\copy cn from program 'printf "h,\"x\ny\"\nz,3\n"' (format csv, header)
+\copy cn from program 'printf "x,\"x\ny\"\nz,3\n"' csv
+\copy cn from program 'printf "1,\"x\ny\",3\n"' csv

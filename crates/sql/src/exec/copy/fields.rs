@@ -113,7 +113,7 @@ impl Fields {
         }
     }
 
-    fn cut_text(&mut self, line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
+    fn cut_text(&mut self, mut line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         let null = format.null.as_bytes();
         // Where the field begins, and where in the buffer, once it has to be there.
         let (mut start, mut own) = (0, None);
@@ -123,9 +123,9 @@ impl Fields {
         loop {
             at = find_paced(line, at, format.delimiter, b'\\')?;
             if line.get(at) == Some(&b'\\') && format.delimiter != b'\\' {
-                // A backslash that ends the line stands for itself.
+                // A backslash at the line's end, where no newline ends it, is no part of it.
                 let Some(escaped) = line.get(at + 1) else {
-                    at += 1;
+                    line = &line[..at];
                     continue;
                 };
                 own.get_or_insert(self.unescaped.len());
@@ -272,8 +272,9 @@ mod tests {
         );
         is("tab\\there\tand \\\\ and \\,", &text, &[Some("tab\there"), Some("and \\ and ,")]);
         is("\\x41\\x4gh\\101\\1018\\7\t\\q", &text, &[Some("A\u{4}ghAA8\u{7}"), Some("q")]);
-        is("at the end \\", &text, &[Some("at the end \\")]);
-        is("\\ta\\", &text, &[Some("\ta\\")]);
+        is("at the end \\", &text, &[Some("at the end ")]);
+        is("\\ta\\", &text, &[Some("\ta")]);
+        is("a\t\\N\\", &text, &[Some("a"), None]);
         is("\\\t\t", &text, &[Some("\t"), Some("")]);
         is("\\N\\N\t\\\\N", &text, &[Some("NN"), Some("\\N")]);
     }

@@ -163,7 +163,10 @@ impl<'s> Reader<'_, 's> {
                         continue;
                     }
                     if seen.quoted {
-                        return Err(self.with_line(bad_format("unterminated CSV quoted field"), None));
+                        let first = self.line == 0;
+                        self.line += 1 + self.breaks(input.rest(), first, ending)?;
+                        let error = bad_format("unterminated CSV quoted field");
+                        return Err(self.with_line(error, Some(input.rest())));
                     }
                     input.rest().len()
                 }
@@ -174,6 +177,7 @@ impl<'s> Reader<'_, 's> {
             work::tick(length)?;
             let whole = &input.rest()[..length];
             let marker = std::mem::take(&mut seen).marker;
+            let first = self.line == 0;
             self.line += 1;
             if let Some(at) = marker {
                 self.check_ending(&whole[..at], false, ending)?;
@@ -191,7 +195,8 @@ impl<'s> Reader<'_, 's> {
             if !plain {
                 self.check_ending(whole, found.is_some(), ending)?;
             }
-            if self.line > 1 || !self.format.header {
+            self.line += self.breaks(line, first, ending)?;
+            if !first || !self.format.header {
                 fields.cut(line, self.format, self.fields.len())?;
                 self.insert_texts((line, plain), &fields, &arena)?;
                 arena.bump.reset();
@@ -200,6 +205,19 @@ impl<'s> Reader<'_, 's> {
         }
         self.cx.give_arena(arena);
         Ok(())
+    }
+
+    /// The line breaks within a CSV line's quotes, which count as lines. PostgreSQL takes another byte for one before it knows
+    /// what ends a line.
+    fn breaks(&self, line: &[u8], first: bool, ending: Ending) -> Result<u64, SqlError> {
+        let mut count = 0;
+        if self.format.kind == CopyKind::Csv {
+            let end = if ending == Ending::Feed && !first { b'\n' } else { b'\r' };
+            for piece in work::byte_pieces(line, 1) {
+                count += piece?.iter().filter(|byte| **byte == end).count() as u64;
+            }
+        }
+        Ok(count)
     }
 
     /// What ends the first line; unknown when that has not come yet.
