@@ -64,8 +64,6 @@ create table cb1(a text); create table cb2(a text, b text);
 \copy cb1 from program 'printf "\\\\tabc\\\\"'
 select a, length(a), a is null from cb1;
 select a, b, length(b), b is null from cb2;
-\copy cb1 from program 'printf "a\n\\"x\ny"' csv
-\copy cb1 from program 'printf "a\n\\"x\ny\n"' csv
 create table cn(a int, b text);
 \copy cn from program 'printf "1,\"x\ny\"\nz,2\n"' csv
 \copy cn from program 'printf "1,\"x\ny\nz\"\n2,\"a\nb\"\nz,2\n"' csv
