@@ -151,38 +151,65 @@ pub(super) fn same<'c>(
 /// it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let (txn, affected) = (cx.txn, cx.affected);
+    // Rows without a parent that an action may have changed since, or may still change.
+    let (mut acted, mut lacking) = (false, Vec::new());
     while !cx.pending.is_empty() {
         txn.statement_start().map_err(from_txn)?;
         for pending in std::mem::take(&mut cx.pending) {
             cx.check()?;
             match pending {
                 Pending::Parent { child, key, values } => {
-                    require_parent(cx, &child, &child.foreign_keys[key], &values, hold_parent)?;
+                    let checked = require_parent(cx, &child, &child.foreign_keys[key], &values, hold_parent);
+                    match checked {
+                        Err(error) if acted && error.code == SqlState::FOREIGN_KEY_VIOLATION => {
+                            lacking.push((child, key, values));
+                        }
+                        checked => checked?,
+                    }
                 }
                 Pending::Children { child, key, old, new } => {
                     // What was done before is seen: two keys may refer to the same row, or one row have two of them.
                     txn.next_command();
-                    settle_children(cx, (&child, key), &old, new.as_deref())?;
+                    acted |= settle_children(cx, (&child, key), &old, new.as_deref())?;
                 }
             }
         }
+    }
+    for (child, key, values) in lacking {
+        still_lacks(cx, &child, &child.foreign_keys[key], &values)?;
     }
     cx.affected = affected;
     Ok(())
 }
 
-/// Does a key's action after its parent's row with the values `old` has gone or has got others. Checks are about all rows
-/// there are, whatever the transaction's snapshot sees.
+/// Whether a row that had no parent is still there and has none: an error.
+fn still_lacks(
+    cx: &mut Executor<'_>,
+    child: &Table,
+    key: &ForeignKey,
+    values: &[Value],
+) -> Result<(), SqlError> {
+    let txn = cx.txn;
+    txn.statement_start().map_err(from_txn)?;
+    if txn.with_newest(|| children(cx, child, key, values, 1))?.is_empty() {
+        return Ok(());
+    }
+    require_parent(cx, child, key, values, hold_parent)
+}
+
+/// Does a key's action after its parent's row with the values `old` has gone or has got others; true if it is one that
+/// changes children. Checks are about all rows there are, whatever the transaction's snapshot sees.
 fn settle_children(
     cx: &mut Executor<'_>,
     (child, key): (&Arc<Table>, usize),
     old: &[Value],
     new: Option<&[Value]>,
-) -> Result<(), SqlError> {
+) -> Result<bool, SqlError> {
     let (txn, definition) = (cx.txn, &child.foreign_keys[key]);
     debug_assert!(txn.holds_table(child.oid, TableLock::RowShare), "the binder locks what keys lead to");
     let action = if new.is_some() { definition.on_update } else { definition.on_delete };
-    if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+    let acts = !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict);
+    if acts {
         act(cx, (child, key), action, old, new)?;
         // The statements that follow see the action's changes.
         txn.next_command();
@@ -194,7 +221,8 @@ fn settle_children(
             txn.with_newest(|| forbid(cx, child, key, old, false))
         }
         ReferentialAction::Restrict => txn.with_newest(|| forbid(cx, child, key, old, true)),
-    }
+    }?;
+    Ok(acts)
 }
 
 /// A value as the other side's column has it: integer columns of different widths may reference each other.

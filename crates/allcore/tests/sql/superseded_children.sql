@@ -1,0 +1,32 @@
+-- A row that an action of its own statement has changed needs no parent for the values it had before.
+create table t (d int unique, a int references t (d) on update set null);
+insert into t values (3, null);
+update t set d = null, a = 3;
+select * from t;
+update t set a = 3;
+insert into t values (5, 5);
+update t set d = 6, a = 5 where d = 5;
+select * from t order by d;
+update t set a = 9 where d = 6;
+insert into t values (6, null) on conflict (d) do update set d = 7, a = 6;
+select * from t order by d;
+drop table t;
+create table t (k int unique, j int unique references t (k) on update cascade,
+  a int primary key references t (j) on update cascade, d int references t (a));
+insert into t values (1, 1, 1, 1);
+update t set k = 2, d = 2;
+select * from t;
+update t set k = 3, d = 4;
+select * from t;
+drop table t;
+create table p (i int primary key);
+create table c (i int primary key, p int references p on delete set null);
+insert into p values (1), (2);
+insert into c values (1, 1);
+begin;
+insert into c values (2, 2);
+delete from p where i = 2;
+commit;
+select * from c order by i;
+insert into c values (3, 2);
+drop table c, p;
