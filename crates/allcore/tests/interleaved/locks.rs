@@ -341,6 +341,25 @@ a: select * from u where id > 2 => waits
 b: commit
 a => (3, 3, null)
 a: commit
+a: begin isolation level repeatable read
+a: savepoint x
+a: select * from nosuch => error 42P01
+a: rollback to x
+b: update u set v = 40 where id = 4
+a: select v from u where id = 4 => (4)
+a: update u set v = 41 where id = 4 => error 40001
+a: rollback
+b: begin
+b: lock table u in access exclusive mode
+a: begin isolation level repeatable read
+a: savepoint x
+a: select nocol from u => waits
+b: update u set v = 4 where id = 4
+b: commit
+a => error 42703
+a: rollback to x
+a: select v from u where id = 4 => (40)
+a: rollback
 b: begin
 b: lock table u in access exclusive mode
 b: insert into u values (5, 5, 5)

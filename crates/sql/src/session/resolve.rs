@@ -236,7 +236,7 @@ impl Session {
             Body::Command(command) => matches!(**command, Command::Copy(_)) || statement.analyzes_query(),
         };
         if is_query {
-            self.take_first_snapshot(statement)?;
+            self.take_first_snapshot()?;
         }
         if !taken.locks.is_empty() {
             taken.keep(self, &statement.locks);
@@ -316,6 +316,9 @@ impl Session {
     /// The statement's own where its names still stand for these tables, and those of the waits.
     #[cold]
     pub(super) fn lock_resolved(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
+        if self.status() == b'T' && error.code != SqlState::SYNTAX_ERROR && !error.code.is_stop() {
+            self.take_first_snapshot()?;
+        }
         if error.resolved.is_empty() || self.status() == b'E' || error.code.is_stop() {
             return Err(error);
         }

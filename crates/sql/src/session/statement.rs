@@ -398,27 +398,28 @@ impl Session {
         if statement.writes && self.environment.characteristics.read_only {
             return Err(read_only_error(written_name(statement)));
         }
-        self.take_snapshot(statement)
+        self.take_snapshot(&statement.locks)
     }
 
-    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock.
-    pub(super) fn take_first_snapshot(&mut self, statement: &Statement) -> Result<(), SqlError> {
+    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock, also where it is
+    /// refused then.
+    pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
         if !self.is_before_snapshot() {
             return Ok(());
         }
         self.refresh_catalog();
-        self.take_snapshot(statement)
+        self.take_snapshot(&[])
     }
 
     /// Takes the statement's snapshot, once the definitions it is run with are committed for it.
-    fn take_snapshot(&mut self, statement: &Statement) -> Result<(), SqlError> {
+    fn take_snapshot(&mut self, locks: &[(u32, txn::TableLock)]) -> Result<(), SqlError> {
         self.note_query();
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
         while !self.environment.definitions.is_settled(generation) {
             runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             runtime::fiber::sleep(SETTLING);
         }
-        self.check_age(statement)?;
+        self.check_age(locks)?;
         self.environment.txn.statement_start().map_err(from_txn)
     }
 

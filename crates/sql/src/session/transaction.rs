@@ -17,7 +17,7 @@ use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use crate::database::system;
 use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::plan::{Body, Command, Isolation, Statement, TransactionModes};
+use crate::plan::{Body, Command, Isolation, TransactionModes};
 
 /// The definitions of all databases may take one part in so many of the memory that sessions may take.
 const DEFINITIONS_SHARE: i64 = 4;
@@ -176,7 +176,7 @@ impl Session {
 
     /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
     /// new trees hold came after it too, so it would see nothing in them.
-    pub(super) fn check_age(&mut self, statement: &Statement) -> Result<(), SqlError> {
+    pub(super) fn check_age(&mut self, locks: &[(u32, txn::TableLock)]) -> Result<(), SqlError> {
         if self.environment.characteristics.isolation != Isolation::RepeatableRead {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Session {
         if then.generation == now.generation {
             return Ok(());
         }
-        let changed = statement.locks.iter().find_map(|(oid, _)| {
+        let changed = locks.iter().find_map(|(oid, _)| {
             let (then, now) = then.table(*oid).zip(now.table(*oid))?;
             now.has_trees_beyond(then).then_some(now)
         });
