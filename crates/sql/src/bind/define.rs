@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     ColumnDef, ConstrType, Constraint, CreateStmt, CreateTableAsStmt, DropBehavior, DropStmt, IndexStmt,
-    Node, ObjectType, OnCommitAction, SortByDir, SortByNulls,
+    Node, ObjectType, OnCommitAction, SortByDir, SortByNulls, TypeName,
 };
 
 use alter::alter_tag;
@@ -84,6 +84,7 @@ impl Binder<'_> {
         storage::of_table(&create.options)?;
         storage::table_space(&create.tablespacename)?;
         storage::table_method(&create.access_method)?;
+        self.makes_sequences = create.table_elts.iter().any(makes_sequence);
         let mut columns: Vec<ColumnDefinition> = Vec::new();
         let mut constraints = Vec::new();
         let mut raw_constraints: Vec<&Constraint> = Vec::new();
@@ -189,10 +190,7 @@ impl Binder<'_> {
         if let Some(collate) = &definition.coll_clause {
             self.collation(&collate.collname, collate.location)?;
         }
-        let serial = match *strings(&type_name.names).as_slice() {
-            [name] if type_name.array_bounds.is_empty() => serial_type(name),
-            _ => None,
-        };
+        let serial = serial_type(type_name);
         let mut column = ColumnDefinition {
             name: definition.colname.clone(),
             type_: match serial {
@@ -504,13 +502,24 @@ fn not_null_names(
     Ok(())
 }
 
-fn serial_type(name: &str) -> Option<Type> {
-    match name {
-        "serial" | "serial4" => Some(Type::INT4),
-        "bigserial" | "serial8" => Some(Type::INT8),
-        "smallserial" | "serial2" => Some(Type::INT2),
+fn serial_type(name: &TypeName) -> Option<Type> {
+    match *strings(&name.names).as_slice() {
+        _ if !name.array_bounds.is_empty() => None,
+        ["serial" | "serial4"] => Some(Type::INT4),
+        ["bigserial" | "serial8"] => Some(Type::INT8),
+        ["smallserial" | "serial2"] => Some(Type::INT2),
         _ => None,
     }
+}
+
+/// Whether the definition of a column makes a sequence.
+fn makes_sequence(definition: &Node) -> bool {
+    let Some(NodeEnum::ColumnDef(column)) = &definition.node else { return false };
+    column.type_name.as_ref().is_some_and(|name| serial_type(name).is_some())
+        || column.constraints.iter().any(|constraint| {
+            matches!(&constraint.node, Some(NodeEnum::Constraint(constraint))
+                if constraint.contype == ConstrType::ConstrIdentity as i32)
+        })
 }
 
 fn referential_action(code: &str) -> ReferentialAction {

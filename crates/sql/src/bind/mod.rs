@@ -81,6 +81,8 @@ pub struct Binder<'a> {
     /// By source.
     pub(crate) sources: Vec<SourceRegisters>,
     levels: Vec<Level>,
+    /// The definition makes sequences: constants may name them.
+    makes_sequences: bool,
     /// WITH queries in sight, innermost last.
     common: Vec<common::Visible>,
     next_common: u32,
@@ -297,6 +299,7 @@ impl<'a> Binder<'a> {
             records: HashMap::new(),
             locks: Vec::new(),
             writes: false,
+            makes_sequences: false,
             depth: 0,
             texts: Vec::new(),
             bare: request.parameters.is_none(),

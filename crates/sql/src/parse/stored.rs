@@ -91,10 +91,10 @@ fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
         }
         NodeRef::TypeCast(cast) => {
             let type_ = cast.type_name.as_ref().filter(|type_| type_.array_bounds.is_empty())?;
-            match cast.arg.as_deref()?.node.as_ref()? {
-                NodeEnum::AConst(constant) if strings(&type_.names).last() == Some(&"regclass") => {
-                    (constant, "")
-                }
+            let Some(NodeEnum::AConst(constant)) = &cast.arg.as_deref()?.node else { return None };
+            match *strings(&type_.names).as_slice() {
+                ["regclass"] => (constant, ""),
+                ["pg_catalog", "regclass"] => (constant, "::regclass"),
                 _ => return None,
             }
         }
@@ -102,6 +102,11 @@ fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
     };
     let AConst { val: Some(Val::Sval(name)), location, .. } = constant else { return None };
     Some((&name.sval, *location, cast))
+}
+
+/// Whether a constant that names a relation is an OID itself; `-` is 0.
+pub fn is_number(name: &str) -> bool {
+    name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The relations that a stored text reads, by their OIDs.
@@ -242,6 +247,10 @@ mod tests {
         assert_eq!(stored("nextval('it''s'::regclass) + 1"), "nextval('7'::regclass) + 1");
         assert_eq!(stored("setval('q', nextval('q'))"), "setval('7'::regclass, nextval('7'::regclass))");
         assert_eq!(stored("a <> 'q'::regclass OR b"), "a <> '7'::regclass OR b");
+        assert_eq!(
+            stored("nextval('q'::pg_catalog.regclass)"),
+            "nextval('7'::regclass::pg_catalog.regclass)"
+        );
         for text in ["nextval('other')", "upper('q')", "nextval('q'::text::regclass)", "'nextval(''q'')'"] {
             assert_eq!(stored(text), text);
         }

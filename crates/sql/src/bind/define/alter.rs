@@ -9,7 +9,7 @@ use pg_query::protobuf::{
 };
 use txn::TableLock;
 
-use super::draft_column;
+use super::{draft_column, makes_sequence};
 use crate::bind::command::without_position;
 use crate::bind::modify::relation;
 use crate::bind::owner::named_role;
@@ -39,6 +39,13 @@ impl Binder<'_> {
         {
             self.lock(table.oid, lock_of(alter));
         }
+        self.makes_sequences = alter.cmds.iter().any(|node| match &node.node {
+            Some(NodeEnum::AlterTableCmd(command)) => {
+                command.subtype == Kind::AtAddIdentity as i32
+                    || command.def.as_deref().is_some_and(makes_sequence)
+            }
+            _ => false,
+        });
         let mut actions = Vec::with_capacity(alter.cmds.len());
         for node in &alter.cmds {
             let NodeEnum::AlterTableCmd(command) = inner(node)? else { continue };

@@ -49,7 +49,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The text of an expression, with the relations that its constants name by their OIDs. They are locked.
+    /// The text of an expression, with the relations that its constants name by their OIDs. They are locked. Names that the
+    /// statement's own sequences may get stay as they are until those are made.
     ///
     /// # Errors
     /// 42P01 for a relation that is not there.
@@ -59,7 +60,7 @@ impl Binder<'_> {
                 Some(Relation::Table(table) | Relation::Index(table, _)) if table.is_virtual() => continue,
                 Some(Relation::Table(table) | Relation::Index(table, _)) => table.oid,
                 Some(Relation::Sequence(sequence)) => sequence.oid,
-                None if is_number(&name) => continue,
+                None if stored::is_number(&name) || self.makes_sequences => continue,
                 None => {
                     let shown = identifier::split(&name, '.').map_or(name, |names| names.join("."));
                     let message = format!("relation \"{shown}\" does not exist");
@@ -73,7 +74,7 @@ impl Binder<'_> {
     }
 
     fn named_by_constant(&self, name: &str) -> Option<Relation> {
-        if is_number(name) {
+        if stored::is_number(name) {
             return None;
         }
         self.catalog().relation_of(self.context.search_path, &identifier::split(name, '.')?)
@@ -86,9 +87,4 @@ fn cast_to_regclass(constant: &Node) -> Node {
     let type_name = Some(TypeName { names, typemod: -1, location: -1, ..TypeName::default() });
     let cast = TypeCast { arg: Some(Box::new(constant.clone())), type_name, location: -1 };
     Node { node: Some(NodeEnum::TypeCast(Box::new(cast))) }
-}
-
-/// Whether the constant is an OID itself; `-` is 0.
-fn is_number(name: &str) -> bool {
-    name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -8,7 +8,7 @@ use super::super::Session;
 use super::super::client::Client;
 use super::create::{self, no_column};
 use super::dependents::{self, Object};
-use super::{constraint, exists, identity, owner, retype, sequence, skipping};
+use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
 use crate::catalog::system_columns;
 use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use crate::error::{SqlError, SqlState};
@@ -181,6 +181,9 @@ fn act(
             let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
             identity::refuse_default(table, at, default.is_none())?;
             table.columns[at].default.clone_from(default);
+            if let Some(default) = &mut table.columns[at].default {
+                kept::number_relations(session, default)?;
+            }
             Ok(())
         }
         AlterAction::AddIdentity { column, owned } => identity::add(session, table, column, owned),
@@ -241,6 +244,9 @@ fn add_column(
         sequence::own(session, table, at, (oid, owned))?;
         // The rows' numbers come from the new sequence, which statements must be able to see.
         session.refresh_catalog();
+    }
+    if let Some(default) = &mut table.columns[at].default {
+        kept::number_relations(session, default)?;
     }
     let value = match &table.columns[at].default {
         Some(default) => format!("CAST(({default}) AS {})", definition.type_),

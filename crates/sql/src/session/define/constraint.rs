@@ -7,6 +7,7 @@ use txn::{TableLock, Wait};
 use super::super::Session;
 use super::alter;
 use super::create::no_column;
+use super::kept;
 use super::names::distinct;
 use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
@@ -229,7 +230,10 @@ fn check(
         verify_check(session, table, &name, text)?;
     }
     // By bare names it outlives the table's own name.
-    let text = crate::parse::stored::bare_columns(text, None)?;
+    let mut text = crate::parse::stored::bare_columns(text, None)?;
+    if !new {
+        kept::number_relations(session, &mut text)?;
+    }
     let oid = session.shared.new_oid();
     table.checks.push(CheckConstraint { oid, name, text, valid });
     Ok(())

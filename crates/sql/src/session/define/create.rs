@@ -7,7 +7,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::Client;
 use super::names::distinct;
-use super::{constraint, exists, owner, sequence};
+use super::{constraint, exists, kept, owner, sequence};
 use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
 use crate::catalog::{
     Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress,
@@ -184,6 +184,7 @@ fn make_table(
         layout: Default::default(),
     };
     session.make_wide(&mut table)?;
+    let makes_sequences = !owned.is_empty();
     for (at, owned) in owned {
         sequence::own(session, &mut table, at, owned)?;
     }
@@ -191,6 +192,13 @@ fn make_table(
     session.claim_relation(schema, name)?;
     for constraint in &constraint::ordered(&create.constraints) {
         constraint::add(session, &mut table, constraint, true)?;
+    }
+    if makes_sequences {
+        session.refresh_catalog();
+        let defaults = table.columns.iter_mut().filter_map(|column| column.default.as_mut());
+        for text in defaults.chain(table.checks.iter_mut().map(|check| &mut check.text)) {
+            kept::number_relations(session, text)?;
+        }
     }
     let table = Arc::new(table);
     session.define(Change::PutTable(Arc::clone(&table)))?;

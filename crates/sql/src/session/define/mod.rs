@@ -10,6 +10,7 @@ mod create;
 mod dependents;
 mod drop;
 mod identity;
+mod kept;
 mod names;
 mod owner;
 mod reindex;
