@@ -19,7 +19,7 @@ const KEPT_BYTES: usize = 16 << 10;
 /// A portal. Parameters are kept as they came and read when it runs, into the statement's own arena.
 #[derive(Default)]
 pub(super) struct Portal {
-    /// What it runs; None when there is no portal.
+    /// What it runs; None when there is no portal: all else is as new then, but for the buffers.
     pub planned: Option<Arc<Planned>>,
     /// Result formats as given.
     pub formats: SmallVec<[i16; 4]>,
@@ -60,10 +60,16 @@ impl Portal {
         parameter_formats: &[i16],
         formats: &[i16],
     ) {
-        self.close();
+        if self.planned.is_some() {
+            self.close();
+        }
         self.planned = Some(planned);
-        self.formats.extend_from_slice(formats);
-        self.parameter_formats.extend_from_slice(parameter_formats);
+        if !formats.is_empty() {
+            self.formats.extend_from_slice(formats);
+        }
+        if !parameter_formats.is_empty() {
+            self.parameter_formats.extend_from_slice(parameter_formats);
+        }
         for parameter in parameters {
             self.parameters.push(parameter.map(|bytes| {
                 let start = self.bytes.len() as u32;

@@ -403,10 +403,13 @@ impl Session {
 
     /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock, also where it is
     /// refused then.
+    #[inline]
     pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
-        if !self.is_before_snapshot() {
-            return Ok(());
-        }
+        if self.is_before_snapshot() { self.take_snapshot_of_now() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_snapshot_of_now(&mut self) -> Result<(), SqlError> {
         self.refresh_catalog();
         self.take_snapshot(&[])
     }

@@ -205,6 +205,7 @@ impl Session {
     }
 
     /// Whether it is in a transaction of one snapshot that is not taken yet.
+    #[inline]
     pub(super) fn is_before_snapshot(&self) -> bool {
         self.environment.characteristics.isolation == Isolation::RepeatableRead && self.block.seen.is_none()
     }
@@ -343,14 +344,19 @@ impl Session {
     }
 
     /// Forgets that a portal was there when the block failed.
+    #[inline]
     pub(super) fn forget_lost(&mut self, name: &str) {
-        self.block.lost.retain(|lost| lost != name);
+        if !self.block.lost.is_empty() {
+            self.block.lost.retain(|lost| lost != name);
+        }
     }
 
     /// Closes the portals that do not outlast a transaction: all but cursors WITH HOLD.
     fn close_portals(&mut self) {
-        self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
-        if let Some(current) = &mut self.current {
+        if !self.environment.portals.is_empty() {
+            self.environment.portals.retain(|_, portal| portal.kept.is_some() && portal.held);
+        }
+        if let Some(current) = self.current.as_mut().filter(|current| current.planned.is_some()) {
             current.close();
         }
     }
@@ -359,7 +365,9 @@ impl Session {
     fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
-        self.block.lost.clear();
+        if !self.block.lost.is_empty() {
+            self.block.lost.clear();
+        }
         self.close_portals();
         let first_portal = self.block.first_portal;
         let overlay = self.block.overlay.take();
