@@ -235,14 +235,15 @@ impl Session {
             Body::Query { .. } => true,
             Body::Command(command) => matches!(**command, Command::Copy(_)) || statement.analyzes_query(),
         };
-        if is_query {
-            self.take_first_snapshot()?;
-        }
         if !taken.locks.is_empty() {
             taken.keep(self, &statement.locks);
         }
         let mut held = true;
         let before = self.block.has_definitions().then(|| Arc::clone(&self.environment.catalog));
+        // It may find other definitions than those that the plan was made for.
+        if is_query {
+            self.take_first_snapshot()?;
+        }
         // By place in the list. Of a statement of more than 64 tables the further ones stay locked when it is planned again.
         let mut new = 0_u64;
         let mut locks = statement.locks.iter().enumerate();
@@ -316,6 +317,7 @@ impl Session {
     /// The statement's own where its names still stand for these tables, and those of the waits.
     #[cold]
     pub(super) fn lock_resolved(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
+        let before = Arc::clone(&self.environment.catalog);
         if self.status() == b'T' && error.code != SqlState::SYNTAX_ERROR && !error.code.is_stop() {
             self.take_first_snapshot()?;
         }
@@ -325,7 +327,6 @@ impl Session {
         self.note_time();
         self.ensure_transaction();
         taken.keep(self, &error.resolved);
-        let before = Arc::clone(&self.environment.catalog);
         for (table, lock) in &error.resolved {
             let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
             if grant == TableGrant::New {
