@@ -31,6 +31,7 @@ mod resolve;
 mod rows;
 pub(crate) mod settings;
 mod sizes;
+mod snapshot;
 mod statement;
 mod suspend;
 mod transaction;

@@ -24,9 +24,6 @@ use crate::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
 use crate::planner::{self, Context, Request};
 use crate::types::Datum;
 
-/// Between two looks whether a commit of definitions, which is being written to disk, is over.
-const SETTLING: std::time::Duration = std::time::Duration::from_micros(200);
-
 impl Session {
     /// All statements of a query string.
     pub(super) fn simple_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
@@ -399,31 +396,6 @@ impl Session {
             return Err(read_only_error(written_name(statement)));
         }
         self.take_snapshot(&statement.locks)
-    }
-
-    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock, also where it is
-    /// refused then.
-    #[inline]
-    pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
-        if self.is_before_snapshot() { self.take_snapshot_of_now() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn take_snapshot_of_now(&mut self) -> Result<(), SqlError> {
-        self.refresh_catalog();
-        self.take_snapshot(&[])
-    }
-
-    /// Takes the statement's snapshot, once the definitions it is run with are committed for it.
-    fn take_snapshot(&mut self, locks: &[(u32, txn::TableLock)]) -> Result<(), SqlError> {
-        self.note_query();
-        let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
-        while !self.environment.definitions.is_settled(generation) {
-            runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-            runtime::fiber::sleep(SETTLING);
-        }
-        self.check_age(locks)?;
-        self.environment.txn.statement_start().map_err(from_txn)
     }
 
     /// When a statement within a block began; the first statement of a transaction begins with it.

@@ -74,7 +74,7 @@ pub(super) struct Block {
     /// Uncommitted definitions, and the catalog they are laid over.
     overlay: Option<(Arc<Catalog>, Overlay)>,
     /// In repeatable read: the definitions there were when the snapshot was taken.
-    seen: Option<Arc<Catalog>>,
+    pub(super) seen: Option<Arc<Catalog>>,
     /// Trees made and trees dropped.
     created: Vec<TreeAddress>,
     dropped: bool,
@@ -172,42 +172,6 @@ impl Session {
             },
             Some(Body::Query { .. }) => Err(aborted()),
         }
-    }
-
-    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
-    /// new trees hold came after it too, so it would see nothing in them.
-    pub(super) fn check_age(&mut self, locks: &[(u32, txn::TableLock)]) -> Result<(), SqlError> {
-        if self.environment.characteristics.isolation != Isolation::RepeatableRead {
-            return Ok(());
-        }
-        let now = self.block.base().unwrap_or(&self.environment.catalog);
-        let Some(then) = &self.block.seen else {
-            self.block.seen = Some(Arc::clone(now));
-            return Ok(());
-        };
-        if then.generation == now.generation {
-            return Ok(());
-        }
-        let changed = locks.iter().find_map(|(oid, _)| {
-            let (then, now) = then.table(*oid).zip(now.table(*oid))?;
-            now.has_trees_beyond(then).then_some(now)
-        });
-        match changed {
-            None => Ok(()),
-            Some(table) => Err(SqlError::new(
-                SqlState::SERIALIZATION_FAILURE,
-                format!(
-                    "could not serialize access due to concurrent change of the definition of \"{}\"",
-                    table.name
-                ),
-            )),
-        }
-    }
-
-    /// Whether it is in a transaction of one snapshot that is not taken yet.
-    #[inline]
-    pub(super) fn is_before_snapshot(&self) -> bool {
-        self.environment.characteristics.isolation == Isolation::RepeatableRead && self.block.seen.is_none()
     }
 
     /// Opens the transaction a statement needs.
@@ -486,7 +450,7 @@ impl Session {
     /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
-            // Of a cursor WITH HOLD, too, the rows are what was taken back.
+            // A cursor WITH HOLD goes too: its rows were taken back.
             let first = self.block.first_portal;
             self.environment.portals.retain(|_, portal| portal.number < first);
             self.block.empty = self.take_back_all(self.block.overlay.is_some()).is_ok();

@@ -1,0 +1,78 @@
+//! The snapshot of a statement: when it is taken, and the tables whose rows it can't show.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::{fiber, interrupt};
+use txn::TableLock;
+
+use super::Session;
+use crate::error::{SqlError, SqlState};
+use crate::exec::from_txn;
+use crate::plan::Isolation;
+
+/// Between two looks whether a commit of definitions, which is being written to disk, is over.
+const SETTLING: Duration = Duration::from_micros(200);
+
+impl Session {
+    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock, also where it is
+    /// refused then.
+    #[inline]
+    pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
+        if self.is_before_snapshot() { self.take_snapshot_of_now() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_snapshot_of_now(&mut self) -> Result<(), SqlError> {
+        self.refresh_catalog();
+        self.take_snapshot(&[])
+    }
+
+    /// Takes the statement's snapshot, once the definitions it is run with are committed for it.
+    pub(super) fn take_snapshot(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
+        self.note_query();
+        let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
+        while !self.environment.definitions.is_settled(generation) {
+            interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
+            fiber::sleep(SETTLING);
+        }
+        self.check_age(locks)?;
+        self.environment.txn.statement_start().map_err(from_txn)
+    }
+
+    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
+    /// new trees hold came after it too, so it would see nothing in them.
+    fn check_age(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
+        if self.environment.characteristics.isolation != Isolation::RepeatableRead {
+            return Ok(());
+        }
+        let now = self.block.base().unwrap_or(&self.environment.catalog);
+        let Some(then) = &self.block.seen else {
+            self.block.seen = Some(Arc::clone(now));
+            return Ok(());
+        };
+        if then.generation == now.generation {
+            return Ok(());
+        }
+        let changed = locks.iter().find_map(|(oid, _)| {
+            let (then, now) = then.table(*oid).zip(now.table(*oid))?;
+            now.has_trees_beyond(then).then_some(now)
+        });
+        match changed {
+            None => Ok(()),
+            Some(table) => Err(SqlError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                format!(
+                    "could not serialize access due to concurrent change of the definition of \"{}\"",
+                    table.name
+                ),
+            )),
+        }
+    }
+
+    /// Whether it is in a transaction of one snapshot that is not taken yet.
+    #[inline]
+    fn is_before_snapshot(&self) -> bool {
+        self.environment.characteristics.isolation == Isolation::RepeatableRead && self.block.seen.is_none()
+    }
+}
