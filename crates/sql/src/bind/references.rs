@@ -37,7 +37,7 @@ impl Rows {
         }
     }
 
-    /// What a key's action does to the children.
+    /// The change of the children's rows that a key's action makes; none for a check.
     fn acted(&self, key: &ForeignKey) -> Option<Rows> {
         let action = if matches!(self, Rows::Gone) { key.on_delete } else { key.on_update };
         match (action, self) {
@@ -48,7 +48,7 @@ impl Rows {
     }
 }
 
-/// What is known to happen to the rows of one table.
+/// All changes of one table's rows that have been found.
 #[derive(Default)]
 struct Known {
     gone: bool,

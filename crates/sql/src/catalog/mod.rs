@@ -21,6 +21,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::identifier;
+use crate::parse::stored;
 pub use change::{Change, DecodeError, Overlay, StoredObject};
 use map::Map;
 pub use objects::*;
@@ -423,6 +425,15 @@ impl Catalog {
             }
             _ => None,
         }
+    }
+
+    /// The relation that a constant names; none for a constant that is an OID itself.
+    #[must_use]
+    pub fn named_by_constant(&self, path: &[String], text: &str) -> Option<Relation> {
+        if stored::is_number(text) {
+            return None;
+        }
+        self.relation_of(path, &identifier::split(text, '.')?)
     }
 
     /// The schema new objects go to: the first of the path that exists.

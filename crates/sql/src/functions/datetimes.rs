@@ -358,7 +358,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
-    // Of a transaction: without it an open argument would be a time.
+    // The age of a transaction. It is here so that age() of an open argument has two candidates, as in PostgreSQL.
     func("age", &[oid::XID], oid::INT4, |_, _| Err(SqlError::unsupported("function age(xid)"))),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
         zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)

@@ -11,7 +11,7 @@ use pg_query::{NodeEnum, NodeRef};
 
 use crate::bind::strings;
 use crate::error::SqlError;
-use crate::identifier::quoted;
+use crate::identifier::{quoted, split};
 
 const SELECT: &str = "SELECT ";
 
@@ -107,6 +107,12 @@ fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
 /// Whether a constant that names a relation is an OID itself; `-` is 0.
 pub fn is_number(name: &str) -> bool {
     name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The message for a relation that a constant names and that is not there.
+pub fn missing(name: &str) -> String {
+    let names = split(name, '.').map(|names| names.join("."));
+    format!("relation \"{}\" does not exist", names.as_deref().unwrap_or(name))
 }
 
 /// The relations that a stored text reads, by their OIDs.

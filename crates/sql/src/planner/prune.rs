@@ -17,7 +17,7 @@ pub(super) fn statement(bound: &mut Bound) {
                 insert.values.iter().for_each(|value| super::registers::of_expr(value, &mut read));
                 insert.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
                 query_reads(input, &mut read);
-                // Of what OVERRIDING USER VALUE puts another value for.
+                // OVERRIDING USER VALUE puts another value in the place of some columns: nothing reads those.
                 drop_columns(input, &read);
                 prune(input);
             }

@@ -304,7 +304,7 @@ fn kept(plan: &Plan, need: &Registers) -> Vec<Reg> {
     list
 }
 
-/// What is read to make one result of a subquery's rows.
+/// Adds the registers that are read to make one result of a subquery's rows.
 pub(super) fn kind_reads(kind: &SubqueryKind, into: &mut Registers) {
     super::fold::kind_exprs(kind, &mut |expr| of_expr(expr, into));
 }

@@ -448,7 +448,7 @@ fn planning_many_subqueries_takes_memory_by_their_number() {
     assert!(many < 6 * few, "{few} and {many} bytes");
 }
 
-/// What is allocated and given back tells of passes that go over a plan once for each of its nodes.
+/// A pass that goes over the whole plan for each of its nodes shows in the bytes that are allocated in all.
 #[test]
 fn planning_many_subqueries_allocates_by_their_number() {
     let total = |before: &str, after: &str, count| {

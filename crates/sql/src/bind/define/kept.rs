@@ -12,7 +12,6 @@ use super::draft_column;
 use crate::bind::{Binder, Clause};
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
-use crate::identifier;
 use crate::parse::{expression_text, stored};
 use crate::plan::ColumnDefinition;
 use crate::types::{Type, oid};
@@ -55,29 +54,21 @@ impl Binder<'_> {
     /// # Errors
     /// 42P01 for a relation that is not there.
     pub(super) fn kept_text(&mut self, expression: &Node) -> Result<String, SqlError> {
+        let path = self.context.search_path;
         for (name, at) in stored::relation_constants(expression) {
-            let locked = match self.named_by_constant(&name) {
+            let locked = match self.catalog().named_by_constant(path, &name) {
                 Some(Relation::Table(table) | Relation::Index(table, _)) if table.is_virtual() => continue,
                 Some(Relation::Table(table) | Relation::Index(table, _)) => table.oid,
                 Some(Relation::Sequence(sequence)) => sequence.oid,
                 None if stored::is_number(&name) || self.makes_sequences => continue,
                 None => {
-                    let shown = identifier::split(&name, '.').map_or(name, |names| names.join("."));
-                    let message = format!("relation \"{shown}\" does not exist");
-                    return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
+                    return Err(self.error(SqlState::UNDEFINED_TABLE, stored::missing(&name), at));
                 }
             };
             self.lock(locked, TableLock::AccessShare);
         }
-        let found = |name: &str| self.named_by_constant(name).map(|relation| relation.oid());
+        let found = |name: &str| self.catalog().named_by_constant(path, name).map(|relation| relation.oid());
         stored::numbered_relations(&expression_text(expression)?, &found)
-    }
-
-    fn named_by_constant(&self, name: &str) -> Option<Relation> {
-        if stored::is_number(name) {
-            return None;
-        }
-        self.catalog().relation_of(self.context.search_path, &identifier::split(name, '.')?)
     }
 }
 

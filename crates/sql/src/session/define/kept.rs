@@ -4,7 +4,6 @@ use std::cell::RefCell;
 
 use super::super::Session;
 use crate::error::{SqlError, SqlState};
-use crate::identifier;
 use crate::parse::stored;
 
 /// Gives the relations that constants of the text still name their OIDs.
@@ -14,25 +13,16 @@ use crate::parse::stored;
 pub(super) fn number_relations(session: &Session, text: &mut String) -> Result<(), SqlError> {
     let (environment, missing) = (&session.environment, RefCell::new(None));
     let found = |name: &str| {
-        if stored::is_number(name) {
-            return None;
-        }
-        let names = identifier::split(name, '.');
-        let relation = names
-            .as_ref()
-            .and_then(|names| environment.catalog.relation_of(&environment.table.search_path, names));
-        if relation.is_none() {
-            missing.replace(Some(names.map_or_else(|| name.to_owned(), |names| names.join("."))));
+        let relation = environment.catalog.named_by_constant(&environment.table.search_path, name);
+        if relation.is_none() && !stored::is_number(name) {
+            missing.replace(Some(name.to_owned()));
         }
         relation.map(|relation| relation.oid())
     };
     let numbered = stored::numbered_relations(text, &found)?;
-    match missing.into_inner() {
-        None => *text = numbered,
-        Some(name) => {
-            let message = format!("relation \"{name}\" does not exist");
-            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-        }
+    if let Some(name) = missing.into_inner() {
+        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, stored::missing(&name)));
     }
+    *text = numbered;
     Ok(())
 }
