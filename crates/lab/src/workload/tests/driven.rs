@@ -65,12 +65,10 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
         let measured = run_as(scratch, workload, protocol, pipeline);
         let name = format!("{} {protocol:?}, pipeline: {pipeline}", workload.name());
         assert_eq!(measured.lost_clients, None, "{name}");
-        // Deadlocks.
-        let errors: Vec<_> = measured
-            .errors
-            .iter()
-            .filter(|error| !["40P01", "40001", "1213"].contains(&error.code.as_str()))
-            .collect();
+        // Deadlocks, and what the workload repeats: two clients that delete and insert one row meet as 23505.
+        let deadlock = |code: &str| ["40P01", "40001", "1213"].contains(&code);
+        let errors: Vec<_> =
+            measured.errors.iter().filter(|error| !error.tolerated && !deadlock(&error.code)).collect();
         assert!(errors.is_empty(), "{name}: {errors:?}");
         assert!(measured.kinds.iter().map(|kind| kind.done).sum::<u64>() > 5, "{name}");
     }
