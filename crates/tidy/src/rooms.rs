@@ -1,0 +1,64 @@
+//! The graph of crates: each imports only crates above it in ARCHITECTURE.md's table of rooms.
+
+use crate::Finding;
+use crate::workspace::{Member, Workspace};
+
+const DOCUMENT: &str = "ARCHITECTURE.md";
+
+/// Crates that import nothing of the workspace but what stands beside them.
+const APART: &[(&str, &[&str])] = &[("lab", &["sync"]), ("history", &[]), ("tidy", &[])];
+
+/// Finds imports that point down the table, and crates the table does not name.
+pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {
+    let document = workspace.text(DOCUMENT);
+    let rows: Vec<&str> = document.lines().filter_map(room).collect();
+    let place = |name: &str| rows.iter().position(|row| *row == name);
+    let mut found = Vec::new();
+    for member in &workspace.members {
+        let mut report =
+            |message: String| found.push(Finding { key: member.name.clone(), weight: 1, message });
+        let Some(own) = place(&member.name) else {
+            report(format!("{DOCUMENT}: the table of rooms lacks the crate {}", member.name));
+            continue;
+        };
+        let apart = APART.iter().find(|(name, _)| *name == member.name).map(|(_, imports)| *imports);
+        for import in imports(workspace, member) {
+            let manifest = format!("{}/Cargo.toml", member.folder);
+            if apart.is_some_and(|allowed| !allowed.contains(&import.as_str())) {
+                report(format!("{manifest}: {} stands apart and must not import {import}", member.name));
+            } else if place(&import).is_none_or(|other| other >= own) {
+                report(format!("{manifest}: {} imports {import}, which is not above it", member.name));
+            }
+        }
+    }
+    for row in rows {
+        if !workspace.members.iter().any(|member| member.name == row) {
+            found.push(Finding {
+                key: row.to_owned(),
+                weight: 1,
+                message: format!("{DOCUMENT}: there is no crate {row}"),
+            });
+        }
+    }
+    found
+}
+
+/// The crate a line of the document's first table is about.
+fn room(line: &str) -> Option<&str> {
+    line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name)
+}
+
+/// The workspace's crates that a member depends on, those of its tests included.
+fn imports(workspace: &Workspace, member: &Member) -> Vec<String> {
+    let tables = ["dependencies", "build-dependencies", "dev-dependencies"];
+    let named = tables
+        .iter()
+        .filter_map(|table| member.manifest.get(*table)?.as_table())
+        .flat_map(|table| table.keys());
+    named
+        .filter(|name| {
+            workspace.members.iter().any(|other| other.name == **name && other.name != member.name)
+        })
+        .cloned()
+        .collect()
+}

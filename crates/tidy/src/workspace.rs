@@ -1,0 +1,126 @@
+//! The workspace as the rules see it: members, parsed sources, documents.
+//!
+//! Paths are relative to the workspace's root and use `/`. Files come in the order of their paths.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every file the rules read.
+pub struct Workspace {
+    /// The folder that holds the workspace's `Cargo.toml`.
+    pub root: PathBuf,
+    /// The crates under `crates/`, by name.
+    pub members: Vec<Member>,
+    /// The Rust sources of all members, tests included.
+    pub sources: Vec<Source>,
+}
+
+/// A crate of the workspace.
+pub struct Member {
+    /// The package's name.
+    pub name: String,
+    /// Its folder, relative to the root.
+    pub folder: String,
+    /// Its `Cargo.toml`.
+    pub manifest: toml::Table,
+}
+
+/// A parsed Rust file.
+pub struct Source {
+    /// The path, relative to the root.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+    /// What the text says.
+    pub syntax: syn::File,
+}
+
+impl Workspace {
+    /// Reads the workspace this crate belongs to.
+    ///
+    /// # Panics
+    /// Panics with the file's name when a file cannot be read or parsed.
+    pub fn read() -> Self {
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/tidy").to_path_buf();
+        let mut members = Vec::new();
+        let mut sources = Vec::new();
+        for folder in entries(&root.join("crates")) {
+            let manifest = folder.join("Cargo.toml");
+            if !manifest.exists() {
+                continue;
+            }
+            let manifest: toml::Table = text(&manifest).parse().expect("a manifest is TOML");
+            let name = manifest["package"]["name"].as_str().expect("a package has a name").to_owned();
+            members.push(Member { name, folder: relative(&root, &folder), manifest });
+            let mut files = Vec::new();
+            walk(&folder, "rs", &mut files);
+            sources.extend(files.iter().map(|file| source(&root, file)));
+        }
+        sources.sort_by(|one: &Source, other| one.path.cmp(&other.path));
+        Self { root, members, sources }
+    }
+
+    /// The source at a path, if the workspace has it.
+    pub fn source(&self, path: &str) -> Option<&Source> {
+        let found = self.sources.binary_search_by(|source| source.path.as_str().cmp(path));
+        found.ok().map(|at| &self.sources[at])
+    }
+
+    /// The text of a file that must exist, such as a document.
+    pub fn text(&self, path: &str) -> String {
+        text(&self.root.join(path))
+    }
+}
+
+fn source(root: &Path, file: &Path) -> Source {
+    let text = text(file);
+    let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    Source { path: relative(root, file), text, syntax }
+}
+
+fn relative(root: &Path, file: &Path) -> String {
+    file.strip_prefix(root).expect("a file of the workspace").to_str().expect("a name in UTF-8").to_owned()
+}
+
+fn text(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// A folder's entries, sorted.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found: Vec<_> = read.map(|entry| entry.expect("an entry of a folder").path()).collect();
+    found.sort();
+    found
+}
+
+/// Collects a folder's files with an extension, without build folders and hidden ones.
+fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    for path in entries(folder) {
+        let name = path.file_name().expect("an entry has a name").to_string_lossy();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            walk(&path, extension, found);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+}
+
+/// A workspace of one crate, `sample`, from files below its `src`.
+#[cfg(test)]
+pub(crate) fn sample(files: &[(&str, &str)]) -> Workspace {
+    let parse = |(name, text): &(&str, &str)| Source {
+        path: format!("crates/sample/src/{name}"),
+        text: (*text).to_owned(),
+        syntax: syn::parse_file(text).expect("a sample parses"),
+    };
+    let mut sources: Vec<_> = files.iter().map(parse).collect();
+    sources.sort_by(|one: &Source, other| one.path.cmp(&other.path));
+    let member = Member {
+        name: "sample".to_owned(),
+        folder: "crates/sample".to_owned(),
+        manifest: toml::Table::new(),
+    };
+    Workspace { root: PathBuf::new(), members: vec![member], sources }
+}
