@@ -40,9 +40,10 @@ pub struct Options {
     pub pin: bool,
     /// How files are read and written.
     pub file_io: FileIo,
-    /// An idle core polls for at most this long before it sleeps, while work comes that often. Zero by default: where
-    /// clients share the machine it takes as much from them as it gives (ARCHITECTURE.md has the figures). For a machine
-    /// of its own, 50 microseconds save the wake-up's latency.
+    /// How long an idle core polls before it sleeps, at most, while work comes that often. Zero by
+    /// default: polling takes as much from clients on the same machine as it gives
+    /// (docs/decisions/0013-no-polling-before-sleep.md has the figures). On a machine of its own,
+    /// 50 µs save the wake-up's latency.
     pub poll: Duration,
     /// How long shutdown waits for sessions and fibers before it leaves them behind.
     pub grace: Duration,
