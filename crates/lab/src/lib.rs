@@ -3,7 +3,11 @@
 //!
 //! The way of a run: the command line (`options`) names arms (`arm`) and a workload (`workload`). The sweep goes through
 //! the points, arms alternating round by round, each round one [`drive::Driver::run`] with the observers beside it. What
-//! was measured becomes a [`report::Report`], which every output (table, JSON, Markdown, HTML) is made from.
+//! was measured becomes a [`record::Report`], which every output (table, JSON, Markdown, HTML) is made from.
+//!
+//! Modules know those before them in this order, and no module knows itself again through another: `client` (statements
+//! and what a client does next), `load`, `arm`, `record`, `figures`, `stats`, `script`, `workload`, `drive`, `options`,
+//! `report`, `observe`, `findings`, `sweep`, `view`, `run`.
 //!
 //! What must hold:
 //! 1. Nothing on the load loop is shared between threads, allocates, or makes a system call beyond its socket work.
@@ -14,10 +18,13 @@
 pub mod arm;
 pub mod client;
 pub mod drive;
+pub(crate) mod figures;
 pub mod findings;
 pub mod interrupt;
+pub mod load;
 pub mod observe;
 pub mod options;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod script;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::drive::{Arrivals, Pace, Protocol};
+use crate::load::{Arrivals, Pace, Protocol};
 use crate::workload::connect;
 
 /// `allcore bench`.

@@ -9,6 +9,7 @@
 //!    the checks say. Nobody reading what is said meanwhile is no reason to end.
 
 mod asked;
+mod named;
 mod outputs;
 mod ready;
 
@@ -16,10 +17,12 @@ use std::path::Path;
 
 use sync::atomic::{AtomicBool, Ordering};
 
+use crate::figures;
 use crate::findings;
 use crate::observe::{self, Awake, Pinned, Split};
 use crate::options::{Bench, Outputs, RunOptions, Verb};
-use crate::report::{self, Report, figures};
+use crate::record::{self, Report};
+use crate::report;
 use crate::sweep::{Contender, Swept, ThisMachine, sweep};
 use crate::view;
 
@@ -92,10 +95,10 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     drop(pinned);
     missing.extend(swept.missing);
     let mut report = Report {
-        version: report::VERSION,
+        version: record::VERSION,
         began,
         command,
-        machine: report::Machine { facts, noise: swept.noise },
+        machine: record::Machine { facts, noise: swept.noise },
         load: asked.note(options),
         arms: arms.iter().map(Arm::note).collect(),
         points: swept.points,

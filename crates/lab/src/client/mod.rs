@@ -11,9 +11,43 @@ pub use random::Random;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A statement of a workload: its place in [`crate::workload::Workload::statements`].
+/// A statement of a workload: its place among those of its workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatementId(pub u16);
+
+/// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
+/// has them (`$1`, `?`, or the values themselves).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// One more than there are parameters.
+    pub pieces: Vec<String>,
+    /// When it is prepared, under a protocol that prepares.
+    pub prepare: Prepare,
+    /// What the client looks at of its reply.
+    pub wanted: Wanted,
+}
+
+/// When a statement is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepare {
+    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't prepare them).
+    Never,
+    /// When the connection is set up.
+    AtConnect,
+    /// When a client first runs it: one before it may make what it needs.
+    AtFirstUse,
+}
+
+/// What a client looks at of a statement's reply: a driver reads the rest past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Not even how many rows were changed.
+    Nothing,
+    /// The rows, and how many were changed.
+    Rows,
+    /// These, and the names of the columns.
+    NamedRows,
+}
 
 /// What a client wants done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +69,7 @@ pub enum Step {
     Connect,
     /// Say good-bye and end the connection; what needs one comes after a `Connect`.
     Leave,
-    /// The transaction is over; of a mix, its kind (an index into [`crate::workload::Workload::kinds`]). The driver counts
+    /// The transaction is over; of a mix, its kind (its place among those of its workload). The driver counts
     /// it once what was queued is answered, and begins the next when that is due.
     Done(u8),
     /// The client can't go on: the text says why. It ends its connection, the others go on.
@@ -155,7 +189,7 @@ impl Params {
 }
 
 /// What a statement answered: its rows as text and how many rows it changed, as far as it is wanted
-/// ([`crate::workload::Wanted`]); of a text of several statements, what each answered.
+/// ([`Wanted`]); of a text of several statements, what each answered.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     bytes: Vec<u8>,

@@ -12,7 +12,7 @@ pub use sysbench::Sysbench;
 
 use std::time::Duration;
 
-use super::{Arrivals, Load, Pace};
+use crate::load::{Arrivals, Load, Pace};
 
 /// Has libpq connect as the native driver does, which speaks neither TLS nor GSSAPI's encryption: left to itself libpq takes
 /// either where the server offers it.

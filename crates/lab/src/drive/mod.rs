@@ -17,95 +17,9 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::arm::Target;
+use crate::load::Load;
+use crate::record::{CpuTime, Errors};
 use crate::workload::Workload;
-
-/// How statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Protocol {
-    /// As text, values in it.
-    Simple,
-    /// Parsed, bound and executed each time.
-    Extended,
-    /// Prepared once for each connection.
-    Prepared,
-}
-
-impl Protocol {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "simple",
-            Self::Extended => "extended",
-            Self::Prepared => "prepared",
-        }
-    }
-}
-
-/// When transactions begin.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pace {
-    /// As soon as the client's last is over, and it has thought so long.
-    Closed {
-        /// Between two transactions of a client.
-        think: Duration,
-    },
-    /// At this rate over all clients, whether or not the server keeps up; it rises or falls evenly over the round.
-    /// Latency counts from when a transaction was due.
-    Open {
-        /// Transactions a second at the round's beginning.
-        from: f64,
-        /// And at its end.
-        to: f64,
-        /// How they are spaced.
-        arrivals: Arrivals,
-    },
-}
-
-/// How the transactions of an open loop are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Arrivals {
-    /// One after the other, evenly.
-    Even,
-    /// Each independent of the others, as those of many users are.
-    Poisson,
-}
-
-/// One round's load.
-#[derive(Debug, Clone)]
-pub struct Load {
-    /// Connections.
-    pub clients: usize,
-    /// Threads of the driver.
-    pub threads: usize,
-    /// How statements are sent.
-    pub protocol: Protocol,
-    /// All statements of a transaction are sent at once and answered together, where the workload
-    /// [can be](Workload::pipelines).
-    pub pipeline: bool,
-    /// When transactions begin.
-    pub pace: Pace,
-    /// Over which the clients begin, one after the other.
-    pub ramp: Duration,
-    /// After the ramp, not counted.
-    pub warmup: Duration,
-    /// Counted.
-    pub measured: Duration,
-    /// How often a transaction is tried that failed by a deadlock or a serialization failure.
-    pub tries: u32,
-    /// Of all random numbers.
-    pub seed: u64,
-}
-
-impl Load {
-    /// Transactions due a second where counting begins and where it ends, `counted` later; `None` in a closed loop.
-    pub fn offered(&self, counted: Duration) -> Option<(f64, f64)> {
-        let Pace::Open { from, to, .. } = self.pace else { return None };
-        let before = self.ramp + self.warmup;
-        let whole = (before + self.measured).as_secs_f64();
-        let at = |time: Duration| from + (to - from) * (time.as_secs_f64() / whole).min(1.0);
-        Some((at(before), at(before + counted)))
-    }
-}
 
 /// An empty histogram of nanoseconds up to an hour, three digits exact. All histograms of the lab are made by it, so that
 /// any two can be added.
@@ -125,30 +39,6 @@ pub struct Kind {
     pub retried: u64,
     /// Of those done, in nanoseconds.
     pub latency: Histogram<u64>,
-}
-
-/// Errors of one code.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Errors {
-    /// SQLSTATE, or MySQL's number.
-    pub code: String,
-    /// The first message.
-    pub message: String,
-    /// How many.
-    pub count: u64,
-    /// Whether the workload lets it pass ([`Workload::tolerated`]): no transaction failed by it.
-    pub tolerated: bool,
-}
-
-/// CPU time of the driver's threads in the measured time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct CpuTime {
-    /// In seconds.
-    #[serde(deserialize_with = "crate::report::number::read")]
-    pub user: f64,
-    /// In seconds.
-    #[serde(deserialize_with = "crate::report::number::read")]
-    pub system: f64,
 }
 
 /// What a round gave.
@@ -302,30 +192,4 @@ pub trait Driver {
     /// what happened to single clients is in [`Measured`].
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
     -> Result<Measured, String>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_of_what_is_counted_is_that_after_ramp_and_warm_up() {
-        let second = Duration::from_secs(1);
-        let mut load = Load {
-            clients: 1,
-            threads: 1,
-            protocol: Protocol::Prepared,
-            pipeline: false,
-            pace: Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even },
-            ramp: second,
-            warmup: second,
-            measured: 8 * second,
-            tries: 1,
-            seed: 1,
-        };
-        assert_eq!(load.offered(8 * second), Some((20.0, 100.0)));
-        assert_eq!(load.offered(4 * second), Some((20.0, 60.0)), "a round that was ended early");
-        load.pace = Pace::Closed { think: Duration::ZERO };
-        assert_eq!(load.offered(8 * second), None);
-    }
 }

@@ -1,10 +1,10 @@
 //! How the arms compare with the first.
 
 use super::{measured, name};
-use crate::report::figures::{clients, factor, list, whole};
+use crate::figures::{clients, factor, list, whole};
+use crate::record::Verdict;
+use crate::record::{Interval, Point, Report};
 use crate::report::groups::groups;
-use crate::report::{Interval, Point, Report};
-use crate::stats::{Verdict, verdict};
 
 /// A sentence for each arm and workload but the first arm's, which all ratios are to: of throughput, and in an open loop, where
 /// all do what is asked for, of p99.
@@ -25,7 +25,7 @@ pub(super) fn arms(report: &Report) -> Vec<String> {
 fn against(points: &[&Point]) -> Option<String> {
     let of = |wanted: Verdict| -> Vec<(&Point, Interval)> {
         let ratios = points.iter().filter_map(|point| Some((*point, point.ratio?)));
-        ratios.filter(|(_, ratio)| verdict(ratio) == wanted).collect()
+        ratios.filter(|(_, ratio)| ratio.verdict() == wanted).collect()
     };
     let mut parts = Vec::new();
     for (wanted, how) in [(Verdict::More, "more"), (Verdict::Less, "less")] {

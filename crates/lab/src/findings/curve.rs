@@ -1,8 +1,8 @@
 //! The shape of a curve: where it is highest, what becomes of it beyond, and what fails on the way.
 
-use crate::report::figures::{clients, list, number, percent, whole};
+use crate::figures::{clients, list, number, percent, whole};
+use crate::record::{Interval, Point};
 use crate::report::turn::{Above, FALL, Turn, above, lowest};
-use crate::report::{Interval, Point};
 
 /// A smaller gain is no growth worth a word.
 const GROWTH: f64 = 0.05;
@@ -147,7 +147,7 @@ fn tps(interval: &Interval) -> String {
 /// The point where the largest part of transactions failed, with the most frequent error.
 pub(super) fn failures(points: &[&Point]) -> Option<String> {
     let part = |point: &&Point| {
-        let sum = |of: fn(&crate::report::KindCounts) -> u64| -> u64 {
+        let sum = |of: fn(&crate::record::KindCounts) -> u64| -> u64 {
             point.rounds.iter().flat_map(|round| &round.kinds).map(of).sum()
         };
         let (done, failed) = (sum(|kind| kind.done), sum(|kind| kind.failed));

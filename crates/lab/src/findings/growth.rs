@@ -1,9 +1,9 @@
 //! What grew from a curve's best point to its worst, and what the machine was short of.
 
+use crate::figures::{clients, list, number, percent, whole};
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
-use crate::report::figures::{clients, list, number, percent, whole};
+use crate::record::{CpuSplit, OwnCpus, Point, Profile, Share};
 use crate::report::turn::Turn;
-use crate::report::{CpuSplit, OwnCpus, Point, Profile, Share};
 
 /// A symbol or a wait counts as grown by so much of all samples.
 const GROWN: f64 = 0.05;

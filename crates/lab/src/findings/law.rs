@@ -1,7 +1,7 @@
 //! What the scalability law makes of a curve.
 
-use crate::report::figures::{bounded, clients, number, percent, small, whole};
-use crate::report::{Fit, Point};
+use crate::figures::{bounded, clients, number, percent, small, whole};
+use crate::record::{Fit, Point};
 
 /// The fitted terms in words, or why they are not to be relied on.
 pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {

@@ -15,8 +15,8 @@ mod law;
 mod rate;
 mod settled;
 
+use crate::record::{Fit, Point, Report};
 use crate::report::groups::{Group, groups};
-use crate::report::{Fit, Point, Report};
 use crate::stats::{drift, fit};
 
 /// Works out what a report's points say: its fits and its findings.

@@ -2,8 +2,8 @@
 //!
 //! How much is done there says nothing of how much could be: no shape, no growth and no law is told of it.
 
-use crate::report::figures::{clients, list, number, percent, whole};
-use crate::report::{Offered, Point, Round};
+use crate::figures::{clients, list, number, percent, whole};
+use crate::record::{Offered, Point, Round};
 use crate::stats::median;
 
 /// A rate is held where no more than this part of it is lacking.

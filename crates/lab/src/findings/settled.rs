@@ -1,8 +1,8 @@
 //! Whether throughput was steady within the rounds: a warm-up that was too short shows as a rise from their first half to
 //! their second, work that is put off for later as a fall.
 
-use crate::report::figures::{clients, list, percent};
-use crate::report::{Interval, Point};
+use crate::figures::{clients, list, percent};
+use crate::record::{Interval, Point};
 use crate::stats::of_logs;
 
 /// A change that may be smaller, by all that the rounds tell, is not worth a word.

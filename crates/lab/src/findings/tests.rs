@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::arm::Dialect;
-use crate::drive::{Errors, Protocol};
+use crate::load::Protocol;
 use crate::observe::{CLIENT, RUNNING};
-use crate::report::{
-    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, OwnCpus, Peak, Share, Switches, samples,
+use crate::record::Errors;
+use crate::record::{
+    Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, OwnCpus, Peak, Share, Switches,
 };
+use crate::report::samples;
 use crate::stats::{estimate, ratio, test_noise};
 
 /// With these points, and arms as they come first in them.

@@ -6,11 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// The fact of how much memory was free, which is another one at each run on the same machine.
-pub const MEMORY_AT_START: &str = "memory available at start";
-
-/// The fact of how busy others were, which is as well.
-pub const LOAD_AT_START: &str = "load of others at start";
+use crate::record::{LOAD_AT_START, MEMORY_AT_START};
 
 /// The machine's facts, read below `root` (`/`). Takes a third of a second, in which others' load is measured: call it
 /// before the first client runs.

@@ -22,10 +22,10 @@ mod waits;
 use std::time::{Duration, Instant};
 
 use crate::arm::Target;
-use crate::report::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
+use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
 
 pub use awake::Awake;
-pub use machine::{LOAD_AT_START, MEMORY_AT_START, facts};
+pub use machine::facts;
 pub use noise::fixed_loop;
 pub(crate) use pin::give_back;
 pub use pin::{Pinned, Split};

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tempfile::TempDir;
 
-use crate::report::Profile;
+use crate::record::Profile;
 
 /// Shorter rounds are over before perf has begun.
 const SHORTEST: Duration = Duration::from_millis(500);

@@ -16,7 +16,7 @@ use sync::atomic::{AtomicU32, Ordering};
 
 use crate::arm::control::Control;
 use crate::arm::{self, Dialect, Target};
-use crate::report::{Profile, Share};
+use crate::record::{Profile, Share};
 
 /// How often sessions are looked at.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -8,9 +8,10 @@
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
-use super::{Arm, Interval, Machine, Point, Report, figures, terminal};
-use crate::observe::{LOAD_AT_START, MEMORY_AT_START};
-use crate::stats::{Verdict, median, verdict};
+use super::terminal;
+use crate::figures;
+use crate::record::{Arm, Interval, LOAD_AT_START, MEMORY_AT_START, Machine, Point, Report, Verdict};
+use crate::stats::median;
 
 /// The fixed loop's medians are apart by more than this part where the machines differ.
 const APART: f64 = 0.03;
@@ -216,7 +217,7 @@ impl Comparison {
 
     /// How many points became faster, slower, or neither.
     fn conclusion(&self) -> String {
-        let better = |series: &Series, pair: &Pair| match verdict(&pair.ratio) {
+        let better = |series: &Series, pair: &Pair| match pair.ratio.verdict() {
             Verdict::More if series.open => Verdict::Less,
             Verdict::Less if series.open => Verdict::More,
             other => other,

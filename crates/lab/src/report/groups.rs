@@ -1,10 +1,11 @@
 //! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
 
 use super::turn::Turn;
-use super::{
-    CpuSplit, Fit, Interval, Latency, Offered, OwnCpus, Point, Profile, Report, Round, Share, Switches,
+use crate::load::Protocol;
+use crate::record::{
+    CpuSplit, Fit, Interval, Latency, Offered, OwnCpus, PIPELINE, Point, Profile, Report, Round, Share,
+    Switches,
 };
-use crate::drive::Protocol;
 use crate::stats;
 
 /// All points of one workload and protocol.
@@ -47,13 +48,6 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
     groups
 }
 
-impl Report {
-    /// An arm's place; past the end for a name that isn't among the arms.
-    pub(crate) fn arm_number(&self, name: &str) -> usize {
-        self.arms.iter().position(|arm| arm.name == name).unwrap_or(self.arms.len())
-    }
-}
-
 impl<'a> Group<'a> {
     /// Of this point's kind, still without any.
     fn new(report: &'a Report, like: &'a Point) -> Self {
@@ -68,7 +62,7 @@ impl<'a> Group<'a> {
 
     /// What it is called.
     pub fn title(&self) -> String {
-        let pipelined = self.report.load.iter().any(|(name, _)| name == super::PIPELINE);
+        let pipelined = self.report.load.iter().any(|(name, _)| name == PIPELINE);
         let pipelined = if pipelined { ", pipelined" } else { "" };
         format!("{}, {}{pipelined}", self.workload, self.protocol.name())
     }
@@ -124,19 +118,7 @@ pub struct Failures {
     pub lost_clients: u64,
 }
 
-impl Round {
-    /// What it is judged by: throughput, and in an open loop, where that is what was asked for, p99.
-    pub fn judged(&self) -> f64 {
-        if self.offered.is_some() { self.latency.p99 } else { self.tps }
-    }
-}
-
 impl Point {
-    /// Whether transactions were due at a given rate.
-    pub fn is_open(&self) -> bool {
-        self.rounds.iter().any(|round| round.offered.is_some())
-    }
-
     /// What it is judged by ([`Round::judged`]): the rounds' median.
     pub fn judged(&self) -> Interval {
         if self.is_open() { self.p99() } else { self.tps }
@@ -285,19 +267,6 @@ impl Point {
         let samples = seen().fold(0, |sum: u64, (_, samples)| sum.saturating_add(samples));
         Profile { samples, shares: sums }
     }
-}
-
-impl Latency {
-    /// Nobody knows any.
-    pub(crate) const NONE: Self = Self {
-        mean: f64::NAN,
-        p50: f64::NAN,
-        p90: f64::NAN,
-        p95: f64::NAN,
-        p99: f64::NAN,
-        p999: f64::NAN,
-        max: f64::NAN,
-    };
 }
 
 /// Of those that are numbers; `None` without any.

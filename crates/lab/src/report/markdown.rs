@@ -2,7 +2,8 @@
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Shares, Sheet};
-use super::{Report, figures};
+use crate::figures;
+use crate::record::Report;
 
 /// The whole report.
 pub fn markdown(report: &Report) -> String {

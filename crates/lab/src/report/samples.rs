@@ -1,6 +1,8 @@
 //! Reports made up for tests: what a run would have stored, from curves with a little noise that is the same each time.
 
-use super::*;
+use crate::arm::Dialect;
+use crate::load::Protocol;
+use crate::record::*;
 
 /// An arm's behaviour.
 struct Curve {

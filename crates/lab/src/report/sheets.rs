@@ -3,9 +3,9 @@
 //! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (an arm each, mostly), so that an output
 //! with little room can put the blocks below each other and repeat the keys.
 
-use super::figures::{self, NONE};
 use super::groups::Group;
-use super::{Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share};
+use crate::figures::{self, NONE};
+use crate::record::{Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share};
 
 /// How a check that failed begins.
 pub(crate) const BROKEN: &str = "BROKEN";

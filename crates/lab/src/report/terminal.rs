@@ -2,10 +2,10 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::Report;
-use super::figures::plain;
 use super::groups::groups;
 use super::sheets::{self, Block, Sheet};
+use crate::figures::plain;
+use crate::record::Report;
 
 /// Names are cut in the middle to this many columns, since those of varied arms begin alike.
 const NAME_MAX: usize = 30;

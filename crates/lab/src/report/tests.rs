@@ -4,6 +4,10 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
+use crate::arm::Dialect;
+use crate::figures;
+use crate::load::Protocol;
+use crate::record::*;
 
 /// Held against the file of that name, beside this one.
 pub(crate) fn golden(name: &str, text: &str) {

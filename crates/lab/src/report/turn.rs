@@ -1,6 +1,6 @@
 //! Where a curve turns: its highest point, and what becomes of it beyond. A difference inside the noise is none.
 
-use super::Point;
+use crate::record::Point;
 
 /// A fall is more than this part.
 pub(crate) const FALL: f64 = 0.1;
@@ -62,7 +62,7 @@ pub(crate) fn lowest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Interval;
+    use crate::record::Interval;
     use crate::stats::test_noise;
 
     fn points(all: &[(usize, f64, f64)]) -> Vec<Point> {

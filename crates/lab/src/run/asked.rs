@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use crate::arm::Dialect;
 use crate::arm::spec::{self, Spec};
-use crate::drive::{Driver, Load, Native, Pace, Pgbench, Protocol, Sysbench};
+use crate::drive::{Driver, Native, Pgbench, Sysbench};
+use crate::load::{Load, Pace, Protocol};
 use crate::observe::Split;
 use crate::options::{DriverName, RunOptions};
-use crate::report;
+use crate::record::PIPELINE;
+use crate::run::named;
 use crate::sweep::{Plan, steps};
-use crate::workload::{Workload, named};
+use crate::workload::Workload;
 
 /// All of it.
 pub(super) struct Asked {
@@ -68,7 +70,7 @@ impl Asked {
         let mut add = |name: &str, value: String| note.push((name.to_owned(), value));
         add("driver", drivers.join(", "));
         if options.pipeline {
-            add(report::PIPELINE, "all statements of a transaction".to_owned());
+            add(PIPELINE, "all statements of a transaction".to_owned());
         }
         add("threads", load.threads.to_string());
         add("pace", pace);
@@ -248,12 +250,12 @@ mod tests {
             let asked = Asked::of(&options).unwrap_or_else(|error| panic!("{words:?}: {error}"));
             assert!(asked.plan.load.pipeline);
             let note = asked.note(&options);
-            assert!(note.iter().any(|(name, _)| name == report::PIPELINE), "{note:?}");
+            assert!(note.iter().any(|(name, _)| name == PIPELINE), "{note:?}");
         }
         let plain = options(&[]);
         let asked = Asked::of(&plain).unwrap_or_else(|error| panic!("{error}"));
         assert!(!asked.plan.load.pipeline);
-        assert!(asked.note(&plain).iter().all(|(name, _)| name != report::PIPELINE));
+        assert!(asked.note(&plain).iter().all(|(name, _)| name != PIPELINE));
     }
 
     #[test]

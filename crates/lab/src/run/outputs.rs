@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::arm::url;
 use crate::options::Outputs;
-use crate::report::{self, Report};
+use crate::record::Report;
+use crate::report;
 use crate::view;
 
 /// Where a run's report goes, beside standard output.

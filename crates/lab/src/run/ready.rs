@@ -16,9 +16,11 @@ use crate::arm::{Running, Target};
 use crate::drive::Driver;
 use crate::observe::{self, Observer};
 use crate::options::{DriverName, RunOptions};
-use crate::report;
+use crate::record;
+use crate::record::Check;
+use crate::run::named;
 use crate::view;
-use crate::workload::{Before, Check, Found, Workload, named};
+use crate::workload::{Before, Found, Workload};
 
 /// An arm that is ready.
 pub(super) struct Arm {
@@ -108,8 +110,8 @@ impl Arm {
     }
 
     /// As the report has it.
-    pub fn note(&self) -> report::Arm {
-        report::Arm {
+    pub fn note(&self) -> record::Arm {
+        record::Arm {
             name: self.running.target.arm.clone(),
             dialect: self.running.target.dialect,
             server: self.running.about.server.clone(),

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::client::{Prepare, Statement, Wanted};
 use crate::client::{Random, StatementId};
-use crate::workload::{Prepare, Statement, Wanted};
 
 use super::command::{self, Amount, Command, Keep, Kind};
 use super::expression::Expression;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::client::{Client, Param, Params, Random, Reply, Step, Turn};
-use crate::workload::{Prepare, Wanted};
+use crate::client::{Prepare, Wanted};
 
 fn settings() -> Settings {
     Settings { defines: Vec::new(), scale: 7, seed: 42 }

@@ -2,7 +2,7 @@
 
 use super::interval::{median, quantile};
 use super::trend::trend;
-use crate::report::{Noise, Point};
+use crate::record::{Noise, Point};
 
 /// A change counts where so little chance would bring it about.
 const CHANCE: f64 = 0.01;

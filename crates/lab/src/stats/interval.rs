@@ -9,7 +9,7 @@
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::client::Random;
-use crate::report::Interval;
+use crate::record::Interval;
 
 /// Of the resampling; a constant, so that the same values give the same interval.
 const SEED: u64 = 0x0a11_c09e_5eed;

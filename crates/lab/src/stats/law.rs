@@ -15,7 +15,8 @@
 use super::interval::{quantile, student, tail};
 use super::least_squares::{Columns, solve};
 use crate::client::Random;
-use crate::report::{Fit, Interval, Peak, Point, figures};
+use crate::figures;
+use crate::record::{Fit, Interval, Peak, Point};
 
 /// Of the resampling; a constant, so that the same points give the same intervals.
 const SEED: u64 = 0x0a11_c09e_1a30;

@@ -23,5 +23,5 @@ pub(crate) mod test_noise;
 pub use drift::drift;
 pub use interval::{estimate, estimate_positive, median};
 pub use law::fit;
-pub use ratio::{Verdict, of_logs, ratio, verdict};
+pub use ratio::{of_logs, ratio};
 pub use trend::{Trend, trend};

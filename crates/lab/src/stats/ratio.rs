@@ -3,20 +3,7 @@
 //! Rounds are compared in pairs: the two of a pass lie next to each other, so what the machine did to both cancels out.
 
 use super::interval::estimate;
-use crate::report::{Interval, Point};
-
-/// What a ratio says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The second is more.
-    More,
-    /// The second is less.
-    Less,
-    /// No difference outside the noise.
-    None,
-    /// Too few rounds to tell.
-    Unknown,
-}
+use crate::record::{Interval, Point};
 
 /// How many times `point` has what `base` has of what they are judged by, from the rounds of the same passes: the median of
 /// the pairs' ratios with its interval, worked out on logarithms so that it doesn't matter which one is the base. NaN where
@@ -39,19 +26,10 @@ pub fn of_logs(logs: &[f64]) -> Interval {
     Interval { value: value.exp(), low: low.exp(), high: high.exp() }
 }
 
-/// Whether a ratio is one.
-pub fn verdict(ratio: &Interval) -> Verdict {
-    match ratio.bounds() {
-        None => Verdict::Unknown,
-        Some((low, _)) if low > 1.0 => Verdict::More,
-        Some((_, high)) if high < 1.0 => Verdict::Less,
-        Some(_) => Verdict::None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Verdict;
     use crate::stats::test_noise::{Noisy, point};
 
     /// Two arms in so many passes on a machine whose speed wanders by a fifth from pass to pass.
@@ -71,7 +49,7 @@ mod tests {
         let mut noisy = Noisy::new(1);
         let (base, other) = arms(&mut noisy, 7, 1.1);
         let ratio = ratio(&base, &other);
-        assert_eq!(verdict(&ratio), Verdict::More);
+        assert_eq!(ratio.verdict(), Verdict::More);
         assert!((ratio.value - 1.1).abs() < 0.03 && ratio.high - ratio.low < 0.1, "{ratio:?}");
         let (low, high) =
             estimate(&base.rounds.iter().map(|round| round.tps).collect::<Vec<_>>()).bounds().unwrap();
@@ -84,7 +62,7 @@ mod tests {
         let told = (0..400)
             .filter(|_| {
                 let (base, other) = arms(&mut noisy, 6, 1.0);
-                verdict(&ratio(&base, &other)) != Verdict::None
+                ratio(&base, &other).verdict() != Verdict::None
             })
             .count();
         assert!(told <= 32, "{told} of 400");
@@ -97,7 +75,7 @@ mod tests {
         let (there, back) = (ratio(&base, &other), ratio(&other, &base));
         assert!((there.value * back.value - 1.0).abs() < 1e-9);
         assert!((there.low * back.high - 1.0).abs() < 0.01, "{there:?} {back:?}");
-        assert_eq!((verdict(&there), verdict(&back)), (Verdict::Less, Verdict::More));
+        assert_eq!((there.verdict(), back.verdict()), (Verdict::Less, Verdict::More));
     }
 
     #[test]
@@ -109,7 +87,7 @@ mod tests {
         let ratio_of_two = ratio(&base, &other);
         assert!((ratio_of_two.value - 1.1).abs() < 1e-9, "{ratio_of_two:?}");
         other.rounds.truncate(1);
-        assert_eq!(verdict(&ratio(&base, &other)), Verdict::Unknown);
+        assert_eq!(ratio(&base, &other).verdict(), Verdict::Unknown);
         other.rounds[0].pass = 9;
         assert!(ratio(&base, &other).value.is_nan());
     }

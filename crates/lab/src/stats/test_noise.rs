@@ -1,8 +1,9 @@
 //! Made-up rounds for the tests of statistics.
 
 use crate::client::Random;
-use crate::drive::{CpuTime, Protocol};
-use crate::report::{Interval, Latency, Observed, Point, Round};
+use crate::load::Protocol;
+use crate::record::CpuTime;
+use crate::record::{Interval, Latency, Observed, Point, Round};
 
 /// Noise that is the same in every run of a test.
 pub(crate) struct Noisy(Random);

@@ -2,7 +2,7 @@
 
 use super::plan::{Cell, Cells, width};
 use super::{End, Plan};
-use crate::report::figures;
+use crate::figures;
 
 /// What went wrong on the way.
 #[derive(Debug, Default)]

@@ -22,9 +22,11 @@ use std::time::{Duration, Instant};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::arm::Target;
-use crate::drive::{Driver, Load};
+use crate::drive::Driver;
+use crate::figures;
+use crate::load::Load;
 use crate::observe::Observe;
-use crate::report::{Interval, Noise, Point, Round, figures};
+use crate::record::{Interval, Noise, Point, Round};
 use crate::stats::{estimate_positive, ratio};
 use crate::workload::Workload;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Contender, Plan, summarise};
-use crate::report::{Interval, Observed, Point, Round};
+use crate::record::{Interval, Observed, Point, Round};
 
 /// All points.
 pub(super) struct Cells {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::drive::Protocol;
-use crate::report::{Point, Round};
+use crate::load::Protocol;
+use crate::record::{Point, Round};
 
 /// A round, and how far the run is with it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use hdrhistogram::Histogram;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::{Contender, Progress};
-use crate::drive::{Arrivals, Kind, Live, Load, Measured, Pace, Phase, histogram};
+use crate::drive::{Kind, Live, Measured, Phase, histogram};
+use crate::load::{Arrivals, Load, Pace};
 use crate::observe::Observe;
-use crate::report::{KindCounts, Latency, Observed, Offered, Round};
+use crate::record::{KindCounts, Latency, Observed, Offered, Round};
 use crate::workload::Workload;
 
 /// How often the driver's phase is looked at: what is observed is off by so much at either end.

@@ -7,10 +7,14 @@ use std::cell::{Cell, RefCell};
 use super::*;
 use crate::arm::control::{Control, Fault};
 use crate::arm::{Address, Dialect};
+use crate::client::Statement;
 use crate::client::{Client, Random};
-use crate::drive::{CpuTime, Kind, Live, Measured, Pace, Phase, Protocol, histogram};
-use crate::report::{Latency, Observed};
-use crate::workload::{Before, Check, Found, Statement};
+use crate::drive::{Kind, Live, Measured, Phase, histogram};
+use crate::load::{Pace, Protocol};
+use crate::record::Check;
+use crate::record::CpuTime;
+use crate::record::{Latency, Observed};
+use crate::workload::{Before, Found};
 
 /// A workload that is never run.
 struct Named(Vec<String>);
@@ -381,7 +385,7 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
         of(none.clone(), false).unwrap_err(),
         "no transaction was done: the round was too short for one"
     );
-    none.errors = vec![crate::drive::Errors {
+    none.errors = vec![crate::record::Errors {
         code: "42P01".into(),
         message: "no such table".into(),
         count: 9,

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::report::{Point, Round, figures};
+use crate::figures;
+use crate::record::{Point, Round};
 use crate::sweep::{Progress, Stage};
 
 /// Writes lines to `out`.

@@ -12,7 +12,7 @@ mod state;
 
 use std::io::{IsTerminal, Write};
 
-use crate::report::figures;
+use crate::figures;
 use crate::sweep::Progress;
 
 pub(crate) use screen::restore;

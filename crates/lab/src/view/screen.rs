@@ -15,7 +15,8 @@ use ratatui::{Frame, style::Style};
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::state::{State, clock};
-use crate::report::{Point, Round, figures};
+use crate::figures;
+use crate::record::{Point, Round};
 use crate::sweep::{Progress, Stage};
 
 /// Whether the other screen is shown, so that it is left once, whoever notices first.

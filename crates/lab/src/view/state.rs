@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::report::{Latency, Point, Round, figures};
+use crate::figures;
+use crate::record::{Latency, Point, Round};
 use crate::sweep::Stage;
 
 /// How many samples the sparkline has at most.

@@ -6,9 +6,10 @@
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::{Client, StatementId, Step, Turn};
+use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
+use crate::record::Check;
 
-use super::{Before, Check, Found, Original, PgbenchScript, Prepare, Statement, Wanted, Workload};
+use super::{Before, Found, Original, PgbenchScript, Workload};
 
 /// Its name on the command line, and of its only kind of transactions.
 pub const NAME: &str = "connect";

@@ -1,7 +1,6 @@
 //! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
 
 pub mod connect;
-pub mod named;
 pub mod pgbench;
 pub mod sysbench;
 pub mod tables;
@@ -10,50 +9,8 @@ pub mod ycsb;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::{Client, StatementId};
-
-/// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
-/// has them (`$1`, `?`, or the values themselves).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
-    /// One more than there are parameters.
-    pub pieces: Vec<String>,
-    /// When it is prepared, under a protocol that prepares.
-    pub prepare: Prepare,
-    /// What the client looks at of its reply.
-    pub wanted: Wanted,
-}
-
-/// When a statement is prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prepare {
-    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't prepare them).
-    Never,
-    /// When the connection is set up.
-    AtConnect,
-    /// When a client first runs it: one before it may make what it needs.
-    AtFirstUse,
-}
-
-/// What a client looks at of a statement's reply: a driver reads the rest past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// Not even how many rows were changed.
-    Nothing,
-    /// The rows, and how many were changed.
-    Rows,
-    /// These, and the names of the columns.
-    NamedRows,
-}
-
-/// Something that must hold after a run, and whether it does.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Check {
-    /// What must hold.
-    pub claim: String,
-    /// What was seen where it does not.
-    pub fault: Option<String>,
-}
+use crate::client::{Client, Statement, StatementId};
+use crate::record::Check;
 
 /// What lies in a database already, as far as a workload is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::{Client, Params, Random, StatementId};
-use crate::drive::Protocol;
+use crate::client::{Client, Params, Prepare, Random, Statement, StatementId};
+use crate::load::Protocol;
+use crate::record::Check;
 use crate::script::{Program, ScriptClient, Settings, Source};
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Original, PgbenchScript, Prepare, Statement, Workload};
+use super::{Before, Found, Original, PgbenchScript, Workload};
 
 /// Rows of pgbench_accounts for each unit of scale.
 const ACCOUNTS: u64 = 100_000;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::random::sysbench::{Distribution, Keys};
-use crate::client::{Client, Params, Random, StatementId, Step, Turn};
+use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
+use crate::record::Check;
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Original, Prepare, Statement, Wanted, Workload};
+use super::{Before, Found, Original, Workload};
 
 /// Which of sysbench's scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

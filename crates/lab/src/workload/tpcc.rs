@@ -17,13 +17,16 @@ mod payment;
 mod random;
 mod schema;
 mod statements;
+mod step;
 mod stock_level;
 mod terminal;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::Client;
-use crate::workload::{Before, Check, Found, Statement, Workload};
+use crate::client::Statement;
+use crate::record::Check;
+use crate::workload::{Before, Found, Workload};
 
 /// Districts of a warehouse (1.2.1).
 const DISTRICTS: i64 = 10;

@@ -11,10 +11,11 @@ use sync::atomic::{AtomicU64, Ordering};
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::random::ycsb::{Scrambled, Zipfian, hash};
-use crate::client::{Client, Params, Random, StatementId, Step, Turn};
+use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
+use crate::record::Check;
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Check, Found, Prepare, Statement, Wanted, Workload};
+use super::{Before, Found, Workload};
 
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

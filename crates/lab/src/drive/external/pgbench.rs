@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use super::tool::{Event, Tool, between};
 use super::{PLAIN, rate, seconds};
 use crate::arm::{Dialect, Target};
-use crate::drive::{CpuTime, Driver, Kind, Live, Load, Measured, Phase, histogram};
+use crate::drive::{Driver, Kind, Live, Measured, Phase, histogram};
+use crate::load::Load;
+use crate::record::CpuTime;
 use crate::workload::{Original, PgbenchScript, Workload};
 
 /// Up to so many transactions a second, where a rate is given, the log has all of them: it weighs little, and of few a

@@ -12,7 +12,9 @@ use tempfile::NamedTempFile;
 use super::tool::{Event, Tool, between};
 use super::{PLAIN, rate, seconds};
 use crate::arm::{Address, Dialect, Target};
-use crate::drive::{CpuTime, Driver, Errors, Kind, Live, Load, Measured, Phase, Protocol, histogram};
+use crate::drive::{Driver, Kind, Live, Measured, Phase, histogram};
+use crate::load::{Load, Protocol};
+use crate::record::{CpuTime, Errors};
 use crate::workload::{Original, Workload};
 
 /// The driver.

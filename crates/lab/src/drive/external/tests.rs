@@ -9,9 +9,12 @@ use super::*;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::Client;
-use crate::drive::{Driver, Live, Measured, Phase, Protocol};
+use crate::client::Statement;
+use crate::drive::{Driver, Live, Measured, Phase};
+use crate::load::Protocol;
+use crate::record::Check;
 use crate::tests::target;
-use crate::workload::{Before, Check, Found, Original, PgbenchScript, Statement, Workload};
+use crate::workload::{Before, Found, Original, PgbenchScript, Workload};
 
 /// What only its original runs.
 struct Only(Option<Original>, [String; 2]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use procfs::process::Process;
 
-use crate::drive::CpuTime;
+use crate::record::CpuTime;
 
 /// What a tool does.
 pub(super) enum Event {

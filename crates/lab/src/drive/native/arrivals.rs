@@ -12,7 +12,7 @@
 //! next arrival lies in the past, and is begun late.
 
 use crate::client::Random;
-use crate::drive::Arrivals;
+use crate::load::Arrivals;
 
 /// Whose arrivals these are: client number c is of thread c mod threads.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::drive::CpuTime;
+use crate::record::CpuTime;
 
 /// What a thread has used since it began. The sum is exact; how it divides is known to a tick of the kernel (10 ms).
 #[derive(Debug, Clone, Copy)]

@@ -34,7 +34,8 @@ use super::tally::Tally;
 use crate::arm::Dialect;
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
 use crate::drive::wire::{Answer, Code, Progress, Wire};
-use crate::drive::{Live, Load, Pace, Phase};
+use crate::drive::{Live, Phase};
+use crate::load::{Load, Pace};
 use crate::workload::Workload;
 use link::{Link, wait_on};
 

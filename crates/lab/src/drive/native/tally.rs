@@ -9,7 +9,8 @@ use hdrhistogram::Histogram;
 
 use super::arrivals::Schedule;
 use crate::drive::wire::{Code, Failure};
-use crate::drive::{CpuTime, Errors, Kind, Measured, histogram};
+use crate::drive::{Kind, Measured, histogram};
+use crate::record::{CpuTime, Errors};
 
 /// The counts of one thread. Times are nanoseconds since the round's beginning.
 #[derive(Debug)]
@@ -233,8 +234,8 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::client::Random;
-    use crate::drive::Arrivals;
     use crate::drive::native::arrivals::Share;
+    use crate::load::Arrivals;
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -4,8 +4,8 @@ use super::binary::take_value;
 use super::packet::{frame, packet, take, take_length, take_text};
 use super::{COM_STMT_CLOSE, Known, Session, UNPREPARABLE};
 use crate::client::Reply;
+use crate::client::Wanted;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
-use crate::workload::Wanted;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy)]

@@ -14,9 +14,9 @@ mod welcome;
 
 use crate::arm::{Address, Target};
 use crate::client::{Param, Params, StatementId};
-use crate::drive::Protocol;
+use crate::client::{Prepare, Statement, Wanted};
 use crate::drive::wire::{Answer, Code, Progress, Refusal, Wire, assert_complete, put_statement};
-use crate::workload::{Prepare, Statement, Wanted};
+use crate::load::Protocol;
 use answer::Expect;
 use packet::{packet, put_length};
 

@@ -9,8 +9,8 @@ use mysql_common::scramble::{scramble_native, scramble_sha256};
 use super::answer::{error, prepared};
 use super::packet::{frame, packet, put_length, take, take_zero_ended};
 use super::{Known, Mysql, Prepared, Session, UNPREPARABLE, prepare};
-use crate::drive::Protocol;
 use crate::drive::wire::{Failure, Refusal, each_message};
+use crate::load::Protocol;
 
 /// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce, several statements in a
 /// text, several results (prepared or not), plug-in authentication with responses of any length.

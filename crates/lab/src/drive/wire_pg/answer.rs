@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::Session;
 use crate::client::Reply;
+use crate::client::Wanted;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
-use crate::workload::Wanted;
 
 /// More than any message a workload asks for: a length above it is no length.
 const MESSAGE_MAX: usize = 1 << 30;

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 
 use crate::arm::Target;
 use crate::client::{Param, Params, StatementId};
-use crate::drive::Protocol;
+use crate::client::{Prepare, Statement, Wanted};
 use crate::drive::wire::{Answer, Progress, Refusal, Wire, assert_complete, put_statement};
-use crate::workload::{Prepare, Statement, Wanted};
+use crate::load::Protocol;
 
 pub(crate) use welcome::Greeting;
 

@@ -5,8 +5,8 @@ use postgres_protocol::authentication::{md5_hash, sasl};
 
 use super::answer::{error, frame};
 use super::{Postgres, SYNC, Session, message, name, parse, put_text};
-use crate::drive::Protocol;
 use crate::drive::wire::{Failure, Refusal, each_message};
+use crate::load::Protocol;
 
 /// A connection being set up.
 pub(crate) struct Greeting {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::{not_started, perf, reason};
-use crate::report::{Profile, Share};
+use crate::record::{Profile, Share};
 
 /// So many symbols are kept.
 const KEPT: usize = 25;

@@ -1,6 +1,6 @@
 //! Axes: where a value stands, and which values are written at them.
 
-use crate::report::figures;
+use crate::figures;
 
 /// How values are spread along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The plots of one workload.
 
 use super::axis::Axis;
-use super::figures;
 use super::markup::Markup;
 use super::plot::{self, Bar, Dot, Frame, Line};
+use crate::figures;
+use crate::record::{Latency, Point, Report};
 use crate::report::groups::Group;
-use crate::report::{Latency, Point, Report};
 
 /// Values that lines are drawn of: one of a point, if it has it.
 type Of<'a> = &'a dyn Fn(&Group<'_>, &Point) -> Option<f64>;

@@ -11,7 +11,7 @@ mod tests;
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Shares};
-use super::{Report, figures};
+use crate::record::Report;
 use charts::Charts;
 use markup::Markup;
 

@@ -6,6 +6,7 @@
 
 use super::axis::Axis;
 use super::markup::Markup;
+use crate::figures;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 270.0;
@@ -188,7 +189,7 @@ impl Frame<'_> {
                     "path",
                     &[("class", &"mark"), ("transform", &place), ("d", &mark(line.style))],
                     |svg| {
-                        let figures = (super::figures::number(dot.x), super::figures::number(dot.y));
+                        let figures = (figures::number(dot.x), figures::number(dot.y));
                         svg.leaf("title", &[], format!("{}: {} at {}", line.name, figures.1, figures.0));
                     },
                 );
@@ -224,7 +225,7 @@ pub(super) fn stacks(page: &mut Markup, frame: &Frame<'_>, parts: &[&str], bars:
                     [("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &deep)];
                 svg.element("rect", &place, |svg| {
                     let name = parts.get(part).copied().unwrap_or_default();
-                    svg.leaf("title", &[], format!("{label}: {name} {}", super::figures::percent(*share)));
+                    svg.leaf("title", &[], format!("{label}: {name} {}", figures::percent(*share)));
                 });
             }
         }

@@ -1,12 +1,12 @@
 //! Tables: a sheet's blocks stand beside each other where there is room, below each other where there isn't.
 
-use super::figures;
 use super::markup::Markup;
 use super::plot;
+use crate::figures;
+use crate::record::{Point, Report};
 use crate::report::groups::Group;
 use crate::report::sheets::{self, Block, Shares, Sheet};
 use crate::report::turn::Turn;
-use crate::report::{Point, Report};
 
 /// How many shares are drawn of an arm.
 const MOST: usize = 12;

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use scraper::{Html, Selector};
 
 use super::html;
-use crate::report::{Report, samples, tests::any_report};
+use crate::record::Report;
+use crate::report::samples;
+use crate::report::tests::any_report;
 
 /// Faults of a page: what a strict parser complains of, what would be fetched or run, and numbers that are none.
 fn faults(page: &str) -> Vec<String> {
@@ -57,7 +59,7 @@ fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
         }
         assert_eq!(select("svg[role=img]").is_empty(), report.points.is_empty());
         for point in &report.points {
-            let tps = crate::report::figures::number(point.tps.value);
+            let tps = crate::figures::number(point.tps.value);
             assert!(select("td").iter().any(|cell| cell.text().collect::<String>() == tps), "{tps}");
         }
     }

@@ -37,7 +37,7 @@ impl Observe for Slow<'_> {
         self.0.lock().unwrap().push("looked".into());
     }
     fn seen(&mut self, _: u64, _: Duration) -> Observed {
-        let symbols = vec![crate::report::Share { name: "s_lock".into(), share: 0.5 }];
+        let symbols = vec![crate::record::Share { name: "s_lock".into(), share: 0.5 }];
         let calls = Some(3.0);
         if self.1 > 0 { Observed::default() } else { Observed { symbols, calls, ..Observed::default() } }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::drive::{Driver, Live, Load, Native, Pace, Pgbench, Protocol};
+use crate::drive::{Driver, Live, Native, Pgbench};
+use crate::load::{Load, Pace, Protocol};
 use crate::workload::tests::assert_allocates_nothing;
 
 fn load() -> Load {

@@ -1,7 +1,7 @@
 //! The consistency conditions (3.3.2), each a statement that counts what breaks it, the same on both dialects.
 
 use crate::arm::control::{Control, Fault};
-use crate::workload::Check;
+use crate::record::Check;
 
 /// What must hold, and a count of where it does not.
 const CONDITIONS: [(&str, &str); 12] = [

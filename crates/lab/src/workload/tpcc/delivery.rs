@@ -4,7 +4,7 @@
 //! its own writes are always seen.
 
 use super::statements::Sql;
-use super::terminal::{Home, Next};
+use super::step::{Home, Next};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 

@@ -2,7 +2,7 @@
 
 use super::random::{self, Text};
 use super::statements::Sql;
-use super::terminal::{Home, Next};
+use super::step::{Home, Next};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 

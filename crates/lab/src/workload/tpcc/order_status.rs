@@ -3,7 +3,7 @@
 use super::DISTRICTS;
 use super::random;
 use super::statements::Sql;
-use super::terminal::{Home, Next, Who, middle};
+use super::step::{Home, Next, Who, middle};
 use crate::client::{Params, Random, Reply};
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The statements of all transactions, the same on both dialects.
 
+use crate::client::{Prepare, Statement, Wanted};
 use crate::client::{StatementId, Step};
-use crate::workload::{Prepare, Statement, Wanted};
 
 /// Which statement: its place in [`all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

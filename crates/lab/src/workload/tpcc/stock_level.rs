@@ -1,7 +1,7 @@
 //! Stock-Level (2.8): how many items of the last 20 orders of the terminal's district run out.
 
 use super::statements::Sql;
-use super::terminal::{Home, Next};
+use super::step::{Home, Next};
 use crate::client::{Params, Random, Reply};
 
 #[derive(Debug)]

@@ -19,8 +19,10 @@ use super::*;
 use crate::arm::Address;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::client::{Client, StatementId, Step, Turn};
-use crate::drive::{Pace, Protocol};
-use crate::workload::{Before, Check, Found, Prepare, Statement, Wanted};
+use crate::client::{Prepare, Statement, Wanted};
+use crate::load::{Pace, Protocol};
+use crate::record::Check;
+use crate::workload::{Before, Found};
 use fake::{Act, Asked, Fake};
 
 /// A workload whose clients take the same steps in each transaction.

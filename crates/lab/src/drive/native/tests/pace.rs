@@ -1,7 +1,7 @@
 //! When transactions begin: at a rate, after think time and pauses, over the ramp.
 
 use super::*;
-use crate::drive::Arrivals;
+use crate::load::Arrivals;
 
 #[test]
 fn an_open_loop_counts_from_when_transactions_were_due() {

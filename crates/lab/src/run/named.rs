@@ -2,18 +2,18 @@
 //!
 //! What must hold: an option that a workload has no use for is refused, never silently without effect.
 
-use super::connect::{self, Connect};
-use super::pgbench::{self, Multiple, PgBench};
-use super::sysbench::{Oltp, Sysbench};
-use super::tpcc::Tpcc;
-use super::ycsb::{KeyChoice, Ycsb};
-use super::{Original, PgbenchScript, Workload, sysbench, ycsb};
 use crate::arm::about::About;
 use crate::client::random::sysbench::Distribution;
 use crate::client::random::{FNV_BASIS, fnv1a};
-use crate::drive::Protocol;
+use crate::load::Protocol;
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
+use crate::workload::connect::{self, Connect};
+use crate::workload::pgbench::{self, Multiple, PgBench};
+use crate::workload::sysbench::{Oltp, Sysbench};
+use crate::workload::tpcc::Tpcc;
+use crate::workload::ycsb::{KeyChoice, Ycsb};
+use crate::workload::{Original, PgbenchScript, Workload, sysbench, ycsb};
 
 /// How many times the server's buffers `eviction` has of data, where nothing else is asked for.
 const TIMES: f64 = 4.0;

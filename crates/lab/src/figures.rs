@@ -1,7 +1,6 @@
 //! How numbers and names are written, in every output and every finding alike. What is no number is a dash.
 
-use super::Interval;
-use crate::stats::{Verdict, verdict};
+use crate::record::{Interval, Verdict};
 
 /// In place of a number that isn't there.
 pub(crate) const NONE: &str = "–";
@@ -94,7 +93,7 @@ pub(crate) fn wide(share: f64) -> String {
 /// A ratio to the first arm; with two digits behind the point, "no difference" inside the noise, and marked where the noise
 /// is not known.
 pub(crate) fn ratio(of: &Interval) -> String {
-    match verdict(of) {
+    match of.verdict() {
         Verdict::None => "no difference".into(),
         Verdict::Unknown if of.value.is_finite() => format!("{}, unproven", factor(of.value)),
         _ => factor(of.value),
