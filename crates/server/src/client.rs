@@ -3,11 +3,11 @@
 use crate::decode::{self, Frame};
 use crate::encode;
 use crate::wire::Wire;
-use sql::expr::Environment;
 use sql::session::{Client, ColumnDesc, Notice};
-use sql::types::{binary, text};
 use sql::{Datum, SqlError, SqlState};
 use std::io;
+use values::environment::Environment;
+use values::types::{binary, text};
 
 /// The longest message: PostgreSQL's bound for what it puts together in memory, which its drivers rely on.
 const LONGEST: usize = 0x3fff_ffff;

@@ -8,8 +8,8 @@
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;
 use crate::scram::{Binding, Exchange, Failure, Verifier};
-use sql::types::text::{parse_bool, truncate_name};
 use sql::{SqlError, SqlState};
+use values::types::text::{parse_bool, truncate_name};
 
 /// Who a session says it is and what it asks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 use runtime::interrupt::Interrupt;
 use sql::SqlError;
 use sql::database::{Database, Options};
-use sql::expr::Environment;
 use sql::session::{Client, ColumnDesc, Notice, Session};
-use sql::types::Datum;
+use values::environment::Environment;
+use values::types::Datum;
 
 /// Counts rows.
 struct Sink(u64);

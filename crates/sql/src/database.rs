@@ -12,6 +12,7 @@ mod check;
 mod garbage;
 mod given;
 mod numbers;
+mod relief;
 mod settling;
 pub(crate) mod system;
 
@@ -40,9 +41,9 @@ pub(crate) use settling::Settling;
 use settling::Unsettled;
 
 use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::session::Session;
+use values::error::{SqlError, SqlState};
 
 /// How to open a data folder.
 #[derive(Debug, Clone)]
@@ -313,7 +314,7 @@ impl Database {
     /// # Errors
     /// When no thread can be had to watch it, or the system does not tell what is resident.
     pub fn bound_memory(&self, limit: u64, resident: u64) -> std::io::Result<()> {
-        let mut relief = crate::memory::Relief::new(&self.shared.board);
+        let mut relief = relief::Relief::new(&self.shared.board);
         runtime::account::watch(resident, move || relief.round())?;
         runtime::account::set_limit(limit);
         Ok(())

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use runtime::interrupt::{self, Interrupt, Reason};
 
 use crate::database::{Database, OpenError};
-use crate::error::SqlError;
-use crate::expr::Environment;
 use crate::plan::ColumnDesc;
 use crate::session::{Client, Notice, Session};
-use crate::types::{Datum, Type, Value, text};
+use values::environment::Environment;
+use values::error::SqlError;
+use values::types::{Datum, Type, Value, text};
 
 /// What a statement gave.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 
-use crate::types::Type;
+use values::types::Type;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Folder, fails, rows, run};
-use sql::types::Value;
+use values::types::Value;
 
 #[test]
 fn rows_come_back() {

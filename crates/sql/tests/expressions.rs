@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use sql::catalog::{Catalog, DatabaseEntry};
-use sql::expr::{Environment, EvalContext};
+use sql::expr::EvalContext;
 use sql::plan::{Body, Plan, Statement};
 use sql::planner::{Context, Request, compile_here};
-use sql::types::{Datum, Settings, text};
 use sql::{SqlError, Type};
+use values::environment::Environment;
+use values::types::{Datum, Settings, text};
 
 struct TestSession(Settings);
 
@@ -19,6 +20,12 @@ impl Environment for TestSession {
     }
     fn random(&self) -> u64 {
         42
+    }
+    fn function_oid(&self, name: &str) -> Option<u32> {
+        sql::functions::oid_by_name(name)
+    }
+    fn function_name(&self, oid: u32) -> Option<&'static str> {
+        sql::functions::name_by_oid(oid)
     }
 }
 

@@ -5,9 +5,9 @@ mod common;
 use common::{Folder, run};
 use runtime::interrupt::Interrupt;
 use sql::SqlError;
-use sql::expr::Environment;
 use sql::session::{Client, ColumnDesc, Notice, Session};
-use sql::types::Datum;
+use values::environment::Environment;
+use values::types::Datum;
 
 /// Counts rows.
 struct Sink(u64);

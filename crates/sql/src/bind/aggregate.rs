@@ -11,12 +11,12 @@ use pg_query::protobuf::Node;
 
 use super::select::Target;
 use super::{Binder, Clause, FromItem, Level, Select, Source, SourceId, Sublink, Use, inner};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::{Reg, SubqueryKind};
 use crate::planner::registers::{self, Registers};
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 impl Binder<'_> {
     /// GROUP BY: the expressions.

@@ -5,11 +5,11 @@ use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};
 
 use super::expr::location;
 use super::{Binder, Clause, Query, Sublink, inner, inner_of, strings};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, Aggregate, Bound, CastContext};
 use crate::plan::{AggregateCall, SubqueryKind, WindowFunction};
-use crate::types::{self, Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{self, Type, oid};
 
 /// Counts of aggregates, windows and sets met before a call and its arguments were bound.
 pub(super) struct Before {

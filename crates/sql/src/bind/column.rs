@@ -5,9 +5,9 @@ use pg_query::protobuf::ColumnRef;
 
 use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId, strings};
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
-use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 /// What a search through the levels found.
 struct Found {
@@ -374,5 +374,5 @@ fn has_system_columns(entry: &Entry) -> bool {
 }
 
 fn table_oid(oid: u32) -> Expr {
-    Expr::constant(crate::types::Value::Oid(oid), Type::OID)
+    Expr::constant(values::types::Value::Oid(oid), Type::OID)
 }

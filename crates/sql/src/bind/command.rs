@@ -10,15 +10,15 @@ use pg_query::protobuf::{
 use txn::TableLock;
 
 use super::{Binder, inner, inner_of};
-use crate::error::{SqlError, SqlState};
-use crate::identifier;
 use crate::plan::{
     ColumnDesc, Command, Discard, Isolation, PreparedCall, QualifiedName, Statement, TransactionModes,
 };
 use crate::planner::{Context, Request, compile_node};
 use crate::session::settings::SettingsTable;
-use crate::types::settings::IntervalStyle;
-use crate::types::{Interval, Type, interval, oid};
+use values::error::{SqlError, SqlState};
+use values::identifier;
+use values::types::settings::IntervalStyle;
+use values::types::{Interval, Type, interval, oid};
 
 /// Tables by OID, and the lock of each.
 pub type Locks = Vec<(u32, TableLock)>;

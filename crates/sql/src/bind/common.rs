@@ -7,10 +7,10 @@ use super::{
     Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
     inner_of, strings,
 };
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 /// A WITH query that may be named where the binder is.
 pub(crate) struct Visible {

@@ -5,12 +5,12 @@ use pg_query::protobuf::{AExprKind, Node};
 
 use super::expr::optional_location;
 use super::{Binder, inner, inner_of};
-use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Sharing};
 use crate::functions;
 use crate::planner::registers::Registers;
-use crate::types::{Type, oid};
-use crate::work::tick_part;
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
+use values::work::tick_part;
 
 impl Binder<'_> {
     pub(super) fn in_list(

@@ -4,12 +4,12 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, ParamRef, a_const};
 
 use super::Binder;
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::normalize::LiteralClass;
-use crate::types::text::parse_integer;
-use crate::types::{Type, Value, oid};
+use values::error::{SqlError, SqlState};
+use values::types::text::parse_integer;
+use values::types::{Type, Value, oid};
 
 /// `$65536` and more are not parameters.
 const MAX_PARAMETERS: i32 = 65_535;

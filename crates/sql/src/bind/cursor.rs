@@ -4,8 +4,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{DeclareCursorStmt, FetchDirection, FetchStmt, LockClauseStrength, SelectStmt};
 
 use super::Binder;
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Body, Command, DeclareCursor, Plan, Way};
+use values::error::{SqlError, SqlState};
 
 /// PostgreSQL's options of cursors.
 const CURSOR_BINARY: i32 = 0x1;

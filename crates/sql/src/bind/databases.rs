@@ -5,8 +5,8 @@ use pg_query::protobuf::{CreatedbStmt, DefElem, DropdbStmt};
 
 use super::command::option_text;
 use super::{Binder, inner};
-use crate::error::{SqlError, SqlState};
 use crate::plan::Command;
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     pub(crate) fn create_database(&self, create: &CreatedbStmt) -> Result<Command, SqlError> {

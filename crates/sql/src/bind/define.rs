@@ -19,12 +19,12 @@ use super::modify::relation;
 use super::{Binder, inner, storage, strings};
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::catalog::{Column, Relation, Table, TreeAddress};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
     IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
 };
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 impl Binder<'_> {
     pub(crate) fn definition(&mut self, node: &NodeEnum) -> Result<Command, SqlError> {

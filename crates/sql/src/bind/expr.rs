@@ -8,10 +8,10 @@ use pg_query::protobuf::{
 
 use super::select::MAX_TARGETS;
 use super::{Binder, MAX_EXPRESSION_DEPTH, inner, strings};
-use crate::error::{SqlError, SqlState};
 use crate::expr::{Case, Expr, Extreme, Sharing};
 use crate::functions::{self, Bound, CastContext};
-use crate::types::{self, Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{self, Type, oid};
 
 /// Work of binding one expression: about a microsecond.
 const BINDING: usize = 1000;
@@ -64,7 +64,7 @@ pub(super) fn optional_location(node: Option<&Node>) -> i32 {
 impl Binder<'_> {
     /// An expression.
     pub(crate) fn expr(&mut self, node: &Node) -> Result<Expr, SqlError> {
-        crate::work::tick(BINDING)?;
+        values::work::tick(BINDING)?;
         self.depth += 1;
         if self.depth > MAX_EXPRESSION_DEPTH {
             return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));

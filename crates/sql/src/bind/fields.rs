@@ -5,11 +5,11 @@ use pg_query::protobuf::{AIndirection, Node};
 
 use super::expr::optional_location;
 use super::{Binder, inner};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
-use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
-use crate::types::{self, Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
+use values::types::{self, Type, oid};
 
 /// Whether a node has a star at its end.
 pub(super) fn has_star(node: &Node) -> bool {

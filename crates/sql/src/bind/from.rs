@@ -11,10 +11,10 @@ use super::{
     inner, inner_of, strings,
 };
 use crate::catalog::{Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::JoinKind;
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     /// A FROM list: an inner join of its items, whose names come into sight.

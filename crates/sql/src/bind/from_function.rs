@@ -11,11 +11,11 @@ use super::{
     Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, OutputColumn, Query, QueryBody, Select,
     Source, inner,
 };
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Bound;
 use crate::plan::{Reg, SetCall, SetFunction};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 /// The functions of one item while it is being bound.
 #[derive(Default)]

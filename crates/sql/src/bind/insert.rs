@@ -11,10 +11,10 @@ use super::modify::relation;
 use super::references::Rows;
 use super::{Binder, Bound, Clause, Entry, Insert, OutputColumn, Query, QueryBody, inner};
 use crate::catalog::{Column, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::Identity;
-use crate::types::oid;
+use values::error::{SqlError, SqlState};
+use values::types::oid;
 
 impl Binder<'_> {
     /// INSERT.

@@ -6,8 +6,8 @@ use pg_query::protobuf::{DefElem, ExplainStmt, ReindexObjectType, ReindexStmt, V
 use super::command::{option_text, without_position};
 use super::modify::relation;
 use super::{Binder, inner, strings};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Command, Explain, Reindex};
+use values::error::{SqlError, SqlState};
 
 /// The most workers that VACUUM's PARALLEL may ask for.
 const MOST_WORKERS: i32 = 1024;

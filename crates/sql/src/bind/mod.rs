@@ -57,12 +57,12 @@ pub use query::*;
 pub(crate) use type_text::named_type;
 
 use crate::catalog::{Catalog, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{AggregateCall, Reg, RowIdentity, SetCall};
 use crate::planner::{Context, Request};
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 /// The registers of one source: what the planner reads from a table, and where to.
 #[derive(Debug, Default)]

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::catalog::system_columns;
 use crate::catalog::{Column, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::{Assignment, Check, Identity, JoinKind, Reg};
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 impl Binder<'_> {
     /// Runs `bind` in a name space of its own.

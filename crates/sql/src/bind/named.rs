@@ -5,9 +5,9 @@ use pg_query::protobuf::{FuncCall, NamedArgExpr};
 
 use super::expr::location;
 use super::{Binder, inner};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::types::{Type, Value};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, Value};
 
 /// The names of a function's parameters, and how many of them must be given.
 fn parameters(function: &str) -> Option<(&'static [&'static str], usize)> {

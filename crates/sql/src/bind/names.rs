@@ -7,8 +7,8 @@ use txn::TableLock;
 
 use super::Binder;
 use crate::catalog::{Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::plan::QualifiedName;
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     /// The name as written.

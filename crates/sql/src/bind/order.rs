@@ -6,9 +6,9 @@ use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNull
 use super::expr::location;
 use super::select::Target;
 use super::{Binder, Clause, inner, inner_of, strings};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::SortKey;
+use values::error::{SqlError, SqlState};
 
 /// ORDER BY as targets: (target, descending, nulls first).
 pub(crate) type Ordering = Vec<(usize, bool, bool)>;

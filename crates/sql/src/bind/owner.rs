@@ -4,8 +4,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{AlterOwnerStmt, CreateSchemaStmt, ObjectType, RoleSpec, RoleSpecType};
 
 use super::{Binder, inner};
-use crate::error::SqlError;
 use crate::plan::Command;
+use values::error::SqlError;
 
 /// A role by name; None for the session's own (CURRENT_ROLE and its like). PUBLIC is a name that no role has.
 pub(super) fn named_role(role: &RoleSpec) -> Option<String> {

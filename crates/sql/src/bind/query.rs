@@ -12,7 +12,7 @@ use crate::plan::{
     AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetCall, SetKind, SortKey, SubqueryKind,
     WindowCall,
 };
-use crate::types::Type;
+use values::types::Type;
 
 /// A bound SELECT, VALUES or set operation.
 #[derive(Debug, Clone)]

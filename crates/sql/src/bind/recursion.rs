@@ -5,7 +5,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperation};
 
 use super::{Binder, inner, location};
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// Where a reference stands, as an error says it; None: where it may.
 type Place = Option<&'static str>;

@@ -14,12 +14,12 @@ use super::{
     Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
     inner, strings,
 };
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::RowIdentity;
 use crate::planner::registers::Registers;
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 /// A column of the target list while it is being bound.
 pub(crate) struct Target {
@@ -296,7 +296,7 @@ impl Binder<'_> {
             ));
         }
         // LIMIT ALL is LIMIT NULL.
-        query.limit = limit.filter(|expr| !matches!(expr.as_const(), Some(crate::types::Value::Null)));
+        query.limit = limit.filter(|expr| !matches!(expr.as_const(), Some(values::types::Value::Null)));
         query.offset = offset;
         Ok(())
     }

@@ -5,8 +5,8 @@ use pg_query::protobuf::{Constraint, DefElem, Node};
 
 use super::command::option_text;
 use super::{Binder, inner, strings};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Identity, OwnedSequence, QualifiedName, SequenceOptions};
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     /// GENERATED ... AS IDENTITY with the options of its sequence.

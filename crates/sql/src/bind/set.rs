@@ -5,11 +5,11 @@ use pg_query::protobuf::{Node, SelectStmt, SetOperation};
 
 use super::expr::location;
 use super::{Binder, Clause, Distinct, FromItem, OutputColumn, Query, QueryBody, Source, inner};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
 use crate::plan::SetKind;
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 impl Binder<'_> {
     /// A set operation. Columns of which both sides are literals without a type become text. A chain of operations is one

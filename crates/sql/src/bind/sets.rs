@@ -13,12 +13,12 @@ use pg_query::protobuf::FuncCall;
 use super::alike::Twins;
 use super::select::Target;
 use super::{Binder, Clause, OutputColumn, Query, QueryBody, Select, Window};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
 use crate::plan::{Reg, SetCall, SetFunction};
 use crate::planner::registers::{self, Registers};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 const HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
 

@@ -8,7 +8,7 @@ use super::{Binder, Sublink};
 use crate::expr::Expr;
 use crate::planner::fold;
 use crate::planner::registers;
-use crate::types::Value;
+use values::types::Value;
 
 impl Binder<'_> {
     /// Leaves out of conditions that must all hold what cannot decide any more.

@@ -11,9 +11,9 @@ use super::command::{node_text, option_text, without_position};
 use super::{Binder, inner, strings};
 use crate::catalog::system_columns;
 use crate::catalog::{Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::plan::AlterAction;
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 /// The value that a parameter takes.
 enum Value {
@@ -164,7 +164,7 @@ impl Value {
                 .with_detail(format!("Valid values are between \"{least}\" and \"{greatest}\"."))
         };
         match self {
-            Value::Bool => crate::types::text::parse_bool(text).map(|_| ()).map_err(|_| not("boolean")),
+            Value::Bool => values::types::text::parse_bool(text).map(|_| ()).map_err(|_| not("boolean")),
             Value::Integer(least, greatest) => {
                 let number = integer(text).ok_or_else(|| not("integer"))?;
                 let within = (*least..=*greatest).contains(&number);
@@ -175,7 +175,7 @@ impl Value {
                 let within = (*least..=*greatest).contains(&number);
                 within.then_some(()).ok_or_else(|| bounds(format!("{least:.6}"), format!("{greatest:.6}")))
             }
-            Value::Cleanup => match crate::types::text::parse_bool(text) {
+            Value::Cleanup => match values::types::text::parse_bool(text) {
                 Ok(_) => Ok(()),
                 Err(_) if text.eq_ignore_ascii_case("auto") => Ok(()),
                 Err(_) => Err(not("enum").with_detail("Valid values are \"on\", \"off\", and \"auto\".")),
@@ -293,7 +293,7 @@ pub(super) fn of_column(column: &ColumnDef, type_: Type) -> Result<(), SqlError>
 
 /// Whether values of a type may stand outside their row.
 fn may_be_long(type_: Type) -> bool {
-    crate::types::info(type_.oid).is_some_and(|info| info.length < 0)
+    values::types::info(type_.oid).is_some_and(|info| info.length < 0)
 }
 
 /// STORAGE: 22023 for a word that is none, 0A000 for one that the type does not take.
@@ -362,7 +362,7 @@ pub(super) fn operator_class(element: &IndexElem, type_: Option<Type>) -> Result
         }
     };
     if let Some(type_) = type_ {
-        let array = name == "array_ops" && crate::types::registry::is_array(type_.oid);
+        let array = name == "array_ops" && values::types::registry::is_array(type_.oid);
         if !array && !of.contains(&type_.oid) {
             let message =
                 format!("operator class \"{name}\" does not accept data type {}", Type::new(type_.oid));

@@ -4,9 +4,11 @@ use pg_query::NodeEnum;
 
 use super::inner;
 use super::types::named;
-use crate::error::{SqlError, SqlState};
-use crate::types::Type;
-use crate::{normalize, parse, work};
+use values::error::{SqlError, SqlState};
+use values::types::Type;
+use values::work;
+
+use crate::{normalize, parse};
 
 /// What makes a statement of a type's name, which ends at the parenthesis that closes this one.
 const BEFORE: &str = "SELECT CAST(NULL AS ";

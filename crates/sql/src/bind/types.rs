@@ -4,8 +4,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, TypeName, a_const};
 
 use super::{Binder, strings};
-use crate::error::{SqlError, SqlState};
-use crate::types::{self, Type, oid, registry};
+use values::error::{SqlError, SqlState};
+use values::types::{self, Type, oid, registry};
 
 /// Precision and length limits, PostgreSQL's.
 const MAX_TEXT_LENGTH: i32 = 10_485_760;

@@ -8,8 +8,8 @@ use pg_query::protobuf::{InferClause, OnConflictAction, OnConflictClause};
 use super::{Binder, Clause, Conflict, inner};
 use crate::catalog::Table;
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ColumnRead, ConflictUpdate, Reg};
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     /// ON CONFLICT. `name` and `schema`: what the statement calls the table.

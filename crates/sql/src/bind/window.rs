@@ -5,10 +5,10 @@ use pg_query::protobuf::{FuncCall, WindowDef};
 use super::call::Before;
 use super::select::Target;
 use super::{Binder, Clause, Window};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{SortKey, WindowCall, WindowFunction};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 /// PostgreSQL's FRAMEOPTION_NONDEFAULT: the window has a frame clause.
 const FRAME_GIVEN: i32 = 1;

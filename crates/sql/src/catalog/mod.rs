@@ -21,12 +21,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::identifier;
 use crate::parse::stored;
 pub use change::{Change, DecodeError, Overlay, StoredObject};
 use map::Map;
 pub use objects::*;
 pub use statistics::{ColumnStatistics, TableStatistics};
+use values::identifier;
 
 /// The generation of a transaction's own view.
 pub const PRIVATE_GENERATION: u64 = u64::MAX;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::database::Counter;
 use crate::plan::{Identity, ReferentialAction};
-use crate::types::Type;
+use values::types::Type;
 
 /// Where a tree lives in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct Table {
 
 /// A value derived from the columns: not part of the definition, so a copy (which may be changed) begins without it.
 #[derive(Debug, Default)]
-pub struct Layout(std::sync::OnceLock<crate::row::RowShape>);
+pub struct Layout(std::sync::OnceLock<values::row::RowShape>);
 
 impl Clone for Layout {
     fn clone(&self) -> Layout {
@@ -281,10 +281,10 @@ pub const FIRST_USER_OID: u32 = 16_384;
 impl Table {
     /// How its rows are laid out.
     #[inline]
-    pub fn shape(&self) -> &crate::row::RowShape {
+    pub fn shape(&self) -> &values::row::RowShape {
         self.layout.0.get_or_init(|| {
             let types: Vec<Type> = self.columns.iter().map(|column| column.type_).collect();
-            crate::row::RowShape::new(&types)
+            values::row::RowShape::new(&types)
         })
     }
 
@@ -306,7 +306,7 @@ impl Table {
     pub fn may_be_wide(&self) -> bool {
         // Key columns stand in the row and in its key.
         const SURELY_FITS: usize = storage::btree::MAX_ENTRY - storage::btree::MAX_KEY - 400;
-        let lengths = self.columns.iter().map(|column| crate::types::length::most_bytes(column.type_));
+        let lengths = self.columns.iter().map(|column| values::types::length::most_bytes(column.type_));
         let total = lengths.sum::<Option<usize>>();
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
     }

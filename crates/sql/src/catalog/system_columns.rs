@@ -1,6 +1,6 @@
 //! The columns that PostgreSQL gives each table by itself, and the errors of statements that would define or change one.
 
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// Their names.
 pub const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];

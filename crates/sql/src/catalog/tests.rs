@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::plan::ReferentialAction;
-use crate::types::Type;
+use values::types::Type;
 
 fn empty() -> Catalog {
     let database = DatabaseEntry { oid: 5, name: "postgres".into() };

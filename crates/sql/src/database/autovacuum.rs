@@ -26,8 +26,8 @@ use sync::{SpinLock, WaitQueue, stop};
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
 use super::{Definitions, Shared, system};
-use crate::error::SqlError;
 use crate::exec::{from_storage, from_txn, tree};
+use values::error::SqlError;
 
 /// Deleted entries that are worth no vacuum in any tree: `autovacuum_vacuum_threshold`.
 const THRESHOLD: u64 = 50;

@@ -27,7 +27,7 @@ use crate::catalog::{Catalog, Index, Table, TreeAddress};
 use crate::exec::keys::{index_entry, table_tree, tree};
 use crate::exec::wide::fetch;
 use crate::exec::{from_storage, from_txn};
-use crate::row::RowView;
+use ::values::row::RowView;
 
 /// What a check went through and found.
 #[derive(Debug, Default, Clone)]

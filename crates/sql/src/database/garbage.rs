@@ -26,8 +26,8 @@ use txn::TxnSession;
 
 use super::{Shared, system};
 use crate::catalog::TreeAddress;
-use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, tree};
+use values::error::{SqlError, SqlState};
 
 /// Bytes of a root page's number in a list; one more says that freeing has begun.
 const ROOT_BYTES: usize = 4;

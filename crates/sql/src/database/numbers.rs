@@ -13,8 +13,8 @@ use sync::{SpinLock, WaitQueue};
 
 use super::{Shared, system};
 use crate::catalog::{CounterPlace, Sequence, TreeAddress};
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
+use values::error::{SqlError, SqlState};
 
 /// Row numbers a core claims at a time.
 const BATCH: u64 = 1024;

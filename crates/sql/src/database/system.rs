@@ -7,8 +7,8 @@ use std::ops::Bound;
 
 use txn::{Direction, InsertOutcome, Outcome, Range, TxnSession};
 
-use crate::error::SqlError;
 use crate::exec::from_txn;
+use values::error::SqlError;
 
 /// Databases: key = OID, value = name.
 pub(crate) const DATABASES: u8 = 1;

@@ -10,9 +10,9 @@ use super::keys::table_tree;
 use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
 use crate::catalog::Table;
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Again, LockTarget, Match, Plan, RowTarget};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// A row's key, version and bytes.
 pub(super) type Identified<'x> = (&'x [u8], Stamp, &'x [u8]);

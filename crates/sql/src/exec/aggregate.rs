@@ -11,13 +11,13 @@ use super::records::Keys;
 use super::sort::sort_key;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::Accumulator;
 use crate::plan::{AggregateCall, Plan, Reg};
 use crate::spill::{Sorted, Sorter, pack, unpack};
-use crate::types::Datum;
-use crate::work::{self, tick_parts};
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{self, tick_parts};
 
 /// Bytes of a state that goes with its group.
 const LONG: usize = 4096;

@@ -21,10 +21,10 @@ use super::memory::{encode_key, give, pack_registers, unpack_registers};
 use super::stack::too_deep;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::SqlError;
 use crate::plan::{CommonTable, Plan, Reg};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Keys that are dropped at once.
 const MANY: usize = 10_000;
@@ -208,7 +208,7 @@ impl<'s> Common<'s> {
         let body = move |demand: &Demand<'_>| {
             beside.scoped(|cx, arena| {
                 let arena = &*arena;
-                let file = arena.bump.alloc_slice_fill_copy(width, crate::types::Datum::Null);
+                let file = arena.bump.alloc_slice_fill_copy(width, values::types::Datum::Null);
                 unpack_registers(&this.table.around, &around, file, &arena.bump)?;
                 this.make(cx, (file, arena), &mut |cx, registers, file, _| {
                     let goes_on = !this.take(cx, registers, file)? || demand.wait();

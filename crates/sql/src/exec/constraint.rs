@@ -2,11 +2,11 @@
 
 use super::{Arena, Executor, File, keys::Part, wide};
 use crate::catalog::Table;
-use crate::error::{SqlError, SqlState, for_message};
-use crate::identifier::quoted;
 use crate::plan::{Check, Reg};
-use crate::types::{Datum, binary, text};
-use crate::work::tick_parts;
+use values::error::{SqlError, SqlState, for_message};
+use values::identifier::quoted;
+use values::types::{Datum, binary, text};
+use values::work::tick_parts;
 
 /// Checks the complete new row in the registers from `first` on.
 pub(super) fn check_row<'s, 'x>(
@@ -100,7 +100,7 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<St
 pub(super) fn shown(
     cx: &Executor<'_>,
     value: Datum<'_>,
-    type_: crate::types::Type,
+    type_: values::types::Type,
 ) -> Result<String, SqlError> {
     let bytes = text::to_bytes(value, type_, cx.environment)?;
     Ok(for_message(binary::utf8(&bytes)?).to_owned())

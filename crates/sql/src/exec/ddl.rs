@@ -11,10 +11,10 @@ use super::keys::{
 use super::modify::old_row;
 use super::{Arena, Executor, Flow, from_txn, run, wide};
 use crate::catalog::{Index, Table};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Body, Statement};
-use crate::row::RowView;
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::row::RowView;
+use values::types::Datum;
 
 /// Stores the rows of a query in a new table and its indexes; their number. Output column i goes to the table's column
 /// `positions[i]`, or i.

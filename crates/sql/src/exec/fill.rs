@@ -13,9 +13,9 @@ use storage::btree::Tree;
 use txn::{InsertOutcome, Load, Loaded};
 
 use super::{Executor, from_txn};
-use crate::error::SqlError;
 use crate::spill::Sorter;
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Bytes of entries that decide whether they come in order.
 const PROBE: usize = 1 << 20;

@@ -7,10 +7,10 @@
 use super::memory::{give, unpack_registers, used};
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::error::SqlError;
 use crate::plan::Reg;
 use crate::spill::Sorter;
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Keys remembered as long as there is room.
 pub(super) struct Seen<'b> {

@@ -28,12 +28,12 @@ use super::keys::{
 use super::modify::{change_row, old_row, remove_row};
 use super::{Executor, from_txn, wide};
 use crate::catalog::{ForeignKey, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
 use crate::plan::{Check, ReferentialAction};
-use crate::types::{Datum, Type, Value, length, oid};
-use crate::work::{tick_key, tick_parts};
 use parent::{hold_parent, hold_replacement, require_parent};
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Type, Value, length, oid};
+use values::work::{tick_key, tick_parts};
 
 /// A check or action due at the statement's end.
 pub(super) enum Pending {
@@ -339,7 +339,7 @@ fn refers(
     row: &[u8],
     wanted: &[Datum<'_>],
 ) -> Result<bool, SqlError> {
-    let view = crate::row::RowView::new(row, child.shape());
+    let view = values::row::RowView::new(row, child.shape());
     let (mut a, mut b) = (Vec::new(), Vec::new());
     let bump = bumpalo::Bump::new();
     for (column, value) in key.columns.iter().zip(wanted) {

@@ -1,14 +1,14 @@
 //! Set-returning functions: each is a producer of rows, several run side by side.
 
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::functions;
-use crate::memory;
 use crate::plan::{Reg, SetCall, SetFunction};
 use crate::session::SessionEnvironment;
-use crate::types::numeric::Numeric;
-use crate::types::{Datum, Type, Value, text};
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::numeric::Numeric;
+use values::types::{Datum, Type, Value, text};
 
 /// A function that has begun.
 enum Producer<'v, 's> {

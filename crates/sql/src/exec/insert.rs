@@ -7,11 +7,11 @@ use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, 
 use super::modify::{change_row, insert_entry, old_row};
 use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, load, run, wide};
 use crate::catalog::Table;
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
-use crate::row;
-use crate::types::Datum;
-use crate::work::{tick_key, tick_parts};
+use values::error::{SqlError, SqlState};
+use values::row;
+use values::types::Datum;
+use values::work::{tick_key, tick_parts};
 
 /// INSERT.
 pub(super) fn insert<'s, 'x>(

@@ -5,12 +5,12 @@ use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpac
 use super::records::Keys;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
-use crate::types::Datum;
-use crate::work::{self, tick_parts};
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{self, tick_parts};
 
 /// For every left row the right side anew.
 pub(super) struct NestedLoop<'s> {

@@ -14,11 +14,11 @@ use storage::btree::Tree;
 
 use super::{Arena, Executor, File};
 use crate::catalog::{Index, Table, TreeAddress};
-use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::key::{self, KeyOrder};
 use crate::plan::{KeyBound, KeyRange};
-use crate::types::Datum;
+use values::error::SqlError;
+use values::key::{self, KeyOrder};
+use values::types::Datum;
 
 /// How a column takes part in a key.
 #[derive(Clone, Copy)]

@@ -5,9 +5,9 @@
 
 use super::firsts::{Seen, Sight};
 use super::{Arena, Executor};
-use crate::error::SqlError;
 use crate::spill::{Rows, RowsReader, Sorter};
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Keys of the list from one that is remembered to the next.
 const STRIDE: u64 = 64;

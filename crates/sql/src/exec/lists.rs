@@ -9,13 +9,13 @@ use hashbrown::{HashSet, HashTable};
 
 use super::table::KeyTable;
 use super::{Arena, Executor, File};
-use crate::error::SqlError;
 use crate::expr::{Expr, Quantified, QuantifiedOver};
 use crate::functions::{Comparison, Fast, Volatility};
-use crate::key::{self, KeyOrder};
-use crate::memory;
-use crate::types::{Datum, NumericRef};
-use crate::work::tick_part;
+use values::error::SqlError;
+use values::key::{self, KeyOrder};
+use values::memory;
+use values::types::{Datum, NumericRef};
+use values::work::tick_part;
 
 /// Shorter lists are searched item by item.
 const LEAST: usize = 9;

@@ -11,8 +11,8 @@ use txn::{InsertOutcome, Load, Loaded, TxnSession};
 use super::keys::table_tree;
 use super::{Executor, from_txn};
 use crate::catalog::{Table, TreeAddress};
-use crate::error::SqlError;
 use crate::plan::{Insert, Plan};
+use values::error::SqlError;
 
 /// A table's tree being filled by the statement.
 pub(super) struct TableLoad {

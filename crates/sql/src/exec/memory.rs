@@ -3,11 +3,11 @@
 use bumpalo::Bump;
 
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::error::SqlError;
-use crate::key::{self, KeyOrder};
 use crate::plan::Reg;
 use crate::spill::{pack, unpack};
-use crate::types::Datum;
+use values::error::SqlError;
+use values::key::{self, KeyOrder};
+use values::types::Datum;
 
 /// A copy of the given registers.
 pub(super) fn store<'b>(

@@ -8,10 +8,10 @@ use super::join::HashJoin;
 use super::memory::{give, pack_registers, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::SqlError;
 use crate::plan::JoinKind;
 use crate::spill::{Rows, RowsReader, Sorted, Sorter};
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Where the results go: to the sink, or first into order.
 struct Out<'j, 's> {

@@ -54,16 +54,16 @@ use storage::Store;
 use txn::TxnSession;
 
 use crate::catalog::{Catalog, TreeAddress};
-use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
-use crate::types::Datum;
-use crate::work::{Pace, tick_part, tick_parts};
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{Pace, tick_part, tick_parts};
 
 pub(crate) use copy::{copy_in, copy_out};
-pub(crate) use error::{from_interrupt, from_storage, from_txn};
+pub(crate) use error::{from_storage, from_txn};
 pub(crate) use explain::explain;
 pub(crate) use keys::tree;
 pub(crate) use upkeep::{analyze, vacuum};

@@ -11,11 +11,11 @@ use super::constraint::{check_row, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
 use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run, wide};
 use crate::catalog::{Index, Table};
-use crate::error::SqlError;
 use crate::plan::{Delete, Update};
-use crate::row::{self, RowView};
-use crate::types::Datum;
-use crate::work::{tick_key, tick_parts};
+use values::error::SqlError;
+use values::row::{self, RowView};
+use values::types::Datum;
+use values::work::{tick_key, tick_parts};
 
 /// UPDATE.
 pub(super) fn update<'s, 'x>(

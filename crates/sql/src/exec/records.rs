@@ -8,11 +8,11 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashMap;
 
-use crate::error::SqlError;
 use crate::functions::{dissimilar, incomparable, unequal_widths};
-use crate::key::{self, KeyOrder};
-use crate::types::{Datum, RecordRef, oid};
-use crate::work::{self, PacedState};
+use values::error::SqlError;
+use values::key::{self, KeyOrder};
+use values::types::{Datum, RecordRef, oid};
+use values::work::{self, PacedState};
 
 /// Longer values stand in a path as their digests.
 const SHORT: u8 = 16;

@@ -5,11 +5,11 @@ use txn::{Direction, Stamp};
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
 use crate::catalog::{Index, Table};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
-use crate::row::{self, RowView};
-use crate::types::Datum;
+use values::error::SqlError;
+use values::row::{self, RowView};
+use values::types::Datum;
 
 /// Decodes the columns read of a row. Those out of line stay pointers.
 #[inline]

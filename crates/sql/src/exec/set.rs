@@ -10,10 +10,10 @@ use super::memory::{give, pack_registers, unpack_registers, used};
 use super::records::Keys;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::SqlError;
 use crate::plan::{Reg, SetKind, SetSide, SetStage};
 use crate::spill::Sorter;
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// The parts of a set operation.
 pub(super) struct SetOperation<'s> {

@@ -7,13 +7,13 @@ use super::firsts::Firsts;
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::key::KeyOrder;
 use crate::plan::{Plan, Reg, SortKey};
 use crate::spill::{Sorted, Sorter};
-use crate::types::Datum;
-use crate::work::tick_parts;
+use values::error::{SqlError, SqlState};
+use values::key::KeyOrder;
+use values::types::Datum;
+use values::work::tick_parts;
 
 /// Appends the bytes that order a row by `keys`.
 pub(super) fn sort_key<'s, 'x>(
@@ -151,7 +151,7 @@ pub(super) fn limit<'s, 'x>(
             for tie in ties {
                 encode_key(cx.eval(tie, file, arena)?, &mut bytes)?;
             }
-            if left == 0 && !crate::work::equal(&bytes, &last)? {
+            if left == 0 && !values::work::equal(&bytes, &last)? {
                 return Ok(Flow::Stop);
             }
             std::mem::swap(&mut last, &mut bytes);

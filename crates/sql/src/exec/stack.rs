@@ -13,8 +13,8 @@
 use runtime::fiber;
 
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::{SqlError, SqlState};
 use crate::plan::Plan;
+use values::error::{SqlError, SqlState};
 
 /// Further stacks that operators may stand on, one above the other; of each, half is used at most.
 const MAX_STACKS: u32 = 16;

@@ -6,12 +6,12 @@
 use super::keyset::KeySet;
 use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::aggregate::add_array;
 use crate::plan::{Guard, Plan, Reg, SubqueryKind};
 use crate::spill::{Rows, RowsReader};
-use crate::types::{ArrayBuilder, Datum, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{ArrayBuilder, Datum, oid};
 
 /// The parts of a subquery node.
 pub(super) struct Subquery<'s> {
@@ -136,7 +136,7 @@ impl<'s> Subquery<'s> {
                 Ok(state.result())
             }
             SubqueryKind::Array { value, type_ } => {
-                let element = crate::types::element_of(type_.oid).unwrap_or(0);
+                let element = values::types::element_of(type_.oid).unwrap_or(0);
                 let mut builder = ArrayBuilder::new(element);
                 // Arrays become the sub-arrays of one with a dimension more.
                 let nested = value.type_().oid == type_.oid;

@@ -9,8 +9,8 @@ use std::ops::Deref;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::error::SqlError;
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

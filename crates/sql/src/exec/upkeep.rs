@@ -8,9 +8,9 @@ use super::memory::encode_key;
 use super::{from_storage, from_txn};
 use crate::catalog::{ColumnStatistics, Table, TableStatistics};
 use crate::database::Shared;
-use crate::error::SqlError;
-use crate::row::RowView;
-use crate::types::Datum;
+use values::error::SqlError;
+use values::row::RowView;
+use values::types::Datum;
 
 /// Removes what nobody can see any more; the number of entries.
 pub(crate) fn vacuum(shared: &Shared, table: &Table) -> Result<u64, SqlError> {

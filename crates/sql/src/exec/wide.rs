@@ -18,12 +18,12 @@ use txn::{InsertOutcome, Outcome, TxnSession};
 use super::scan::decode;
 use super::{Arena, Executor, File, constraint, from_txn, tree};
 use crate::catalog::{Table, TreeAddress};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::memory;
 use crate::plan::{Check, ColumnRead, Reg};
-use crate::row::{self, POINTER};
-use crate::types::{Datum, WidePointer};
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::row::{self, POINTER};
+use values::types::{Datum, WidePointer};
 
 /// Bytes of a chunk: four of them fill a leaf.
 pub(crate) const CHUNK: usize = 1984;

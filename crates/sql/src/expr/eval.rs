@@ -6,14 +6,14 @@ use bumpalo::Bump;
 use super::{
     BoolOperand, Call, Case, Cast, CastPath, EvalContext, Expr, Extreme, Quantified, QuantifiedOver,
 };
-use crate::error::{SqlError, SqlState};
 use crate::functions::{Comparison, Fast, Function, Volatility};
-use crate::memory;
-use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
-use crate::types::{
-    ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, binary, compare, length, registry, text,
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
+use values::types::{
+    ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, binary, compare, length, oid, registry, text,
 };
-use crate::work::{self, tick_part};
+use values::work::{self, tick_part};
 
 /// Arguments kept on the stack; longer lists go to the arena.
 const INLINE: usize = 4;
@@ -133,7 +133,7 @@ impl Call {
         if function.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        memory::ask_for_call(function, arguments)?;
+        ask_for_call(function, arguments)?;
         (function.code)(context, arguments)
     }
 
@@ -424,4 +424,27 @@ fn eval_subscript<'a>(
         }
     }
     Ok(if null { Datum::Null } else { array.get(&subscripts)?.unwrap_or(Datum::Null) })
+}
+
+/// Arguments of fewer bytes together are no large values.
+const LARGE: usize = 64 << 10;
+/// A call makes at most so many times its arguments' size: the result, and copies on the way.
+const COPIES: usize = 3;
+
+/// Asks for the memory of a call over large values, where its result may be large too.
+#[inline]
+fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
+    let size = arguments.iter().map(memory::bytes_of).sum();
+    if size < LARGE { Ok(()) } else { ask_for_large_call(function, size) }
+}
+
+#[cold]
+fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), SqlError> {
+    // A copy on the way here gave way and left its interrupt.
+    work::tick(0)?;
+    let small = matches!(
+        function.result,
+        oid::BOOL | oid::CHAR | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::OID
+    );
+    if small { Ok(()) } else { memory::ask(size.saturating_mul(COPIES)) }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::functions::Function;
-use crate::types::{Datum, Type, Value};
+use values::types::{Datum, Type, Value};
 
 mod context;
 mod eval;
@@ -15,8 +15,7 @@ mod shared;
 mod show;
 mod walk;
 
-pub(crate) use context::NoSession;
-pub use context::{Environment, EvalContext};
+pub use context::EvalContext;
 pub use eval::{call_function, convert, output};
 pub use shared::{Shared, Sharing};
 pub use show::Show;

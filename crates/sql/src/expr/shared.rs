@@ -10,9 +10,9 @@
 //!    [`Shared::closed`].
 
 use super::{CastPath, EvalContext, Expr};
-use crate::error::SqlError;
 use crate::functions::Volatility;
-use crate::types::{Datum, Type, oid};
+use values::error::SqlError;
+use values::types::{Datum, Type, oid};
 
 /// The most operands of an expression: those of BETWEEN SYMMETRIC.
 const MOST: usize = 3;

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use bumpalo::Bump;
 
-use super::{Call, Environment, Expr, QuantifiedOver};
-use crate::types::{Type, Value, oid, registry, text};
+use super::{Call, Expr, QuantifiedOver};
+use values::environment::Environment;
+use values::types::{Type, Value, oid, registry, text};
 
 /// Writes expressions with names for the registers they read.
 pub struct Show<'a> {

@@ -1,11 +1,11 @@
 //! Walking and rewriting expressions.
 
 use super::{Expr, QuantifiedOver};
-use crate::error::SqlError;
 use crate::functions::Volatility;
-use crate::memory;
-use crate::types::Type;
-use crate::work::tick_parts;
+use values::error::SqlError;
+use values::memory;
+use values::types::Type;
+use values::work::tick_parts;
 
 /// Bytes of an expression's part, about.
 const PART_BYTES: usize = 2 * size_of::<Expr>();

@@ -1,12 +1,12 @@
 //! The functions of advisory locks, by one number of 64 bits or two of 32 bits; answered by the session.
 
 use super::{Function, func};
-use crate::types::oid;
+use values::types::oid;
 
 const WIDE: &[u32] = &[oid::INT8];
 const PAIR: &[u32] = &[oid::INT4, oid::INT4];
 
-/// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
+/// A function answered by [`values::environment::Environment::catalog_function`] under its own name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
         func($name, $arguments, $result, |cx, a| cx.session.catalog_function($name, a, cx.arena)).volatile()

@@ -8,13 +8,13 @@ use super::arguments::out_of_range;
 use super::casts::{REG_TYPES, cast, implicit_ok};
 use super::strings::bounded;
 use super::{Bound, CastContext, bad_argument};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::memory;
-use crate::types::array::{MAX_DIMENSIONS, too_many_dimensions};
-use crate::types::numeric::{Numeric, Operation, combine_small, store_small};
-use crate::types::{ArrayBuilder, Datum, Interval, Type, Value, compare, oid, registry};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
+use values::types::numeric::{Numeric, Operation, combine_small, store_small};
+use values::types::{ArrayBuilder, Datum, Interval, Type, Value, compare, oid, registry};
+use values::work;
 
 /// An aggregate function, bound to its argument types.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use bumpalo::Bump;
 
 use super::bad_argument;
-use crate::error::{SqlError, SqlState, for_message};
-use crate::types::numeric::Numeric;
-use crate::types::{ArrayRef, Datum, Interval};
+use values::error::{SqlError, SqlState, for_message};
+use values::types::numeric::Numeric;
+use values::types::{ArrayRef, Datum, Interval};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -74,7 +74,7 @@ pub(super) fn interval(value: Datum<'_>) -> Result<Interval> {
 
 /// A text result.
 pub(super) fn give_text<'a>(text: &str, arena: &'a Bump) -> Result<Datum<'a>> {
-    crate::work::text_in(text, arena).map(Datum::Text)
+    values::work::text_in(text, arena).map(Datum::Text)
 }
 
 /// A numeric result.

@@ -2,10 +2,10 @@
 
 use super::arguments::{array, give_text, int, text};
 use super::{Function, bad_argument, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, binary, compare, oid, text as type_text};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::types::{ArrayBuilder, ArrayRef, Datum, Type, binary, compare, oid, text as type_text};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -3,10 +3,10 @@
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
 use super::resolve::{Choice, choose, concrete, polymorphic};
 use super::{Bound, CastContext, Function, aggregate, json, registry, sets};
-use crate::error::{SqlError, SqlState};
 use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver, Sharing};
-use crate::types::{self, Type, Value, oid};
-use crate::work::tick_part;
+use values::error::{SqlError, SqlState};
+use values::types::{self, Type, Value, oid};
+use values::work::tick_part;
 
 fn type_list(types: &[Type]) -> String {
     types.iter().map(|ty| Type::new(ty.oid).to_string()).collect::<Vec<_>>().join(", ")

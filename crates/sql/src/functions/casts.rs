@@ -3,9 +3,10 @@
 use bumpalo::Bump;
 
 use super::{CastContext, Function, Volatility, convert};
-use crate::error::{SqlError, SqlState};
-use crate::expr::{Cast, CastPath, Expr, NoSession};
-use crate::types::{self, Type, Value, oid, text};
+use crate::expr::{Cast, CastPath, Expr};
+use values::environment::NoSession;
+use values::error::{SqlError, SqlState};
+use values::types::{self, Type, Value, oid, text};
 
 use CastContext::{Assignment, Explicit, Implicit};
 
@@ -205,7 +206,7 @@ pub(super) fn cast_argument(function: &Function, argument: Expr, to: Type) -> Re
 /// Whether it is a type like `interval day to hour`.
 /// Whether a type is an interval of some fields only.
 pub fn interval_fields(ty: Type) -> bool {
-    use crate::types::interval::fields;
+    use values::types::interval::fields;
     ty.oid == oid::INTERVAL && fields::of(ty.modifier) != fields::ALL
 }
 

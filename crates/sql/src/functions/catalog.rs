@@ -1,12 +1,12 @@
-//! Functions that ask the session or the catalog, through [`crate::expr::Environment`].
+//! Functions that ask the session or the catalog, through [`values::environment::Environment`].
 
 use smallvec::SmallVec;
 
 use super::arguments::{boolean, give_text, int, name, text};
 use super::{Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{ArrayBuilder, Datum, Type, oid, registry};
+use values::error::{SqlError, SqlState};
+use values::types::{ArrayBuilder, Datum, Type, oid, registry};
 
 const TEXT: u32 = oid::TEXT;
 const OID: u32 = oid::OID;
@@ -16,7 +16,7 @@ const I8: u32 = oid::INT8;
 /// What version() and server_version speak of.
 const VERSION: &str = "PostgreSQL 18.0 (Allcore)";
 
-/// A function answered by [`crate::expr::Environment::catalog_function`] under its own name.
+/// A function answered by [`values::environment::Environment::catalog_function`] under its own name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
         func($name, $arguments, $result, |cx, a| super::catalog::ask(cx, $name, a)).stable()

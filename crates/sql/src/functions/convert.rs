@@ -1,13 +1,13 @@
 //! The functions behind casts.
 
 use super::{Code, Function, bad_argument, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::compare::unpadded;
-use crate::types::datetime::{self, DAY};
-use crate::types::float::{parse_f32, parse_f64};
-use crate::types::numeric::{Numeric, NumericRef, store_small};
-use crate::types::{Datum, Interval, oid};
+use values::error::{SqlError, SqlState};
+use values::types::compare::unpadded;
+use values::types::datetime::{self, DAY};
+use values::types::float::{parse_f32, parse_f64};
+use values::types::numeric::{Numeric, NumericRef, store_small};
+use values::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -129,8 +129,8 @@ fn code_unpad<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resul
 
 fn code_to_name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     match arguments[0] {
-        Datum::Text(text) => Ok(Datum::Text(crate::types::text::truncate_name(text))),
-        Datum::Padded(text) => Ok(Datum::Text(crate::types::text::truncate_name(unpadded(text)))),
+        Datum::Text(text) => Ok(Datum::Text(values::types::text::truncate_name(text))),
+        Datum::Padded(text) => Ok(Datum::Text(values::types::text::truncate_name(unpadded(text)))),
         _ => Err(bad_argument("name")),
     }
 }
@@ -266,7 +266,7 @@ static COMPARABLE_INSTANT: Function =
     conversion("timestamptz", oid::TIMESTAMPTZ, to_comparable_instant).stable();
 static TEXT_TO_CLASS: Function = conversion("regclass", oid::REGCLASS, |cx, a| {
     let name = super::arguments::name(a[0])?;
-    crate::types::text::named_class(name, cx.session).map(Datum::Oid)
+    values::types::text::named_class(name, cx.session).map(Datum::Oid)
 })
 .stable();
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);

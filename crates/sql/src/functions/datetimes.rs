@@ -8,12 +8,12 @@ use fields::{extract, truncated, truncated_in_zone, truncated_span};
 
 use super::arguments::{float, give_numeric, give_text, int, interval, name};
 use super::{Function, bad_argument, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::datetime::{
+use values::error::{SqlError, SqlState};
+use values::types::datetime::{
     self, Civil, DAY, Zone, checked_date, checked_timestamp, days_of, is_infinite, month_days,
 };
-use crate::types::{Datum, Interval, oid};
+use values::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -114,7 +114,7 @@ fn date_plus<'a>(value: Datum<'a>, days: i64) -> Result<Datum<'a>> {
 fn infinite_difference(left: i64, right: i64) -> Option<Result<Interval>> {
     let later = match (is_infinite(left), is_infinite(right)) {
         (false, false) => return None,
-        (true, true) if left == right => return Some(Err(crate::types::interval::interval_out_of_range())),
+        (true, true) if left == right => return Some(Err(values::types::interval::interval_out_of_range())),
         (true, _) => left > 0,
         _ => right < 0,
     };
@@ -126,7 +126,7 @@ fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     if let Some(infinite) = infinite_difference(left, right) {
         return infinite.map(Datum::Interval);
     }
-    let micros = left.checked_sub(right).ok_or_else(crate::types::interval::interval_out_of_range)?;
+    let micros = left.checked_sub(right).ok_or_else(values::types::interval::interval_out_of_range)?;
     Interval { months: 0, days: 0, micros }.justify_hours().map(Datum::Interval)
 }
 

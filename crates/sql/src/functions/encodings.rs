@@ -1,9 +1,9 @@
 //! encode() and decode(): bytes as text in hex, base64 and escape format.
 
 use super::arguments::invalid;
-use crate::error::SqlError;
-use crate::types::bytes::{parse_escape, parse_hex, write_bytea};
-use crate::work;
+use values::error::SqlError;
+use values::types::bytes::{parse_escape, parse_hex, write_bytea};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -2,11 +2,11 @@
 
 use super::arguments::{invalid, text};
 use super::strings::quote_literal;
-use crate::error::{SqlError, SqlState};
-use crate::identifier;
-use crate::types::Datum;
-use crate::types::text::parse_integer;
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::identifier;
+use values::types::Datum;
+use values::types::text::parse_integer;
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -4,9 +4,9 @@ use super::arguments::{give_text, text};
 use super::build::call_named;
 use super::casts::cast;
 use super::{CastContext, Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::types::{self, Datum, Type, Value, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{self, Datum, Type, Value, oid};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     func("to_json", &[oid::TEXT], oid::JSON, |cx, a| give_text(&quoted(text(a[0])?)?, cx.arena)),
@@ -29,7 +29,7 @@ fn quoted(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        crate::work::tick(1)?;
+        values::work::tick(1)?;
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),

@@ -7,10 +7,10 @@ use num_bigint::BigInt;
 use super::arguments::{float, give_numeric, int, invalid, numeric, out_of_range};
 use super::numbers::checked_float;
 use super::{Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::numeric::{Decimal, Numeric};
-use crate::types::{Datum, oid};
+use values::error::{SqlError, SqlState};
+use values::types::numeric::{Decimal, Numeric};
+use values::types::{Datum, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 

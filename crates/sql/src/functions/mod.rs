@@ -4,10 +4,10 @@
 
 use std::cmp::Ordering;
 
-use crate::error::SqlError;
 use crate::expr::{EvalContext, Expr};
 use crate::plan::{SetFunction, WindowFunction};
-use crate::types::{Datum, Type};
+use values::error::SqlError;
+use values::types::{Datum, Type};
 
 mod advisory;
 pub mod aggregate;
@@ -98,7 +98,7 @@ impl Comparison {
 /// What the evaluator does itself for two arguments, without a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fast {
-    /// A comparison by [`crate::types::compare`].
+    /// A comparison by [`values::types::compare`].
     Compare(Comparison),
     /// Integer addition.
     Add,

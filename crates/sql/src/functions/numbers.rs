@@ -2,10 +2,10 @@
 
 use super::arguments::{float, give_numeric, int, numeric, out_of_range};
 use super::{Code, Fast, Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::numeric::{Numeric, Operation, combine};
-use crate::types::{Datum, oid};
+use values::error::{SqlError, SqlState};
+use values::types::numeric::{Numeric, Operation, combine};
+use values::types::{Datum, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use super::{Comparison, Fast, Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{Datum, Type, compare, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Type, compare, oid};
 
 /// Compares records column by column; 42804 for columns of other types, or another number of them. `lacking`: what a type
 /// without comparisons does not have, for the error.

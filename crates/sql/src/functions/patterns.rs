@@ -6,9 +6,9 @@ use super::arguments::{give_text, text};
 use super::regexes::similar;
 use super::strings::lowercase;
 use super::{Function, func, regexes};
-use crate::error::{SqlError, SqlState};
-use crate::types::{Datum, oid};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, oid};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -7,7 +7,7 @@
 
 use super::Function;
 use super::casts::implicit_ok;
-use crate::types::{Type, oid, registry};
+use values::types::{Type, oid, registry};
 
 /// What came of a search.
 pub(super) enum Choice {

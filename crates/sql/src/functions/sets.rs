@@ -3,10 +3,10 @@
 use super::build::{call_named, several_functions};
 use super::casts::{cast, common_type, implicit_ok};
 use super::{Bound, CastContext};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::plan::{SetFunction, WindowFunction};
-use crate::types::{Type, oid, registry};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid, registry};
 
 /// The set-returning or window function a call names; None when there is none of that name.
 pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {

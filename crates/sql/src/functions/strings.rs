@@ -4,11 +4,11 @@ use super::arguments::{bytes, give_text, int, invalid, name, out_of_range, text}
 use super::encodings::{decode, encode};
 use super::format::format_text;
 use super::{Function, func};
-use crate::error::{SqlError, SqlState};
-use crate::identifier;
-use crate::memory;
-use crate::types::{ArrayBuilder, Datum, oid};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::identifier;
+use values::memory;
+use values::types::{ArrayBuilder, Datum, oid};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

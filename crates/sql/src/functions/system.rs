@@ -4,7 +4,7 @@
 use super::arguments::{give_text, int};
 use super::catalog::asked;
 use super::{Function, func};
-use crate::types::oid;
+use values::types::oid;
 
 const TEXT: u32 = oid::TEXT;
 const OID: u32 = oid::OID;

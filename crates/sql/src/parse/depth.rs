@@ -5,7 +5,7 @@
 //! them again for each level, which held the core for minutes. The estimate is never lower than the tree's depth divided by a small
 //! constant, so bounding it bounds the stack every later stage needs.
 
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's stack.
 const MAX_DEPTH: u32 = 2000;

@@ -1,7 +1,7 @@
 //! Parsing: SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
 //!
 //! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the text nests: callers
-//! run it on the worker's stack, or on a thread of its own where the text is long ([`crate::work::here_or_beside`]).
+//! run it on the worker's stack, or on a thread of its own where the text is long ([`values::work::here_or_beside`]).
 //! [`depth`] bounds the nesting before the parser sees the text, so that no text can overflow that stack.
 
 mod depth;
@@ -17,8 +17,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
 use runtime::account::{self, Reservation};
 
-use crate::error::{SqlError, SqlState};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::work;
 
 /// One statement of a text.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Tree, SqlError> {
     work::tick((tokens.words + tokens.others) * PARSING)?;
     // A text is at most 1 GiB long, so nothing overflows.
     let bytes = tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE;
-    let reservation = account::reserve(bytes).map_err(work::stopped)?;
+    let reservation = account::reserve(bytes).map_err(SqlError::stopped)?;
     let tree = run(text).map_err(|message| describe(text, &message))?;
     let mut statements = Vec::with_capacity(tree.stmts.len());
     for raw in tree.stmts {

@@ -10,8 +10,8 @@ use pg_query::protobuf::{AConst, ColumnRef, Node};
 use pg_query::{NodeEnum, NodeRef};
 
 use crate::bind::strings;
-use crate::error::SqlError;
-use crate::identifier::{quoted, split};
+use values::error::SqlError;
+use values::identifier::{quoted, split};
 
 const SELECT: &str = "SELECT ";
 
@@ -32,7 +32,7 @@ pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String,
             Some((start..end_of_name(text, start)?, quoted(name)))
         })
     };
-    crate::work::here_or_beside(
+    values::work::here_or_beside(
         || bare(text, renamed),
         || {
             let renamed = renamed.map(|(from, to)| (from.to_owned(), to.to_owned()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Identity, OwnedSequence, SequenceOptions, Statement};
 use crate::expr::Expr;
-use crate::types::Type;
+use values::types::Type;
 
 /// A schema-qualified name.
 #[derive(Debug, Clone, PartialEq, Eq)]

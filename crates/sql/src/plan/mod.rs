@@ -28,7 +28,7 @@ pub use scan::*;
 pub use sequence::*;
 
 use crate::expr::Expr;
-use crate::types::Type;
+use values::types::Type;
 
 /// The number of a register.
 pub type Reg = u32;

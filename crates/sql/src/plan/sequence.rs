@@ -1,7 +1,7 @@
 //! Sequences as definitions ask for them.
 
 use super::QualifiedName;
-use crate::types::Type;
+use values::types::Type;
 
 /// A sequence made along with a column.
 #[derive(Debug, Clone)]

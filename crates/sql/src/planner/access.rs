@@ -10,7 +10,7 @@ use crate::catalog::{IndexKey, Table, TableStatistics};
 use crate::expr::{Case, CastPath, Expr};
 use crate::functions::{self, CastContext, Comparison, Volatility};
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
-use crate::types::{Type, Value, oid};
+use values::types::{Type, Value, oid};
 
 /// A way to a table's rows.
 pub(super) struct Access {

@@ -18,11 +18,11 @@ use super::reads;
 use super::registers::{self, Registers};
 use super::stale::Stale;
 use crate::bind::{FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
 use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
-use crate::types::Type;
+use values::error::SqlError;
+use values::types::Type;
 
 /// The input of a node that changes or locks rows, and the expressions that the node computes from it.
 pub(super) struct Parts<'q> {

@@ -5,8 +5,8 @@ use super::join::Part;
 use super::query::Planner;
 use super::registers::Registers;
 use crate::bind::Query;
-use crate::error::SqlError;
 use crate::plan::{Plan, Reg, SetKind, SetSide, SetStage};
+use values::error::SqlError;
 
 impl Planner<'_, '_> {
     /// A chain of set operations, done from left to right.

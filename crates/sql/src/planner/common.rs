@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use super::query::Planner;
 use super::registers::{Registers, children, free};
 use crate::bind::CommonQuery;
-use crate::error::SqlError;
 use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
+use values::error::SqlError;
 
 /// WITH queries planned so far.
 #[derive(Default)]

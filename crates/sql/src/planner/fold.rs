@@ -4,12 +4,13 @@ use bumpalo::Bump;
 
 use crate::bind::Bound;
 use crate::bind::walk;
-use crate::expr::{EvalContext, Expr, NoSession, QuantifiedOver};
+use crate::expr::{EvalContext, Expr, QuantifiedOver};
 use crate::functions::Volatility;
 use crate::plan::{
     AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
-use crate::types::{Type, Value, oid};
+use values::environment::NoSession;
+use values::types::{Type, Value, oid};
 
 /// Work of looking at one expression: about a tenth of a microsecond.
 const FOLDING: usize = 100;
@@ -30,7 +31,7 @@ fn within(target: &mut Expr, operands: &[Expr]) {
         let session = NoSession::default();
         let mut context = EvalContext::new(&[], &[], &arena, &session);
         // An expression that exceeds the budget is evaluated when the statement runs, with safe points.
-        let folded = runtime::work::within(crate::work::FOLDING_BUDGET, || {
+        let folded = runtime::work::within(values::work::FOLDING_BUDGET, || {
             target.eval(&mut context).and_then(|value| value.to_value()).ok()
         });
         if let Some(value) = folded {

@@ -4,11 +4,11 @@ use super::join::{Part, Wanted};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::FromItem;
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
 use crate::plan::{JoinKind, Plan, Reg};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 impl Planner<'_, '_> {
     /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that it reads, or of the left

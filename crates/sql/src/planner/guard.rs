@@ -12,12 +12,12 @@
 
 use std::collections::HashMap;
 
-use crate::error::SqlError;
 use crate::expr::{Expr, Shared};
 use crate::functions::Volatility;
 use crate::plan::{Guard, Reg};
 use crate::planner::registers::{self, Registers};
-use crate::types::Type;
+use values::error::SqlError;
+use values::types::Type;
 
 /// The registers for which `wanted` is true, in the order in which the expressions first read them, each with its guard.
 /// None: it is always read, or it can't be told beforehand. `operands`: what is read wherever a wanted register is, before

@@ -12,10 +12,10 @@ use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Query, QueryBody, Source, SourceId};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions::Comparison;
 use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan, SetFunction, SortKey};
+use values::error::SqlError;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::registers;
 use crate::expr::{Expr, QuantifiedOver};
 use crate::functions::{self, Comparison, Volatility};
 use crate::plan::{Plan, SetCall, SetFunction, SortKey};
-use crate::types::Type;
+use values::types::Type;
 
 impl Planner<'_, '_> {
     /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so that each value is

@@ -37,12 +37,12 @@ use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 
 use crate::bind::{Binder, Bound, Parameters};
 use crate::catalog::{Catalog, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Volatility;
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{Body, Check, ColumnDesc, Command, Plan, Reg, Statement};
-use crate::types::Type;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 /// What a statement is compiled against.
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ impl<'a> Request<'a> {
         if let Some(copy) = self.copy.and_then(OnceCell::get) {
             return Ok(Arc::clone(copy));
         }
-        let copy = Arc::new(crate::work::owned_text(self.text)?);
+        let copy = Arc::new(values::work::owned_text(self.text)?);
         Ok(Arc::clone(self.copy.map_or(&copy, |kept| kept.get_or_init(|| Arc::clone(&copy)))))
     }
 
@@ -112,7 +112,7 @@ pub struct Compiled {
 /// # Errors
 /// Whatever is wrong with the statement, with code and position as PostgreSQL gives them.
 pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
-    crate::work::here_or_beside(
+    values::work::here_or_beside(
         || compile_here(context, request),
         || {
             let catalog = Arc::clone(context.catalog);
@@ -203,7 +203,7 @@ pub(crate) fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize
         let context = Context { catalog, search_path: &[], rows: |_, _| None };
         Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
     };
-    crate::work::here_or_beside(
+    values::work::here_or_beside(
         || bind(catalog, table),
         || {
             let (catalog, table) = (Arc::clone(catalog), table.clone());
@@ -221,7 +221,7 @@ pub(crate) fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(
         let first = binder.register_block(table.columns.len());
         Ok((first, binder.checks(table, first)?))
     };
-    crate::work::here_or_beside(
+    values::work::here_or_beside(
         || bind(catalog, table),
         || {
             let (catalog, table) = (Arc::clone(catalog), Arc::clone(table));

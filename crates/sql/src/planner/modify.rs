@@ -9,8 +9,8 @@ use super::query::{Planned, Planner};
 use super::registers::{self, Registers};
 use crate::bind::{Change, Insert, Returning, SourceId};
 use crate::catalog::Table;
-use crate::error::SqlError;
 use crate::plan::{ColumnRead, CommonTable, Delete, OnConflict, Plan, QueryTag, RowTarget, Update};
+use values::error::SqlError;
 
 impl Planner<'_, '_> {
     pub(super) fn insert(&mut self, insert: Insert) -> Result<Planned, SqlError> {

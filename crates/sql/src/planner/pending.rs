@@ -11,10 +11,10 @@ use super::join::{Leaf, Part};
 use super::query::{Planner, SOME_ROWS};
 use super::registers::{self, Registers};
 use crate::bind::Sublink;
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
 use crate::plan::{Guard, Plan, Reg, SubqueryKind};
+use values::error::SqlError;
 
 /// A planned subquery of an expression that no node computes yet.
 pub(super) struct Pending {

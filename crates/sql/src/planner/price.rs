@@ -5,9 +5,9 @@ use super::join::{Candidate, Conditions, Leaf, Part, Wanted};
 use super::query::Planner;
 use super::registers::Registers;
 use crate::bind::{FromItem, Source};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::Reg;
+use values::error::SqlError;
 
 /// A candidate with its cost. The cost stays the same while the same conditions apply, whatever else is joined meanwhile.
 pub(super) struct Known {
@@ -37,7 +37,7 @@ impl Planner<'_, '_> {
         let is_first = candidates.iter().all(|candidate| candidate.leaf.is_some());
         let mut best: Option<(f64, usize)> = None;
         for (index, candidate) in candidates.iter_mut().enumerate() {
-            crate::work::tick(LOOKING * (1 + conditions.list.len()))?;
+            values::work::tick(LOOKING * (1 + conditions.list.len()))?;
             let Some(leaf) = &candidate.leaf else { continue };
             if !candidate.needs.is_subset(available) {
                 continue;

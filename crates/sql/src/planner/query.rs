@@ -15,11 +15,11 @@ use super::sets::Sets;
 use crate::bind::{
     Binder, Bound, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId, Sublink,
 };
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::functions;
 use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
 use crate::planner::Context;
+use values::error::SqlError;
 
 /// Rows expected of a query nothing is known of.
 pub(super) const SOME_ROWS: f64 = 100.0;
@@ -71,7 +71,7 @@ impl<'b, 'a> Planner<'b, 'a> {
 
     /// Plans a query. `outside`: registers of the queries around it.
     pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
-        crate::work::tick(PLANNING)?;
+        values::work::tick(PLANNING)?;
         let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
         let tables = self.common_tables(tables, outside)?;
         let counts = match limit_sublinks.is_empty() {

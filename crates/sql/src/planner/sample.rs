@@ -7,9 +7,9 @@ use crate::catalog::{
     BOOTSTRAP_ROLE, Catalog, Change, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey,
     Layout, PUBLIC, PrimaryKey, Role, Table, TreeAddress,
 };
-use crate::error::SqlError;
 use crate::plan::ReferentialAction;
-use crate::types::{Type, oid, registry};
+use values::error::SqlError;
+use values::types::{Type, oid, registry};
 
 fn table(oid: u32, name: &str, columns: &[(&str, Type)], key: &[u32]) -> Table {
     let columns = columns.iter().map(|(name, type_)| Column {

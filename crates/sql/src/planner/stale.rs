@@ -8,9 +8,9 @@ use super::query::Planner;
 use super::reads;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Select, Source, SourceId, Sublink};
-use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::plan::{Guard, JoinKind, Reg};
+use values::error::SqlError;
 
 /// The facts.
 pub(super) struct Stale<'q> {

@@ -4,7 +4,7 @@ use super::Request;
 use super::sample::compile;
 use crate::exec::explain::explain;
 use crate::normalize::{LiteralUse, Normalized};
-use crate::types::Type;
+use values::types::Type;
 
 /// (statement, the lines EXPLAIN shows).
 #[rustfmt::skip]
@@ -263,10 +263,10 @@ fn plans_have_the_expected_shape() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-struct NoSession(crate::types::Settings);
+struct NoSession(values::types::Settings);
 
-impl crate::expr::Environment for NoSession {
-    fn settings(&self) -> &crate::types::Settings {
+impl values::environment::Environment for NoSession {
+    fn settings(&self) -> &values::types::Settings {
         &self.0
     }
     fn random(&self) -> u64 {
@@ -275,7 +275,7 @@ impl crate::expr::Environment for NoSession {
 }
 
 fn explained(statement: &crate::plan::Statement) -> Vec<String> {
-    explain(statement, None, false, &NoSession(crate::types::Settings::default())).expect("lines")
+    explain(statement, None, false, &NoSession(values::types::Settings::default())).expect("lines")
 }
 
 /// (statement, what EXPLAIN says of its nodes).
@@ -311,7 +311,7 @@ fn conditions_are_shown() {
 fn json_is_valid_whatever_a_literal_holds() {
     let compiled =
         compile(&Request::plain("select * from t where b = e'\"\\\\\\n\\u0001'")).expect("compiles");
-    let session = NoSession(crate::types::Settings::default());
+    let session = NoSession(values::types::Settings::default());
     let given = explain(&compiled.statement, None, true, &session).expect("a document");
     let expected = r#"[{"Plan": {"Node Type": "Seq Scan on t", "Filter": "(b = '\"\\\n\u0001'::text)"}}]"#;
     assert_eq!(given, [expected]);
@@ -330,7 +330,7 @@ fn a_plan_of_many_subqueries_is_shown_in_lines_that_do_not_grow() {
         expected.extend(["  ->  Seq Scan on t".to_owned(), format!("        Filter: (c = {n})")]);
     }
     assert_eq!(given, expected);
-    let session = NoSession(crate::types::Settings::default());
+    let session = NoSession(values::types::Settings::default());
     let counted = runtime::work::within(1 << 20, || explain(&compiled.statement, None, false, &session));
     assert_eq!(counted.expect_err("no budget is left").code, crate::SqlState::INSUFFICIENT_RESOURCES);
 }
@@ -505,10 +505,10 @@ fn try_deep_expression(text: &str, value: i32) {
     std::thread::scope(|scope| {
         let small = std::thread::Builder::new().stack_size(1 << 20);
         let done = small.spawn_scoped(scope, || {
-            let (arena, session) = (bumpalo::Bump::new(), NoSession(crate::types::Settings::default()));
-            let params = [crate::types::Datum::Int4(1)];
+            let (arena, session) = (bumpalo::Bump::new(), NoSession(values::types::Settings::default()));
+            let params = [values::types::Datum::Int4(1)];
             let mut context = crate::expr::EvalContext::new(&[], &params, &arena, &session);
-            matches!(expr.eval(&mut context), Ok(crate::types::Datum::Int4(found)) if found == value)
+            matches!(expr.eval(&mut context), Ok(values::types::Datum::Int4(found)) if found == value)
         });
         assert!(done.expect("a thread").join().expect("no overflow"));
     });

@@ -7,9 +7,9 @@ use runtime::awaited::{self, Awaited};
 use runtime::interrupt::{self, Reason};
 
 use super::environment::SessionEnvironment;
-use crate::error::SqlError;
 use crate::exec::from_txn;
-use crate::types::{ArrayBuilder, Datum, oid};
+use values::error::SqlError;
+use values::types::{ArrayBuilder, Datum, oid};
 
 impl SessionEnvironment {
     /// Runs the function of this name, if it is one of these.

@@ -5,9 +5,9 @@ use txn::{AdvisoryKey, AdvisoryLock, Wait};
 use super::client::Notice;
 use super::environment::{Deferred, SessionEnvironment};
 use super::locks::ADVISORY_MODES;
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 impl SessionEnvironment {
     /// Runs the function of this name, if it is one of these.

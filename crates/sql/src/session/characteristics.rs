@@ -12,8 +12,8 @@ use super::client::{Client, Notice};
 use super::environment::SessionEnvironment;
 use super::settings::SettingsTable;
 use super::{Session, transaction};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Command, Isolation, TransactionModes};
+use values::error::{SqlError, SqlState};
 
 /// The characteristics of one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,10 +3,10 @@
 //! The wire protocol encodes straight into its send buffer, the embedded API collects owned values. Nothing given to a
 //! client outlives the call.
 
-use crate::error::{SqlError, SqlState};
-use crate::expr::Environment;
 use crate::plan::ColumnDesc;
-use crate::types::Datum;
+use values::environment::Environment;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// Takes the results of statements. Methods that may have to wait for the peer return an error when it is gone.
 pub trait Client {

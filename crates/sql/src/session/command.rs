@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::characteristics::settles;
 use super::client::{Client, Notice};
 use super::{Session, define};
-use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, from_storage, from_txn};
-use crate::memory;
 use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::Datum;
 
 impl Session {
     /// Runs a command and completes it.
@@ -269,7 +269,7 @@ impl Client for RowSink<'_> {
         &mut self,
         row: &[Datum<'_>],
         _: &[crate::plan::ColumnDesc],
-        _: &dyn crate::expr::Environment,
+        _: &dyn values::environment::Environment,
     ) -> Result<(), SqlError> {
         (self.row)(row)
     }

@@ -12,11 +12,11 @@ use super::command::RowSink;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::rows::KeptRows;
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::memory;
 use crate::plan::{DeclareCursor, Way};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::Datum;
 
 impl Session {
     /// DECLARE CURSOR.

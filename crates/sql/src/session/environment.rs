@@ -18,11 +18,12 @@ use super::settings::{SettingsTable, transaction_modes};
 use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
 use crate::catalog::{Catalog, Sequence};
 use crate::database::{Definitions, Shared};
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::expr::Environment;
-use crate::identifier;
-use crate::types::{Datum, Settings};
+use crate::functions;
+use values::environment::Environment;
+use values::error::{SqlError, SqlState};
+use values::identifier;
+use values::types::{Datum, Settings};
 
 /// Microseconds from 1970 to 2000.
 const EPOCH: i64 = 946_684_800_000_000;
@@ -253,6 +254,10 @@ impl Environment for Writing {
         schema_name(&self.catalog, oid)
     }
 
+    fn function_name(&self, oid: u32) -> Option<&'static str> {
+        functions::name_by_oid(oid)
+    }
+
     fn role_name(&self, oid: u32) -> Option<String> {
         role_name(&self.catalog, oid)
     }
@@ -352,6 +357,14 @@ impl Environment for SessionEnvironment {
 
     fn schema_name(&self, oid: u32) -> Option<String> {
         schema_name(&self.catalog, oid)
+    }
+
+    fn function_oid(&self, name: &str) -> Option<u32> {
+        functions::oid_by_name(name)
+    }
+
+    fn function_name(&self, oid: u32) -> Option<&'static str> {
+        functions::name_by_oid(oid)
     }
 
     fn role_oid(&self, name: &str) -> Option<u32> {

@@ -5,12 +5,12 @@ use super::client::Client;
 use super::command::RowSink;
 use super::define;
 use super::prepared::check_fits;
-use crate::error::SqlError;
 use crate::exec::{self, from_txn};
 use crate::plan::{Body, Command, CreateTable, Explain, Statement};
-use crate::types::Datum;
-use crate::work::{self, Pace};
 use std::sync::Arc;
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{self, Pace};
 
 /// A query to be shown, and the table that EXPLAIN ANALYZE makes of it, with data or without.
 struct Shown<'q> {

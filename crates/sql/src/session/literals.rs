@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::SessionEnvironment;
 use super::long::{LONG_TEXT, long_value};
-use crate::error::{SqlError, SqlState};
 use crate::normalize::{LiteralClass, LiteralUse, Normalized};
 use crate::planner::Compiled;
-use crate::types::{Datum, Type, oid, text};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Type, oid, text};
+use values::work;
 
 /// A place in the text as errors give it: in characters, from 1.
 fn position_of(whole: &str, start: u32) -> Option<u32> {

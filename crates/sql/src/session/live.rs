@@ -20,12 +20,12 @@ use storage::Store;
 
 use super::Session;
 use super::environment::SessionEnvironment;
-use crate::error::SqlError;
 use crate::exec::{Executor, Flow, from_txn};
 use crate::plan::{Body, QueryTag, Statement};
 use crate::planner;
 use crate::spill::{Rows, pack, unpack};
-use crate::types::Datum;
+use values::error::SqlError;
+use values::types::Datum;
 
 /// Live queries that a core may have at a time: half of its further stacks, so that deep plans find some.
 const MOST: usize = 1024;
@@ -82,7 +82,7 @@ impl LiveQuery {
         }
         // A value that was left unfinished, since there was no memory for it, must not count.
         interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-        rows.push(&self.store, |to| crate::work::put(&waiting.row.borrow(), to))?;
+        rows.push(&self.store, |to| values::work::put(&waiting.row.borrow(), to))?;
         LIVE.with(|live| live.borrow_mut().insert(self.number, waiting));
         Ok(true)
     }

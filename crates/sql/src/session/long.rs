@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::error::SqlError;
 use crate::normalize::{Literal, Normalized};
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// A longer text has no room in the time that a core may be held: it is read at about a gigabyte a second.
 pub(super) const LONG_TEXT: usize = 256 << 10;
@@ -17,7 +17,7 @@ pub(super) fn read_beside(read: &mut Normalized, text: &str) -> Result<bool, Sql
         let one = beside.read(&text) && !beside.several;
         (beside, one)
     });
-    let (beside, one) = done.map_err(work::stopped)?;
+    let (beside, one) = done.map_err(SqlError::stopped)?;
     *read = beside;
     Ok(one)
 }
@@ -28,7 +28,7 @@ pub(super) fn shared(text: &str) -> Result<Arc<str>, SqlError> {
         return Ok(text.into());
     }
     let text = work::owned_text(text)?;
-    runtime::aside::run_given(text.len(), move || text.into()).map_err(work::stopped)
+    runtime::aside::run_given(text.len(), move || text.into()).map_err(SqlError::stopped)
 }
 
 /// [`Literal::value`] of a long literal, found beside the core.
@@ -36,5 +36,5 @@ pub(super) fn long_value(literal: &Literal, whole: &str) -> Result<Option<String
     let text = work::owned_text(literal.text(whole))?;
     let alone = Literal { start: 0, end: literal.end - literal.start, ..*literal };
     runtime::aside::run_given(text.len(), move || alone.value(&text).map(Cow::into_owned))
-        .map_err(work::stopped)
+        .map_err(SqlError::stopped)
 }

@@ -8,9 +8,9 @@ use super::Session;
 use super::client::{Client, Notice, Severity};
 use super::define::safe_point;
 use crate::catalog::{Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::exec::{self, from_txn};
 use crate::plan::QualifiedName;
+use values::error::{SqlError, SqlState};
 
 /// A relation to maintain.
 struct Chosen<'c> {

@@ -50,11 +50,11 @@ pub use settings::check_setting;
 use transaction::Block;
 
 use crate::database::{Definitions, Seat, Shared, State, no_database};
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
-use crate::memory;
 pub use crate::plan::ColumnDesc;
 use crate::plan::{Body, Command};
+use values::error::{SqlError, SqlState};
+use values::memory;
 
 /// How an Execute ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -548,12 +548,12 @@ impl Session {
     /// A value as text of a type, as a client would send it; None for NULL.
     pub(crate) fn value_text(
         &self,
-        value: &crate::types::Value,
-        type_: crate::types::Type,
+        value: &values::types::Value,
+        type_: values::types::Type,
     ) -> Result<Option<Vec<u8>>, SqlError> {
         let arena = bumpalo::Bump::new();
         let datum = value.datum_in(&arena);
-        let text = || crate::types::text::to_bytes(datum, type_, &self.environment);
+        let text = || values::types::text::to_bytes(datum, type_, &self.environment);
         (!datum.is_null()).then(text).transpose()
     }
 }

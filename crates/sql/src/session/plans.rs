@@ -14,9 +14,9 @@ use std::sync::Arc;
 use runtime::{account, aside, work};
 use sync::atomic::{AtomicU64, Ordering};
 
-use crate::memory;
 use crate::normalize::{Normalized, Template};
 use crate::planner::Compiled;
+use values::memory;
 
 /// What else than the text a plan depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

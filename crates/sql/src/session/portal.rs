@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use super::plans::Planned;
 use super::rows::KeptRows;
 use super::suspend::CommandRows;
-use crate::error::SqlError;
-use crate::expr::Environment;
-use crate::types::{Datum, Type, binary, text};
+use values::environment::Environment;
+use values::error::SqlError;
+use values::types::{Datum, Type, binary, text};
 
 /// Larger parameters' buffer is not kept.
 const KEPT_BYTES: usize = 16 << 10;

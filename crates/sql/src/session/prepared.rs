@@ -9,11 +9,11 @@ use super::plans::Planned;
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use crate::catalog::pg_catalog::Prepared;
-use crate::error::{SqlError, SqlState};
 use crate::expr::{EvalContext, Expr};
 use crate::functions;
 use crate::plan::{Body, CreateTable, PreparedCall, QueryTag, Statement};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// A prepared statement.
 struct Entry {
@@ -96,9 +96,9 @@ impl Session {
         let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
         let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
         let given = argument.type_();
-        if given.oid == crate::types::oid::UNKNOWN {
-            if let Some(crate::types::Value::Text(text)) = argument.as_const() {
-                crate::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
+        if given.oid == values::types::oid::UNKNOWN {
+            if let Some(values::types::Value::Text(text)) = argument.as_const() {
+                values::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
             }
             return Ok(argument.clone());
         }
@@ -135,7 +135,7 @@ impl Session {
         for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
             let argument = self.as_parameter(planned, at, argument).map_err(|error| error.at(*place))?;
             let value = argument.eval(&mut EvalContext::new(&[], values, &arena, &self.environment))?;
-            let bytes = crate::types::text::to_bytes(value, argument.type_(), &self.environment)?;
+            let bytes = values::types::text::to_bytes(value, argument.type_(), &self.environment)?;
             texts.push((!value.is_null()).then_some(bytes));
         }
         Ok(texts)

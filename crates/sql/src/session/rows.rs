@@ -8,9 +8,9 @@ use bumpalo::Bump;
 use storage::Store;
 
 use super::live::LiveQuery;
-use crate::error::{SqlError, SqlState};
 use crate::spill::{Rows, RowsReader, pack, unpack};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// Kept rows and a place among them. Rows that only go forward are forgotten as they are passed.
 pub(super) struct KeptRows {

@@ -17,17 +17,17 @@ use txn::WaitLimits;
 use super::characteristics::{self, Characteristics};
 use super::client::Severity;
 use crate::database::Given;
-use crate::error::{SqlError, SqlState, for_message};
-use crate::identifier;
-use crate::memory;
 use crate::plan::{Isolation, TransactionModes};
-use crate::types::Settings;
-use crate::types::datetime::{self, Zone};
-use crate::types::interval::{self, Interval};
-use crate::types::settings::{DateOrder, DateStyle, IntervalStyle};
 use known::{Change, KNOWN, Kind, Known, default_statement_memory, position, spelled};
 pub(crate) use units::show_memory;
 use units::{limit, parse_bool, parse_memory, parse_time};
+use values::error::{SqlError, SqlState, for_message};
+use values::identifier;
+use values::memory;
+use values::types::Settings;
+use values::types::datetime::{self, Zone};
+use values::types::interval::{self, Interval};
+use values::types::settings::{DateOrder, DateStyle, IntervalStyle};
 
 /// What the running transaction has to put back.
 #[derive(Clone)]

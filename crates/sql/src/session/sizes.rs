@@ -8,9 +8,9 @@ use storage::page::PAGE_SIZE;
 use super::environment::SessionEnvironment;
 use crate::catalog::{Catalog, Relation, Table, TreeAddress};
 use crate::database::Definitions;
-use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, tree};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// Which of a relation's trees count.
 #[derive(Clone, Copy)]

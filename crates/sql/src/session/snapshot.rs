@@ -7,9 +7,9 @@ use runtime::{fiber, interrupt};
 use txn::TableLock;
 
 use super::Session;
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::Isolation;
+use values::error::{SqlError, SqlState};
 
 /// Between two looks whether a commit of definitions, which is being written to disk, is over.
 const SETTLING: Duration = Duration::from_micros(200);

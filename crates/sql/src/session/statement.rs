@@ -16,13 +16,13 @@ use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
 use crate::catalog::Catalog;
-use crate::error::{SqlError, SqlState};
 use crate::exec::{Executor, Flow, from_txn, scratch};
-use crate::memory;
 use crate::normalize::Normalized;
 use crate::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
 use crate::planner::{self, Context, Request};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::types::Datum;
 
 impl Session {
     /// All statements of a query string.

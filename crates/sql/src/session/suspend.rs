@@ -10,11 +10,11 @@ use storage::Store;
 use super::Session;
 use super::client::{Client, Notice};
 use super::rows::KeptRows;
-use crate::error::SqlError;
-use crate::expr::Environment;
-use crate::memory;
 use crate::plan::{ColumnDesc, Statement};
-use crate::types::Datum;
+use values::environment::Environment;
+use values::error::SqlError;
+use values::memory;
+use values::types::Datum;
 
 /// What later runs of a command's portal need to know.
 pub(super) struct CommandRows {

@@ -15,9 +15,9 @@ use super::plans::Planned;
 use super::{Session, clock};
 use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use crate::database::system;
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::{Body, Command, Isolation, TransactionModes};
+use values::error::{SqlError, SqlState};
 
 /// The definitions of all databases may take one part in so many of the memory that sessions may take.
 const DEFINITIONS_SHARE: i64 = 4;

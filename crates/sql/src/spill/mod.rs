@@ -13,8 +13,8 @@ use runtime::{fiber, interrupt};
 pub(crate) use rows::{RowPlace, Rows, RowsReader, pack, unpack};
 pub(crate) use sorter::{Sorted, Sorter};
 
-use crate::error::{SqlError, SqlState};
 use crate::exec::{from_storage, from_txn};
+use values::error::{SqlError, SqlState};
 
 /// Lets others run and obeys interrupts.
 fn pause() -> Result<(), SqlError> {

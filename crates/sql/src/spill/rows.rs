@@ -1,6 +1,6 @@
 //! Rows kept in the order they came.
 //!
-//! A row is its length (u32) and its values, each with a tag ([`crate::types::tagged`]), packed without gaps.
+//! A row is its length (u32) and its values, each with a tag ([`values::types::tagged`]), packed without gaps.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use storage::Store;
 use storage::spool::{Spool, SpoolReader};
 
 use super::{failed, short};
-use crate::error::SqlError;
-use crate::types::{Datum, tagged};
+use values::error::SqlError;
+use values::types::{Datum, tagged};
 
 /// Appends values as [`unpack`] reads them.
 #[inline]

@@ -13,8 +13,8 @@ use storage::page::PAGE_SIZE;
 use storage::spool::{Spool, SpoolReader};
 
 use super::{failed, pause, short};
-use crate::error::SqlError;
-use crate::work::{self, Pace};
+use values::error::SqlError;
+use values::work::{self, Pace};
 
 /// An entry in memory: the key's first bytes behind what all keys have in common, which decide most comparisons (set when
 /// it is sorted), and where the rest is.

@@ -17,8 +17,8 @@ use crate::bind::storage::parameters_let_write;
 use crate::bind::{Binder, inner};
 use crate::catalog::system_columns;
 use crate::catalog::{Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::plan::{AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind};
+use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Result<Command, SqlError> {

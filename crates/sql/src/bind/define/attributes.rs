@@ -3,7 +3,7 @@
 use pg_query::protobuf::ConstrType;
 
 use crate::bind::Binder;
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// The attributes that follow a column's constraint, as DEFERRABLE and ENFORCED do.
 #[derive(Default)]

@@ -11,10 +11,10 @@ use txn::TableLock;
 use super::draft_column;
 use crate::bind::{Binder, Clause};
 use crate::catalog::Relation;
-use crate::error::{SqlError, SqlState};
 use crate::parse::{expression_text, stored};
 use crate::plan::ColumnDefinition;
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 impl Binder<'_> {
     /// DEFAULT's text, after binding it to the column once.

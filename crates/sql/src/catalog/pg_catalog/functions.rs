@@ -4,10 +4,10 @@ use bumpalo::Bump;
 
 use super::super::{Catalog, Relation};
 use super::text;
-use crate::error::{SqlError, SqlState};
-use crate::expr::Environment;
-use crate::identifier;
-use crate::types::{Datum, Type};
+use values::environment::Environment;
+use values::error::{SqlError, SqlState};
+use values::identifier;
+use values::types::{Datum, Type};
 
 /// A function of the registry that asks the catalog, by name.
 ///
@@ -64,25 +64,27 @@ pub fn function<'a>(
             give(serial_sequence(environment, catalog, table, column)?)
         }
         "pg_table_is_visible" => Datum::Bool(visible(environment, catalog, oid(0))),
-        "pg_type_is_visible" => Datum::Bool(crate::types::info(oid(0)).is_some()),
+        "pg_type_is_visible" => Datum::Bool(values::types::info(oid(0)).is_some()),
         "pg_function_is_visible"
         | "pg_operator_is_visible"
         | "pg_collation_is_visible"
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "to_regclass" => match crate::types::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
-            Err(error) if is_absence(&error) => Datum::Null,
-            found => found?,
-        },
-        "to_regtype" => match crate::types::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
+        "to_regclass" => {
+            match values::types::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
+                Err(error) if is_absence(&error) => Datum::Null,
+                found => found?,
+            }
+        }
+        "to_regtype" => match values::types::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
             Err(error) if is_absence(&error) || is_no_type(&error) => Datum::Null,
             found => found?,
         },
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
         "pg_get_viewdef" if matches!(arguments.first(), Some(Datum::Text(_))) => {
-            crate::types::text::parse(given_text(0), crate::types::Type::REGCLASS, environment, arena)?;
+            values::types::text::parse(given_text(0), values::types::Type::REGCLASS, environment, arena)?;
             Datum::Null
         }
         "pg_get_partkeydef"

@@ -21,9 +21,9 @@ pub use functions::function;
 pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
-use crate::error::SqlError;
-use crate::types::{Type, Value};
-use crate::work::Pace;
+use values::error::SqlError;
+use values::types::{Type, Value};
+use values::work::Pace;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -49,7 +49,7 @@ static RELATIONS: LazyLock<SystemRelations> = LazyLock::new(|| {
 fn relation(schema: u32, definition: &definitions::Definition) -> Table {
     let column = |text: &str| {
         let (name, type_) = text.split_once(':').unwrap_or((text, "25"));
-        let type_ = Type::new(type_.parse().unwrap_or(crate::types::oid::TEXT));
+        let type_ = Type::new(type_.parse().unwrap_or(values::types::oid::TEXT));
         Column {
             name: name.to_owned(),
             type_,
@@ -151,10 +151,10 @@ fn letter(value: u8) -> Value {
 
 /// int2vector and oidvector, whose subscripts begin at 0.
 fn vector(element: u32, values: impl Iterator<Item = Value>) -> Value {
-    Value::Array(crate::types::ArrayBuilder::list_of(element, values, 0).into())
+    Value::Array(values::types::ArrayBuilder::list_of(element, values, 0).into())
 }
 
 /// An array.
 fn array(element: u32, values: impl Iterator<Item = Value>) -> Value {
-    Value::Array(crate::types::ArrayBuilder::list_of(element, values, 1).into())
+    Value::Array(values::types::ArrayBuilder::list_of(element, values, 1).into())
 }

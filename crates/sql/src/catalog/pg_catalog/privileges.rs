@@ -7,10 +7,10 @@ use bumpalo::Bump;
 
 use super::super::system_columns::SYSTEM_COLUMNS;
 use super::super::{Catalog, Relation};
-use crate::error::{SqlError, SqlState};
-use crate::expr::Environment;
-use crate::types::text::qualified_name;
-use crate::types::{Datum, Type};
+use values::environment::Environment;
+use values::error::{SqlError, SqlState};
+use values::types::text::qualified_name;
+use values::types::{Datum, Type};
 
 /// The numbers of the columns that every table has (`tableoid` and its like) begin here.
 const FIRST_SYSTEM_COLUMN: i16 = -6;
@@ -120,7 +120,7 @@ fn object_is_there<'a>(
             _ => Err(absent(SqlState::UNDEFINED_OBJECT, "tablespace", name)),
         },
         ("has_type_privilege", Datum::Text(name)) => {
-            crate::types::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
+            values::types::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
         }
         ("has_sequence_privilege", given) => {
             let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };

@@ -2,9 +2,9 @@
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
 use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
-use crate::identifier::{qualified, quoted};
 use crate::plan::{Identity, ReferentialAction};
-use crate::types::{Type, TypeKind, Value, oid as types, registry};
+use values::identifier::{qualified, quoted};
+use values::types::{Type, TypeKind, Value, oid as types, registry};
 
 /// OIDs of things that are always there.
 const HEAP: u32 = 2;

@@ -3,7 +3,7 @@
 use super::super::{Catalog, Sequence, Table};
 use super::{Result, Rows, text};
 use crate::plan::{Identity, ReferentialAction};
-use crate::types::{Value, oid as types, registry};
+use values::types::{Value, oid as types, registry};
 
 pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Result<()> {
     match relation {
@@ -56,7 +56,7 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Re
 }
 
 /// The digits of a number's type, and those behind the point.
-fn precision_of(type_: crate::types::Type) -> (Value, Value) {
+fn precision_of(type_: values::types::Type) -> (Value, Value) {
     match type_.oid {
         types::INT2 => (Value::Int4(16), Value::Int4(0)),
         types::INT4 => (Value::Int4(32), Value::Int4(0)),
@@ -103,7 +103,7 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     for (table, view) in every_table(catalog) {
         for (position, column) in table.live_columns() {
             let type_ = column.type_;
-            let is_array = crate::types::is_array(type_.oid);
+            let is_array = values::types::is_array(type_.oid);
             let shown = if is_array { "ARRAY".to_owned() } else { plain_name(type_) };
             let length = match type_.oid {
                 types::VARCHAR | types::BPCHAR if type_.modifier >= 4 => Value::Int4(type_.modifier - 4),
@@ -163,7 +163,7 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 ("is_self_referencing", text("NO")),
                 ("udt_catalog", text(&catalog.database.name)),
                 ("udt_schema", text("pg_catalog")),
-                ("udt_name", text(crate::types::name(type_.oid))),
+                ("udt_name", text(values::types::name(type_.oid))),
                 ("is_identity", text(yes_no(column.identity.is_some()))),
                 ("identity_generation", identity),
                 ("identity_start", numbers(|own| own.start)),
@@ -179,8 +179,8 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-fn plain_name(type_: crate::types::Type) -> String {
-    crate::types::Type::new(type_.oid).to_string()
+fn plain_name(type_: values::types::Type) -> String {
+    values::types::Type::new(type_.oid).to_string()
 }
 
 /// A constraint: its name, kind and columns, and for a foreign key what it references.

@@ -1,8 +1,8 @@
 //! Definitions written back as SQL, in PostgreSQL's wording.
 
 use super::super::{Catalog, ForeignKey, Index, Table};
-use crate::identifier::{qualified, quoted};
 use crate::plan::ReferentialAction;
+use values::identifier::{qualified, quoted};
 
 fn columns(table: &Table, positions: &[u32]) -> String {
     let names: Vec<String> = positions

@@ -5,7 +5,7 @@ use txn::AdvisoryKey;
 use super::super::{BOOTSTRAP_ROLE, Catalog};
 use super::relations::indexes_of;
 use super::{Locked, Result, Rows, System, array, int2, oid, text, yes};
-use crate::types::{Value, oid as types};
+use values::types::{Value, oid as types};
 
 pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     let owner = catalog.roles.first().map_or("", |role| &role.name);

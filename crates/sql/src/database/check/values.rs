@@ -10,8 +10,8 @@ use crate::SqlError;
 use crate::catalog::{Table, TreeAddress};
 use crate::exec::keys::{table_tree, tree};
 use crate::exec::{from_txn, wide};
-use crate::row::{self, RowView};
-use crate::types::{Datum, WidePointer};
+use values::row::{self, RowView};
+use values::types::{Datum, WidePointer};
 
 /// What the check of a table's values came to.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 
 use runtime::work::STRIDE;
 
-use crate::error::SqlError;
 use crate::plan::{CopyFormat, CopyKind};
-use crate::work;
+use values::error::SqlError;
+use values::work;
 
 /// Where a field's bytes are.
 #[derive(Clone, Copy)]

@@ -4,14 +4,14 @@
 
 use super::SIGNATURE;
 use super::fields::{Fields, Shown, find_paced, has_either};
-use crate::error::{SqlError, SqlState};
 use crate::exec::insert::insert_row;
 use crate::exec::load;
 use crate::exec::{Arena, Executor};
 use crate::plan::{Body, CopyFormat, CopyKind, Insert, Reg, Statement};
 use crate::session::Client;
-use crate::types::{Datum, Type, binary, text};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Type, binary, text};
+use values::work;
 
 /// Type, name and register of a line's field.
 type Field = (Type, String, Reg);

@@ -1,12 +1,12 @@
 //! COPY TO.
 
 use super::SIGNATURE;
-use crate::error::SqlError;
 use crate::exec::{Executor, Flow};
 use crate::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use crate::session::Client;
-use crate::types::{Datum, binary, text};
-use crate::work;
+use values::error::SqlError;
+use values::types::{Datum, binary, text};
+use values::work;
 
 /// Runs the query and writes its rows; their number.
 pub(crate) fn copy_out<'s>(
@@ -68,7 +68,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: &[Datum<'_>], session: &dyn crate::expr::Environment) -> Result<(), SqlError> {
+    fn row(
+        &mut self,
+        row: &[Datum<'_>],
+        session: &dyn values::environment::Environment,
+    ) -> Result<(), SqlError> {
         if self.format.kind == CopyKind::Binary {
             self.out.extend_from_slice(&(row.len() as i16).to_be_bytes());
         }

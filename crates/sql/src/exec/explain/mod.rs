@@ -3,11 +3,12 @@
 mod names;
 
 use crate::catalog::Table;
-use crate::error::SqlError;
-use crate::expr::{Environment, Expr, Show};
-use crate::identifier::quoted;
+use crate::expr::{Expr, Show};
 use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
-use crate::work;
+use values::environment::Environment;
+use values::error::SqlError;
+use values::identifier::quoted;
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::{Result, SHOWING};
-use crate::expr::{Environment, Expr, Show};
-use crate::identifier::quoted;
+use crate::expr::{Expr, Show};
 use crate::plan::{Plan, Reg, Scan, SubqueryKind};
 use crate::planner::registers::children;
-use crate::work;
+use values::environment::Environment;
+use values::identifier::quoted;
+use values::work;
 
 /// The names of all registers that a plan's nodes fill. Columns are qualified where there is more than one table.
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {

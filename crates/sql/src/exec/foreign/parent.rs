@@ -7,12 +7,12 @@ use txn::{LockOutcome, RowLock, TableLock, TxnSession, Wait};
 
 use super::{as_type, same_set};
 use crate::catalog::{ForeignKey, Index, Table};
-use crate::error::{SqlError, SqlState};
 use crate::exec::constraint::{in_table, shown_key};
 use crate::exec::keys::{encode_part, index_parts, primary_parts, table_tree, tree};
 use crate::exec::{Executor, from_txn, wide};
-use crate::row::RowView;
-use crate::types::{Datum, Value};
+use values::error::{SqlError, SqlState};
+use values::row::RowView;
+use values::types::{Datum, Value};
 
 /// How the row with a parent's key is locked: by the unique index of that key, or none for the primary key.
 type Hold = fn(&TxnSession, &Table, Option<&Index>, &[u8]) -> Result<LockOutcome, SqlError>;

@@ -13,13 +13,13 @@ use super::memory::{pack_registers, unpack_registers};
 use super::records::Keys;
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::Accumulator;
 use crate::plan::{Plan, Reg, SortKey, WindowCall, WindowFunction};
 use crate::spill::{Rows, RowsReader, Sorted, pack, unpack};
-use crate::types::{Datum, Value};
-use crate::work::{self, tick_parts};
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Value};
+use values::work::{self, tick_parts};
 
 /// The parts of a window node.
 pub(super) struct Window<'s> {

@@ -5,13 +5,13 @@
 //! the furthest row that lag() asks for are given back.
 
 use super::Window;
-use crate::error::SqlError;
 use crate::exec::memory::pack_registers;
 use crate::exec::{Arena, Executor, File, Flow, Sink, run};
 use crate::plan::{WindowCall, WindowFunction};
 use crate::spill::{Rows, RowsReader, pack, unpack};
-use crate::types::{Datum, Value};
-use crate::work::{self, tick_parts};
+use values::error::SqlError;
+use values::types::{Datum, Value};
+use values::work::{self, tick_parts};
 
 /// The rows that a window's calls ask for.
 pub(super) enum Reach {

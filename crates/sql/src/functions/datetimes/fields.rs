@@ -3,14 +3,14 @@
 use super::super::arguments::name;
 use super::super::bad_argument;
 use super::Result;
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::datetime::{
+use values::error::{SqlError, SqlState};
+use values::types::datetime::{
     self, Civil, DAY, EPOCH_DAYS, EPOCH_MICROS, HOUR, MINUTE, SECOND, Zone, checked_timestamp, date_of,
     days_of, is_infinite,
 };
-use crate::types::numeric::Numeric;
-use crate::types::{Datum, Interval};
+use values::types::numeric::Numeric;
+use values::types::{Datum, Interval};
 
 /// The Julian day number of 2000-01-01.
 const JULIAN_2000: i64 = 2_451_545;

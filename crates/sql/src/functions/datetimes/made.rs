@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use super::super::arguments::{float, int, interval, name};
 use super::super::{Function, func};
 use super::{DATE, F8, Result, SPAN, STAMP, STAMPTZ, TEXT, TIME, add_interval_in, span_plus, stamp, zones};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::datetime::{
+use values::error::{SqlError, SqlState};
+use values::types::datetime::{
     self, DAY, EPOCH_MICROS, HOUR, MINUTE, checked_date, checked_timestamp, days_of, is_infinite, month_days,
 };
-use crate::types::interval::interval_out_of_range;
-use crate::types::{Datum, Interval, compare, float as floats, oid};
+use values::types::interval::interval_out_of_range;
+use values::types::{Datum, Interval, compare, float as floats, oid};
 
 const I4: u32 = oid::INT4;
 

@@ -1,10 +1,10 @@
 //! Timestamps in time zones that an expression names: AT TIME ZONE.
 
 use super::Result;
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::Interval;
-use crate::types::datetime::{self, Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
+use values::error::{SqlError, SqlState};
+use values::types::Interval;
+use values::types::datetime::{self, Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
 
 fn refused(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)

@@ -19,9 +19,9 @@ use runtime::account::{self, Reservation};
 use runtime::aside;
 
 use super::translate::{invalid, translate};
-use crate::error::{SqlError, SqlState};
-use crate::memory;
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::memory;
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -93,7 +93,7 @@ fn read(pattern: &str) -> Result<(Hir, Reservation)> {
         let what = problem.to_string();
         invalid(what.lines().last().unwrap_or_default().trim_start_matches("error: "))
     })?;
-    let reserved = account::reserve(bytes_to_compile(&read).min(4 * SIZE)).map_err(work::stopped)?;
+    let reserved = account::reserve(bytes_to_compile(&read).min(4 * SIZE)).map_err(SqlError::stopped)?;
     Ok((read, reserved))
 }
 

@@ -19,10 +19,10 @@ use self::translate::invalid;
 use super::arguments::{give_text, int, name, text};
 use super::strings::bounded;
 use super::{Function, func};
-use crate::error::{SqlError, SqlState};
 use crate::expr::EvalContext;
-use crate::types::{ArrayBuilder, Datum, Value, oid};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::types::{ArrayBuilder, Datum, Value, oid};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -9,8 +9,8 @@ use regex_automata::{Anchored, Input, MatchKind};
 
 use super::translate::{invalid, translate};
 use super::{check_length, compiled};
-use crate::error::{SqlError, SqlState};
-use crate::work;
+use values::error::{SqlError, SqlState};
+use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 

@@ -7,7 +7,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// The most a quantifier may say.
 const MOST: u32 = 255;

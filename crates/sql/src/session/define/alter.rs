@@ -11,11 +11,11 @@ use super::dependents::{self, Object};
 use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
 use crate::catalog::system_columns;
 use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
-use crate::error::{SqlError, SqlState};
 use crate::exec::{self, Executor, Flow};
-use crate::identifier::{qualified, quoted};
 use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use crate::planner::{self, Request};
+use values::error::{SqlError, SqlState};
+use values::identifier::{qualified, quoted};
 
 /// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too; `tag` is which of them is said.
 pub(super) fn table(

@@ -11,10 +11,10 @@ use super::kept;
 use super::names::distinct;
 use crate::catalog::system_columns;
 use crate::catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
-use crate::error::{SqlError, SqlState};
 use crate::exec;
-use crate::identifier::{qualified, quoted};
 use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName, ReferentialAction};
+use values::error::{SqlError, SqlState};
+use values::identifier::{qualified, quoted};
 
 /// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it is added NOT VALID.
 pub(super) fn add(
@@ -421,7 +421,7 @@ fn same_types(
     name: &str,
     (columns, parent_columns): (&[u32], &[u32]),
 ) -> Result<(), SqlError> {
-    use crate::types::oid;
+    use values::types::oid;
     let integer = |type_: u32| matches!(type_, oid::INT2 | oid::INT4 | oid::INT8);
     let text = |type_: u32| matches!(type_, oid::TEXT | oid::VARCHAR);
     for (column, other) in columns.iter().zip(parent_columns) {

@@ -13,10 +13,10 @@ use crate::catalog::{
     Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress,
 };
 use crate::database::system;
-use crate::error::{SqlError, SqlState};
 use crate::exec;
 use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
-use crate::types::{Datum, Type, TypeKind};
+use values::error::{SqlError, SqlState};
+use values::types::{Datum, Type, TypeKind};
 
 /// Columns of a table at most, as PostgreSQL's.
 const MAX_COLUMNS: usize = 1600;

@@ -14,9 +14,9 @@ use txn::TableLock;
 use super::super::Session;
 use super::super::client::{Client, Notice};
 use crate::catalog::{Catalog, Change, Table};
-use crate::error::{SqlError, SqlState};
-use crate::expr::Environment;
 use crate::parse::stored;
+use values::environment::Environment;
+use values::error::{SqlError, SqlState};
 
 /// A detail lists so many objects, as PostgreSQL's does.
 const REPORTED: usize = 100;

@@ -11,9 +11,9 @@ use super::dependents::{self, Object};
 use super::{alter, sequence, skipping};
 use crate::catalog::{Change, ForeignKey, Relation, Table};
 use crate::database::system;
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::{ObjectKind, QualifiedName};
+use values::error::{SqlError, SqlState};
 
 /// DROP DATABASE.
 pub(super) fn database(

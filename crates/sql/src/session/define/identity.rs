@@ -9,9 +9,9 @@ use super::dependents::{self, Object};
 use super::{sequence, skipping};
 use crate::catalog::Table;
 use crate::catalog::system_columns;
-use crate::error::{SqlError, SqlState};
 use crate::plan::{Identity, OwnedSequence, SequenceOptions};
-use crate::types::oid;
+use values::error::{SqlError, SqlState};
+use values::types::oid;
 
 /// ADD GENERATED ... AS IDENTITY. Rows there keep their values.
 pub(super) fn add(

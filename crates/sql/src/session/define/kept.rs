@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::super::Session;
-use crate::error::{SqlError, SqlState};
 use crate::parse::stored;
+use values::error::{SqlError, SqlState};
 
 /// Gives the relations that constants of the text still name their OIDs.
 ///

@@ -24,11 +24,11 @@ pub(super) use create::{schema_for_table, table_as};
 use super::Session;
 use super::client::{Client, Notice};
 use crate::catalog::{INFORMATION_SCHEMA, Table};
-use crate::error::{SqlError, SqlState};
 use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
 use crate::plan::{Command, ObjectKind};
-use crate::types::Datum;
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
 
 /// The OID of pg_database, which stands for the folder's list of databases.
 const PG_DATABASE: u32 = 1262;
@@ -235,5 +235,5 @@ impl Session {
 /// Between two parts of a long definition: others run, and an interrupt ends it.
 pub(super) fn safe_point() -> Result<(), SqlError> {
     runtime::fiber::safe_point();
-    runtime::interrupt::check().map_err(|interrupted| crate::exec::from_interrupt(interrupted.0))
+    runtime::interrupt::check().map_err(values::SqlError::interrupted)
 }

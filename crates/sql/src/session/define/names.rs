@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::{Session, safe_point};
 use crate::catalog::{Change, Table};
 use crate::database::system;
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// Bytes of a name at most.
 const LONGEST: usize = 63;

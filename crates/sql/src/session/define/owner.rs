@@ -1,7 +1,7 @@
 //! Owners: everything belongs to the one role there is, so that an owner is asked for and never kept.
 
 use super::super::Session;
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// The role named as an owner must be there; None is the session's own.
 pub(super) fn check(session: &Session, role: Option<&str>) -> Result<(), SqlError> {

@@ -7,9 +7,9 @@ use txn::TableLock;
 use super::super::Session;
 use super::alter;
 use crate::catalog::{Change, Relation};
-use crate::error::{SqlError, SqlState};
 use crate::exec;
 use crate::plan::Reindex;
+use values::error::{SqlError, SqlState};
 
 /// REINDEX.
 pub(super) fn run(

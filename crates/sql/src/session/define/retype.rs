@@ -10,12 +10,12 @@ use super::create::check_column_type;
 use super::identity::missing;
 use super::{alter, constraint, sequence};
 use crate::catalog::{Change, ForeignKey, Table};
-use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::functions::{self, CastContext};
-use crate::identifier::quoted;
 use crate::planner::Request;
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::identifier::quoted;
+use values::types::{Type, oid};
 
 /// Gives a column another type.
 pub(super) fn set_type(

@@ -8,10 +8,10 @@ use super::super::Session;
 use super::super::client::Client;
 use super::{exists, skipping};
 use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
-use crate::error::{SqlError, SqlState};
 use crate::exec::from_txn;
 use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
-use crate::types::{Type, oid};
+use values::error::{SqlError, SqlState};
+use values::types::{Type, oid};
 
 /// CREATE SEQUENCE.
 pub(super) fn create(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::invalid;
-use crate::error::{SqlError, SqlState};
+use values::error::{SqlError, SqlState};
 
 /// What a word says, if it says yes or no.
 pub(super) fn parse_bool(value: &str) -> Option<bool> {

@@ -81,7 +81,7 @@ impl Numeric {
         if !self.is_long() && !other.is_long() {
             return operation(&self, &other);
         }
-        runtime::aside::run(move || operation(&self, &other)).map_err(crate::work::stopped)?
+        runtime::aside::run(move || operation(&self, &other)).map_err(SqlError::stopped)?
     }
 
     fn is_long(&self) -> bool {
@@ -226,7 +226,7 @@ impl Decimal {
     }
 }
 
-pub(crate) fn division_by_zero() -> SqlError {
+pub fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }
 

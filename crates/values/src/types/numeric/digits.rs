@@ -13,7 +13,7 @@ const PIECE: usize = 2000;
 const ZEROS: [u8; PIECE] = [b'0'; PIECE];
 
 /// The decimal digits of a number. Gives way, but leaves an interrupt to the next safe point.
-pub(crate) fn to_digits(number: &BigUint) -> Vec<u8> {
+pub fn to_digits(number: &BigUint) -> Vec<u8> {
     // A digit takes more than three bits.
     if number.bits() <= 3 * LONG_DIGITS {
         return number.to_str_radix(10).into_bytes();

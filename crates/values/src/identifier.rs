@@ -5,12 +5,12 @@ use crate::types::text::truncate_name;
 use crate::work;
 
 /// An identifier, quoted when it has to be.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// [`quoted`] for a text of any length, with safe points.
-pub(crate) fn quoted_text(text: &str) -> Result<String, SqlError> {
+pub fn quoted_text(text: &str) -> Result<String, SqlError> {
     if text.len() <= runtime::work::STRIDE {
         return Ok(quoted(text));
     }
@@ -28,7 +28,7 @@ pub(crate) fn quoted_text(text: &str) -> Result<String, SqlError> {
 }
 
 /// An identifier with its schema's name before it.
-pub(crate) fn qualified(schema: &str, name: &str) -> String {
+pub fn qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quoted(schema), quoted(name))
 }
 
@@ -46,7 +46,7 @@ fn is_plain_byte(byte: u8) -> bool {
 
 /// The names of a list, or of a qualified name where the separator is a point: unquoted, folded to lower case where they
 /// had no quotes, cut to the length of a name. None for a malformed list; an empty text is an empty list.
-pub(crate) fn split(text: &str, separator: char) -> Option<Vec<String>> {
+pub fn split(text: &str, separator: char) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     if rest.is_empty() {

@@ -18,7 +18,7 @@ impl SqlState {
     }
 
     /// Whether the statement was stopped or there was not enough of something, so that nothing is known of the statement.
-    pub(crate) fn is_stop(self) -> bool {
+    pub fn is_stop(self) -> bool {
         matches!(&self.0[..2], b"53" | b"57") || self == SqlState::TRANSACTION_TIMEOUT
     }
 }
@@ -221,7 +221,7 @@ pub struct ErrorFields {
     pub routine: Option<&'static str>,
     /// The tables that a refused statement's names stood for, with the statement's locks on them. PostgreSQL refuses such a
     /// statement only after it has got these locks.
-    pub(crate) resolved: Vec<(u32, txn::TableLock)>,
+    pub resolved: Vec<(u32, txn::TableLock)>,
 }
 
 /// An error for the client.
@@ -242,7 +242,7 @@ fn cut(mut text: String) -> String {
 }
 
 /// A text for a message, which ends early where the message would be cut anyway.
-pub(crate) fn for_message(text: &str) -> &str {
+pub fn for_message(text: &str) -> &str {
     if text.len() <= MESSAGE_LONGEST {
         return text;
     }
@@ -286,7 +286,7 @@ impl SqlError {
 
     /// Adds the locks of the tables that a refused statement's names stood for.
     #[cold]
-    pub(crate) fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
+    pub fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
         self.0.resolved = locks;
         self
     }

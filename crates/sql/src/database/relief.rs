@@ -1,7 +1,4 @@
-//! Memory of statements: asked for before a large value is built, and taken back from the largest.
-//!
-//! The allocator counts ([`runtime::account`]); a statement past its limit is interrupted at its next safe point. A single
-//! call that builds a large value has no safe point in between, so it asks first.
+//! Stops the statements that hold most while the process is short of memory.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,83 +7,10 @@ use std::sync::Arc;
 use runtime::account;
 use runtime::interrupt::Reason;
 
-use crate::database::Board;
-use crate::error::SqlError;
-use crate::functions::Function;
-use crate::types::{Datum, oid};
+use super::activity::Board;
 
-/// A share of what a session may hold that one operator of a statement may keep before it uses temporary pages.
-const SHARE: u64 = 4;
-/// The same for a cursor or portal, of what is left: many may be open at a time.
-const KEPT_SHARE: u64 = 32;
-/// The share of the server's memory that all cores may keep of one kind.
-const CORES_SHARE: i64 = 8;
-/// An operator may always keep so much, in bytes.
-const LEAST: usize = 64 << 10;
-/// A call makes at most so many times its arguments' size: the result, and copies on the way.
-const COPIES: usize = 3;
 /// Rounds of the watch before the next statement is stopped: the one that was told needs time to give up.
 const PATIENCE: u32 = 25;
-
-/// Asks for so many bytes before they are used.
-#[inline]
-pub(crate) fn ask(bytes: usize) -> Result<(), SqlError> {
-    account::ask(bytes).map_err(SqlError::interrupted)
-}
-
-/// Refuses what a session asks to keep beyond its statement while memory is short: a session that was told to give memory
-/// back may have received some thousand messages already, each of which asks for a little.
-pub(crate) fn ask_to_keep() -> Result<(), SqlError> {
-    let by = runtime::interrupt::Interrupted(Reason::Memory);
-    if account::may_keep() { Ok(()) } else { Err(SqlError::interrupted(by)) }
-}
-
-/// Bytes an operator may keep, where it was told `wanted` and its session may hold `limit`.
-pub(crate) fn within(wanted: usize, limit: u64) -> usize {
-    wanted.min(usize::try_from(limit / SHARE).unwrap_or(usize::MAX)).max(LEAST)
-}
-
-/// Bytes that rows kept for a client may take before they go to temporary pages.
-pub(crate) fn for_kept(wanted: usize) -> usize {
-    let left = account::left().map_or(usize::MAX, |left| (left / KEPT_SHARE) as usize);
-    wanted.min(left).max(LEAST)
-}
-
-/// Bytes that a core may keep of one kind for statements to come: `most`, or its part of an eighth of the server's memory.
-pub(crate) fn for_core(most: usize) -> usize {
-    let part = account::limit() / CORES_SHARE / runtime::core_count() as i64;
-    usize::try_from(part).unwrap_or(0).min(most)
-}
-
-/// Bytes of a value that lie apart from it.
-#[inline]
-pub(crate) fn bytes_of(value: &Datum<'_>) -> usize {
-    match value {
-        Datum::Text(text) | Datum::Padded(text) => text.len(),
-        Datum::Bytea(bytes) => bytes.len(),
-        Datum::Array(array) => array.0.len(),
-        _ => 0,
-    }
-}
-
-/// Asks for the memory of a call over large values, where its result may be large too.
-#[inline]
-pub(crate) fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
-    let size = arguments.iter().map(bytes_of).sum();
-    if size < LEAST { Ok(()) } else { ask_for_large_call(function, size) }
-}
-
-#[cold]
-fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), SqlError> {
-    // A copy on the way here gave way and left its interrupt.
-    crate::work::tick(0)?;
-    let small = matches!(
-        function.result,
-        oid::BOOL | oid::CHAR | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::OID
-    );
-    if small { Ok(()) } else { ask(size.saturating_mul(COPIES)) }
-}
-
 /// Rounds of the watch in a minute.
 const A_MINUTE: u32 = 3000;
 

@@ -7,7 +7,6 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 use super::arithmetic::{divide_round, division_by_zero};
 use super::{DISPLAY_SCALE_MAX, Decimal, LONG_DIGITS, Numeric, SIGNIFICANT_DIGITS_MIN, overflow, pow10};
 use crate::error::{SqlError, SqlState};
-use crate::work::stopped;
 
 /// Digits kept beyond the result's scale.
 const GUARD: u32 = 10;
@@ -309,7 +308,8 @@ impl Numeric {
                 return base.power_integer(value, scale);
             }
             let base = base.clone();
-            return runtime::aside::run(move || base.power_integer(value, scale)).map_err(stopped)?;
+            return runtime::aside::run(move || base.power_integer(value, scale))
+                .map_err(SqlError::stopped)?;
         }
         if base.mantissa.is_zero() {
             return Ok(Numeric::finite(BigInt::zero(), 16));

@@ -101,7 +101,7 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
 
 /// Bytes as UTF-8.
 pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    runtime::work::checked_utf8(bytes).map_err(crate::work::stopped)?.map_err(|problem| {
+    runtime::work::checked_utf8(bytes).map_err(SqlError::stopped)?.map_err(|problem| {
         let at = problem.valid_up_to();
         let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
         SqlError::new(

@@ -9,18 +9,17 @@ use std::hash::{BuildHasher, Hasher};
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
 use hashbrown::DefaultHashBuilder;
-use runtime::work::{self, STRIDE, Stopped};
+use runtime::work::{self, STRIDE};
 use runtime::{account, fiber, interrupt};
 
-use crate::error::{SqlError, SqlState};
-use crate::exec::from_interrupt;
+use crate::error::SqlError;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
 /// A longer needle is searched for by rolling hashes, with safe points even while it is compared.
 const SHORT_NEEDLE: usize = 4096;
 /// Work that folding one expression may do: about a millisecond. Nothing else runs on the core meanwhile.
-pub(crate) const FOLDING_BUDGET: usize = 1 << 20;
+pub const FOLDING_BUDGET: usize = 1 << 20;
 
 /// Work that compiling a statement may do on its core: about four milliseconds. Nothing else runs on the core meanwhile.
 const COMPILING_BUDGET: usize = 4 << 20;
@@ -28,10 +27,7 @@ const COMPILING_BUDGET: usize = 4 << 20;
 /// Does what recurses deeply and has no point to suspend at: parsing, binding, planning. It is done by `here` on the
 /// worker's stack. Where that uses up the budget, or would have to wait for memory, the work begins anew with the call
 /// that `make` gives: see [`beside`].
-pub(crate) fn here_or_beside<R, F>(
-    here: impl FnOnce() -> Result<R>,
-    make: impl Fn() -> Result<F>,
-) -> Result<R>
+pub fn here_or_beside<R, F>(here: impl FnOnce() -> Result<R>, make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
     F: FnOnce() -> Result<R> + Send + 'static,
@@ -45,7 +41,7 @@ where
 /// Runs the call that `make` gives, which owns what it reads, on a thread beside the cores while the fiber waits. It
 /// begins anew with another call after the fiber has waited for memory that the call reserves: nothing else may reserve
 /// memory beside the cores.
-pub(crate) fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
+pub fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
     F: FnOnce() -> Result<R> + Send + 'static,
@@ -54,11 +50,11 @@ where
         let (call, bytes) = account::measure(&make);
         call.map(|call| (bytes, call))
     };
-    runtime::aside::run_reserving(measured)?.map_err(stopped)?
+    runtime::aside::run_reserving(measured)?.map_err(SqlError::stopped)?
 }
 
 /// A safe point once in a while, for loops over rows: others run and an interrupt ends the statement.
-pub(crate) struct Pace {
+pub struct Pace {
     left: u32,
     between: u32,
 }
@@ -80,16 +76,16 @@ impl Pace {
     fn pause(&mut self) -> Result<()> {
         self.between = fiber::safe_point_after(self.between);
         self.left = self.between;
-        interrupt::check().map_err(|interrupted| from_interrupt(interrupted.0))
+        interrupt::check().map_err(SqlError::interrupted)
     }
 }
 
 /// Hashes keys of any length: gives way between the pieces of a long one.
 #[derive(Clone, Default)]
-pub(crate) struct PacedState(DefaultHashBuilder);
+pub struct PacedState(DefaultHashBuilder);
 
 /// The hasher of [`PacedState`].
-pub(crate) struct PacedHasher(<DefaultHashBuilder as BuildHasher>::Hasher);
+pub struct PacedHasher(<DefaultHashBuilder as BuildHasher>::Hasher);
 
 impl BuildHasher for PacedState {
     type Hasher = PacedHasher;
@@ -125,8 +121,8 @@ impl Hasher for PacedHasher {
 
 /// Counts so many bytes of work; a safe point about every 16 KiB.
 #[inline]
-pub(crate) fn tick(bytes: usize) -> Result<()> {
-    work::tick(bytes).map_err(stopped)
+pub fn tick(bytes: usize) -> Result<()> {
+    work::tick(bytes).map_err(SqlError::stopped)
 }
 
 /// A row's own step stands for so many parts of it.
@@ -139,31 +135,20 @@ const KEY: usize = 2048;
 /// Counts one of an expression's `count` parts: a list may be so long that one row takes milliseconds. A short list costs
 /// a comparison.
 #[inline]
-pub(crate) fn tick_part(count: usize) -> Result<()> {
+pub fn tick_part(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(PART) } else { Ok(()) }
 }
 
 /// Counts all `count` expressions that a loop is about to evaluate for a row, each of which counts its own parts.
 #[inline]
-pub(crate) fn tick_parts(count: usize) -> Result<()> {
+pub fn tick_parts(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(count.saturating_mul(PART)) } else { Ok(()) }
 }
 
 /// Counts one of a row's `count` keys, which is looked up in a tree of its own or written there.
 #[inline]
-pub(crate) fn tick_key(count: usize) -> Result<()> {
+pub fn tick_key(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(KEY) } else { Ok(()) }
-}
-
-/// The client's error for work that ended early.
-#[cold]
-pub(crate) fn stopped(stopped: Stopped) -> SqlError {
-    match stopped {
-        Stopped::Interrupted(interrupted) => from_interrupt(interrupted.0),
-        Stopped::Budget => {
-            SqlError::new(SqlState::INSUFFICIENT_RESOURCES, "no thread can be started for a long call")
-        }
-    }
 }
 
 /// The last place at or before `at` where a character begins.
@@ -173,7 +158,7 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The text in pieces, with a safe point before each but the first.
-pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
+pub fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let whole = rest.take()?;
@@ -189,7 +174,7 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
 
 /// The bytes in pieces whose length is a multiple of `unit`, the last excepted, with a safe point before each but the
 /// first.
-pub(crate) fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Result<&[u8]>> {
+pub fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Result<&[u8]>> {
     bytes.chunks(STRIDE / unit * unit).enumerate().map(|(index, piece)| {
         if index > 0 {
             tick(STRIDE)?;
@@ -200,7 +185,7 @@ pub(crate) fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Res
 
 /// Appends a text.
 #[inline]
-pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
+pub fn push(out: &mut String, text: &str) -> Result<()> {
     if text.len() <= STRIDE {
         out.push_str(text);
         return Ok(());
@@ -211,7 +196,7 @@ pub(crate) fn push(out: &mut String, text: &str) -> Result<()> {
 
 /// Appends many bytes.
 #[inline]
-pub(crate) fn put(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub fn put(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if bytes.len() <= STRIDE {
         out.extend_from_slice(bytes);
         return Ok(());
@@ -226,7 +211,7 @@ fn put_long(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// A text of one character for each of another's.
-pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<String> {
+pub fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
         out.extend(piece?.chars().map(&mut map));
@@ -236,7 +221,7 @@ pub(crate) fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> R
 
 /// The bytes without the blanks at their end. Gives way, but leaves an interrupt to the next safe point.
 #[inline]
-pub(crate) fn without_blanks(text: &str) -> &str {
+pub fn without_blanks(text: &str) -> &str {
     if text.len() <= STRIDE {
         return text.trim_end_matches(' ');
     }
@@ -252,7 +237,7 @@ pub(crate) fn without_blanks(text: &str) -> &str {
 }
 
 /// Number of characters in a text.
-pub(crate) fn count_characters(text: &str) -> Result<usize> {
+pub fn count_characters(text: &str) -> Result<usize> {
     if text.len() <= STRIDE {
         return Ok(text.chars().count());
     }
@@ -260,7 +245,7 @@ pub(crate) fn count_characters(text: &str) -> Result<usize> {
 }
 
 /// The byte at which the character of this 0-based number begins; the text's length where it has no more.
-pub(crate) fn byte_of_character(text: &str, character: usize) -> Result<usize> {
+pub fn byte_of_character(text: &str, character: usize) -> Result<usize> {
     let (mut start, mut left) = (0, character);
     for piece in pieces(text) {
         let piece = piece?;
@@ -284,7 +269,7 @@ pub(crate) fn byte_of_character(text: &str, character: usize) -> Result<usize> {
 
 /// The order of two byte strings.
 #[inline]
-pub(crate) fn compare(left: &[u8], right: &[u8]) -> Result<Ordering> {
+pub fn compare(left: &[u8], right: &[u8]) -> Result<Ordering> {
     if left.len() <= STRIDE || right.len() <= STRIDE {
         Ok(left.cmp(right))
     } else {
@@ -305,20 +290,20 @@ fn compare_long(left: &[u8], right: &[u8]) -> Result<Ordering> {
 }
 
 /// A text of more bytes is read beside the core where reading it has no safe point.
-pub(crate) const LONG_INPUT: usize = 64 << 10;
+pub const LONG_INPUT: usize = 64 << 10;
 
 /// Reads a text beside the core.
 #[cold]
-pub(crate) fn aside<R: Send + 'static>(
+pub fn aside<R: Send + 'static>(
     text: &str,
     read: impl FnOnce(&str) -> Result<R> + Send + 'static,
 ) -> Result<R> {
     let text = owned_text(text)?;
-    runtime::aside::run_given(text.len(), move || read(&text)).map_err(stopped)?
+    runtime::aside::run_given(text.len(), move || read(&text)).map_err(SqlError::stopped)?
 }
 
 /// An owned copy of bytes.
-pub(crate) fn owned_bytes(bytes: &[u8]) -> Result<Box<[u8]>> {
+pub fn owned_bytes(bytes: &[u8]) -> Result<Box<[u8]>> {
     if bytes.len() <= STRIDE {
         return Ok(bytes.into());
     }
@@ -328,7 +313,7 @@ pub(crate) fn owned_bytes(bytes: &[u8]) -> Result<Box<[u8]>> {
 }
 
 /// An owned copy of a text.
-pub(crate) fn owned_text(text: &str) -> Result<Box<str>> {
+pub fn owned_text(text: &str) -> Result<Box<str>> {
     if text.len() <= STRIDE {
         return Ok(text.into());
     }
@@ -339,18 +324,18 @@ pub(crate) fn owned_text(text: &str) -> Result<Box<str>> {
 
 /// A text copied into the arena.
 #[inline]
-pub(crate) fn text_in<'a>(text: &str, arena: &'a Bump) -> Result<&'a str> {
+pub fn text_in<'a>(text: &str, arena: &'a Bump) -> Result<&'a str> {
     if text.len() <= STRIDE { Ok(arena.alloc_str(text)) } else { texts_in(&[text], arena) }
 }
 
 /// Bytes copied into the arena.
 #[inline]
-pub(crate) fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> Result<&'a [u8]> {
+pub fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> Result<&'a [u8]> {
     if bytes.len() <= STRIDE { Ok(arena.alloc_slice_copy(bytes)) } else { parts_in(&[bytes], arena) }
 }
 
 /// Byte strings copied into the arena, one behind the other.
-pub(crate) fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
+pub fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
     let mut out = BumpVec::with_capacity_in(parts.iter().map(|part| part.len()).sum(), arena);
     for part in parts {
         for piece in byte_pieces(part, 1) {
@@ -361,7 +346,7 @@ pub(crate) fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]>
 }
 
 /// Texts copied into the arena, one behind the other.
-pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
+pub fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
     let mut out = BumpString::with_capacity_in(texts.iter().map(|text| text.len()).sum(), arena);
     for text in texts {
         for piece in pieces(text) {
@@ -373,7 +358,7 @@ pub(crate) fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
 
 /// Whether a byte is among many.
 #[inline]
-pub(crate) fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
+pub fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
     if bytes.len() <= STRIDE {
         return Ok(bytes.contains(&sought));
     }
@@ -386,12 +371,12 @@ pub(crate) fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
 }
 
 /// Whether a byte that the test takes is among many.
-pub(crate) fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
+pub fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
     Ok(position(bytes, test)?.is_some())
 }
 
 /// Where the first byte is that the test takes.
-pub(crate) fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>> {
+pub fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>> {
     let mut before = 0;
     for piece in byte_pieces(bytes, 1) {
         let piece = piece?;
@@ -404,7 +389,7 @@ pub(crate) fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option
 }
 
 /// Where a text first occurs in another.
-pub(crate) fn find(text: &str, needle: &str) -> Result<Option<usize>> {
+pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     if text.len() <= STRIDE {
         return Ok(text.find(needle));
     }
@@ -418,11 +403,7 @@ pub(crate) fn find(text: &str, needle: &str) -> Result<Option<usize>> {
 
 /// Calls `each` for the places where `needle`, which is not empty, occurs in the text, from the left and without
 /// overlaps, until it says false. Linear in the length of both.
-pub(crate) fn each_match(
-    text: &str,
-    needle: &str,
-    mut each: impl FnMut(usize) -> Result<bool>,
-) -> Result<()> {
+pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     if needle.len() > SHORT_NEEDLE {
         return each_long_match(text.as_bytes(), needle.as_bytes(), each);
     }
@@ -499,7 +480,7 @@ fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
 
 /// How many bytes two byte strings begin with in common.
 #[inline]
-pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
+pub fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
     let mut common = 0;
     for (left, right) in byte_pieces(left, 1).zip(right.chunks(STRIDE)) {
         let left = left?;
@@ -514,7 +495,7 @@ pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
 }
 
 /// Whether a text begins with another.
-pub(crate) fn starts_with(text: &str, start: &str) -> Result<bool> {
+pub fn starts_with(text: &str, start: &str) -> Result<bool> {
     match text.as_bytes().get(..start.len()) {
         Some(head) => equal(head, start.as_bytes()),
         None => Ok(false),
@@ -523,7 +504,7 @@ pub(crate) fn starts_with(text: &str, start: &str) -> Result<bool> {
 
 /// Whether two byte strings are equal.
 #[inline]
-pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
+pub fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
     if left.len() != right.len() || left.len() <= STRIDE {
         Ok(left == right)
     } else {
@@ -532,7 +513,7 @@ pub(crate) fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
 }
 
 /// Whether a key that may have come before is this one.
-pub(crate) fn is(last: Option<&[u8]>, key: &[u8]) -> Result<bool> {
+pub fn is(last: Option<&[u8]>, key: &[u8]) -> Result<bool> {
     last.map_or(Ok(false), |last| equal(last, key))
 }
 

@@ -18,7 +18,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
 pub use arithmetic::{Operation, combine, combine_small, pow10};
-pub(crate) use digits::to_digits;
+pub use digits::to_digits;
 
 use crate::error::{SqlError, SqlState};
 
@@ -68,7 +68,8 @@ pub struct Decimal {
     pub scale: u32,
 }
 
-pub(crate) fn overflow() -> SqlError {
+/// 22003: the value is beyond what numeric holds.
+pub fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
 

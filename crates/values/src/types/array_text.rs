@@ -4,8 +4,8 @@
 use super::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
 use super::registry::element_of;
 use super::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, oid, text};
+use crate::environment::Environment;
 use crate::error::{SqlError, SqlState, for_message};
-use crate::expr::Environment;
 use crate::work;
 
 /// Appends `{...}`.

@@ -147,7 +147,7 @@ impl RowShape {
     pub fn value<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Datum<'a>, SqlError> {
         let column = self.columns.get(column).ok_or_else(corrupt)?;
         let text = || {
-            let text = runtime::work::checked_utf8(bytes).map_err(crate::work::stopped)?;
+            let text = runtime::work::checked_utf8(bytes).map_err(SqlError::stopped)?;
             text.map_err(|_| corrupt())
         };
         match column.kind {

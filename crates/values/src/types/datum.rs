@@ -127,7 +127,7 @@ pub enum Value {
 impl WidePointer {
     /// The end of whoever takes a pointer for its value: better no answer than a wrong one.
     #[cold]
-    pub(crate) fn unfetched(self) -> ! {
+    pub fn unfetched(self) -> ! {
         unreachable!("{self:?} is used as a value and was not fetched")
     }
 }

@@ -9,8 +9,8 @@ use super::datetime::{
 use super::numeric::Numeric;
 use super::oid_text::{parse_oid, parse_vector};
 use super::{ArrayRef, Datum, Interval, Type, array_text, bytes, float, oid, registry};
+use crate::environment::{Environment, NoSession};
 use crate::error::{SqlError, SqlState, for_message};
-use crate::expr::{Environment, NoSession};
 use crate::identifier;
 
 /// Appends the value's text (nothing for NULL). Fails when the statement is interrupted while a long one is written.
@@ -68,7 +68,7 @@ fn write_oid(value: u32, type_oid: u32, session: &dyn Environment, out: &mut Vec
         oid::REGTYPE => registry::info(value).map(|_| registry::format_type(Type::new(value))),
         oid::REGNAMESPACE => session.schema_name(value),
         oid::REGROLE => session.role_name(value),
-        oid::REGPROC => crate::functions::name_by_oid(value).map(str::to_owned),
+        oid::REGPROC => session.function_name(value).map(str::to_owned),
         _ => None,
     };
     match name {
@@ -331,15 +331,14 @@ fn parse_reg(text: &str, type_oid: u32, session: &dyn Environment) -> Result<u32
         }
         oid::REGPROC => {
             let plain = unquote(name.strip_prefix("pg_catalog.").unwrap_or(name));
-            crate::functions::oid_by_name(&plain)
-                .ok_or_else(|| absent("function", SqlState::UNDEFINED_FUNCTION, name))
+            session.function_oid(&plain).ok_or_else(|| absent("function", SqlState::UNDEFINED_FUNCTION, name))
         }
         _ => session.type_oid(name),
     }
 }
 
 /// The relation that a text names, never by a number.
-pub(crate) fn named_class(text: &str, session: &dyn Environment) -> Result<u32, SqlError> {
+pub fn named_class(text: &str, session: &dyn Environment) -> Result<u32, SqlError> {
     let names = qualified_name(text, session)?;
     session.class_oid(&names).ok_or_else(|| {
         let message = format!("relation \"{}\" does not exist", names.join("."));
@@ -348,7 +347,7 @@ pub(crate) fn named_class(text: &str, session: &dyn Environment) -> Result<u32, 
 }
 
 /// The parts of a relation's name.
-pub(crate) fn qualified_name(text: &str, session: &dyn Environment) -> Result<Vec<String>, SqlError> {
+pub fn qualified_name(text: &str, session: &dyn Environment) -> Result<Vec<String>, SqlError> {
     let names = identifier::split(for_message(text), '.').filter(|names| !names.is_empty());
     let names = names.ok_or_else(invalid_name)?;
     let shown = || names.join(".");

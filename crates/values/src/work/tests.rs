@@ -1,5 +1,5 @@
 use super::*;
-use crate::expr::NoSession;
+use crate::environment::NoSession;
 use crate::types::{self, ArrayBuilder, ArrayRef, Datum, Type, binary, length, tagged, text};
 
 fn places(text: &str, needle: &str) -> Vec<usize> {

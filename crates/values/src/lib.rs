@@ -1,0 +1,19 @@
+//! The values room: what a value is. Types and their registry, values with their text and binary forms, rows, keys, and
+//! the errors that clients see.
+//!
+//! It knows no expression, no catalog and no session. What input and output need of a session comes through
+//! [`environment::Environment`]. Long work over one value gives way at the safe points of [`work`].
+#![forbid(unsafe_code)]
+
+pub mod environment;
+pub mod error;
+pub mod identifier;
+mod interrupted;
+pub mod key;
+pub mod memory;
+pub mod row;
+pub mod types;
+pub mod work;
+
+pub use error::{SqlError, SqlState};
+pub use types::{Datum, Type};
