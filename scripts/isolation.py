@@ -15,11 +15,15 @@ from wire import Connection, Lost
 LIST = os.path.join(HERE, "docs/isolation.md")
 PASS = "Specs that pass"
 INTRODUCTION = """\
-`make isolation` plays PostgreSQL 18's isolation specs with PostgreSQL's own isolationtester against Allcore, a database a
-spec, and compares what isolationtester writes with what PostgreSQL's source expects, letter for letter. It runs the specs that
-pass by this page; `make isolation ARGS="--all --write"` runs all of them and writes this page anew. A spec that passes stays on
-the list. A spec may need more than the feature it is filed under. `crates/allcore/tests/specs` holds specs of Allcore's own,
-which `make test` plays.""".splitlines()
+`make isolation` plays PostgreSQL 18's isolation specs against Allcore, with PostgreSQL's own
+isolationtester and one database for each spec. It compares the output with the output that
+PostgreSQL's source expects, letter for letter.
+
+Without arguments it runs the specs that pass by this page, and all of them must pass.
+`make isolation ARGS="--all --write"` runs all specs and writes this page anew. A spec that passes
+stays on the list. A spec may need more than the feature under which this page lists it.
+
+`crates/allcore/tests/specs` holds Allcore's own specs, which `make test` plays.""".splitlines()
 TESTER = "lib/pgxs/src/test/isolation/isolationtester"
 # Seconds: of one step that waits, and of a whole spec.
 STEP, SPEC = 20, 600
